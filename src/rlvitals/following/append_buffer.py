@@ -30,15 +30,15 @@ class Growing:
 
     def __len__(self) -> int:
         """Count the keys."""
-        return len(self._columns.keys() | {key for part in self._held for key in part})
+        return len(self._columns.keys() | {key for series in self._held for key in series})
 
     def add(self, series: Mapping[str, Series]) -> None:
         """Put points behind those of their keys."""
-        sizes = [one.steps.size for one in series.values()]
+        sizes = [column.steps.size for column in series.values()]
         if not any(sizes):
             return
         self.points += sum(sizes)
-        newest = max([one.steps[-1] for one in series.values() if one.steps.size])
+        newest = max([column.steps[-1] for column in series.values() if column.steps.size])
         self.last = int(newest) if self.last is None else max(self.last, int(newest))
         self._held.append(series)
         if len(self._held) >= HELD:
@@ -50,16 +50,16 @@ class Growing:
         return {key: column.series() for key, column in self._columns.items()}
 
     def _settle(self) -> None:
-        parts: dict[str, list[Series]] = {}
-        for held in self._held:
-            for key, series in held.items():
-                parts.setdefault(key, []).append(series)
+        pieces: dict[str, list[Series]] = {}
+        for batch in self._held:
+            for key, series in batch.items():
+                pieces.setdefault(key, []).append(series)
         self._held = []
-        for key, found in parts.items():
+        for key, segments in pieces.items():
             column = self._columns.get(key)
             if column is None:
                 column = self._columns[key] = _Column()
-            column.add(found)
+            column.add(segments)
 
 
 class _Column:
@@ -73,16 +73,16 @@ class _Column:
         self._times: NDArray[np.float64] = np.empty(0)
         self._values: NDArray[np.float64] = np.empty(0)
 
-    def add(self, parts: list[Series]) -> None:
-        first, count = self._count, self._count + sum(map(len, parts))
+    def add(self, segments: list[Series]) -> None:
+        first, count = self._count, self._count + sum(map(len, segments))
         if count > len(self._steps):
             room = count if not first else max(LEAST, count, int(FACTOR * first))
             self._steps = _widened(self._steps, first, room)
             self._times = _widened(self._times, first, room)
             self._values = _widened(self._values, first, room)
-        np.concatenate([part.steps for part in parts], out=self._steps[first:count])
-        np.concatenate([part.times for part in parts], out=self._times[first:count])
-        np.concatenate([part.values for part in parts], out=self._values[first:count])
+        np.concatenate([segment.steps for segment in segments], out=self._steps[first:count])
+        np.concatenate([segment.times for segment in segments], out=self._times[first:count])
+        np.concatenate([segment.values for segment in segments], out=self._values[first:count])
         self._count = count
 
     def series(self) -> Series:
@@ -98,24 +98,25 @@ def _widened(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
 
 def continued(old: Mapping[str, Series], new: Mapping[str, Series]) -> dict[str, Series] | None:
     """Return what `new` has behind `old`, by key; None where it does not begin as `old` is."""
-    if not all(key in new and _begins(new[key], one) for key, one in old.items()):
+    if not all(key in new and _begins(new[key], series) for key, series in old.items()):
         return None
     tails = {
-        key: one.where(slice(len(old[key]) if key in old else 0, None)) for key, one in new.items()
+        key: series.where(slice(len(old[key]) if key in old else 0, None))
+        for key, series in new.items()
     }
     return {key: tail for key, tail in tails.items() if len(tail)}
 
 
-def _begins(whole: Series, part: Series) -> bool:
-    n = len(part)
+def _begins(series: Series, prefix: Series) -> bool:
+    n = len(prefix)
     return (
-        len(whole) >= n
-        and np.array_equal(whole.steps[:n], part.steps)
-        and np.array_equal(whole.values[:n], part.values, equal_nan=True)
+        len(series) >= n
+        and np.array_equal(series.steps[:n], prefix.steps)
+        and np.array_equal(series.values[:n], prefix.values, equal_nan=True)
     )
 
 
 def follows(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
     """Tell whether every key that both have goes on in `new` at later steps than it had."""
-    both = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
-    return bool(both) and all(new[k].steps.min() > old[k].steps.max() for k in both)
+    shared = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
+    return bool(shared) and all(new[k].steps.min() > old[k].steps.max() for k in shared)

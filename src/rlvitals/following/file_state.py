@@ -54,8 +54,8 @@ class Held:
         _put(self._histograms, log.histograms)
         _put(self._texts, log.texts)
         for key, table in log.tables.items():
-            before = self._tables.get(key)
-            self._tables[key] = table if before is None else newest([before, table])
+            previous = self._tables.get(key)
+            self._tables[key] = table if previous is None else newest([previous, table])
         self._last = log
 
     def log(self) -> Log:
@@ -77,9 +77,9 @@ class Held:
         return self.columns.series()
 
 
-def _put(held: dict[str, list[T]], new: Mapping[str, Sequence[T]]) -> None:
+def _put(items_by_key: dict[str, list[T]], new: Mapping[str, Sequence[T]]) -> None:
     for key, items in new.items():
-        kept = held.setdefault(key, [])
-        kept += items
-        while len(kept) > MOST:
-            del kept[1::2]
+        stored = items_by_key.setdefault(key, [])
+        stored += items
+        while len(stored) > MOST:
+            del stored[1::2]

@@ -38,7 +38,7 @@ class News:
 class File:
     """A file and the log that was read of it so far."""
 
-    def __init__(self, path: Path, reader: Reader, before: "File | None" = None) -> None:
+    def __init__(self, path: Path, reader: Reader, previous: "File | None" = None) -> None:
         """Start with nothing read. `before`: a file that this one is a newer version of."""
         self.path, self.reader = path, reader
         self.held = Held(reader)
@@ -49,7 +49,7 @@ class File:
         self._cursor: Cursor | None = None
         self._signs: tuple[Sign, ...] = ()
         self._changed: float | None = None  # when a change was seen on a coarse clock
-        self._before = before.held if before else None
+        self._before = previous.held if previous else None
         self._read = False
         self._short: float | None = None  # since when it holds less than was read
 
@@ -63,75 +63,79 @@ class File:
         """Whether there is no such file any more."""
         return not os.path.lexists(self.path)
 
-    def failing(self, now: float) -> bool:
+    def failing(self, time_s: float) -> bool:
         """Tell whether it has been unreadable for longer than a write may take."""
-        return self.problem is not None and now - self._failed >= PATIENCE
+        return self.problem is not None and time_s - self._failed >= PATIENCE
 
-    def look(self, now: float) -> News | None:
+    def look(self, time_s: float) -> News | None:
         """Read what is new; None where there is nothing."""
         signs = self._sign()
-        if signs == self._signs and not self._again(now):
+        if signs == self._signs and not self._again(time_s):
             return None
-        self._tried = now
+        self._tried = time_s
         if signs != self._signs:
             coarse = bool(signs) and signs[0][1] % 10**9 == 0
-            self._changed = now if coarse else None
+            self._changed = time_s if coarse else None
         moved = bool(signs) and bool(self._signs) and signs[0][2] != self._signs[0][2]
-        rest = self._rest_of_moved(self._signs[0][2]) if moved else None
+        remainder = self._rest_of_moved(self._signs[0][2]) if moved else None
         self._signs = signs
         try:
             log, cursor = self.reader.read(self.path, self._cursor)
         except UnreadableLog as error:
-            self._failed = self._failed if self.problem else now
+            self._failed = self._failed if self.problem else time_s
             self.problem = error
-            return self._taken(rest) if rest else None
-        if REPLACED in log.notes and self._is_shorter(log, now):
-            return self._taken(rest) if rest else None
+            return self._taken(remainder) if remainder else None
+        if REPLACED in log.notes and self._is_shorter(log, time_s):
+            return self._taken(remainder) if remainder else None
         self.problem, self._cursor, self._short = None, cursor, None
         first, self._read = not self._read, True
         if first and self._before is not None:
-            before, self._before = self._before, None
-            return self._compared(before, log)
+            previous, self._before = self._before, None
+            return self._compared(previous, log)
         if REPLACED in log.notes and not first:
-            if rest is not None:
-                self.held.take(rest)
+            if remainder is not None:
+                self.held.take(remainder)
             news = self._compared(self.held, log)
-            return _joined(rest, news) if rest is not None and news and not news.anew else news
+            return (
+                _joined(remainder, news)
+                if remainder is not None and news and not news.anew
+                else news
+            )
         self.held.take(log)
         return News(log.series, first=first) if log.series else None
 
-    def _again(self, now: float) -> bool:
+    def _again(self, time_s: float) -> bool:
         """Tell whether to read a file again of which nothing says that it changed."""
         if self.problem is not None:
-            return now - self._tried >= RETRY
-        if self._changed is not None and now - self._changed >= COARSE:
+            return time_s - self._tried >= RETRY
+        if self._changed is not None and time_s - self._changed >= COARSE:
             self._changed = None
             return True
         return False
 
-    def _is_shorter(self, log: Log, now: float) -> bool:
+    def _is_shorter(self, log: Log, time_s: float) -> bool:
         """Tell whether a file holds only a part of what was read: it may be half written."""
         if continued(log.series, self.held.series()) is None:
             return False
-        self._short = now if self._short is None else self._short
+        self._short = time_s if self._short is None else self._short
         self._signs = ()  # look again
-        return now - self._short < PATIENCE
+        return time_s - self._short < PATIENCE
 
     def _sign(self) -> tuple[Sign, ...]:
         """Return what tells of a change: of the file, and of those that grow beside it."""
-        found = [_opened(self.path)]
-        beside = self.reader.grows
-        found += [_sign(path) for path in beside(self.path)] if beside else []
-        return tuple(found) if found[0] != MISSING else ()
+        signs = [_opened(self.path)]
+        find_neighbours = self.reader.grows
+        signs += [_sign(path) for path in find_neighbours(self.path)] if find_neighbours else []
+        return tuple(signs) if signs[0] != MISSING else ()
 
-    def _compared(self, before: Held, log: Log) -> News | None:
+    def _compared(self, previous: Held, log: Log) -> News | None:
         """Take a log that was read from its start, and return what it has more than before."""
-        old = before.series()
+        old = previous.series()
         tails = continued(old, log.series)
         if tails is None and follows(old, log.series):
             # Rotated, or emptied and written on: the rows before are the same run's.
-            before.take(log)
-            self.held = before
+            previous.take(log)
+            self.held = previous
             return News(log.series)
         self.held = Held(self.reader)
         self.held.take(log)
@@ -186,8 +190,10 @@ def _of(status: os.stat_result) -> Sign:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _joined(rest: Log, news: News) -> News:
+def _joined(remainder: Log, news: News) -> News:
     """Put points that stood in a moved file before those of the one in its place."""
-    keys = dict.fromkeys((*rest.series, *news.series))
-    parts = {key: [log[key] for log in (rest.series, news.series) if key in log] for key in keys}
-    return News({key: concatenated(found) for key, found in parts.items()})
+    keys = dict.fromkeys((*remainder.series, *news.series))
+    segments = {
+        key: [log[key] for log in (remainder.series, news.series) if key in log] for key in keys
+    }
+    return News({key: concatenated(series) for key, series in segments.items()})

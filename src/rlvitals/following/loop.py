@@ -57,83 +57,85 @@ class Watch:
     def look(self, *, patient: bool = False) -> Iterator[Change]:
         """Yield what changed. `patient`: judge all that is due, however long that takes."""
         self._began = self._timer()
-        now = self._clock()
+        time_s = self._clock()
         for tree in self._trees:
-            if tree.changed(now):
-                yield from self._found(tree, tree.find(now), now)
+            if tree.changed(time_s):
+                yield from self._found(tree, tree.find(time_s), time_s)
         self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in self.runs:
-            began = self._timer()
-            told = list(followed.look(now))
-            self._spent += self._timer() - began
-            yield from told
+            start = self._timer()
+            changes = list(followed.look(time_s))
+            self._spent += self._timer() - start
+            yield from changes
         self._looks += 1
-        yield from self._judged(now, patient=patient)
+        yield from self._judged(time_s, patient=patient)
 
     def pause(self) -> float:
         """Return how long to rest before the next look, in seconds."""
-        rest = EVERY - (self._timer() - self._began)
-        return min(max(rest, SHARE * self._spent, 0.0), LONGEST)
+        pause_s = EVERY - (self._timer() - self._began)
+        return min(max(pause_s, SHARE * self._spent, 0.0), LONGEST)
 
     @property
     def over(self) -> bool:
         """Whether there are runs, and nothing more is to be expected of any."""
-        now = self._clock()
-        return bool(self.runs) and all(followed.over(now) for followed in self.runs)
+        time_s = self._clock()
+        return bool(self.runs) and all(followed.over(time_s) for followed in self.runs)
 
-    def _judged(self, now: float, *, patient: bool) -> Iterator[Change]:
+    def _judged(self, time_s: float, *, patient: bool) -> Iterator[Change]:
         """Judge what is due, what was judged longest ago first."""
-        began = self._timer()
-        due = [followed for followed in self.runs if followed.due(now)]
-        for followed in sorted(due, key=lambda one: one.judged):
-            yield from followed.judge(now)
-            if not patient and self._timer() - began >= JUDGING:
+        start = self._timer()
+        pending = [followed for followed in self.runs if followed.due(time_s)]
+        for followed in sorted(pending, key=lambda run: run.judged):
+            yield from followed.judge(time_s)
+            if not patient and self._timer() - start >= JUDGING:
                 return
 
-    def _found(self, tree: Tree, runs: Sequence[Run], now: float) -> Iterator[Change]:
+    def _found(self, tree: Tree, runs: Sequence[Run], time_s: float) -> Iterator[Change]:
         """Go on with the runs that are known, begin with new ones, let go of others."""
-        own = [f for f in self.runs if self._owner[id(f)] is tree]
-        paired = _pairs(own, runs)
-        kept = {id(followed) for followed in paired.values()}
-        left = [followed for followed in own if id(followed) not in kept]
+        tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
+        paired = _pairs(tree_runs, runs)
+        paired_ids = {id(followed) for followed in paired.values()}
+        unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
         for number, run in enumerate(runs):
             followed = paired.get(number)
-            given = _given(run, left)
+            inherited = _given(run, unpaired)
             if followed is None:
                 followed = Followed(run, self._judges[tree.path], new=self._looks > 0)
                 self._owner[id(followed)] = tree
                 self.runs.append(followed)
-            before = followed.name
-            followed.update(run, given)
+            old_name = followed.name
+            followed.update(run, inherited)
             followed.name = self._named(followed, tree)
-            if number in paired and followed.name != before:
-                yield Renamed(followed.name, now, before)
-        taken = {path for run in runs for path, _ in run.files}
-        for followed in left:
-            if any(path in taken for path, _ in followed.run.files):
+            if number in paired and followed.name != old_name:
+                yield Renamed(followed.name, time_s, old_name)
+        claimed = {path for run in runs for path, _ in run.files}
+        for followed in unpaired:
+            if any(path in claimed for path, _ in followed.run.files):
                 self.runs.remove(followed)
-                yield from followed.gone(now, "its files are read as another run's")
+                yield from followed.gone(time_s, "its files are read as another run's")
 
     def _named(self, followed: Followed, tree: Tree) -> str:
         """Return a run's name, with its path before it where a run at another path has it too."""
         name = followed.run.name
-        others = (f for f in self.runs if self._owner[id(f)] is not tree)
-        return f"{tree.path} {name}" if any(f.run.name == name for f in others) else name
+        other_runs = (f for f in self.runs if self._owner[id(f)] is not tree)
+        return f"{tree.path} {name}" if any(f.run.name == name for f in other_runs) else name
 
 
-def _pairs(own: Sequence[Followed], runs: Sequence[Run]) -> dict[int, Followed]:
+def _pairs(followed_runs: Sequence[Followed], runs: Sequence[Run]) -> dict[int, Followed]:
     """Return which of the runs that were found is which that is followed, by their numbers.
 
     By a file that both have, of several the one of the same name; else by folder and name.
     """
-    left = list(own)
-    found: dict[int, Followed] = {}
-    for same in (_same_files_and_name, _same_files, _same_place):
+    unpaired = list(followed_runs)
+    pairs: dict[int, Followed] = {}
+    for matches in (_same_files_and_name, _same_files, _same_place):
         for number, run in enumerate(runs):
-            if number not in found and (one := next((f for f in left if same(f, run)), None)):
-                found[number] = one
-                left.remove(one)
-    return found
+            if number not in pairs and (
+                followed := next((f for f in unpaired if matches(f, run)), None)
+            ):
+                pairs[number] = followed
+                unpaired.remove(followed)
+    return pairs
 
 
 def _same_files_and_name(followed: Followed, run: Run) -> bool:
@@ -152,12 +154,12 @@ def _same_place(followed: Followed, run: Run) -> bool:
     return (followed.run.root, followed.run.name) == (run.root, run.name)
 
 
-def _given(run: Run, left: Sequence[Followed]) -> dict[Path, File]:
+def _given(run: Run, unpaired: Sequence[Followed]) -> dict[Path, File]:
     """Return the files of a run that were another's."""
     return {
         path: file
         for path, reader in run.files
-        for followed in left
+        for followed in unpaired
         if reader.name not in DATABASES and (file := followed.file(path, reader)) is not None
     }
 

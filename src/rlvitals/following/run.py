@@ -81,25 +81,25 @@ class Followed:
 
     def file(self, path: Path, reader: Reader) -> File | None:
         """Return the file that is read there by this reader, None where none is."""
-        found = self._files.get(path)
-        return found if found is not None and found.reader.name == reader.name else None
+        candidate = self._files.get(path)
+        return candidate if candidate is not None and candidate.reader.name == reader.name else None
 
-    def update(self, run: Run, held: Mapping[Path, File]) -> None:
+    def update(self, run: Run, inherited: Mapping[Path, File]) -> None:
         """Take the run as it was found now; `held`: files that another run gave up to it."""
-        before, self.run, self._files = self._files, run, {}
-        left = {path: file for path, file in before.items() if path not in dict(run.files)}
+        old_files, self.run, self._files = self._files, run, {}
+        dropped = {path: file for path, file in old_files.items() if path not in dict(run.files)}
         for path, reader in run.files:
-            same = before.get(path) or held.get(path)
-            if same is None or same.reader.name != reader.name:
-                older = (f for f in left.values() if f.reader.name == reader.name)
+            tail = old_files.get(path) or inherited.get(path)
+            if tail is None or tail.reader.name != reader.name:
+                older = (f for f in dropped.values() if f.reader.name == reader.name)
                 # A later checkpoint's file stands in place of the one before it.
-                same = File(path, reader, None if reader.in_parts else next(older, None))
-            self._files[path] = same
+                tail = File(path, reader, None if reader.in_parts else next(older, None))
+            self._files[path] = tail
 
-    def over(self, now: float) -> bool:
+    def over(self, time_s: float) -> bool:
         """Tell whether nothing more is to be expected: it ended, is gone, or long silent."""
-        silent = self.silence(now)
-        if self.due(now):
+        silent = self.silence(time_s)
+        if self.due(time_s):
             return False
         return (
             self._over
@@ -108,78 +108,83 @@ class Followed:
             or (self._judged is not None and silent >= max(LIVE, self._patience))
         )
 
-    def state(self, now: float) -> str:
+    def state(self, time_s: float) -> str:
         """Say in a word how it stands: "growing", "quiet" or "over"."""
         if self._over or self._spent or self.vanished:
             return "over"
-        still = self._quiet or not self.moves or self.silence(now) >= self._patience
-        return "quiet" if still else "growing"
+        is_quiet = self._quiet or not self.moves or self.silence(time_s) >= self._patience
+        return "quiet" if is_quiet else "growing"
 
-    def look(self, now: float) -> Iterator[Change]:
+    def look(self, time_s: float) -> Iterator[Change]:
         """Read what is new and yield it, with what it says of the run's life."""
         first, self._found = not self._found, True
-        news = [(file, file.look(now)) for file in self._files.values()]
+        news = [(file, file.look(time_s)) for file in self._files.values()]
         if first:
-            self._since = now
+            self._since = time_s
             if self._new:  # it has just been written, whatever the times in it
-                self._grew = now
-            yield self._as_found(now)
-        grown = [(file, found) for file, found in news if found is not None]
+                self._grew = time_s
+            yield self._as_found(time_s)
+        grown = [(file, file_news) for file, file_news in news if file_news is not None]
         if grown:
-            yield from self._life(now, grown, first=first)
-        for file, found in grown:
-            if found.anew:
-                yield Restarted(self.name, now, self._where(file))
+            yield from self._life(time_s, grown, first=first)
+        for file, file_news in grown:
+            if file_news.anew:
+                yield Restarted(self.name, time_s, self._where(file))
             yield Points(
-                self.name, now, self._where(file), found.series, found.anew, found.first and first
+                self.name,
+                time_s,
+                self._where(file),
+                file_news.series,
+                file_news.anew,
+                file_news.first and first,
             )
-        yield from self._troubles(now)
-        if not grown and self._is_quiet(now):
+        yield from self._troubles(time_s)
+        if not grown and self._is_quiet(time_s):
             self._quiet = True
-            yield Quiet(self.name, now, self._step, self.silence(now))
+            yield Quiet(self.name, time_s, self._step, self.silence(time_s))
 
-    def due(self, now: float) -> bool:
+    def due(self, time_s: float) -> bool:
         """Tell whether it is to be judged."""
         points = self.points
-        ended = any(file.held.ended for file in self._files.values())
+        has_ended = any(file.held.ended for file in self._files.values())
         if self._judged is None:
-            return points > 0 or ended
+            return points > 0 or has_ended
         grown = points - self._points
-        if ended and not self._over:
+        if has_ended and not self._over:
             return True
-        if now - self._judged < EVERY:
+        if time_s - self._judged < EVERY:
             return False
         if grown and (grown >= GROWTH * self._points or self._at_its_end):
             return True
-        return self.silence(now) >= self._ask_at
+        return self.silence(time_s) >= self._ask_at
 
-    def judge(self, now: float) -> Iterator[Change]:
+    def judge(self, time_s: float) -> Iterator[Change]:
         """Judge it and yield what is different from before."""
         logs = sources.together(self.run, {path: f.log for path, f in self._files.items()})
-        found = self._judge(self.run, logs, now, self._grew)
-        before, self.diagnosis = self.diagnosis, found
+        diagnosis = self._judge(self.run, logs, time_s, self._grew)
+        previous, self.diagnosis = self.diagnosis, diagnosis
         first = self._judged is None
-        self._judged, self._points = now, self.points
-        cycle = found.trace.lifecycle
+        self._judged, self._points = time_s, self.points
+        cycle = diagnosis.trace.lifecycle
         self._live = cycle.live is True
         if self._grew is None and cycle.silence is not None:
-            self._since = now - cycle.silence
-        silent = self.silence(now)
+            self._since = time_s - cycle.silence
+        silent = self.silence(time_s)
         if first and silent >= LIVE:
             self._quiet = True  # nobody saw it grow: its rows say so
         self._ask_at = max(self._patience, AGAIN * silent if silent >= self._patience else 0.0)
-        old = before.trace.lifecycle if before else None
+        old = previous.trace.lifecycle if previous else None
         if old is not None and cycle.attempts > old.attempts and cycle.seams:
             step = cycle.seams[-1]
-            yield Resumed(self.name, now, step, f"a new attempt goes on from step {step:,}")
-        yield from differences((self.name, now), before, found)
-        yield from self._end(now, found.trace, cycle)
+            yield Resumed(self.name, time_s, step, f"a new attempt goes on from step {step:,}")
+        yield from differences((self.name, time_s), previous, diagnosis)
+        yield from self._end(time_s, diagnosis.trace, cycle)
 
-    def gone(self, now: float, why: str) -> Iterator[Change]:
+    def gone(self, time_s: float, reason: str) -> Iterator[Change]:
         """Say that the run is no longer there."""
         if not self.vanished:
             self.vanished = True
-            yield Vanished(self.name, now, why)
+            yield Vanished(self.name, time_s, reason)
 
     @property
     def _step(self) -> int:
@@ -199,26 +204,26 @@ class Followed:
         inside = file.path.is_relative_to(root)
         return str(file.path.relative_to(root)) if inside else file.path.name
 
-    def _as_found(self, now: float) -> Found:
+    def _as_found(self, time_s: float) -> Found:
         columns = [file.held.columns for file in self._files.values()]
         readers = dict.fromkeys(file.reader.name for file in self._files.values())
         metrics, step = sum(map(len, columns)), self._step if self.points else None
-        return Found(self.name, now, tuple(readers), metrics, self.points, step, self._new)
+        return Found(self.name, time_s, tuple(readers), metrics, self.points, step, self._new)
 
     def _life(
-        self, now: float, grown: Sequence[tuple[File, News]], *, first: bool
+        self, time_s: float, grown: Sequence[tuple[File, News]], *, first: bool
     ) -> Iterator[Change]:
         """Say what growing means: that it goes on after all, or was started anew."""
-        silent = self.silence(now)
-        anew = any(found.anew for _, found in grown)
+        silent = self.silence(time_s)
+        is_restarted = any(file_news.anew for _, file_news in grown)
         if not first:
-            if anew:
-                yield from self._forget(now)
+            if is_restarted:
+                yield from self._forget(time_s)
             elif self.vanished or self._over or self._quiet:
-                yield Resumed(self.name, now, self._step, self._after(silent))
+                yield Resumed(self.name, time_s, self._step, self._after(silent))
             elif self._grew is not None:
-                self._gaps.append(now - self._grew)
-            self._grew = self._since = now
+                self._gaps.append(time_s - self._grew)
+            self._grew = self._since = time_s
             self._patience = self._usual()
             self._ask_at = self._patience
             self._quiet = self.vanished = False
@@ -231,10 +236,10 @@ class Followed:
             return "it grows again, though its log says that it had ended"
         return f"it grows again after {span(silent)}"
 
-    def _forget(self, now: float) -> Iterator[Change]:
+    def _forget(self, time_s: float) -> Iterator[Change]:
         """Take back what was said of rows that are no longer there."""
         for rule, finding in self.diagnosis.findings if self.diagnosis else ():
-            yield Cleared(self.name, now, rule, finding, ANEW, self._step)
+            yield Cleared(self.name, time_s, rule, finding, ANEW, self._step)
         self.diagnosis, self._judged, self._points = None, None, 0
         self._over = self._spent = False
 
@@ -244,40 +249,40 @@ class Followed:
             return LIVE
         return max(SHORTEST, TYPICAL * median(self._gaps), LONGEST * max(self._gaps))
 
-    def silence(self, now: float) -> float:
+    def silence(self, time_s: float) -> float:
         """Count the seconds since it grew or was found, or since the last row of a live run."""
-        return max(0.0, now - self._since)
+        return max(0.0, time_s - self._since)
 
-    def _is_quiet(self, now: float) -> bool:
-        known = self._judged is not None and not (self._quiet or self._over or self._spent)
-        still = self.moves and self.silence(now) >= self._patience
-        return known and not self.vanished and still
+    def _is_quiet(self, time_s: float) -> bool:
+        is_judged = self._judged is not None and not (self._quiet or self._over or self._spent)
+        is_silent = self.moves and self.silence(time_s) >= self._patience
+        return is_judged and not self.vanished and is_silent
 
-    def _troubles(self, now: float) -> Iterator[Change]:
+    def _troubles(self, time_s: float) -> Iterator[Change]:
         """Say which files cannot be read, which can be again, and whether all are gone."""
         files = self._files.values()
-        lost = all(file.gone for file in files) if any(f.problem for f in files) else False
-        self._lost = (now if self._lost is None else self._lost) if lost else None
-        if self._lost is not None and now - self._lost >= PATIENCE:
-            yield from self.gone(now, "its files are no longer there")
-        for file in () if lost else files:
-            if file.failing(now) and not file.told and file.problem is not None:
+        all_gone = all(file.gone for file in files) if any(f.problem for f in files) else False
+        self._lost = (time_s if self._lost is None else self._lost) if all_gone else None
+        if self._lost is not None and time_s - self._lost >= PATIENCE:
+            yield from self.gone(time_s, "its files are no longer there")
+        for file in () if all_gone else files:
+            if file.failing(time_s) and not file.told and file.problem is not None:
                 file.told = True
-                yield Unreadable(self.name, now, self._where(file), file.problem.problem)
+                yield Unreadable(self.name, time_s, self._where(file), file.problem.problem)
             elif file.told and file.problem is None:
                 file.told = False
-                yield Readable(self.name, now, self._where(file))
+                yield Readable(self.name, time_s, self._where(file))
 
-    def _end(self, now: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
+    def _end(self, time_s: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
         step = trace.last_step
         if cycle.over and not self._over:
             self._over = True
-            how, why = _how(cycle, trace.notes)
-            yield Ended(self.name, now, step, how, why, cycle.exit_code)
+            how, reason = _how(cycle, trace.notes)
+            yield Ended(self.name, time_s, step, how, reason, cycle.exit_code)
         elif not cycle.over and trace.budget and step >= trace.budget.steps and not self._spent:
             self._spent = True
-            why = f"all {trace.budget.steps:,} steps of its budget are done"
-            yield Ended(self.name, now, step, "budget spent", why)
+            reason = f"all {trace.budget.steps:,} steps of its budget are done"
+            yield Ended(self.name, time_s, step, "budget spent", reason)
 
 
 def _how(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
