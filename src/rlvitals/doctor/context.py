@@ -61,20 +61,24 @@ class Scene:
 
 
 def scene(
-    path: Path, traces: tuple[Trace, ...], problem: str, now: float, here: Path | None = None
+    path: Path,
+    traces: tuple[Trace, ...],
+    problem: str,
+    time_s: float,
+    working_folder: Path | None = None,
 ) -> Scene:
     """Look at a path, which need not exist."""
     path = naming.run_of(path)
     folder = path if is_folder(path) else None
-    about, damage = (None, "") if folder is None else _about(folder)
+    run_info, damage = (None, "") if folder is None else _about(folder)
     return Scene(
         path=path,
-        here=here or Path.cwd(),
-        now=now,
+        here=working_folder or Path.cwd(),
+        now=time_s,
         walk=None if folder is None else Walk(folder),
         checkpoints=None if folder is None else looking.try_to(folder),
         progress=None if folder is None else progress.read(folder),
-        about=about,
+        about=run_info,
         damage=damage,
         traces=traces,
         problem=problem,
@@ -85,6 +89,6 @@ def _about(folder: Path) -> tuple[About | None, str]:
     try:
         stored = read_stored(folder / RUN_FILE)
     except UnreadableLog as error:
-        there = is_run(folder) or block_files(folder)
-        return None, f"{RUN_FILE}: {error.problem}" if there else ""
+        is_recorded = is_run(folder) or block_files(folder)
+        return None, f"{RUN_FILE}: {error.problem}" if is_recorded else ""
     return stored.about, stored.damage

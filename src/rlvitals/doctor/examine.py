@@ -8,7 +8,7 @@ from rlvitals.doctor.context import Scene
 def examine(scene: Scene) -> Examined:
     """Ask every check."""
     answers = [(check, list(check.look(scene))) for check in CHECKS]
-    troubles = [(check, one) for check, found in answers for one in found]
+    troubles = [(check, trouble) for check, check_troubles in answers for trouble in check_troubles]
     troubles.sort(key=lambda pair: -pair[1].severity)
-    fine = tuple(check for check, found in answers if not found)
+    fine = tuple(check for check, check_troubles in answers if not check_troubles)
     return Examined(scene, tuple(troubles), fine)

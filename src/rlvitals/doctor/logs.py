@@ -30,21 +30,23 @@ def look(scene: Scene) -> Iterable[Trouble]:
         return
     tries = [f"rlvitals follow {scene.path}"]
     if not os.path.lexists(scene.path):
-        said = "there is nothing at this path"
-        up = next(one for one in (scene.path, *scene.path.resolve().parents) if is_folder(one))
+        sentence = "there is nothing at this path"
+        up = next(
+            folder for folder in (scene.path, *scene.path.resolve().parents) if is_folder(folder)
+        )
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
     elif scene.folder is None:
-        said, evidence = "this file is no log that can be read", [scene.problem]
+        sentence, evidence = "this file is no log that can be read", [scene.problem]
         tries = ["rlvitals readers"]
     else:
-        said = "no log appears in this folder"
+        sentence = "no log appears in this folder"
         evidence = [_contents(scene), f"looked for {', '.join(_looked_for())}"]
     evidence += _alive(scene)
-    for place, age in list(_others(scene))[:MOST_SHOWN]:
-        evidence.append(f"logs lie in {place}, the last written {span(age)} ago")
-        tries.insert(0, f"rlvitals diagnose {place}")
-    yield Trouble(Severity.ERROR, said, tuple(filter(None, evidence)), tuple(tries))
+    for log_folder, age in list(_others(scene))[:MOST_SHOWN]:
+        evidence.append(f"logs lie in {log_folder}, the last written {span(age)} ago")
+        tries.insert(0, f"rlvitals diagnose {log_folder}")
+    yield Trouble(Severity.ERROR, sentence, tuple(filter(None, evidence)), tuple(tries))
 
 
 def _failing_sinks(scene: Scene) -> Iterator[Trouble]:
@@ -72,60 +74,66 @@ def _contents(scene: Scene) -> str:
     name = scene.inside(file)
     fresh = age < FRESH
     last = f"{name} is being written" if fresh else f"{name} came last, {span(age)} ago"
-    held = scene.checkpoints
-    count = len(held.seen) if held is not None else 0
-    also = f", {count} of them checkpoints' folders" if count else ""
-    return f"it holds {scene.walk.kinds()}{also}; {last}"
+    checkpoints = scene.checkpoints
+    count = len(checkpoints.seen) if checkpoints is not None else 0
+    details = f", {count} of them checkpoints' folders" if count else ""
+    return f"it holds {scene.walk.kinds()}{details}; {last}"
 
 
 def _looked_for() -> list[str]:
     """Name the files that tell a run at a glance; `rlvitals readers` has them all."""
-    wanted = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
-    named = [one.looks_for for one in READERS if one.name in wanted]
-    return [*named, "and others (rlvitals readers)"]
+    names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
+    patterns = [reader.looks_for for reader in READERS if reader.name in names]
+    return [*patterns, "and others (rlvitals readers)"]
 
 
 def _alive(scene: Scene) -> list[str]:
     """Say whether a process is there that was started with this path."""
     name = scene.path.resolve().name
-    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
-    found = []
+    own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    sentences = []
     for process in psutil.process_iter(["pid", "cmdline"]):
-        words = process.info["cmdline"] or []
-        if process.info["pid"] in own or (LOOKING & {*words} and "rlvitals" in " ".join(words)):
+        arguments = process.info["cmdline"] or []
+        if process.info["pid"] in own_pids or (
+            LOOKING & {*arguments} and "rlvitals" in " ".join(arguments)
+        ):
             continue
-        if name and any(name in Path(word).parts or f"={name}" in word for word in words):
-            found.append(f"process {process.info['pid']} was started with {name}: it is there")
-    return found[:MOST_SHOWN] or [f"no process on this machine was started with {name}"]
+        if name and any(
+            name in Path(argument).parts or f"={name}" in argument for argument in arguments
+        ):
+            sentences.append(f"process {process.info['pid']} was started with {name}: it is there")
+    return sentences[:MOST_SHOWN] or [f"no process on this machine was started with {name}"]
 
 
 def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
     """Go through the places where programs write logs when nobody says where."""
     bases = dict.fromkeys((scene.path.parent, scene.here))
-    places = [base / name for base in bases for name in ELSEWHERE]
-    seen: set[Path] = set()
-    found = []
-    for place in places:
-        resolved = place.resolve()
+    folders = [base / name for base in bases for name in ELSEWHERE]
+    visited: set[Path] = set()
+    newest_logs = []
+    for folder in folders:
+        resolved = folder.resolve()
         if (
-            resolved in seen
+            resolved in visited
             or scene.path.resolve().is_relative_to(resolved)
-            or not is_folder(place)
+            or not is_folder(folder)
         ):
             continue
-        seen.add(resolved)
-        ages = [(file.parent, age) for file in _logs(place) if (age := scene.age(file)) is not None]
-        found += [min(ages, key=lambda pair: pair[1])] if ages else []
-    yield from sorted(found, key=lambda pair: pair[1])
+        visited.add(resolved)
+        ages = [
+            (file.parent, age) for file in _logs(folder) if (age := scene.age(file)) is not None
+        ]
+        newest_logs += [min(ages, key=lambda pair: pair[1])] if ages else []
+    yield from sorted(newest_logs, key=lambda pair: pair[1])
 
 
-def _logs(place: Path) -> Iterator[Path]:
-    looked = 0
-    for root, folders, names in os.walk(place):
+def _logs(folder: Path) -> Iterator[Path]:
+    count = 0
+    for root, folders, names in os.walk(folder):
         folders.sort()
         for name in names:
-            looked += 1
-            if looked > MOST:
+            count += 1
+            if count > MOST:
                 return
             file = Path(root) / name
             if "tfevents" in name and _claimed(file):

@@ -16,35 +16,43 @@ ROOM = 1.2  # times the newest checkpoint: what the next one needs
 
 def look_at_disk(scene: Scene) -> Iterable[Trouble]:
     """Tell of a disk that the next checkpoint would fill."""
-    place = _there(scene.path)
+    folder = _there(scene.path)
     try:
-        usage = os.statvfs(place)
+        usage = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has none
         return
-    free, total = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
-    held = scene.checkpoints
-    sizes = [one.size for one in held.seen if one.usable or one.complete] if held else []
-    needed = ROOM * sizes[-1] if sizes else 0.0
-    tries = (f"rlvitals checkpoints {scene.path}", f"df -h {place}")
-    if free < needed:
-        said = f"the next checkpoint does not fit: {_gb(free)} free, {_gb(needed)} needed"
-        yield Trouble(Severity.ERROR, said, (f"{place}",), tries)
-    elif total and free < LITTLE and free < SHARE * total:
-        yield Trouble(Severity.WARNING, f"the disk is nearly full: {_gb(free)} free", (), tries)
+    free_bytes, total_bytes = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
+    checkpoints = scene.checkpoints
+    sizes = (
+        [entry.size for entry in checkpoints.seen if entry.usable or entry.complete]
+        if checkpoints
+        else []
+    )
+    needed_bytes = ROOM * sizes[-1] if sizes else 0.0
+    tries = (f"rlvitals checkpoints {scene.path}", f"df -h {folder}")
+    if free_bytes < needed_bytes:
+        sentence = (
+            f"the next checkpoint does not fit: {_gb(free_bytes)} free, {_gb(needed_bytes)} needed"
+        )
+        yield Trouble(Severity.ERROR, sentence, (f"{folder}",), tries)
+    elif total_bytes and free_bytes < LITTLE and free_bytes < SHARE * total_bytes:
+        yield Trouble(
+            Severity.WARNING, f"the disk is nearly full: {_gb(free_bytes)} free", (), tries
+        )
     if usage.f_files and not usage.f_favail:
-        yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {place}",), tries)
+        yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {folder}",), tries)
 
 
 def look_at_rights(scene: Scene) -> Iterable[Trouble]:
     """Tell of what may not be read or written."""
     if scene.folder is None:
         return
-    found = list(_forbidden(scene))
-    if found:
+    problems = list(_forbidden(scene))
+    if problems:
         yield Trouble(
             Severity.ERROR,
             "the folder cannot be read and written as a training needs it",
-            tuple(found),
+            tuple(problems),
             (f"ls -la {scene.path}",),
         )
 
@@ -66,7 +74,7 @@ def _forbidden(scene: Scene) -> Iterator[str]:
 
 def _there(path: Path) -> Path:
     """Return the nearest folder of a path that is there."""
-    return next(one for one in (path, *path.resolve().parents) if is_folder(one))
+    return next(folder for folder in (path, *path.resolve().parents) if is_folder(folder))
 
 
 def _gb(size: float) -> str:

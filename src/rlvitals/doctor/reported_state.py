@@ -20,37 +20,45 @@ EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\
 
 def look_at_progress(scene: Scene) -> Iterable[Trouble]:
     """Tell of a progress file that is damaged, or that says what no longer holds."""
-    found = scene.progress
-    if found is None:
+    progress = scene.progress
+    if progress is None:
         return
-    if found.damage:
+    if progress.damage:
         yield Trouble(
             Severity.WARNING,
-            found.damage,
+            progress.damage,
             ("it is set aside and written anew by the next process that trains",),
             (f"rlvitals status {scene.path}", f"jq . {scene.path / FILE}"),
         )
-    lost = next((t.lifecycle.lost for t in scene.traces if t.lifecycle.lost), "")
-    if found.status == RUNNING and lost:
-        held = scene.checkpoints
-        taken = held.taken.folder.name if held is not None and held.taken is not None else ""
-        again = f"run the same command again: it resumes from {taken}" if taken else ""
+    end_reason = next((t.lifecycle.lost for t in scene.traces if t.lifecycle.lost), "")
+    if progress.status == RUNNING and end_reason:
+        checkpoints = scene.checkpoints
+        checkpoint_name = (
+            checkpoints.taken.folder.name
+            if checkpoints is not None and checkpoints.taken is not None
+            else ""
+        )
+        advice = (
+            f"run the same command again: it resumes from {checkpoint_name}"
+            if checkpoint_name
+            else ""
+        )
         yield Trouble(
             Severity.WARNING,
             "it says running, yet its process is gone",
-            (lost,),
-            tuple(filter(None, (again, f"rlvitals diagnose {scene.path}"))),
+            (end_reason,),
+            tuple(filter(None, (advice, f"rlvitals diagnose {scene.path}"))),
         )
         return
-    alive = any(trace.lifecycle.alive for trace in scene.traces)
-    moments = [found.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
-    known = [moment for moment in moments if moment is not None]
-    silent = scene.now - max(known) if known else 0.0
-    if found.status == RUNNING and not alive and silent > LIVE:
+    is_alive = any(trace.lifecycle.alive for trace in scene.traces)
+    moments = [progress.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
+    times = [moment for moment in moments if moment is not None]
+    silent_s = scene.now - max(times) if times else 0.0
+    if progress.status == RUNNING and not is_alive and silent_s > LIVE:
         yield Trouble(
             Severity.WARNING,
-            f"it says running, yet its last sign is {span(silent)} old by this machine's clock",
-            (f"{FILE} was last written at step {found.step or 0:,}",),
+            f"it says running, yet its last sign is {span(silent_s)} old by this machine's clock",
+            (f"{FILE} was last written at step {progress.step or 0:,}",),
             (f"rlvitals diagnose {scene.path}",),
         )
 
@@ -58,9 +66,9 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
 def look_at_record(scene: Scene) -> Iterable[Trouble]:
     """Tell of a `run.json`, or a copy of it, that is damaged or gone."""
     if scene.damage:
-        lost = scene.about is None
+        is_lost = scene.about is None
         yield Trouble(
-            Severity.ERROR if lost else Severity.WARNING,
+            Severity.ERROR if is_lost else Severity.WARNING,
             scene.damage,
             ("it is written anew by the next process that records into this folder",),
             (f"rlvitals verify {scene.path}",),
@@ -83,26 +91,26 @@ def _of_ours(scene: Scene) -> list[str]:
     """Name the attempts whose files grow, unless their process is known to be gone."""
     if scene.about is None:
         return []
-    known = {one.number: one for one in scene.about.attempts}
-    said = {}
+    attempts = {attempt_info.number: attempt_info for attempt_info in scene.about.attempts}
+    sentences = {}
     for file in block_files(scene.path):
         age = scene.age(file.path)
-        attempt = known.get(file.attempt)
-        gone = (
+        attempt = attempts.get(file.attempt)
+        has_exited = (
             attempt is not None
             and attempt.host == socket.gethostname()
             and not pid_exists(attempt.pid)
         )
-        if age is not None and age < FRESH and not gone:
-            who = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
-            said[file.attempt if attempt is None else attempt.pid] = (
-                f"attempt {file.attempt}{who}: written {span(age)} ago"
+        if age is not None and age < FRESH and not has_exited:
+            process = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
+            sentences[file.attempt if attempt is None else attempt.pid] = (
+                f"attempt {file.attempt}{process}: written {span(age)} ago"
             )
-    return list(said.values()) if len(said) > 1 else []
+    return list(sentences.values()) if len(sentences) > 1 else []
 
 
 def _of_event_files(scene: Scene) -> list[str]:
-    said = {}
+    sentences = {}
     for file in scene.files():
         match = EVENTS.search(file.name)
         age = scene.age(file)
@@ -110,9 +118,9 @@ def _of_event_files(scene: Scene) -> list[str]:
             continue
         if match["host"] == socket.gethostname() and not pid_exists(int(match["pid"])):
             continue
-        who = f"process {match['pid']} on {match['host']}"
-        said[match["pid"]] = f"{who} writes {scene.inside(file)}: {span(age)} ago"
-    return list(said.values()) if len(said) > 1 else []
+        process = f"process {match['pid']} on {match['host']}"
+        sentences[match["pid"]] = f"{process} writes {scene.inside(file)}: {span(age)} ago"
+    return list(sentences.values()) if len(sentences) > 1 else []
 
 
 PROGRESS = Check("progress", "Does its progress file hold?", look_at_progress)

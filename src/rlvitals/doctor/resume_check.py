@@ -18,26 +18,26 @@ MOST_SHOWN = 4
 
 def look(scene: Scene) -> Iterable[Trouble]:
     """Tell what keeps the run from going on where it was."""
-    held = scene.checkpoints
-    if scene.folder is None or held is None:
+    checkpoints = scene.checkpoints
+    if scene.folder is None or checkpoints is None:
         return
-    if held.trainers:
+    if checkpoints.trainers:
         yield Trouble(
             Severity.ERROR,
             "two trainings in one folder: a resume takes the newest checkpoint of both",
-            held.trainers,
+            checkpoints.trainers,
             ("end one of them, or give it a folder of its own",),
         )
-    if not held.seen:
+    if not checkpoints.seen:
         if scene.traces:
             yield _none(scene)
         return
-    yield from _damaged(scene, held)
-    if held.taken is None:
-        yield from _unsealed(scene, held)
+    yield from _damaged(scene, checkpoints)
+    if checkpoints.taken is None:
+        yield from _unsealed(scene, checkpoints)
     else:
-        yield from _other(scene, held.taken)
-    if restarted := list(_restarted(scene, held)):
+        yield from _other(scene, checkpoints.taken)
+    if restarted := list(_restarted(scene, checkpoints)):
         yield Trouble(
             Severity.ERROR,
             "the run began anew at its start although it had checkpoints",
@@ -52,13 +52,17 @@ def look(scene: Scene) -> Iterable[Trouble]:
 
 def _none(scene: Scene) -> Trouble:
     trace = scene.traces[0]
-    every = trace.number("save_steps")
+    save_steps = trace.number("save_steps")
     evidence = ["no checkpoint-<step> folder lies in it"]
-    others = scene.checkpoints.others if scene.checkpoints is not None else ()
-    if others:
-        evidence.append(f"another program's lie there, without a seal: {', '.join(others[-3:])}")
-    if every and trace.last_step < every:
-        evidence.append(f"the first comes at step {every:,.0f}; the run is at {trace.last_step:,}")
+    other_files = scene.checkpoints.others if scene.checkpoints is not None else ()
+    if other_files:
+        evidence.append(
+            f"another program's lie there, without a seal: {', '.join(other_files[-3:])}"
+        )
+    if save_steps and trace.last_step < save_steps:
+        evidence.append(
+            f"the first comes at step {save_steps:,.0f}; the run is at {trace.last_step:,}"
+        )
     return Trouble(
         Severity.NOTE,
         "no checkpoint that could be verified is there to resume from",
@@ -67,90 +71,106 @@ def _none(scene: Scene) -> Trouble:
     )
 
 
-def _damaged(scene: Scene, held: Look) -> Iterator[Trouble]:
-    if unread := held.some(State.UNREADABLE):
+def _damaged(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
+    if unread := checkpoints.some(State.UNREADABLE):
         yield Trouble(
             Severity.ERROR,
             f"a resume stops: {unread[-1].folder.name} cannot be read",
             _each(unread),
             (f"ls -l {unread[-1].folder}",),
         )
-    aside = [one for one in held.some(State.ASIDE) if f".{naming.CORRUPT}" in one.folder.name]
-    bad = [*held.some(State.DAMAGED), *aside]
-    if not bad:
+    aside = [
+        checkpoint
+        for checkpoint in checkpoints.some(State.ASIDE)
+        if f".{naming.CORRUPT}" in checkpoint.folder.name
+    ]
+    damaged = [*checkpoints.some(State.DAMAGED), *aside]
+    if not damaged:
         return
-    taken = "a resume takes none" if held.taken is None else f"{held.taken.folder.name} is taken"
+    consequence = (
+        "a resume takes none"
+        if checkpoints.taken is None
+        else f"{checkpoints.taken.folder.name} is taken"
+    )
     yield Trouble(
-        Severity.WARNING if held.taken is not None else Severity.ERROR,
-        f"{_count(bad)} damaged: {taken}",
-        _each(bad),
+        Severity.WARNING if checkpoints.taken is not None else Severity.ERROR,
+        f"{_count(damaged)} damaged: {consequence}",
+        _each(damaged),
         (f"rlvitals checkpoints {scene.path} --verify",),
     )
 
 
-def _unsealed(scene: Scene, held: Look) -> Iterator[Trouble]:
-    bare = held.some(State.UNSEALED)
-    complete = [one for one in bare if one.complete]
+def _unsealed(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
+    unsealed = checkpoints.some(State.UNSEALED)
+    complete = [checkpoint for checkpoint in unsealed if checkpoint.complete]
     if complete:
         yield Trouble(
             Severity.WARNING,
             f"no checkpoint is sealed: nobody could tell a damaged one; "
             f"{complete[-1].folder.name} looks complete",
-            _each([one for one in bare if not one.complete]),
+            _each([checkpoint for checkpoint in unsealed if not checkpoint.complete]),
             (f"rlvitals checkpoints {scene.path} --seal",),
         )
-    elif bare:
+    elif unsealed:
         yield Trouble(
             Severity.ERROR,
             "no checkpoint is complete: a resume would begin parts of the training anew",
-            _each(bare),
+            _each(unsealed),
             ("save the optimizer, the scheduler and the random states too: save_only_model=False",),
         )
-    elif held.some(State.FOREIGN):
+    elif checkpoints.some(State.FOREIGN):
         yield Trouble(
             Severity.ERROR,
             "the checkpoints here are another run's",
-            _each(held.some(State.FOREIGN)),
+            _each(checkpoints.some(State.FOREIGN)),
             ("give each run a folder of its own",),
         )
 
 
-def _other(scene: Scene, taken: Seen) -> Iterator[Trouble]:
-    differs = differences(taken, scene.about)
+def _other(scene: Scene, checkpoint: Seen) -> Iterator[Trouble]:
+    differs = differences(checkpoint, scene.about)
     if differs:
         yield Trouble(
             Severity.WARNING,
-            f"a resume from {taken.folder.name} continues, but not bit for bit",
+            f"a resume from {checkpoint.folder.name} continues, but not bit for bit",
             differs,
             ("run the very same command again, with as many processes as before",),
         )
 
 
-def _restarted(scene: Scene, held: Look) -> Iterator[str]:
+def _restarted(scene: Scene, checkpoints: Look) -> Iterator[str]:
     """Yield what shows that an attempt began at the start, with a checkpoint at hand."""
-    starts = {one.sealed.attempt for one in held.seen if one.sealed is not None}
-    for one in held.seen:
-        sealed = one.sealed
+    starts = {
+        checkpoint.sealed.attempt
+        for checkpoint in checkpoints.seen
+        if checkpoint.sealed is not None
+    }
+    for checkpoint in checkpoints.seen:
+        sealed = checkpoint.sealed
         if sealed is None or sealed.parent not in {None, -1} or sealed.facts.get("adopted"):
             continue
         if sealed.attempt > min(starts):
-            how = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
-            yield f"{one.folder.name} was saved by attempt {sealed.attempt}, which {how}"
+            reason = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
+            yield f"{checkpoint.folder.name} was saved by attempt {sealed.attempt}, which {reason}"
             break
-    yield from _of_two_starts([one for one in held.seen if one.sealed is None])
-    yield from _went_back(scene, [one.step for one in held.seen])
+    yield from _of_two_starts(
+        [checkpoint for checkpoint in checkpoints.seen if checkpoint.sealed is None]
+    )
+    yield from _went_back(scene, [checkpoint.step for checkpoint in checkpoints.seen])
 
 
-def _of_two_starts(some: Sequence[Seen]) -> Iterator[str]:
+def _of_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
     """Yield a sentence where trainers' checkpoints do not share their first logged row.
 
     When they were written tells nothing: copied files are as old as the copy.
     """
-    rows = [(one, row) for one in some if (row := _first_row(one.folder))]
-    for (one, row), (other, first) in pairwise(rows):
+    rows = [
+        (checkpoint, row) for checkpoint in checkpoints if (row := _first_row(checkpoint.folder))
+    ]
+    for (checkpoint, row), (next_checkpoint, first) in pairwise(rows):
         if row.get("step") == first.get("step") and row != first:
             yield (
-                f"{one.folder.name} and {other.folder.name} come from two starts: "
+                f"{checkpoint.folder.name} and {next_checkpoint.folder.name} come from two starts: "
                 f"what they logged at step {row.get('step')} differs"
             )
             return
@@ -158,8 +178,8 @@ def _of_two_starts(some: Sequence[Seen]) -> Iterator[str]:
 
 def _first_row(folder: Path) -> dict[str, object]:
     try:
-        said = json.loads((folder / STATE).read_bytes())
-        row = said["log_history"][0]
+        state = json.loads((folder / STATE).read_bytes())
+        row = state["log_history"][0]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
     # What differs from one process to the next without the training being another.
@@ -174,23 +194,32 @@ def _went_back(scene: Scene, steps: Sequence[int]) -> Iterator[str]:
             if seam <= first and any(step > seam for step in steps):
                 yield f"its log goes back to step {seam:,}, where it began"
                 break
-    said = scene.progress.said.get("attempts") if scene.progress is not None else None
-    attempts = [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
-    for before, one in pairwise(attempts):
-        reached = before.get("last_step")
-        if one.get("first_step") == 0 and isinstance(reached, int) and reached > 0 and steps:
-            yield f"an attempt began at step 0 after one that had reached {reached:,}"
+    rows = scene.progress.said.get("attempts") if scene.progress is not None else None
+    attempts = (
+        [attempt for attempt in rows if isinstance(attempt, dict)] if isinstance(rows, list) else []
+    )
+    for previous, attempt in pairwise(attempts):
+        last_step = previous.get("last_step")
+        if (
+            attempt.get("first_step") == 0
+            and isinstance(last_step, int)
+            and last_step > 0
+            and steps
+        ):
+            yield f"an attempt began at step 0 after one that had reached {last_step:,}"
             break
 
 
-def _each(some: Sequence[Seen]) -> tuple[str, ...]:
-    told = [f"{one.folder.name}: {one.why}" for one in reversed(some)]
-    more = [f"and {len(told) - MOST_SHOWN} more"] if len(told) > MOST_SHOWN else []
-    return (*told[:MOST_SHOWN], *more)
+def _each(checkpoints: Sequence[Seen]) -> tuple[str, ...]:
+    sentences = [
+        f"{checkpoint.folder.name}: {checkpoint.why}" for checkpoint in reversed(checkpoints)
+    ]
+    more = [f"and {len(sentences) - MOST_SHOWN} more"] if len(sentences) > MOST_SHOWN else []
+    return (*sentences[:MOST_SHOWN], *more)
 
 
-def _count(some: Sequence[Seen]) -> str:
-    return "a checkpoint is" if len(some) == 1 else f"{len(some)} checkpoints are"
+def _count(checkpoints: Sequence[Seen]) -> str:
+    return "a checkpoint is" if len(checkpoints) == 1 else f"{len(checkpoints)} checkpoints are"
 
 
 CHECK = Check("resume", "Would it resume?", look)

@@ -33,86 +33,92 @@ class Similar:
 
 def look(scene: Scene) -> Iterable[Trouble]:
     """Tell of folders with almost this name where this one does not hold what is sought."""
-    held = scene.checkpoints
-    if scene.path.is_file() or (held is not None and held.seen):
+    checkpoints = scene.checkpoints
+    if scene.path.is_file() or (checkpoints is not None and checkpoints.seen):
         return
     if scene.folder is not None and scene.traces:
-        found = [one for one in similar(scene) if "checkpoint" in one.holds]
-        said = "this folder has no checkpoint, one that is called almost like it has"
+        matches = [folder for folder in similar(scene) if "checkpoint" in folder.holds]
+        sentence = "this folder has no checkpoint, one that is called almost like it has"
         severity = Severity.NOTE
     else:
-        found = list(similar(scene))
-        what = "there is no such folder" if scene.folder is None else "this folder holds no run"
-        said = f"{what}, but one that is called almost like it does"
+        matches = list(similar(scene))
+        problem = "there is no such folder" if scene.folder is None else "this folder holds no run"
+        sentence = f"{problem}, but one that is called almost like it does"
         severity = Severity.ERROR
-    if found:
-        shown = found[:MOST_SHOWN]
-        evidence = [f"{one.path}: {one.differs}; it holds {one.holds}" for one in shown]
-        tries = [f"rlvitals status {shown[0].path}"]
+    if matches:
+        best_matches = matches[:MOST_SHOWN]
+        evidence = [
+            f"{folder.path}: {folder.differs}; it holds {folder.holds}" for folder in best_matches
+        ]
+        tries = [f"rlvitals status {best_matches[0].path}"]
         tries.append("give the training that output folder, seed and mode: it resumes there")
-        yield Trouble(severity, said, tuple(evidence), tuple(tries))
+        yield Trouble(severity, sentence, tuple(evidence), tuple(tries))
 
 
 def similar(scene: Scene) -> list[Similar]:
     """Return the folders near by that hold something and are called almost so, the likest first."""
-    asked = scene.path if scene.path.name else scene.path.resolve()
-    found = []
-    for folder in islice(_around(asked), MOST_FOLDERS):
-        if folder == asked or not is_folder(folder):
+    path = scene.path if scene.path.name else scene.path.resolve()
+    matches = []
+    for folder in islice(_around(path), MOST_FOLDERS):
+        if folder == path or not is_folder(folder):
             continue
-        alike = likeness(asked.name, folder.name)
+        alike = likeness(path.name, folder.name)
         if alike >= ALIKE and (holds := _holds(folder, scene.now)):
-            found.append(Similar(folder, difference(asked.name, folder.name), holds, alike))
-    return sorted(found, key=lambda one: (-one.likeness, one.path.name))
+            matches.append(Similar(folder, difference(path.name, folder.name), holds, alike))
+    return sorted(matches, key=lambda match: (-match.likeness, match.path.name))
 
 
-def _around(asked: Path) -> Iterator[Path]:
+def _around(path: Path) -> Iterator[Path]:
     """Go through the folders beside a path; where what it lies in is not there, through cousins."""
-    parent = asked.parent
+    parent = path.parent
     if is_folder(parent):
         yield from _folders(parent)
         return
-    above = next((one for one in parent.parents if is_folder(one)), None)
-    for aunt in _folders(above) if above is not None else ():
-        yield aunt
-        yield from _folders(aunt)
+    ancestor = next((folder for folder in parent.parents if is_folder(folder)), None)
+    for sibling in _folders(ancestor) if ancestor is not None else ():
+        yield sibling
+        yield from _folders(sibling)
 
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return sorted(one for one in folder.iterdir() if is_folder(one))
+        return sorted(path for path in folder.iterdir() if is_folder(path))
     except OSError:
         return []
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(first_name: str, second_name: str) -> float:
     """Tell how alike two names are, part by part, from 0 to 1."""
-    first, second = PARTS.split(one.lower()), PARTS.split(other.lower())
+    first, second = PARTS.split(first_name.lower()), PARTS.split(second_name.lower())
     by_part = SequenceMatcher(None, first, second, autojunk=False).ratio()
-    by_letter = SequenceMatcher(None, one.lower(), other.lower(), autojunk=False).ratio()
+    by_letter = SequenceMatcher(
+        None, first_name.lower(), second_name.lower(), autojunk=False
+    ).ratio()
     return max(by_part, by_letter if by_letter > 0.8 else 0.0)  # noqa: PLR2004 - a slip of a finger
 
 
-def difference(asked: str, found: str) -> str:
+def difference(first_name: str, second_name: str) -> str:
     """Say in words in what two names differ."""
-    first, second = PARTS.split(asked), PARTS.split(found)
-    lacks = [one for one in first if one not in second]
-    more = [one for one in second if one not in first]
-    if len(lacks) == len(more) == 1 and lacks[0].isdigit() and more[0].isdigit():
-        return f"another seed or number: {more[0]} in place of {lacks[0]}"
-    if lacks and more:
-        return f"{'-'.join(more)} in place of {'-'.join(lacks)}"
-    if more:
-        return f"it has -{'-'.join(more)} besides"
-    return f"it has no -{'-'.join(lacks)}" if lacks else "its parts are spelt or joined otherwise"
+    first, second = PARTS.split(first_name), PARTS.split(second_name)
+    missing = [segment for segment in first if segment not in second]
+    extra = [segment for segment in second if segment not in first]
+    if len(missing) == len(extra) == 1 and missing[0].isdigit() and extra[0].isdigit():
+        return f"another seed or number: {extra[0]} in place of {missing[0]}"
+    if missing and extra:
+        return f"{'-'.join(extra)} in place of {'-'.join(missing)}"
+    if extra:
+        return f"it has -{'-'.join(extra)} besides"
+    return (
+        f"it has no -{'-'.join(missing)}" if missing else "its parts are spelt or joined otherwise"
+    )
 
 
-def _holds(folder: Path, now: float) -> str:
+def _holds(folder: Path, time_s: float) -> str:
     """Say what a folder holds of a run; empty: nothing."""
     try:
-        names = {one.name for one in folder.iterdir()}
+        names = {path.name for path in folder.iterdir()}
         steps = list(naming.steps(folder))
-        age = span(max(0.0, now - folder.stat().st_mtime))
+        age = span(max(0.0, time_s - folder.stat().st_mtime))
     except OSError:
         return ""
     if steps:
