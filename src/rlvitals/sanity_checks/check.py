@@ -105,7 +105,7 @@ def _indented(lines: str) -> str:
 def joined(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
     """Put single checks and groups of them into one tuple, in order."""
     return tuple(
-        check for part in checks for check in ((part,) if isinstance(part, Check) else part)
+        check for group in checks for check in ((group,) if isinstance(group, Check) else group)
     )
 
 

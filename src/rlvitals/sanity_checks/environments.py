@@ -28,8 +28,8 @@ def _check_env(env: Any) -> Outcome:  # noqa: ANN401 - Gymnasium's object
         try:
             check_env(getattr(env, "unwrapped", env), skip_render_check=True)
         except Exception as error:  # noqa: BLE001 - whatever the environment raises is the finding
-            said = f"{type(error).__name__}: {error}".strip()
-            return Failed("env", str(env), said)
+            reason = f"{type(error).__name__}: {error}".strip()
+            return Failed("env", str(env), reason)
     return Passed()
 
 
@@ -50,8 +50,8 @@ def _finite(values: ArrayLike, variable: str) -> Outcome:
         return CouldNotCheck(f"{variable} is empty")
     if not wrong.any():
         return Passed()
-    said = f"not a finite number ({int(wrong.sum())} of {numbers.size})"
-    return Failed(f"{variable}{first(wrong)}", f"{numbers[wrong][0]}", said)
+    reason = f"not a finite number ({int(wrong.sum())} of {numbers.size})"
+    return Failed(f"{variable}{first(wrong)}", f"{numbers[wrong][0]}", reason)
 
 
 def _vary(values: ArrayLike, variable: str) -> Outcome:
@@ -81,8 +81,8 @@ def returns_differ(returns: ArrayLike, *, variable: str = "returns") -> Check:
         for i, row in enumerate(rows):
             for j in range(i):
                 if np.array_equal(row, rows[j]):
-                    said = f"environments {j} and {i} ran the same episode: the same seed twice"
-                    return Failed(f"{variable}[{i}]", _short(row), said)
+                    reason = f"environments {j} and {i} ran the same episode: the same seed twice"
+                    return Failed(f"{variable}[{i}]", _short(row), reason)
         return Passed()
 
     return attempted("environments-differ", "environments run apart", outcome)
@@ -96,8 +96,8 @@ def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observa
     """
 
     def outcome() -> Outcome:
-        rows = [floats(one).reshape(len(floats(one)), -1) for one in starts]
-        rows = [one for one in rows if len(one)]
+        rows = [floats(start).reshape(len(floats(start)), -1) for start in starts]
+        rows = [start for start in rows if len(start)]
         if len(rows) < LEAST:
             return CouldNotCheck(f"there is {len(rows)} environment")
         alike = [
@@ -109,14 +109,14 @@ def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observa
         if not alike:
             return Passed()
         i, j = alike[0]
-        if all(np.array_equal(one, np.broadcast_to(rows[i][0], one.shape)) for one in rows):
+        if all(np.array_equal(start, np.broadcast_to(rows[i][0], start.shape)) for start in rows):
             return CouldNotCheck("every episode begins alike: no seed shows in it")
-        said = f"environments {i} and {j} begin alike, and episodes do not: the same seed twice"
-        return Failed(f"{variable} of environment {j}", _short(rows[j][0]), said)
+        reason = f"environments {i} and {j} begin alike, and episodes do not: the same seed twice"
+        return Failed(f"{variable} of environment {j}", _short(rows[j][0]), reason)
 
     return attempted("seeds-differ", "environments have seeds of their own", outcome)
 
 
 def _short(row: NDArray[np.float64]) -> str:
-    shown = ", ".join(f"{x:.6g}" for x in row[:4])
-    return f"{shown}, ..." if len(row) > 4 else shown  # noqa: PLR2004 - a glance
+    text = ", ".join(f"{x:.6g}" for x in row[:4])
+    return f"{text}, ..." if len(row) > 4 else text  # noqa: PLR2004 - a glance

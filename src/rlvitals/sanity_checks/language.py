@@ -32,8 +32,8 @@ def group_advantages(
             return Failed(f"{variable}{first(wrong)}", f"{values[wrong][0]}", "not a number")
         for i in range(0, len(groups), size):
             if len(prompts := set(groups[i : i + size])) > 1:
-                said = f"samples {i} to {i + size - 1} are judged as answers to one prompt"
-                return Failed(f"prompts of group {i // size}", f"{len(prompts)} of them", said)
+                reason = f"samples {i} to {i + size - 1} are judged as answers to one prompt"
+                return Failed(f"prompts of group {i // size}", f"{len(prompts)} of them", reason)
         if not values.any():
             return CouldNotCheck("every advantage is 0: each group's samples were paid alike")
         return _centred(values.reshape(-1, size), rounding(advantages), variable)
@@ -48,8 +48,8 @@ def _centred(values: NDArray[np.float64], digits: float, variable: str) -> Outco
     if abs(means[worst]) <= digits * scale:
         return Passed()
     share = f"{np.mean(np.abs(means) > digits * scale):.0%} of {len(means)} groups are off 0"
-    said = f"a group's own mean was not taken away ({share})"
-    return Failed(f"mean of {variable} in group {worst}", f"{means[worst]:.6g}", said)
+    reason = f"a group's own mean was not taken away ({share})"
+    return Failed(f"mean of {variable} in group {worst}", f"{means[worst]:.6g}", reason)
 
 
 def kl_to_reference(
@@ -58,16 +58,16 @@ def kl_to_reference(
     """Check that the policy still is the reference: k3 of their log-probabilities [B, T] is 0."""
 
     def outcome() -> Outcome:
-        kept = floats(mask) > 0
-        off = (floats(reference) - floats(logps))[kept]
-        if not off.size:
+        in_loss = floats(mask) > 0
+        log_ratio = (floats(reference) - floats(logps))[in_loss]
+        if not log_ratio.size:
             return CouldNotCheck("no token is in the loss")
-        k3 = float(np.mean(np.exp(off) - off - 1))
+        k3 = float(np.mean(np.exp(log_ratio) - log_ratio - 1))
         # Half the digits of a log-probability are a difference of sqrt(eps): squared, eps.
         if k3 <= eps(logps):
             return Passed()
-        said = "before any update the policy is not the reference that it is held to"
-        return Failed(f"{variable} (k3, mean over tokens)", f"{k3:.6g}", said)
+        reason = "before any update the policy is not the reference that it is held to"
+        return Failed(f"{variable} (k3, mean over tokens)", f"{k3:.6g}", reason)
 
     return attempted(
         "kl-to-reference-is-zero", "the KL to the reference is 0 before the first update", outcome
@@ -87,16 +87,16 @@ def loss_covers_generated(
     def outcome() -> Outcome:
         trained, drawn = floats(weight) != 0, floats(generated) > 0
         if trained.shape != drawn.shape:
-            said = f"the loss has {trained.shape} log-probabilities for {drawn.shape} tokens"
-            return Failed(variable, str(trained.shape), said)
+            reason = f"the loss has {trained.shape} log-probabilities for {drawn.shape} tokens"
+            return Failed(variable, str(trained.shape), reason)
         if (wrong := trained & ~drawn).any():
             value = floats(weight)[wrong][0]
-            said = f"a token that the policy did not write is trained ({int(wrong.sum())} are)"
-            return Failed(f"{variable}{first(wrong)}", f"{value:.6g}", said)
-        if (lost := drawn & ~trained & (floats(due) > 0)[:, None]).any():
-            count = f"{int(lost.sum())} of {int(drawn.sum())} are"
-            said = f"a token that the policy wrote is left out of the loss ({count})"
-            return Failed(f"{variable}{first(lost)}", "0", said)
+            reason = f"a token that the policy did not write is trained ({int(wrong.sum())} are)"
+            return Failed(f"{variable}{first(wrong)}", f"{value:.6g}", reason)
+        if (omitted := drawn & ~trained & (floats(due) > 0)[:, None]).any():
+            count = f"{int(omitted.sum())} of {int(drawn.sum())} are"
+            reason = f"a token that the policy wrote is left out of the loss ({count})"
+            return Failed(f"{variable}{first(omitted)}", "0", reason)
         if not trained.any():
             return CouldNotCheck("the loss weighs no token: every advantage is 0")
         return Passed()
@@ -117,7 +117,7 @@ class Place:
     dtype: str  # "float32"
 
 
-def weights_moved(places: Sequence[Place], learning_rate: float) -> Check:
+def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
     """Check that the weights with the largest gradient of each tensor were changed by an update.
 
     A type of 16 bits cannot hold a small step beside a large weight: there one tensor is enough
@@ -125,23 +125,23 @@ def weights_moved(places: Sequence[Place], learning_rate: float) -> Check:
     """
 
     def outcome() -> Outcome:
-        if not places:
+        if not weights:
             return CouldNotCheck("no weight has had a gradient yet")
-        for place in places:
-            if not np.isfinite(place.after):
-                return Failed(_named(place), f"{place.after}", "not a number after the update")
-        still = [place for place in places if place.before == place.after]
-        coarse = [place for place in still if "16" in place.dtype]
+        for weight in weights:
+            if not np.isfinite(weight.after):
+                return Failed(_named(weight), f"{weight.after}", "not a number after the update")
+        unmoved = [weight for weight in weights if weight.before == weight.after]
+        coarse = [weight for weight in unmoved if "16" in weight.dtype]
         rate = f"a learning rate of {learning_rate:.3g}"
-        if not any(place.before and place.before != place.after for place in places):
-            said = f"no weight of {len(places)} tensors moved at {rate}"
+        if not any(weight.before and weight.before != weight.after for weight in weights):
+            reason = f"no weight of {len(weights)} tensors moved at {rate}"
             if coarse:
-                said += f": the step is lost in the rounding of {coarse[0].dtype}"
-            return Failed(f"change of {_named(still[0])}", "0", said)
-        if exact := [place for place in still if "16" not in place.dtype]:
-            said = f"it has a gradient and did not move at {rate}: is it in the optimiser?"
-            others = f" ({len(exact)} of {len(places)} tensors)"
-            return Failed(f"change of {_named(exact[0])}", "0", said + others)
+                reason += f": the step is lost in the rounding of {coarse[0].dtype}"
+            return Failed(f"change of {_named(unmoved[0])}", "0", reason)
+        if exact := [weight for weight in unmoved if "16" not in weight.dtype]:
+            reason = f"it has a gradient and did not move at {rate}: is it in the optimiser?"
+            count = f" ({len(exact)} of {len(weights)} tensors)"
+            return Failed(f"change of {_named(exact[0])}", "0", reason + count)
         return Passed()
 
     return attempted("weights-moved", "the first update moved the weights", outcome)
@@ -166,11 +166,11 @@ def sampler_has_weights(
         if not stale:
             return Passed()
         name = stale[0]
-        said = (
+        reason = (
             f"after the update the trainer has {trainer[name]:.9g}: the sampler draws with other"
             f" weights ({len(stale)} of {len(shared)} compared)"
         )
-        return Failed(f"the sampler's {name}", f"{sampler[name]:.9g}", said)
+        return Failed(f"the sampler's {name}", f"{sampler[name]:.9g}", reason)
 
     return attempted("sampler-has-weights", "the sampler draws with the updated weights", outcome)
 
@@ -181,14 +181,16 @@ def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
     def outcome() -> Outcome:
         if len(samples) < LEAST:
             return CouldNotCheck("there is one process")
-        if len({text for own in samples for text in own}) == 1:
+        if len({text for texts in samples for text in texts}) == 1:
             return CouldNotCheck("every sample of every process is the same text")
-        seen: dict[tuple[str, ...], int] = {}
-        for rank, own in enumerate(samples):
-            other = seen.setdefault(tuple(own), rank)
-            if other != rank:
-                said = f"the same as process {other}'s: one seed twice, or one part of the data"
-                return Failed(f"samples of process {rank}", _short(own[0]), said)
+        ranks: dict[tuple[str, ...], int] = {}
+        for rank, texts in enumerate(samples):
+            first_rank = ranks.setdefault(tuple(texts), rank)
+            if first_rank != rank:
+                reason = (
+                    f"the same as process {first_rank}'s: one seed twice, or one part of the data"
+                )
+                return Failed(f"samples of process {rank}", _short(texts[0]), reason)
         return Passed()
 
     return attempted("ranks-differ", "the processes draw different samples", outcome)
@@ -210,14 +212,18 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
     def outcome() -> Outcome:
         if not scored:
             return CouldNotCheck(why_not or "no examples were given: examples=[...]")
-        for one in scored:
-            if np.isnan([one.right, one.wrong]).any():
-                return Failed(f"reward of {_short(one.prompt)!r}", "none", "nothing scores it")
-            if not one.right > one.wrong:
-                parts = [f"{name} {r:.6g}, {w:.6g}" for name, (r, w) in one.parts.items() if r <= w]
-                said = f"the wrong answer gets {one.wrong:.6g} (right, wrong: {'; '.join(parts)})"
-                what = f"reward of the right answer to {_short(one.prompt)!r}"
-                return Failed(what, f"{one.right:.6g}", said)
+        for example in scored:
+            if np.isnan([example.right, example.wrong]).any():
+                return Failed(f"reward of {_short(example.prompt)!r}", "none", "nothing scores it")
+            if not example.right > example.wrong:
+                terms = [
+                    f"{name} {r:.6g}, {w:.6g}" for name, (r, w) in example.parts.items() if r <= w
+                ]
+                reason = (
+                    f"the wrong answer gets {example.wrong:.6g} (right, wrong: {'; '.join(terms)})"
+                )
+                variable = f"reward of the right answer to {_short(example.prompt)!r}"
+                return Failed(variable, f"{example.right:.6g}", reason)
         return Passed()
 
     return attempted("right-beats-wrong", "a right answer is paid more than a wrong one", outcome)
@@ -237,13 +243,13 @@ def logprobs_agree(differences: Sequence[float]) -> Outcome:
     if after <= max(2 * before, rounding(np.float32(0))):
         return Passed()
     if after > 10 * before:
-        said = f"it was {before:.3g} before the update: the sampler draws with old weights"
-        return Failed("|sampler's - trainer's log-probability|", f"{after:.3g}", said)
+        reason = f"it was {before:.3g} before the update: the sampler draws with old weights"
+        return Failed("|sampler's - trainer's log-probability|", f"{after:.3g}", reason)
     return CouldNotCheck(unknown)
 
 
-def _named(place: Place) -> str:
-    return f"{place.tensor}[{place.index}]"
+def _named(weight: Place) -> str:
+    return f"{weight.tensor}[{weight.index}]"
 
 
 def _short(text: str) -> str:

@@ -36,5 +36,5 @@ def _plain(values: Any) -> Any:  # noqa: ANN401 - numbers of any library
 
 def first(mask: NDArray[np.bool_]) -> str:
     """Write the place of the first true value as an index: "[3, 0]"; "" for a single value."""
-    at = np.argwhere(mask)[0]
-    return f"[{', '.join(str(i) for i in at)}]" if len(at) else ""
+    index = np.argwhere(mask)[0]
+    return f"[{', '.join(str(i) for i in index)}]" if len(index) else ""

@@ -20,15 +20,15 @@ def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -
         values = floats(ratio)
         if not values.size:
             return CouldNotCheck(f"{variable} is empty")
-        off = np.abs(values - 1)
-        wrong = ~(off <= rounding(ratio))  # NaN is wrong too
+        error = np.abs(values - 1)
+        wrong = ~(error <= rounding(ratio))  # NaN is wrong too
         if not wrong.any():
             return Passed()
-        worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), values.shape)
-        at = f"[{', '.join(str(i) for i in worst)}]" if worst else ""
-        said = "the log-probabilities of the rollout and of the update are not of one policy"
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error)), values.shape)
+        index = f"[{', '.join(str(i) for i in worst)}]" if worst else ""
+        reason = "the log-probabilities of the rollout and of the update are not of one policy"
         share = f"{np.mean(wrong):.0%} of {values.size} are off 1"
-        return Failed(f"{variable}{at}", f"{values[worst]:.6g}", f"{said} ({share}){note}")
+        return Failed(f"{variable}{index}", f"{values[worst]:.6g}", f"{reason} ({share}){note}")
 
     says = "the probability ratio is 1 before the first gradient step"
     return attempted("ratio-is-one", says, outcome)
@@ -42,8 +42,10 @@ def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -
         if len(values) < 2:  # noqa: PLR2004 - one value alone has no mean to take away
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if not np.isfinite(values).all():
-            at = first(~np.isfinite(values))
-            return Failed(f"{variable}{at}", f"{values[~np.isfinite(values)][0]}", "not a number")
+            index = first(~np.isfinite(values))
+            return Failed(
+                f"{variable}{index}", f"{values[~np.isfinite(values)][0]}", "not a number"
+            )
         mean, scale = float(values.mean()), float(np.abs(values).max())
         # A sum of n rounded numbers is off by eps of the largest, however they are added.
         if abs(mean) <= rounding(advantages) * max(scale, eps(advantages)):
@@ -64,8 +66,8 @@ def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") ->
         if len(values) < 2:  # noqa: PLR2004 - one value alone cannot vary
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if np.ptp(values) == 0:
-            said = "all the same: no action is preferred to another"
-            return Failed(variable, f"{values[0]:.6g}", said)
+            reason = "all the same: no action is preferred to another"
+            return Failed(variable, f"{values[0]:.6g}", reason)
         return Passed()
 
     return attempted("advantages-vary", "advantages are finite and not all the same", outcome)
@@ -82,20 +84,20 @@ def weights_moved(
     def outcome() -> Outcome:
         if not before:
             return CouldNotCheck(f"{what} has no trained weights")
-        still = []
+        unmoved = []
         for name, old in before.items():
             new = floats(after[name])
             if not np.isfinite(new).all():
                 wrong = ~np.isfinite(new)
                 return Failed(f"{name}{first(wrong)}", f"{new[wrong][0]}", "not a number")
             if np.array_equal(floats(old), new):
-                still.append(name)
-        if len(still) == len(before):
-            said = f"none of the {len(before)} tensors of {what} changed"
-            return Failed("change of the weights", "0", said)
-        if still:
-            said = "the same tensor before and after: no gradient reaches it, or none trains it"
-            return Failed(f"change of {', '.join(still)}", "0", said)
+                unmoved.append(name)
+        if len(unmoved) == len(before):
+            reason = f"none of the {len(before)} tensors of {what} changed"
+            return Failed("change of the weights", "0", reason)
+        if unmoved:
+            reason = "the same tensor before and after: no gradient reaches it, or none trains it"
+            return Failed(f"change of {', '.join(unmoved)}", "0", reason)
         return Passed()
 
     return attempted("weights-moved", "the first update moved every trained weight", outcome)
