@@ -35,7 +35,7 @@ from rlvitals.checkpoints import manifest
 from rlvitals.checkpoints.transfer import copy_files, filesystems, sync
 from rlvitals.checkpoints.transfer.backup import NotComplete, complete, until
 from rlvitals.checkpoints.transfer.backup_target import place_at
-from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
+from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.restore import restore
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
@@ -342,7 +342,7 @@ def test_a_link_that_stays_broken_ends_the_round_and_the_next_completes(tmp_path
     for path in sealed:  # what has its seal is whole
         found = manifest.parse(b"".join(place(target).read(path)), path)
         for name, file in found.files.items():
-            data = copy_files.digest(place(target).read(f"{Path(path).parent}/{name}"))
+            data = copy_files.hash_chunks(place(target).read(f"{Path(path).parent}/{name}"))
             assert data == file.xxh3_128
     back_up(run, target)
     bring(target, tmp_path / "back")
@@ -382,7 +382,7 @@ def test_a_connection_that_died_is_made_anew(tmp_path):
 
 def test_what_reads_back_otherwise_is_written_again_and_then_refused(tmp_path, monkeypatch):
     run = plain(tmp_path / "run", steps=(50,))
-    folder = filesystems.Folder(tmp_path / "target")
+    folder = filesystems.LocalFolder(tmp_path / "target")
     real, bad = folder.write, [1, 3]
 
     def write(name, chunks):
@@ -415,17 +415,17 @@ def test_waits_are_bounded_grow_and_end_when_someone_asks():
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        Patience(Waiting()).call(broken)
+        RetryPolicy(Waiting()).call(broken)
     assert len(waits) == 5
     assert all(0.75 * 2**n <= wait <= 1.25 * 2**n for n, wait in enumerate(waits))
-    stopped = Patience()
+    stopped = RetryPolicy()
     stopped.stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(CopyStopped):
         stopped.call(broken)
 
 
 def test_what_another_try_does_not_mend_is_raised_at_once():
-    for error in (PermissionError(13, "no"), OSError(28, "full"), ValueError("no"), Stopped()):
+    for error in (PermissionError(13, "no"), OSError(28, "full"), ValueError("no"), CopyStopped()):
         tries = []
 
         def action(error=error, tries=tries):
@@ -433,7 +433,7 @@ def test_what_another_try_does_not_mend_is_raised_at_once():
             raise error
 
         with pytest.raises(type(error)):
-            Patience().call(action)
+            RetryPolicy().call(action)
         assert len(tries) == 1
 
 
@@ -513,7 +513,7 @@ def test_a_last_round_is_done_though_the_one_before_it_hangs(tmp_path, hanging):
 def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
     """A mount that is gone blocks whoever asks it, and nothing can end that call."""
     over, said = threading.Event(), []
-    monkeypatch.setattr(filesystems.Folder, "write", lambda *_: over.wait(HANG_SECONDS))
+    monkeypatch.setattr(filesystems.LocalFolder, "write", lambda *_: over.wait(HANG_SECONDS))
     backup = rlvitals.Backup(
         plain(tmp_path / "run"), tmp_path / "target", stall=0.05, tell=said.append
     ).start()
@@ -528,13 +528,13 @@ def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
 
 def test_a_link_that_is_slow_and_moves_is_waited_for(tmp_path, monkeypatch):
     """As long as bytes go through, the end of a training waits: a checkpoint is worth it."""
-    real = filesystems.Folder.write
+    real = filesystems.LocalFolder.write
 
     def slow(self, name, chunks):
         time.sleep(0.03)
         real(self, name, chunks)
 
-    monkeypatch.setattr(filesystems.Folder, "write", slow)
+    monkeypatch.setattr(filesystems.LocalFolder, "write", slow)
     with rlvitals.Backup(plain(tmp_path / "run"), tmp_path / "target", stall=0.1, tell=quiet):
         pass
     assert whole(tmp_path / "target") == [50, 100]
@@ -652,7 +652,7 @@ def test_secrets_of_a_url_are_not_shown():
 
 def test_no_room_at_the_target_is_said_before_anything_is_copied(tmp_path, monkeypatch):
     run = plain(tmp_path / "run")
-    folder = filesystems.Folder(tmp_path / "target")
+    folder = filesystems.LocalFolder(tmp_path / "target")
     monkeypatch.setattr(folder, "room", lambda: 100)
     with pytest.raises(VitalsError, match="no room"):
         complete(run, folder)
@@ -891,7 +891,7 @@ def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target, rounds):
         if chance.random() < 0.4:
             save(kept, number)
         with contextlib.suppress(Ends):
-            sync.mirror(run, ending(place(target), chance.randrange(14)), patience=QUICK)
+            sync.sync_run(run, ending(place(target), chance.randrange(14)), patience=QUICK)
         found = restore(place(target), tmp_path / "back")
         assert found.checkpoints
         assert not found.damaged
@@ -921,7 +921,7 @@ def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target)
         for name, data in before.items():
             put(start, name, data)
         try:
-            sync.mirror(run, ending(place(start), count), patience=Patience(tries=1))
+            sync.sync_run(run, ending(place(start), count), patience=RetryPolicy(tries=1))
         except Ends:
             found = restore(place(start), tmp_path / f"back-{count}")
             assert found.checkpoints

@@ -90,7 +90,7 @@ def test_sealed_until_every_byte_was_read(tmp_path):
     save(one, 100)
     assert set(states(inspect_run.look(tmp_path)).values()) == {State.SEALED}
     assert set(states(inspect_run.look(tmp_path, verify=True)).values()) == {State.WHOLE}
-    some = inspect_run.look(tmp_path, most=inspect_run.READ_AT_ONCE)
+    some = inspect_run.look(tmp_path, most=inspect_run.MAX_QUICK_READ_BYTES)
     assert states(some) == {"checkpoint-50": State.SEALED, "checkpoint-100": State.WHOLE}
     assert some.taken.step == 100
 
@@ -145,7 +145,7 @@ def test_another_run_s_a_stale_one_one_set_aside_and_one_unfinished(tmp_path):
     save(again, 110)
     save(again, 120)
     shutil.copytree(folder / "checkpoint-120", folder / "checkpoint-900")
-    naming.temporary(folder, 130).mkdir()
+    naming.unfinished_path(folder, 130).mkdir()
     found = inspect_run.look(folder)
     told = states(found)
     assert told["checkpoint-175"] is State.FOREIGN
@@ -202,12 +202,12 @@ def test_nothing_goes_that_has_a_reason_and_nothing_stays_without():
         Entry(step, step, {"r": step % 7}, "", pinned=step == 30) for step in range(10, 200, 10)
     ]
     policy = Policy(3, Best("r"), 50, healthy=True)
-    gone = {one.sequence for one in retention.surplus(entries, policy)}
-    kept = set(retention.reasons(entries, policy))
+    gone = {one.sequence for one in retention.select_surplus(entries, policy)}
+    kept = set(retention.keep_reasons(entries, policy))
     assert gone | kept == {one.sequence for one in entries}
     assert not gone & kept
-    assert retention.policy(retention.written(policy)) == policy
-    assert retention.policy({"keep": "many", "best": 3}) == Policy()
+    assert retention.policy_from_dict(retention.policy_to_dict(policy)) == policy
+    assert retention.policy_from_dict({"keep": "many", "best": 3}) == Policy()
 
 
 def test_a_trainer_s_checkpoints_are_unsealed_and_what_they_lack_is_said(tmp_path):
@@ -272,7 +272,7 @@ def test_looking_changes_nothing(tmp_path):
     one = made(folder)
     save(one, 100)
     flip(folder / "checkpoint-100" / "model.bin")
-    naming.temporary(folder, 130).mkdir()
+    naming.unfinished_path(folder, 130).mkdir()
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
     inspect_run.look(folder, verify=True)
     main(["status", str(folder)])

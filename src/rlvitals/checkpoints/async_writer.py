@@ -19,14 +19,16 @@ from rlvitals.checkpoints.owner import Tell
 from rlvitals.errors import VitalsError
 from rlvitals.tracking import lifecycle
 
-EXIT_SECONDS = 300.0  # that an exit waits at the most
-TERM_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
+EXIT_WAIT_SECONDS = 300.0  # that an exit waits at the most
+SIGTERM_WAIT_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
 
-_all: "WeakSet[Background]" = WeakSet()
-_before: list[object] = []  # what SIGTERM did before it waited for a write; empty: it does that
+_writers: "WeakSet[AsyncWriter]" = WeakSet()
+_previous_handlers: list[
+    object
+] = []  # what SIGTERM did before it waited for a write; empty: it does that
 
 
-class Background:
+class AsyncWriter:
     """Does one thing at a time on a thread of its own."""
 
     def __init__(self, tell: Tell) -> None:
@@ -34,7 +36,7 @@ class Background:
         self._tell = tell
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        _all.add(self)
+        _writers.add(self)
 
     @property
     def busy(self) -> bool:
@@ -50,16 +52,16 @@ class Background:
                 work()
             except BaseException as error:  # noqa: BLE001 - it is raised at the next call
                 self._error = error
-                self._tell(f"{name} was not saved: {_said(error)}")
+                self._tell(f"{name} was not saved: {_format_error(error)}")
 
         self._thread = threading.Thread(target=run, name="rlvitals-checkpoint", daemon=True)
-        _hold_term()
+        _install_sigterm_handler()
         self._thread.start()
 
     def check(self) -> None:
         """Raise what the last thing raised, once; do not wait."""
         if not self.busy:
-            _free_term()
+            _restore_idle_handler()
             error, self._error = self._error, None
             if error is not None:
                 raise error
@@ -76,51 +78,51 @@ class Background:
             self._thread.join(timeout)
 
 
-def _said(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return error.problem if isinstance(error, VitalsError) else f"{type(error).__name__}: {error}"
 
 
 def _join_all(seconds: float) -> bool:
     """Wait for all that is being written; False where that takes longer."""
     end = time.monotonic() + seconds
-    for writer in list(_all):
+    for writer in list(_writers):
         writer.join(max(0.0, end - time.monotonic()))
-    return not any(writer.busy for writer in _all)
+    return not any(writer.busy for writer in _writers)
 
 
 def _at_exit() -> None:
-    if not _join_all(EXIT_SECONDS):
+    if not _join_all(EXIT_WAIT_SECONDS):
         sys.stderr.write("rlvitals: a checkpoint was still being written: it is not kept\n")
 
 
-def _hold_term() -> None:
+def _install_sigterm_handler() -> None:
     """Let SIGTERM wait for the write that begins. Where no handler may be set, it does not."""
-    if _before or threading.current_thread() is not threading.main_thread():
+    if _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
     handler = signal.getsignal(signal.SIGTERM)
     if handler is signal.SIG_DFL or callable(handler):  # not where it is ignored, or C code has it
-        _before.append(handler)
-        signal.signal(signal.SIGTERM, _on_term)
+        _previous_handlers.append(handler)
+        signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _free_term() -> None:
+def _restore_idle_handler() -> None:
     """Let SIGTERM do what it did, once nothing is being written."""
-    if not _before or threading.current_thread() is not threading.main_thread():
+    if not _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
-    if not any(writer.busy for writer in _all):
-        _give_back(_before.pop())
+    if not any(writer.busy for writer in _writers):
+        _restore_handler(_previous_handlers.pop())
 
 
-def _give_back(handler: object) -> None:
-    if signal.getsignal(signal.SIGTERM) is _on_term:  # else somebody has set another since
+def _restore_handler(handler: object) -> None:
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:  # else somebody has set another since
         signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type] # from `getsignal`
         lifecycle.note_again("SIGTERM")
 
 
-def _on_term(number: int, frame: FrameType | None) -> None:
-    _join_all(TERM_SECONDS)
-    handler = _before.pop() if _before else signal.SIG_DFL
-    _give_back(handler)
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    _join_all(SIGTERM_WAIT_SECONDS)
+    handler = _previous_handlers.pop() if _previous_handlers else signal.SIG_DFL
+    _restore_handler(handler)
     if callable(handler) and not isinstance(handler, signal.Handlers):
         handler(number, frame)
     else:

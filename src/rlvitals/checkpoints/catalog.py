@@ -16,7 +16,7 @@ from rlvitals.checkpoints.manifest import (
     UnreadableCheckpoint,
 )
 from rlvitals.checkpoints.owner import Tell
-from rlvitals.checkpoints.retention import Policy, entry, surplus
+from rlvitals.checkpoints.retention import Policy, make_entry, select_surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Refusal:
 
     folder: Path
     step: int
-    why: str
+    reason: str
 
 
-class Shelf:
+class Catalog:
     """The checkpoints in a run's folder."""
 
     def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
@@ -58,7 +58,7 @@ class Shelf:
         self.process = ""  # that saves for a group of processes; empty: this one, for itself
         self.others: frozenset[str] = frozenset()  # processes that save here at the same time
 
-    def sealed(self) -> Iterator[Checkpoint]:
+    def iter_sealed(self) -> Iterator[Checkpoint]:
         """Go through the sealed checkpoints of any run, in the order of steps."""
         for path in self._steps().values():
             try:
@@ -66,24 +66,24 @@ class Shelf:
             except BadCheckpoint:
                 continue  # `unreadable` says so
 
-    def own(self) -> list[Checkpoint]:
+    def list_usable(self) -> list[Checkpoint]:
         """Return this run's checkpoints that it may go on from, the newest first."""
         checkpoints = [
             checkpoint
-            for checkpoint in self.sealed()
-            if self._is_own(checkpoint) and not self._is_stale(checkpoint)
+            for checkpoint in self.iter_sealed()
+            if self._is_of_run(checkpoint) and not self._is_stale(checkpoint)
         ]
         return sorted(checkpoints, key=lambda checkpoint: -checkpoint.manifest.sequence)
 
-    def stale(self) -> list[Checkpoint]:
+    def list_stale(self) -> list[Checkpoint]:
         """Return this run's checkpoints of steps that it has gone back behind."""
         return [
             checkpoint
-            for checkpoint in self.sealed()
-            if self._is_own(checkpoint) and self._is_stale(checkpoint)
+            for checkpoint in self.iter_sealed()
+            if self._is_of_run(checkpoint) and self._is_stale(checkpoint)
         ]
 
-    def damaged(self) -> Iterator[Refusal]:
+    def find_damaged(self) -> Iterator[Refusal]:
         """Find those whose manifest is damaged; tell of the folders of other programs."""
         for step, folder in self._steps().items():
             try:
@@ -103,7 +103,7 @@ class Shelf:
                     continue
             yield path
 
-    def refusal(self, folder: Path) -> str:
+    def explain_refusal(self, folder: Path) -> str:
         """Say why this run does not go on from a folder with a manifest."""
         try:
             sealed = manifests.read(folder)
@@ -116,11 +116,11 @@ class Shelf:
     def set_all_aside(self) -> None:
         """Rename every checkpoint: the run starts at step 0. Raises CannotResume."""
         for path in [*self.sealed_folders()]:
-            self.set_before_fresh(path)
+            self.set_aside_for_fresh_start(path)
 
-    def set_before_fresh(self, path: Path) -> None:
+    def set_aside_for_fresh_start(self, path: Path) -> None:
         """Rename a checkpoint for a start at step 0. Raises CannotResume."""
-        target = naming.aside(self.folder, naming.step(path), naming.BEFORE)
+        target = naming.set_aside_path(self.folder, naming.step_of(path), naming.FRESH_START_SUFFIX)
         try:
             path.rename(target)
         except OSError as error:
@@ -131,8 +131,8 @@ class Shelf:
     def set_aside(self, refusal: Refusal) -> str:
         """Rename a checkpoint that is refused, and tell why; returns what was told."""
         folder = refusal.folder
-        target = naming.aside(self.folder, refusal.step)
-        message = f"{folder.name} is not used: {refusal.why}"
+        target = naming.set_aside_path(self.folder, refusal.step)
+        message = f"{folder.name} is not used: {refusal.reason}"
         try:
             folder.rename(target)
             if not target.is_symlink():
@@ -146,15 +146,17 @@ class Shelf:
     def prune(self, policy: Policy) -> None:
         """Delete what need not be kept. What cannot be read or deleted is told, and left."""
         try:
-            checkpoints = {checkpoint.manifest.sequence: checkpoint for checkpoint in self.own()}
+            checkpoints = {
+                checkpoint.manifest.sequence: checkpoint for checkpoint in self.list_usable()
+            }
         except (OSError, UnreadableCheckpoint) as error:
             self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
             return
-        for expendable in surplus(
-            [entry(checkpoint.manifest) for checkpoint in checkpoints.values()], policy
+        for expendable in select_surplus(
+            [make_entry(checkpoint.manifest) for checkpoint in checkpoints.values()], policy
         ):
             try:
-                recovery.retire(self.folder, checkpoints[expendable.sequence].folder)
+                recovery.delete_checkpoint(self.folder, checkpoints[expendable.sequence].folder)
             except OSError as error:
                 self.tell(f"checkpoint-{expendable.step} could not be deleted: {error.strerror}")
 
@@ -163,14 +165,14 @@ class Shelf:
         with manifests.reading(self.folder):
             return naming.steps(self.folder)
 
-    def meet(self) -> int:
+    def find_other_trainers(self) -> int:
         """Look for processes that save here at the same time, and tell of each one once.
 
         Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
         of theirs, or 0.
         """
         try:
-            saved = [checkpoint.manifest for checkpoint in self.sealed()]
+            saved = [checkpoint.manifest for checkpoint in self.iter_sealed()]
         except UnreadableCheckpoint:
             return 0  # a save goes on; the next one that can read all of them tells
         theirs = other_trainers.newer_than(self.sequence, saved, self.process)
@@ -180,13 +182,13 @@ class Shelf:
                 trainer = other_trainers.label(manifest.process)
                 self.tell(
                     f"another training saves into this folder: {self.folder}: "
-                    f"{naming.PREFIX}{manifest.step} is of {trainer}, this is process "
+                    f"{naming.CHECKPOINT_PREFIX}{manifest.step} is of {trainer}, this is process "
                     f"{os.getpid()}; each keeps its own checkpoints, a resume takes the newest "
                     "of both: end one of them, or give it a folder of its own"
                 )
         return max((manifest.sequence for manifest in theirs), default=0)
 
-    def make_way(self, step: int) -> None:
+    def move_other_aside(self, step: int) -> None:
         """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
         target = naming.final(self.folder, step)
         try:
@@ -194,11 +196,11 @@ class Shelf:
         except BadCheckpoint:
             return
         if theirs:
-            aside = naming.aside(self.folder, step, naming.OTHER)
+            aside = naming.set_aside_path(self.folder, step, naming.OTHER_RUN_SUFFIX)
             target.rename(aside)
             self.tell(f"{target.name} of the other training lies in {aside.name} now")
 
-    def _is_own(self, checkpoint: Checkpoint) -> bool:
+    def _is_of_run(self, checkpoint: Checkpoint) -> bool:
         if checkpoint.manifest.process in self.others:
             return False
         return not self._run_id or checkpoint.manifest.run_id in {"", self._run_id}

@@ -9,7 +9,7 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, naming, recovery
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
-from rlvitals.checkpoints.ranks import Group, agree, each
+from rlvitals.checkpoints.ranks import Group, exchange_values, run_on_all
 from rlvitals.storage.safe_files import sync
 
 
@@ -27,37 +27,39 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     write. The processes of a group share the work. Returns what a person should know. Raises
     `error`, or what failed elsewhere; OSError; BadCheckpoint for a folder that is none.
     """
-    written_files = agree(group, {name: asdict(file) for name, file in hashes.items()}, error)
+    written_files = exchange_values(
+        group, {name: asdict(file) for name, file in hashes.items()}, error
+    )
     files = {
         name: File(**fields)
         for share_files in written_files
         for name, fields in share_files.items()
     }
-    names = agree(group, manifests.names(folder))[0]  # as rank 0 sees it
+    names = exchange_values(group, manifests.names(folder))[0]  # as rank 0 sees it
     unhashed = [name for name in names if name not in files]
     share = unhashed[group.rank :: group.size]
 
-    def hashed() -> dict[str, object]:
-        complete(folder, names, patterns)
+    def hash_share() -> dict[str, object]:
+        check_complete(folder, names, patterns)
         files = {name: asdict(manifests.look(folder, name)) for name in share}
         for name in (*share, *hashes):
             sync(folder / name)
         return dict(files)
 
-    for share_files in each(group, hashed):
+    for share_files in run_on_all(group, hash_share):
         files |= {name: File(**fields) for name, fields in share_files.items()}
 
-    def named() -> str:
+    def publish() -> str:
         if group.rank:
             return ""
-        manifests.write(folder, replace(draft, files=manifests.sized(folder, files)))
-        disk.settle_folders(folder)
-        return _name(folder, draft)
+        manifests.write(folder, replace(draft, files=manifests.check_sizes(folder, files)))
+        disk.sync_folders(folder)
+        return _publish(folder, draft)
 
-    return str(each(group, named)[0])
+    return str(run_on_all(group, publish)[0])
 
 
-def complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> None:
+def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> None:
     """See that all is there that a checkpoint must hold. Raises BadCheckpoint."""
     for pattern in patterns:
         if not any(fnmatch(name, pattern) for name in names):
@@ -68,22 +70,25 @@ def complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> Non
             )
 
 
-def _name(folder: Path, manifest: Manifest) -> str:
+def _publish(folder: Path, manifest: Manifest) -> str:
     """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
     target, previous, message = naming.final(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
         if _is_earlier(target, manifest):
-            previous = naming.temporary(folder.parent, manifest.step)
+            previous = naming.unfinished_path(folder.parent, manifest.step)
             target.rename(previous)
         else:
-            backup_path = naming.aside(folder.parent, manifest.step, naming.OTHER)
+            backup_path = naming.set_aside_path(
+                folder.parent, manifest.step, naming.OTHER_RUN_SUFFIX
+            )
             target.rename(backup_path)
-            message = f"{target.name} was {_other(backup_path)}: it lies in {backup_path.name} now"
+            other = _describe_other(backup_path)
+            message = f"{target.name} was {other}: it lies in {backup_path.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
-    disk.write_whole(folder.parent / naming.LATEST, f"{target.name}\n")
+    disk.write_whole(folder.parent / naming.LATEST_FILE, f"{target.name}\n")
     if previous is not None:
-        recovery.remove(previous)
+        recovery.delete_folder(previous)
     return message
 
 
@@ -95,7 +100,7 @@ def _is_earlier(folder: Path, manifest: Manifest) -> bool:
         return False
 
 
-def _other(folder: Path) -> str:
+def _describe_other(folder: Path) -> str:
     """Say why a checkpoint is not taken for one of an earlier attempt."""
     try:
         manifests.read(folder)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rlvitals.storage.safe_files import beside, sync
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FREE_SPACE_FACTOR = 1.2  # times the newest checkpoint: what must be free before the next one
+FULL_DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
-SAID = (
+FULL_DISK_MESSAGES = (
     "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
     "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
 )  # fmt: skip
@@ -21,17 +22,17 @@ def files(folder: Path) -> Iterator[Path]:
 
     Raises OSError for a folder that cannot be listed; one that is gone has none.
     """
-    for root, folders, names in os.walk(folder, onerror=_refuse):
+    for root, folders, names in os.walk(folder, onerror=_raise_unless_missing):
         folders.sort()
         yield from (Path(root) / name for name in sorted(names))
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unless_missing(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
 
 
-def size(folder: Path) -> int:
+def count_bytes(folder: Path) -> int:
     """Count the bytes of a folder's files. OSError."""
     return sum(path.lstat().st_size for path in files(folder))
 
@@ -46,10 +47,10 @@ def settle(folder: Path) -> None:
     for path in files(folder):
         if not path.is_symlink():
             sync(path)
-    settle_folders(folder)
+    sync_folders(folder)
 
 
-def settle_folders(folder: Path) -> None:
+def sync_folders(folder: Path) -> None:
     """Have the lists of names of a folder and of those in it written to the disk. OSError."""
     for root, _, _ in os.walk(folder, topdown=False):
         sync(Path(root))
@@ -74,9 +75,9 @@ def disk_is_full(error: BaseException) -> bool:
     """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in FULL:
+        if isinstance(cause, OSError) and cause.errno in FULL_DISK_ERRNOS:
             return True
-        if any(text in str(cause) for text in SAID):
+        if any(text in str(cause) for text in FULL_DISK_MESSAGES):
             return True
         cause = cause.__cause__ or cause.__context__
     return False

@@ -19,19 +19,19 @@ from rlvitals.checkpoints.naming import MANIFEST
 
 STATE = "trainer_state.json"  # written last of all
 ADAPTER = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
-SENTINEL = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
+INCOMPLETE_FILE = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
 
 # By what: the names of which one must be there. Sharded by FSDP, DeepSpeed: folders of their own.
-WEIGHTS = (
+WEIGHT_PATTERNS = (
     "model*.safetensors", "pytorch_model*.bin", "*adapter_model.safetensors", "*adapter_model.bin",
     "pytorch_model_fsdp*", "global_step*/*",
 )  # fmt: skip
-OPTIMIZER = ("optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*", "rank*-of-*")
-SCHEDULER = ("scheduler.pt", "global_step*/*")
-SAFETENSORS_HEADER = 8  # bytes: the length of the header, little-endian
-ENDINGS = (".pt", ".pth", ".bin")  # what torch.save writes: zip archives
+OPTIMIZER_PATTERNS = (
+    "optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*", "rank*-of-*",
+)  # fmt: skip
+HEADER_LENGTH_BYTES = 8  # bytes: the length of the header, little-endian
 # Arguments that change nothing of what is computed.
-BESIDE = (
+UNRELATED_ARGUMENTS = (
     "output_dir", "run_name", "resume_from_checkpoint", "report_to", "project", "disable_tqdm",
     "log_", "logging_", "save_", "push_to_hub", "hub_", "trackio_", "do_",
 )  # fmt: skip
@@ -56,7 +56,11 @@ class Arguments(Protocol):
 
 def computing(args: Arguments) -> dict[str, object]:
     """Return the arguments that a training must share with the one it goes on from."""
-    return {key: value for key, value in args.to_dict().items() if not key.startswith(BESIDE)}
+    return {
+        key: value
+        for key, value in args.to_dict().items()
+        if not key.startswith(UNRELATED_ARGUMENTS)
+    }
 
 
 def missing(
@@ -68,10 +72,13 @@ def missing(
     holds no more than the weights, and cannot be resumed from.
     """
     present = set(names)
-    needed = {"model or adapter weights": WEIGHTS, STATE: (STATE,)}
+    needed = {"model or adapter weights": WEIGHT_PATTERNS, STATE: (STATE,)}
     if not weights_only:
-        needed |= {"optimizer.pt": OPTIMIZER, "scheduler.pt": SCHEDULER}
-        needed |= {name: (name,) for name in random_states(world_size)}
+        needed |= {
+            "optimizer.pt": OPTIMIZER_PATTERNS,
+            "scheduler.pt": ("scheduler.pt", "global_step*/*"),
+        }
+        needed |= {name: (name,) for name in random_state_files(world_size)}
     if scaler and not weights_only:
         needed |= {"scaler.pt": ("scaler.pt", "global_step*/*")}
     return tuple(
@@ -81,19 +88,19 @@ def missing(
     )
 
 
-def random_states(world_size: int) -> tuple[str, ...]:
+def random_state_files(world_size: int) -> tuple[str, ...]:
     """Return the files of the random states, one of each process."""
     if world_size <= 1:
         return ("rng_state.pth",)
     return tuple(f"rng_state_{rank}.pth" for rank in range(world_size))
 
 
-def world_size_of(names: Iterable[str]) -> int:
+def count_processes(names: Iterable[str]) -> int:
     """Tell how many processes saved a checkpoint, by its files."""
     return max(1, sum(fnmatch(name, "rng_state_*.pth") for name in names))
 
 
-def looks_cut(folder: Path, step: int) -> str:
+def find_damage(folder: Path, step: int) -> str:
     """Say why a checkpoint without a manifest is not whole; empty: it looks whole.
 
     Truncated files are seen, and flipped bits in what torch saved, whose archives have checksums
@@ -101,9 +108,9 @@ def looks_cut(folder: Path, step: int) -> str:
     a file that cannot be read.
     """
     names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-    if SENTINEL in names:
-        return f"{SENTINEL} is there"
-    absent = missing(names, world_size_of(names))
+    if INCOMPLETE_FILE in names:
+        return f"{INCOMPLETE_FILE} is there"
+    absent = missing(names, count_processes(names))
     if STATE in absent:
         return f"it holds no {STATE}, which is written last"
     try:
@@ -114,17 +121,17 @@ def looks_cut(folder: Path, step: int) -> str:
         return f"its {STATE} is of step {saved_step}"
     if absent:
         return f"it holds no {', no '.join(absent)}"
-    unreadable = [name for name in names if name != MANIFEST and not _readable(folder / name)]
+    unreadable = [name for name in names if name != MANIFEST and not _is_readable(folder / name)]
     return f"{unreadable[0]} is damaged" if unreadable else ""
 
 
-def _readable(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
-        if path.suffix in ENDINGS:
+        if path.suffix in {".pt", ".pth", ".bin"}:  # torch.save writes zip archives
             with zipfile.ZipFile(path) as archive:
                 return archive.testzip() is None
         if path.suffix == ".safetensors":
-            return _as_long_as_it_says(path)
+            return _has_announced_length(path)
     except OSError as error:
         if error.errno != errno.EINVAL:  # zipfile seeks where a damaged archive points to
             raise
@@ -135,11 +142,11 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def _as_long_as_it_says(path: Path) -> bool:
+def _has_announced_length(path: Path) -> bool:
     with path.open("rb") as file:
-        length = int.from_bytes(file.read(SAFETENSORS_HEADER), "little")
+        length = int.from_bytes(file.read(HEADER_LENGTH_BYTES), "little")
         if length > path.stat().st_size:
             return False
         header = json.loads(file.read(length))
     ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-    return bool(path.stat().st_size == SAFETENSORS_HEADER + length + max(ends, default=0))
+    return bool(path.stat().st_size == HEADER_LENGTH_BYTES + length + max(ends, default=0))

@@ -13,7 +13,7 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, huggingface, naming, recovery
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.catalog import Checkpoint
-from rlvitals.checkpoints.commit import complete
+from rlvitals.checkpoints.commit import check_complete
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.training_code import code
@@ -37,8 +37,8 @@ class InPlace(Checkpoints):
 
     def goes_on_from(self, step: int) -> None:
         """Say at which step this process begins: later checkpoints are another attempt's."""
-        self._shelf.base, self._saved = step or -1, step or None
-        for stale in self._shelf.stale():
+        self._catalog.base, self._saved = step or -1, step or None
+        for stale in self._catalog.list_stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
 
     def seal(
@@ -63,7 +63,7 @@ class InPlace(Checkpoints):
             return None
         self._forget()
         self.policy = replace(self.policy, shielded=shielded)
-        self._shelf.prune(self.policy)
+        self._catalog.prune(self.policy)
         return sealed
 
     def hide(self, step: int) -> None:
@@ -71,9 +71,9 @@ class InPlace(Checkpoints):
 
         Written over, half of one and half of the other would lie in one folder.
         """
-        folder, hidden = naming.final(self.folder, step), naming.temporary(self.folder, step)
-        self._shelf.meet()
-        self._shelf.make_way(step)
+        folder, hidden = naming.final(self.folder, step), naming.unfinished_path(self.folder, step)
+        self._catalog.find_other_trainers()
+        self._catalog.move_other_aside(step)
         if not folder.exists():
             return
         recovery.writing.add(hidden)  # it is this process's: nobody clears it away
@@ -91,7 +91,7 @@ class InPlace(Checkpoints):
             return
         step, hidden = self._hidden
         if (hidden / naming.MANIFEST).exists():
-            recovery.give_way(self.folder, step)
+            recovery.move_unsealed_aside(self.folder, step)
         target = naming.final(self.folder, step)
         if not target.exists():
             hidden.rename(target)
@@ -103,14 +103,14 @@ class InPlace(Checkpoints):
         """Have all of it on the disk, and write its manifest. BadCheckpoint, OSError."""
         if not folder.is_dir():
             raise BadCheckpoint("there is no such folder", where=str(folder))
-        complete(folder, manifests.names(folder), self.holds)
+        check_complete(folder, manifests.names(folder), self.holds)
         disk.settle(folder)
-        draft = self._made(step, metrics, facts, pinned=False)
+        draft = self._draft_manifest(step, metrics, facts, pinned=False)
         if not draft.facts.get("adopted"):  # else another process trained
             draft = replace(draft, code=code.record())
         sealed = manifests.seal(folder, draft)
         disk.sync_folder(self.folder)
-        disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
+        disk.write_whole(self.folder / naming.LATEST_FILE, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step
         return Checkpoint(folder, sealed)
 
@@ -119,7 +119,7 @@ class InPlace(Checkpoints):
             return
         _, hidden = self._hidden
         if hidden.exists():
-            recovery.remove(hidden)
+            recovery.delete_folder(hidden)
         recovery.writing.discard(hidden)
         self._hidden = None
 
@@ -149,16 +149,16 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
     """
     sealed_checkpoints = []
     steps = naming.steps(folder)
-    newest = max((step for step, path in steps.items() if _is_sealed(path)), default=-1)
+    newest = max((step for step, path in steps.items() if _has_manifest(path)), default=-1)
     for step, path in steps.items():
-        if _is_sealed(path):
+        if _has_manifest(path):
             continue
         names = [file.relative_to(path).as_posix() for file in disk.files(path)]
-        owner = Owner(folder, world_size=huggingface.world_size_of(names))
+        owner = Owner(folder, world_size=huggingface.count_processes(names))
         folder_checkpoints = InPlace(owner, keep=EVERY, tell=tell)
-        problem = huggingface.looks_cut(path, step)
+        problem = huggingface.find_damage(path, step)
         if step < newest:  # sealed after it, it would pass for the newest
-            problem = f"{naming.PREFIX}{newest} is newer, and sealed"
+            problem = f"{naming.CHECKPOINT_PREFIX}{newest} is newer, and sealed"
         if problem:
             folder_checkpoints.tell(f"{path.name} is not sealed: {problem}")
         elif (sealed := folder_checkpoints.seal(step, facts={"adopted": True})) is not None:
@@ -166,5 +166,5 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
     return tuple(sealed_checkpoints)
 
 
-def _is_sealed(path: Path) -> bool:
+def _has_manifest(path: Path) -> bool:
     return (path / naming.MANIFEST).exists()

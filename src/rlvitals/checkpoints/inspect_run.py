@@ -33,12 +33,11 @@ class State(StrEnum):
     WRITING = "unfinished"  # being written, or left by a process that was killed
 
 
-READ_AT_ONCE = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
+MAX_QUICK_READ_BYTES = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
 # Of Stable-Baselines3, Lightning, RLlib, and trainers that number their torch files.
-OTHERS = re.compile(
+OTHER_CHECKPOINT = re.compile(
     r"(checkpoints/)?(.*_steps\.zip|.*\.ckpt|checkpoint_\d+|(checkpoint|model)_(step_)?\d+\.pth?)"
 )
-USABLE = (State.WHOLE, State.SEALED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Seen:
     @property
     def usable(self) -> bool:
         """Whether a run can go on from it."""
-        return self.state in USABLE
+        return self.state in {State.WHOLE, State.SEALED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +83,19 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
 
     `verify`: read every byte. `most`: bytes of the one that is taken which are read all the same.
     """
-    run_info = _about(folder)
+    run_info = _read_run_info(folder)
     entries = [
-        _seen(path, step, run_info, verify=verify) for step, path in naming.steps(folder).items()
+        _inspect_folder(path, step, run_info, verify=verify)
+        for step, path in naming.steps(folder).items()
     ]
-    entries = _with_stale(entries)
-    entries = _with_reasons(entries)
+    entries = _mark_stale(entries)
+    entries = _add_keep_reasons(entries)
     usable = sorted((entry for entry in entries if entry.usable), key=_sequence, reverse=True)
     refused: list[Seen] = []
     for entry in usable:
         choice = entry
         if entry.state is State.SEALED and entry.size <= most:
-            choice = _verified(entry)
+            choice = _verify(entry)
             entries[entries.index(entry)] = choice
         if choice.usable:
             break
@@ -104,15 +104,17 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
         choice = None
     if any(entry.state is State.UNREADABLE for entry in entries):
         choice = None  # which is the newest cannot be told
-    leftovers = [*_aside(folder), *_unfinished(folder)]
+    leftovers = [*_list_set_aside(folder), *_list_unfinished(folder)]
     ordered = sorted((*entries, *leftovers), key=lambda entry: (entry.step, entry.folder.name))
-    other_files = of_others(folder)
-    reason = _why(choice, ordered, other_files)
-    trainers = _trainers(folder, (entry.sealed for entry in entries if entry.sealed is not None))
+    other_files = list_other_checkpoints(folder)
+    reason = _explain_choice(choice, ordered, other_files)
+    trainers = _list_trainers(
+        folder, (entry.sealed for entry in entries if entry.sealed is not None)
+    )
     return Look(folder, tuple(ordered), choice, reason, run_info, other_files, trainers)
 
 
-def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
+def _list_trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
     """Name the processes that record or save here at the same time; empty where one does."""
     beats = other_processes.recording(folder, time.time())
     if len(beats) > 1:
@@ -124,19 +126,19 @@ def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
     return tuple(f"{other_trainers.label(name)} saved checkpoints" for name in names)
 
 
-def of_others(folder: Path) -> tuple[str, ...]:
+def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
     """Name what other programs saved, which has no seal and no fixed place. OSError."""
     names = [path.name for path in folder.iterdir()]
     inner = folder / "checkpoints"
     if inner.is_dir():
         names += [f"{inner.name}/{path.name}" for path in inner.iterdir()]
-    return tuple(sorted(name for name in names if OTHERS.fullmatch(name)))
+    return tuple(sorted(name for name in names if OTHER_CHECKPOINT.fullmatch(name)))
 
 
 def try_to(folder: Path) -> Look | None:
     """Look, and read what is read at once; None where the folder cannot be looked into."""
     try:
-        return look(folder, most=READ_AT_ONCE)
+        return look(folder, most=MAX_QUICK_READ_BYTES)
     except OSError:
         return None
 
@@ -147,28 +149,28 @@ def differences(chosen: Seen, run_info: About | None) -> tuple[str, ...]:
         return ()
     last = run_info.attempts[-1].world_size if run_info.attempts else chosen.sealed.world_size
     of_a_trainer = huggingface.STATE in chosen.sealed.files  # it has settings of its own
-    settings = provenance.settings_hash(run_info.settings) if not of_a_trainer else ""
+    settings = provenance.hash_settings(run_info.settings) if not of_a_trainer else ""
     comparable = replace(chosen.sealed, versions={}, facts={})
     return provenance.differences(comparable, {}, last, settings)
 
 
-def _seen(folder: Path, step: int, run_info: About | None, *, verify: bool) -> Seen:
+def _inspect_folder(folder: Path, step: int, run_info: About | None, *, verify: bool) -> Seen:
     try:
         with manifests.reading(folder):
-            entry = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
-            return _of_seal(entry, run_info, verify=verify)
+            entry = Seen(folder, step, State.UNSEALED, size=disk.count_bytes(folder))
+            return _inspect_manifest(entry, run_info, verify=verify)
     except UnreadableCheckpoint as error:
-        return Seen(folder, step, State.UNREADABLE, _unread(error))
+        return Seen(folder, step, State.UNREADABLE, _format_read_error(error))
 
 
-def _of_seal(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
+def _inspect_manifest(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
     """Say what the manifest of a folder makes it. Raises OSError, UnreadableCheckpoint."""
     folder, step = entry.folder, entry.step
     try:
         sealed = manifests.read(folder, step)
     except NotSealed as error:
-        damage = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
-        complete = _of_a_trainer(folder) and not damage
+        damage = huggingface.find_damage(folder, step) if _is_huggingface_folder(folder) else ""
+        complete = _is_huggingface_folder(folder) and not damage
         problem = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
         details = damage or ("else complete" if complete else "")
         return replace(
@@ -182,12 +184,12 @@ def _of_seal(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
     if sealed.facts.get("weights_only"):
         return replace(sealed_entry, state=State.BARE, why="a resume would begin a new optimizer")
     if verify:
-        return _verified(sealed_entry)
-    problem = _lengths(folder, sealed)
+        return _verify(sealed_entry)
+    problem = _find_size_mismatch(folder, sealed)
     return replace(sealed_entry, state=State.DAMAGED if problem else State.SEALED, why=problem)
 
 
-def _of_a_trainer(folder: Path) -> bool:
+def _is_huggingface_folder(folder: Path) -> bool:
     """Tell whether a Hugging Face trainer wrote a folder, or began to."""
     names = {entry.name for entry in folder.iterdir()}
     return bool(names & {huggingface.STATE, "training_args.bin", *huggingface.ADAPTER}) or any(
@@ -195,22 +197,22 @@ def _of_a_trainer(folder: Path) -> bool:
     )
 
 
-def _verified(entry: Seen) -> Seen:
+def _verify(entry: Seen) -> Seen:
     try:
         manifests.verify(entry.folder, entry.sealed)
     except UnreadableCheckpoint as error:
-        return replace(entry, state=State.UNREADABLE, why=_unread(error))
+        return replace(entry, state=State.UNREADABLE, why=_format_read_error(error))
     except BadCheckpoint as error:
         return replace(entry, state=State.DAMAGED, why=error.problem)
     return replace(entry, state=State.WHOLE)
 
 
-def _unread(error: UnreadableCheckpoint) -> str:
+def _format_read_error(error: UnreadableCheckpoint) -> str:
     """Say which file cannot be read, and why."""
     return f"{Path(error.where).name} {error.problem}"
 
 
-def _lengths(folder: Path, sealed: Manifest) -> str:
+def _find_size_mismatch(folder: Path, sealed: Manifest) -> str:
     """Say which file is not as long as it was sealed; empty where all are."""
     for name, file in sealed.files.items():
         try:
@@ -222,7 +224,7 @@ def _lengths(folder: Path, sealed: Manifest) -> str:
     return ""
 
 
-def _with_stale(entries: Sequence[Seen]) -> list[Seen]:
+def _mark_stale(entries: Sequence[Seen]) -> list[Seen]:
     """Mark those of steps that the run has gone back behind since."""
     newest = max((entry for entry in entries if entry.usable), key=_sequence, default=None)
     return [
@@ -235,14 +237,16 @@ def _with_stale(entries: Sequence[Seen]) -> list[Seen]:
     ]
 
 
-def _with_reasons(entries: Sequence[Seen]) -> list[Seen]:
+def _add_keep_reasons(entries: Sequence[Seen]) -> list[Seen]:
     """Say of each that is kept why retention keeps it."""
     usable = [entry for entry in entries if entry.sealed is not None and entry.usable]
     newest = max(usable, key=_sequence, default=None)
     policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
-    policy = retention.policy(policy_fields)
-    candidates = [retention.entry(entry.sealed) for entry in usable if entry.sealed is not None]
-    reasons = retention.reasons(candidates, policy)
+    policy = retention.policy_from_dict(policy_fields)
+    candidates = [
+        retention.make_entry(entry.sealed) for entry in usable if entry.sealed is not None
+    ]
+    reasons = retention.keep_reasons(candidates, policy)
     return [
         replace(entry, kept=reasons.get(_sequence(entry), ())) if entry in usable else entry
         for entry in entries
@@ -253,28 +257,30 @@ def _sequence(entry: Seen) -> int:
     return entry.sealed.sequence if entry.sealed is not None else -1
 
 
-def _aside(folder: Path) -> list[Seen]:
+def _list_set_aside(folder: Path) -> list[Seen]:
     entries = []
-    asides = (naming.CORRUPT, naming.BEFORE)
-    paths = [path for suffix in asides for path in folder.glob(f"{naming.PREFIX}*.{suffix}*")]
+    asides = (naming.CORRUPT_SUFFIX, naming.FRESH_START_SUFFIX)
+    paths = [
+        path for suffix in asides for path in folder.glob(f"{naming.CHECKPOINT_PREFIX}*.{suffix}*")
+    ]
     for path in sorted(paths):
-        step = path.name.removeprefix(naming.PREFIX).partition(".")[0]
+        step = path.name.removeprefix(naming.CHECKPOINT_PREFIX).partition(".")[0]
         if path.is_dir() and step.isdigit():
             entries.append(
                 Seen(
                     path,
                     int(step),
                     State.ASIDE,
-                    why=_told(path),
-                    size=disk.size(path),
+                    why=_read_set_aside_reason(path),
+                    size=disk.count_bytes(path),
                 )
             )
     return entries
 
 
-def _told(path: Path) -> str:
+def _read_set_aside_reason(path: Path) -> str:
     """Read why a checkpoint was set aside."""
-    if f".{naming.BEFORE}" in path.name:
+    if f".{naming.FRESH_START_SUFFIX}" in path.name:
         return "set aside whole, for a fresh start"
     try:
         text = (path / "why.txt").read_text(errors="replace").strip()
@@ -283,20 +289,22 @@ def _told(path: Path) -> str:
     return text.partition(": ")[2] or text
 
 
-def _unfinished(folder: Path) -> list[Seen]:
+def _list_unfinished(folder: Path) -> list[Seen]:
     return [
         Seen(
             leftover.path,
             leftover.step,
             State.WRITING,
             why="it has no name yet: being written, or its process was killed",
-            size=disk.size(leftover.path),
+            size=disk.count_bytes(leftover.path),
         )
-        for leftover in naming.unfinished(folder)
+        for leftover in naming.find_unfinished(folder)
     ]
 
 
-def _why(choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str]) -> str:
+def _explain_choice(
+    choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str]
+) -> str:
     """Say why a resume takes this one, or none."""
     if unreadable := [entry for entry in entries if entry.state is State.UNREADABLE]:
         return f"a resume stops: {unreadable[-1].folder.name} cannot be read"
@@ -305,10 +313,10 @@ def _why(choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str
         reason = "the newest that is sealed" if choice.state is State.SEALED else "the newest whole"
         exceptions = ", ".join(f"{entry.folder.name} is {entry.state}" for entry in newer)
         return f"{reason}; {exceptions}" if exceptions else reason
-    return _why_none(entries, other_files)
+    return _explain_no_choice(entries, other_files)
 
 
-def _why_none(entries: Sequence[Seen], other_files: Sequence[str]) -> str:
+def _explain_no_choice(entries: Sequence[Seen], other_files: Sequence[str]) -> str:
     if not entries and other_files:
         count = f"{len(other_files)} checkpoint{'s' if len(other_files) > 1 else ''}"
         return f"another program saved {count}, without a seal; the last is {other_files[-1]}"
@@ -328,7 +336,7 @@ def _is_newer(entry: Seen, choice: Seen) -> bool:
     return entry.step > choice.step
 
 
-def _about(folder: Path) -> About | None:
+def _read_run_info(folder: Path) -> About | None:
     try:
         return read_about(folder / RUN_FILE)
     except UnreadableLog:

@@ -13,22 +13,22 @@ from typing import Self
 
 from rlvitals.checkpoints import disk, naming, provenance, ranks, recovery, retention, selection
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.async_writer import Background
-from rlvitals.checkpoints.catalog import Checkpoint, Shelf
+from rlvitals.checkpoints.async_writer import AsyncWriter
+from rlvitals.checkpoints.catalog import Catalog, Checkpoint
 from rlvitals.checkpoints.commit import commit
 from rlvitals.checkpoints.disk import disk_is_full
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume, File, Manifest
 from rlvitals.checkpoints.other_trainers import this_process
-from rlvitals.checkpoints.owner import Recorded, Tell, owner, writable
+from rlvitals.checkpoints.owner import RecordedRun, Tell, check_writable, find_owner
 from rlvitals.checkpoints.resume_result import Resumed
 from rlvitals.checkpoints.retention import Best, Policy
-from rlvitals.checkpoints.state.tensors import Buffers
-from rlvitals.checkpoints.state.training_state import State, of_rank
+from rlvitals.checkpoints.state.tensors import BufferPool
+from rlvitals.checkpoints.state.training_state import State
+from rlvitals.checkpoints.state.training_state import rank_folder as of_rank
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import UsageError, harmless
 
-ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
-PATIENCE = 600.0  # seconds that a process waits for the others
+GROUP_WAIT_SECONDS = 600.0  # seconds that a process waits for the others
 
 Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
 
@@ -46,11 +46,11 @@ class Checkpoints:
     standard error). Raises UsageError for numbers that make no sense.
     """
 
-    _kind: type[Shelf] = Shelf  # how it looks at what lies in the folder
+    _catalog_type: type[Catalog] = Catalog  # how it looks at what lies in the folder
 
     def __init__(  # noqa: PLR0913 - what is kept, each by its name
         self,
-        folder_or_run: str | PathLike[str] | Recorded,
+        folder_or_run: str | PathLike[str] | RecordedRun,
         *,
         every: int = 50,
         keep: int = 3,
@@ -63,7 +63,7 @@ class Checkpoints:
         world_size: int = 1,
         background: bool = False,
         together: bool = False,
-        patience: float = PATIENCE,
+        patience: float = GROUP_WAIT_SECONDS,
         tell: Tell | None = None,
     ) -> None:
         """Look at what is there, and clear away what a killed process was writing."""
@@ -72,31 +72,33 @@ class Checkpoints:
         best = Best(keep_best) if isinstance(keep_best, str) else keep_best
         self.policy = Policy(keep, best, keep_every, keep_healthy)
         self.every, self.holds, self._health = every, tuple(holds), health
-        self._owner = owner(folder_or_run, settings, world_size)
+        self._owner = find_owner(folder_or_run, settings, world_size)
         self.folder = self._owner.folder
-        self._to_person: Tell = _to_stderr if tell is None else tell
-        self._group = ranks.group(self._owner, patience) if together else ranks.Alone()
+        self._to_person: Tell = _print_to_stderr if tell is None else tell
+        self._group = ranks.find_group(self._owner, patience) if together else ranks.SingleProcess()
         self._world = self._group.size if together else self._owner.world_size
-        self._shelf = self._kind(self.folder, self._owner.run_id, self._tell)
-        self._buffers = Buffers() if background else None
-        self._writer = Background(self._tell)
+        self._catalog = self._catalog_type(self.folder, self._owner.run_id, self._tell)
+        self._buffers = BufferPool() if background else None
+        self._writer = AsyncWriter(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
         code.begin()
         self._begin()
 
     def _begin(self) -> None:
-        self._sequence, self._shelf.attempt, process = ranks.each(self._group, self._counts)[0]
-        self._shelf.sequence = self._sequence
-        self._shelf.process = "" if isinstance(self._group, ranks.Alone) else process
+        self._sequence, self._catalog.attempt, process = ranks.run_on_all(
+            self._group, self._recover
+        )[0]
+        self._catalog.sequence = self._sequence
+        self._catalog.process = "" if isinstance(self._group, ranks.SingleProcess) else process
 
-    def _counts(self) -> tuple[int, int, str]:
+    def _recover(self) -> tuple[int, int, str]:
         """Clear away what is unfinished; return last sequence, attempt, process. CannotResume."""
         with manifests.reading(self.folder):
             if self._group.rank == 0:
-                for text in recovery.clean(self.folder):
+                for text in recovery.recover(self.folder):
                     self._tell(text)
-            sealed = [checkpoint.manifest for checkpoint in self._shelf.sealed()]
+            sealed = [checkpoint.manifest for checkpoint in self._catalog.iter_sealed()]
         attempt = self._owner.attempt or 1 + max(
             (checkpoint.attempt for checkpoint in sealed), default=0
         )
@@ -109,7 +111,7 @@ class Checkpoints:
     @property
     def attempt(self) -> int:
         """Which start of the run's process this is."""
-        return self._shelf.attempt
+        return self._catalog.attempt
 
     def due(self, step: int) -> bool:
         """Tell whether `every` steps have passed since the last save, and there is room for one.
@@ -140,8 +142,8 @@ class Checkpoints:
         training goes on, and older checkpoints are as they were. Several processes get the same
         folder, and each writes files of its own names.
         """
-        manifest = self._made(step, metrics, facts, pinned=pinned)
-        with self._written(manifest, {}) as folder:
+        manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
+        with self._commit_folder(manifest, {}) as folder:
             yield folder
 
     def save_state(
@@ -157,13 +159,13 @@ class Checkpoints:
 
         One that is still being written is waited for, and what went wrong with it is raised here.
         """
-        manifest = self._made(step, metrics, facts, pinned=pinned)
+        manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
         copy = state.copy(self._buffers)
         manifest = replace(manifest, facts={**manifest.facts, "not_saved": list(copy.not_saved)})
 
         def write() -> None:
             files: dict[str, File] = {}
-            with self._written(manifest, files) as folder:
+            with self._commit_folder(manifest, files) as folder:
                 rank_folder = of_rank(folder, self._group.rank, self._group.size)
                 rank_folder.mkdir(exist_ok=True)
                 arrays = copy.save(rank_folder)
@@ -207,21 +209,24 @@ class Checkpoints:
     def latest(self) -> Checkpoint | None:
         """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
         self._writer.join()
-        return next((checkpoint for checkpoint in self._shelf.own() if _whole(checkpoint)), None)
+        return next(
+            (checkpoint for checkpoint in self._catalog.list_usable() if _is_intact(checkpoint)),
+            None,
+        )
 
     def best(self) -> Checkpoint | None:
         """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
         self._writer.join()
-        candidates = self._shelf.own()
+        candidates = self._catalog.list_usable()
         policies = (checkpoint.manifest.facts.get("kept") for checkpoint in candidates)
-        ranked = self.policy.best or retention.policy(next(policies, None)).best
+        ranked = self.policy.best or retention.policy_from_dict(next(policies, None)).best
         remaining = {checkpoint.manifest.sequence: checkpoint for checkpoint in candidates}
         while ranked and (
             first := ranked.of(
-                [retention.entry(checkpoint.manifest) for checkpoint in remaining.values()]
+                [retention.make_entry(checkpoint.manifest) for checkpoint in remaining.values()]
             )
         ):
-            if _whole(checkpoint := remaining.pop(first.sequence)):
+            if _is_intact(checkpoint := remaining.pop(first.sequence)):
                 return checkpoint
         return None
 
@@ -247,12 +252,12 @@ class Checkpoints:
         """
         self._writer.wait()
         with manifests.reading(self.folder):
-            checkpoint, refused = selection.choose(
-                self._group, self._shelf, self.holds, fresh=fresh, require_resume=require_resume
+            checkpoint, refused = selection.choose_checkpoint(
+                self._group, self._catalog, self.holds, fresh=fresh, require_resume=require_resume
             )
         if checkpoint is not None:
-            return self._resumed(checkpoint, refused, load)
-        self._shelf.base, self._saved = -1, None
+            return self._finish_restore(checkpoint, refused, load)
+        self._catalog.base, self._saved = -1, None
         reason = "as asked" if fresh else "no checkpoint to resume from"
         self._tell(f"{reason}: this is a fresh start")
         return None
@@ -274,7 +279,7 @@ class Checkpoints:
     def all(self) -> tuple[Checkpoint, ...]:
         """Return the sealed checkpoints that this run may go on from, the newest first."""
         self._writer.join()
-        return tuple(self._shelf.own())
+        return tuple(self._catalog.list_usable())
 
     def at(self, step: int) -> Checkpoint:
         """Return a step's checkpoint; nothing is changed. Raises BadCheckpoint: it is not whole."""
@@ -287,7 +292,7 @@ class Checkpoints:
         checkpoint = self.at(step)
         manifests.write(checkpoint.folder, replace(checkpoint.manifest, pinned=True))
 
-    def _resumed(
+    def _finish_restore(
         self,
         checkpoint: Checkpoint,
         refused: tuple[str, ...],
@@ -295,7 +300,7 @@ class Checkpoints:
     ) -> Resumed:
         sentences: object = ()
         if load is not None:
-            with ranks.exceptions(checkpoint.folder):
+            with ranks.wrap_exceptions(checkpoint.folder):
                 sentences = load(checkpoint.folder)
         differs, unverified = provenance.compare(
             checkpoint.manifest, self._world, self._owner.settings
@@ -303,13 +308,13 @@ class Checkpoints:
         if isinstance(sentences, tuple):
             differs += tuple(text for text in sentences if text not in differs)
         result = Resumed(checkpoint, differs, refused, unverified)
-        self._shelf.base = self._saved = checkpoint.step
-        for stale in self._shelf.stale():
+        self._catalog.base = self._saved = checkpoint.step
+        for stale in self._catalog.list_stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
         self._tell(result.sentence)
         return result
 
-    def _made(
+    def _draft_manifest(
         self,
         step: int,
         metrics: Mapping[str, float] | None,
@@ -318,46 +323,46 @@ class Checkpoints:
         pinned: bool,
     ) -> Manifest:
         """Say what is going to be saved, its files excepted, once nothing else is being saved."""
-        if isinstance(self._group, ranks.Alone):
-            ranks.refuse_alone(self._owner)
-        writable(self.folder)
+        if isinstance(self._group, ranks.SingleProcess):
+            ranks.refuse_separate_saves(self._owner)
+        check_writable(self.folder)
         self._writer.wait()
-        self._sequence = max(self._sequence, self._shelf.meet())
+        self._sequence = max(self._sequence, self._catalog.find_other_trainers())
         return Manifest(
             step=step,
             sequence=self._sequence + 1,
             files={},
             run_id=self._owner.run_id,
             attempt=self.attempt,
-            parent=self._shelf.base,
+            parent=self._catalog.base,
             created=clock.time(),
             world_size=self._world,
             settings_hash=self._owner.settings,
-            versions=provenance.now(),
+            versions=provenance.current_versions(),
             health="" if self._health is None else str(self._health(step)),
             metrics=dict(metrics or {}),
             pinned=pinned,
-            facts={"kept": retention.written(self.policy), **(facts or {})},
-            process=self._shelf.process or this_process(),
+            facts={"kept": retention.policy_to_dict(self.policy), **(facts or {})},
+            process=self._catalog.process or this_process(),
         )
 
     @contextmanager
-    def _written(self, manifest: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
+    def _commit_folder(self, manifest: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
         """Give a folder to write into, and commit it; `files`: whose hashes are known by then."""
-        name = naming.temporary(self.folder, manifest.step).name
-        folder = self.folder / ranks.agree(self._group, name)[0]
+        name = naming.unfinished_path(self.folder, manifest.step).name
+        folder = self.folder / ranks.exchange_values(self._group, name)[0]
         recovery.writing.add(folder)
         try:
             error: Exception | None = None
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                with ranks.exceptions(folder):
+                with ranks.wrap_exceptions(folder):
                     yield folder
             except Exception as exception:  # noqa: BLE001 - `commit` raises it when all have heard
                 error = exception
             manifest = replace(manifest, code=code.record())
             if self._group.rank == 0:
-                self._shelf.make_way(manifest.step)
+                self._catalog.move_other_aside(manifest.step)
             message = commit(self._group, folder, manifest, files, self.holds, error)
         except BaseException as exception:
             if self._group.rank == 0:
@@ -373,19 +378,19 @@ class Checkpoints:
             if message:
                 self._tell(message)
             if self._group.rank == 0:
-                self._shelf.prune(self.policy)
+                self._catalog.prune(self.policy)
         finally:
             recovery.writing.discard(folder)
 
     def _has_room(self, step: int) -> bool:
         try:
-            newest = next(iter(self._shelf.own()), None)
+            newest = next(iter(self._catalog.list_usable()), None)
             free_bytes = disk.free(self.folder)
         except (OSError, CannotResume):
             return True  # the save itself will tell
         if newest is None:
             return True
-        needed_bytes = ROOM * newest.size
+        needed_bytes = disk.FREE_SPACE_FACTOR * newest.size
         enough = free_bytes >= needed_bytes
         if not enough and not self._no_room:
             self._tell(
@@ -402,7 +407,7 @@ class Checkpoints:
             self._to_person(text)
 
 
-def _whole(checkpoint: Checkpoint) -> bool:
+def _is_intact(checkpoint: Checkpoint) -> bool:
     try:
         manifests.verify(checkpoint.folder, checkpoint.manifest)
     except BadCheckpoint:
@@ -410,5 +415,5 @@ def _whole(checkpoint: Checkpoint) -> bool:
     return True
 
 
-def _to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")

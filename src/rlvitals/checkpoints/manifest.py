@@ -22,9 +22,9 @@ from rlvitals.storage import typed
 from rlvitals.storage.safe_files import NotAFile, read_regular
 from rlvitals.storage.typed import Fields
 
-FORMAT = 1
-SEAL = "seal"  # of the manifest itself: its own hash
-HASH_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
+MANIFEST_FORMAT = 1
+SEAL_KEY = "seal"  # of the manifest itself: its own hash
+HASH_CHUNK_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
 # By the kind of a read error: what a person can do about it.
 REMEDIES = {
     errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
@@ -35,7 +35,6 @@ REMEDIES = {
     errno.ENFILE: "close programs with many open files, or raise fs.file-max",
     errno.ENOMEM: "free memory",
 }
-REMEDY = "mend the file system"  # for the other errors
 
 
 class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -48,10 +47,11 @@ class UnreadableCheckpoint(CannotResume):
     def __init__(self, path: Path, error: OSError) -> None:
         """Name the path and the system's error."""
         number = error.errno if error.errno is not None else 0
+        remedy = REMEDIES.get(number, "mend the file system")
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),
-            hint=f"{REMEDIES.get(number, REMEDY)}, then run the same command again; "
+            hint=f"{remedy}, then run the same command again; "
             "the checkpoints are as they were",
         )
 
@@ -127,10 +127,10 @@ def names(folder: Path) -> list[str]:
 def look(folder: Path, name: str) -> File:
     """Read what is to be sealed of a file. OSError."""
     path = folder / name
-    return File(path.stat().st_size, digest(path))
+    return File(path.stat().st_size, file_digest(path))
 
 
-def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
+def check_sizes(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
     """See that files are as long as they were written. Raises OSError, BadCheckpoint."""
     for name, file in files.items():
         size = (folder / name).stat().st_size
@@ -142,10 +142,10 @@ def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
 
 def write(folder: Path, sealed: Manifest) -> None:
     """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
-    content = {"format": FORMAT, "written_by": "rlvitals"}
+    content = {"format": MANIFEST_FORMAT, "written_by": "rlvitals"}
     content |= {spec.name: getattr(sealed, spec.name) for spec in fields(Manifest)}
     content |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
-    disk.write_whole(folder / MANIFEST, _text({**content, SEAL: _seal(content)}))
+    disk.write_whole(folder / MANIFEST, _to_json({**content, SEAL_KEY: _hash_content(content)}))
 
 
 def read(folder: Path, step: int | None = None) -> Manifest:
@@ -174,17 +174,17 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise NotSealed("its manifest is none of rlvitals", where=where)
-    if content["format"] > FORMAT:
+    if content["format"] > MANIFEST_FORMAT:
         raise NewerSeal(
             f"its manifest is of format {content['format']}, written by a newer rlvitals",
             where=where,
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {MANIFEST_FORMAT}: pip install --upgrade rlvitals",
         )
-    seal = content.pop(SEAL, "")
-    if seal != _seal(content) or data != _text({**content, SEAL: seal}).encode():
+    seal = content.pop(SEAL_KEY, "")
+    if seal != _hash_content(content) or data != _to_json({**content, SEAL_KEY: seal}).encode():
         raise BadCheckpoint("its manifest is not as it was written", where=where)
     try:
-        manifest = _manifest(content)
+        manifest = _parse_manifest(content)
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
     if step is not None and manifest.step != step:
@@ -204,12 +204,12 @@ def verify(
     sealed = read(folder) if manifest is None else manifest
     rank, processes = share
     for name, file in list(sealed.files.items())[rank::processes]:
-        if problem := _difference(folder / PurePosixPath(name), name, file):
+        if problem := _find_difference(folder / PurePosixPath(name), name, file):
             raise BadCheckpoint(problem, where=str(folder))
     return sealed
 
 
-def _difference(path: Path, name: str, file: File) -> str:
+def _find_difference(path: Path, name: str, file: File) -> str:
     """Say how a file differs from what was sealed; empty: it does not. UnreadableCheckpoint."""
     try:
         status = path.lstat()
@@ -217,7 +217,7 @@ def _difference(path: Path, name: str, file: File) -> str:
             return f"{name} is no regular file"
         if status.st_size != file.size:
             return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
-        is_same = digest(path) == file.xxh3_128
+        is_same = file_digest(path) == file.xxh3_128
     except (FileNotFoundError, NotADirectoryError):
         return f"{name} is missing"
     except OSError as error:
@@ -250,24 +250,24 @@ def run_id(folder: Path) -> str:
     return newest_id
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Return a file's xxh3_128, in hex. OSError."""
-    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_BYTES))
+    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_CHUNK_BYTES))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(chunk):  # not mapped: a read error there kills the process
             hashed.update(chunk[:size])
     return str(hashed.hexdigest())
 
 
-def _text(content: Mapping[str, object]) -> str:
+def _to_json(content: Mapping[str, object]) -> str:
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
-def _seal(content: Mapping[str, object]) -> str:
-    return str(xxhash.xxh3_128(_text(content).encode()).hexdigest())
+def _hash_content(content: Mapping[str, object]) -> str:
+    return str(xxhash.xxh3_128(_to_json(content).encode()).hexdigest())
 
 
-def _manifest(content: Mapping[str, object]) -> Manifest:
+def _parse_manifest(content: Mapping[str, object]) -> Manifest:
     """Take each field as its type: sealed, it must be right. Raises ValueError."""
     record = Fields(content, MANIFEST)
     files = Fields(record.values.get("files"), "files").values
@@ -276,7 +276,7 @@ def _manifest(content: Mapping[str, object]) -> Manifest:
     manifest = Manifest(
         step=typed.integer(record.values.get("step")),
         sequence=typed.count(record.values.get("sequence")),
-        files={_inside(name): _file(item, name) for name, item in files.items()},
+        files={_check_name(name): _parse_file(item, name) for name, item in files.items()},
         run_id=record.take("run_id", typed.text, ""),
         attempt=record.take("attempt", typed.count, 1),
         parent=None if parent is None else record.take("parent", typed.integer, None),
@@ -298,12 +298,12 @@ def _manifest(content: Mapping[str, object]) -> Manifest:
     return manifest
 
 
-def _file(value: object, name: str) -> File:
+def _parse_file(value: object, name: str) -> File:
     record = Fields(value, name)
     return File(typed.count(record.values.get("size")), typed.text(record.values.get("xxh3_128")))
 
 
-def _inside(name: str) -> str:
+def _check_name(name: str) -> str:
     """Refuse a name that leads out of the checkpoint's folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:

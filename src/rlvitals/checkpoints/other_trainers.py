@@ -13,20 +13,20 @@ from uuid import uuid4
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.manifest import Manifest
 
-_identity: list[tuple[int, str]] = []  # process number, its name
+_identities: list[tuple[int, str]] = []  # process number, its name
 
 
 def this_process() -> str:
     """Return a name of this process that no other one has: machine, number, random part."""
-    if not _identity or _identity[0][0] != os.getpid():  # a fork is another process
-        _identity[:] = [(os.getpid(), f"{naming.host()}-{os.getpid()}-{uuid4().hex[:8]}")]
-    return _identity[0][1]
+    if not _identities or _identities[0][0] != os.getpid():  # a fork is another process
+        _identities[:] = [(os.getpid(), f"{naming.host_id()}-{os.getpid()}-{uuid4().hex[:8]}")]
+    return _identities[0][1]
 
 
 def label(process: str) -> str:
     """Return how a process is called in a sentence."""
     host, _, number = process.partition("-")
-    machine = "" if host == naming.host() else f" of machine {host}"
+    machine = "" if host == naming.host_id() else f" of machine {host}"
     return f"process {number.partition('-')[0]}{machine}"
 
 

@@ -14,7 +14,7 @@ from rlvitals.storage.safe_files import make_folders
 Tell = Callable[[str], None]
 
 
-class Recorded(Protocol):
+class RecordedRun(Protocol):
     """What is used of a run that `rlvitals.start()` returned."""
 
     folder: Path
@@ -43,17 +43,17 @@ class Owner:
     note: Tell | None
 
 
-def owner(
-    folder_or_run: str | PathLike[str] | Recorded,
+def find_owner(
+    folder_or_run: str | PathLike[str] | RecordedRun,
     settings: Mapping[str, object] | None,
     world_size: int,
 ) -> Owner:
     """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
     if isinstance(folder_or_run, str | PathLike):
-        settings_hash = provenance.settings_hash(settings) if settings else ""
+        settings_hash = provenance.hash_settings(settings) if settings else ""
         result = Owner(Path(folder_or_run), "", 0, 0, world_size, settings_hash, None)
     else:
-        settings_hash = provenance.settings_hash(
+        settings_hash = provenance.hash_settings(
             folder_or_run.settings if settings is None else settings
         )
         rank = int(getattr(folder_or_run, "rank", 0))
@@ -66,23 +66,23 @@ def owner(
             settings_hash,
             folder_or_run.note,
         )
-    _check(result.folder)
+    _check_folder(result.folder)
     return result
 
 
-def writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """See that a checkpoint can be put into the run's folder. Raises UsageError."""
     if not os.access(folder, os.W_OK):
         raise UsageError("the run's folder cannot be written to", where=str(folder))
 
 
-def _check(folder: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
     if folder.exists() and not folder.is_dir():
         raise UsageError("the run's folder is a file", where=str(folder))
     try:
         make_folders(folder)
-        misplaced = naming.misplaced(folder)
+        misplaced = naming.find_misplaced(folder)
     except OSError as error:
         problem = f"the run's folder cannot be made: {error.strerror}"
         raise UsageError(problem, where=str(folder)) from None

@@ -27,9 +27,11 @@ from rlvitals.storage.safe_files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
-LARGEST = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
-PATIENCE = 2.0  # seconds at least between two writes where nothing but the step has changed
-SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
+MAX_NUMBER = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
+MIN_WRITE_SECONDS = (
+    2.0  # seconds at least between two writes where nothing but the step has changed
+)
+MAX_WRITE_SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
 
 Tell = Callable[[str], None]
 
@@ -92,7 +94,7 @@ def read(folder: str | PathLike[str]) -> Progress | None:
     Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
     """
     stored = progress_file.load(Path(folder))
-    return _progress(stored.said, stored.damage) if stored.there else None
+    return _parse_progress(stored.content, stored.damage) if stored.exists else None
 
 
 class Keeper:
@@ -116,17 +118,17 @@ class Keeper:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError("the run's folder is a file", where=str(self.folder))
-        self._tell: Tell = _to_stderr if tell is None else tell
-        self._known: dict[str, Any] = {}  # what the file held last, as far as this process knows
-        self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _now()}
+        self._tell: Tell = _print_to_stderr if tell is None else tell
+        self._content: dict[str, Any] = {}  # what the file held last, as far as this process knows
+        self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _timestamp()}
         self._seconds = 0.0
-        self._since: float | None = None  # the moment up to which time is counted
-        self._due = -1.0  # the moment from which a step alone is written
-        self._damage_told = self._failure_told = False
+        self._counted_until_s: float | None = None  # the moment up to which time is counted
+        self._next_write_s = -1.0  # the moment from which a step alone is written
+        self._is_damage_reported = self._is_failure_reported = False
         changes = {"status": RUNNING, "end_time": None, "error_message": None, **self._safe(facts)}
         if total_steps is not None:
             changes["total_steps"] = int(total_steps)
-        self._waiting: dict[str, object] = changes
+        self._pending: dict[str, object] = changes
         self._write()
 
     def update(
@@ -135,17 +137,17 @@ class Keeper:
         """Say which step is done. The first call of a process gives the step it goes on from."""
         self._count()
         self._attempt.setdefault("first_step", int(step))
-        self._attempt["last_step"] = self._waiting["step"] = int(step)
+        self._attempt["last_step"] = self._pending["step"] = int(step)
         changes = self._safe(facts)
         if latest_checkpoint is not None:
             changes["latest_checkpoint"] = self._portable(str(latest_checkpoint))
-        self._waiting |= changes
-        news = any(self._known.get(key) != value for key, value in changes.items())
-        if news or clock.monotonic() >= self._due:
+        self._pending |= changes
+        news = any(self._content.get(key) != value for key, value in changes.items())
+        if news or clock.monotonic() >= self._next_write_s:
             start = clock.monotonic()
             self._write()
             end = clock.monotonic()
-            self._due = end + max(PATIENCE, (end - start) / SHARE)
+            self._next_write_s = end + max(MIN_WRITE_SECONDS, (end - start) / MAX_WRITE_SHARE)
 
     def chunk(
         self,
@@ -161,31 +163,31 @@ class Keeper:
         row: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
         fields = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
         row |= self._safe({key: value for key, value in fields.items() if value is not None})
-        row["timestamp"] = _now()
+        row["timestamp"] = _timestamp()
         self._write(row)
 
     def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
         """Say how the run ended: "completed", "failed" or "stopped". Raises UsageError."""
         if status not in STATUSES[1:]:
             raise UsageError(f"a run cannot end as {status!r}", hint=f"{', '.join(STATUSES[1:])}")
-        if self._known.get("status") == status and self._known.get("end_time"):
+        if self._content.get("status") == status and self._content.get("end_time"):
             return
-        self._waiting |= {"status": status, "end_time": _now()}
+        self._pending |= {"status": status, "end_time": _timestamp()}
         if error_message:
-            self._waiting["error_message"] = str(error_message)
+            self._pending["error_message"] = str(error_message)
         self._write()
 
     @property
     def progress(self) -> Progress:
         """How far the run is, as far as this process has written it."""
-        return _progress(self._known)
+        return _parse_progress(self._content)
 
     def _count(self) -> None:
         """Add the time since the last call; the first one begins it."""
         time_s = clock.monotonic()
-        if self._since is not None:
-            self._seconds += time_s - self._since
-        self._since = time_s
+        if self._counted_until_s is not None:
+            self._seconds += time_s - self._counted_until_s
+        self._counted_until_s = time_s
         self._attempt["seconds"] = round(self._seconds, 3)
 
     def _write(self, chunk: Mapping[str, object] | None = None) -> None:
@@ -193,42 +195,47 @@ class Keeper:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with lock(self.folder):
-                content = self._held()
-                content |= self._waiting
-                _put(content, "attempts", "id", self._attempt)
+                content = self._load()
+                content |= self._pending
+                _merge_row(content, "attempts", "id", self._attempt)
                 if chunk is not None:
-                    _put(content, "chunks", "chunk_id", chunk)
+                    _merge_row(content, "chunks", "chunk_id", chunk)
                 self._derive(content)
                 progress_file.save(self.folder, content)
         except OSError as error:
-            if not self._failure_told:
+            if not self._is_failure_reported:
                 self._tell(f"{FILE} was not written: {error.strerror or error}; training goes on")
-            self._failure_told = True
+            self._is_failure_reported = True
         else:
-            self._known, self._waiting, self._failure_told = content, {}, False
+            self._content, self._pending, self._is_failure_reported = content, {}, False
 
-    def _held(self) -> dict[str, Any]:
+    def _load(self) -> dict[str, Any]:
         """Return what the file holds; of a damaged one what this process wrote, or the copy."""
         stored = progress_file.load(self.folder)
-        if stored.damage and not self._damage_told:
+        if stored.damage and not self._is_damage_reported:
             self._tell(f"{stored.damage}; it is never begun anew because of that")
-        self._damage_told = bool(stored.damage)
-        return dict(self._known if stored.damage and self._known else stored.said)
+        self._is_damage_reported = bool(stored.damage)
+        return dict(self._content if stored.damage and self._content else stored.content)
 
     def _derive(self, content: dict[str, Any]) -> None:
         """Fill in what follows from the rest."""
-        content["last_update"] = _now()
+        content["last_update"] = _timestamp()
         content.setdefault("start_time", content["last_update"])
         content["output_dir"] = self.folder.resolve().name
         for key in ("end_time", "error_message"):
             if content.get(key) is None:
                 content.pop(key, None)
-        if chunks := _rows(content.get("chunks")):
+        if chunks := _parse_rows(content.get("chunks")):
             completed = [chunk for chunk in chunks if chunk.get("status") == COMPLETED]
             content["completed_chunks"] = len(completed)
-            content["requests_done"] = sum(_int(chunk.get("requests")) or 0 for chunk in completed)
-        progress = _progress(content)
-        content["trained_seconds"], content["eta_seconds"] = progress.trained, _eta(progress)
+            content["requests_done"] = sum(
+                _parse_int(chunk.get("requests")) or 0 for chunk in completed
+            )
+        progress = _parse_progress(content)
+        content["trained_seconds"], content["eta_seconds"] = (
+            progress.trained,
+            _estimate_eta(progress),
+        )
 
     def _safe(self, facts: Mapping[str, object]) -> dict[str, object]:
         return {key: self._portable(value) for key, value in facts.items()}
@@ -245,10 +252,10 @@ class Keeper:
             return self._portable(value.item())
         if isinstance(value, float):
             return value if isfinite(value) else None
-        return _relative(str(value), self.folder)
+        return _make_relative(str(value), self.folder)
 
 
-def _relative(text: str, folder: Path) -> str:
+def _make_relative(text: str, folder: Path) -> str:
     """Name an absolute path from the run's folder on; one outside it by its last part."""
     windows = PureWindowsPath(text)
     if PurePosixPath(text).is_absolute():
@@ -260,9 +267,9 @@ def _relative(text: str, folder: Path) -> str:
     return windows.name if windows.is_absolute() else text
 
 
-def _put(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) -> None:
+def _merge_row(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) -> None:
     """Put a row into a list, onto the one of the same number where there is one."""
-    rows: list[Mapping[str, Any]] = _rows(content.get(key))
+    rows: list[Mapping[str, Any]] = _parse_rows(content.get(key))
     for i, other_row in enumerate(rows):
         if other_row.get(by) == row[by]:
             rows[i] = {**other_row, **row}
@@ -272,49 +279,57 @@ def _put(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) 
     content[key] = rows
 
 
-def _progress(content: Mapping[str, Any], damage: str = "") -> Progress:
+def _parse_progress(content: Mapping[str, Any], damage: str = "") -> Progress:
     """Read what a file says, by whomever it was written: what is not as it should be is left."""
-    attempts = _rows(content.get("attempts"))
-    trained = [seconds for row in attempts if (seconds := _number(row.get("seconds"))) is not None]
+    attempts = _parse_rows(content.get("attempts"))
+    trained = [
+        seconds for row in attempts if (seconds := _parse_number(row.get("seconds"))) is not None
+    ]
     return Progress(
         status=str(content.get("status") or ""),
-        step=_int(content.get("step")),
-        total_steps=_int(content.get("total_steps")),
+        step=_parse_int(content.get("step")),
+        total_steps=_parse_int(content.get("total_steps")),
         latest_checkpoint=str(content.get("latest_checkpoint") or ""),
-        started=_moment(content.get("start_time")),
-        updated=_moment(content.get("last_update")),
+        started=_parse_time(content.get("start_time")),
+        updated=_parse_time(content.get("last_update")),
         trained=round(sum(trained), 3) if trained else None,
-        eta=_number(content.get("eta_seconds")),
+        eta=_parse_number(content.get("eta_seconds")),
         attempts=len(attempts),
-        chunks=tuple(_chunk(i, row) for i, row in enumerate(_rows(content.get("chunks")), 1)),
-        total_chunks=_int(content.get("total_chunks")),
-        requests_done=_int(content.get("requests_done")),
-        total_requests=_int(content.get("total_requests")),
+        chunks=tuple(
+            _parse_chunk(i, row) for i, row in enumerate(_parse_rows(content.get("chunks")), 1)
+        ),
+        total_chunks=_parse_int(content.get("total_chunks")),
+        requests_done=_parse_int(content.get("requests_done")),
+        total_requests=_parse_int(content.get("total_requests")),
         error=str(content.get("error_message") or ""),
         damage=damage,
         said=content,
     )
 
 
-def _chunk(position: int, content: Mapping[str, Any]) -> Chunk:
-    number = _int(content.get("chunk_id"))
+def _parse_chunk(position: int, content: Mapping[str, Any]) -> Chunk:
+    number = _parse_int(content.get("chunk_id"))
     return Chunk(
         id=position if number is None else number,
         status=str(content.get("status") or ""),
-        requests=_int(content.get("requests")),
+        requests=_parse_int(content.get("requests")),
         checkpoint=str(content.get("checkpoint") or ""),
         log_file=str(content.get("log_file") or ""),
         timestamp=str(content.get("timestamp") or ""),
     )
 
 
-def _eta(progress: Progress) -> float | None:
+def _estimate_eta(progress: Progress) -> float | None:
     """Return the seconds of training that are left; None where nothing says how many."""
     if progress.status != RUNNING:
         return None
     spans = [
-        (_int(row.get("first_step")), _int(row.get("last_step")), _number(row.get("seconds")))
-        for row in _rows(progress.said.get("attempts"))
+        (
+            _parse_int(row.get("first_step")),
+            _parse_int(row.get("last_step")),
+            _parse_number(row.get("seconds")),
+        )
+        for row in _parse_rows(progress.said.get("attempts"))
     ]
     steps = sum(max(0, last - first) for first, last, _ in spans if first is not None and last)
     if progress.trained is None:
@@ -327,25 +342,25 @@ def _eta(progress: Progress) -> float | None:
     return None
 
 
-def _rows(value: object) -> list[Mapping[str, Any]]:
+def _parse_rows(value: object) -> list[Mapping[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < LARGEST else None
+    return float(value) if abs(value) < MAX_NUMBER else None
 
 
-def _int(value: object) -> int | None:
-    number = _number(value)
+def _parse_int(value: object) -> int | None:
+    number = _parse_number(value)
     return None if number is None else int(number)
 
 
-def _moment(value: object) -> float | None:
+def _parse_time(value: object) -> float | None:
     """Read a time as ISO 8601 or in seconds; one without a zone is UTC."""
     if not isinstance(value, str):
-        return _number(value)
+        return _parse_number(value)
     try:
         time = datetime.fromisoformat(value)
     except ValueError:
@@ -353,9 +368,9 @@ def _moment(value: object) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _now() -> str:
+def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")

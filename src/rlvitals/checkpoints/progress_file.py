@@ -19,31 +19,31 @@ from rlvitals.storage import temp_files
 from rlvitals.storage.safe_files import read_regular
 
 FILE = "training_progress.json"
-PREVIOUS = ".training_progress.previous.json"
+PREVIOUS_PROGRESS_FILE = ".training_progress.previous.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredProgress:
     """What a folder's progress file holds, and what is wrong with it."""
 
-    said: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
     damage: str = ""  # in words; then `said` is the copy before it, or nothing
-    there: bool = True  # whether there is, or was, a file
+    exists: bool = True  # whether there is, or was, a file
 
 
-def load(folder: Path) -> Held:
+def load(folder: Path) -> StoredProgress:
     """Read the file, or the copy before it where that is damaged; nothing is changed."""
-    content, damage = _readable(folder / FILE)
+    content, damage = _try_parse(folder / FILE)
     if content is not None:
-        return Held(content)
-    previous, _ = _readable(folder / PREVIOUS)
+        return StoredProgress(content)
+    previous, _ = _try_parse(folder / PREVIOUS_PROGRESS_FILE)
     if not damage and previous is None:
-        return Held(there=False)
+        return StoredProgress(exists=False)
     if not damage:  # the copy is there, the file is not: deleted, or lost
         damage = f"{FILE} is missing, a copy of it is there"
     if previous is None:
-        return Held(damage=f"{damage}, and there is no good copy of it")
-    return Held(previous, f"{damage}: the copy before it is used")
+        return StoredProgress(damage=f"{damage}, and there is no good copy of it")
+    return StoredProgress(previous, f"{damage}: the copy before it is used")
 
 
 def save(folder: Path, content: Mapping[str, object]) -> None:
@@ -52,22 +52,22 @@ def save(folder: Path, content: Mapping[str, object]) -> None:
     A damaged file is set aside, and never becomes the copy.
     """
     path = folder / FILE
-    current, damage = _parsed(path)
+    current, damage = _parse(path)
     if current is not None:
-        _keep(path, folder / PREVIOUS)
+        _keep_copy(path, folder / PREVIOUS_PROGRESS_FILE)
     elif damage:
-        path.replace(_aside(path))
+        path.replace(_set_aside_path(path))
     disk.write_whole(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def _readable(path: Path) -> tuple[dict[str, Any] | None, str]:
+def _try_parse(path: Path) -> tuple[dict[str, Any] | None, str]:
     try:
-        return _parsed(path)
+        return _parse(path)
     except OSError as error:
         return None, f"{path.name} cannot be read: {error.strerror or error}"
 
 
-def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
+def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
     """Return what a file says, or None and what is wrong with it: nothing where it is not there.
 
     OSError where it is there and cannot be read.
@@ -79,7 +79,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
     if not data.strip(b"\0 \t\r\n"):
         return None, f"{path.name} is empty"
     try:
-        content = json.loads(data, parse_constant=_no_number, parse_float=_number)
+        content = json.loads(data, parse_constant=_parse_nan, parse_float=_parse_float)
     except (ValueError, RecursionError):
         return None, f"{path.name} is damaged"
     if not isinstance(content, dict) or not isinstance(content.get("status"), str):
@@ -87,7 +87,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
     return content, ""
 
 
-def _keep(path: Path, copy: Path) -> None:
+def _keep_copy(path: Path, copy: Path) -> None:
     """Make `copy` what `path` is now: by a link, where the file system knows them."""
     temporary = temp_files.half(copy)
     try:
@@ -100,18 +100,18 @@ def _keep(path: Path, copy: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _aside(path: Path) -> Path:
+def _set_aside_path(path: Path) -> Path:
     target, count = path.with_name(f"{path.name}.corrupt"), 1
     while target.exists():
         target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
     return target
 
 
-def _number(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     """Read a number; one that JSON cannot write again is none."""
     number = float(text)
     return number if isfinite(number) else None
 
 
-def _no_number(_: str) -> None:
+def _parse_nan(_: str) -> None:
     """Read NaN and the infinities as nothing."""

@@ -14,31 +14,29 @@ from rlvitals.checkpoints.training_code import code
 from rlvitals.storage import redact
 
 # Of what is loaded, what computes: another version of it may round otherwise.
-PACKAGES = (
+NUMERIC_PACKAGES = (
     "torch", "numpy", "gymnasium", "stable_baselines3", "transformers", "trl", "peft", "accelerate",
     "jax", "numba", "ale_py", "bitsandbytes", "datasets", "deepspeed", "envpool", "flash_attn",
     "flax", "jaxlib", "lightning", "mujoco", "optax", "pufferlib", "pytorch_lightning", "ray",
     "sb3_contrib", "scipy", "tokenizers", "triton", "vllm", "xformers",
 )  # fmt: skip
-DISTRIBUTIONS = {"stable_baselines3": "stable-baselines3"}
-THREADS = "OMP_NUM_THREADS"
 
 
-def now() -> dict[str, str]:
+def current_versions() -> dict[str, str]:
     """Name what this process computes with: versions, machine, threads."""
     versions = {
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "host": naming.host(),
-        "threads": _threads(),
+        "host": naming.host_id(),
+        "threads": _thread_count(),
     }
-    for name in PACKAGES:
+    for name in NUMERIC_PACKAGES:
         if name in sys.modules:
-            versions[name] = _version(name)
+            versions[name] = _package_version(name)
     return versions
 
 
-def settings_hash(settings: Mapping[str, object]) -> str:
+def hash_settings(settings: Mapping[str, object]) -> str:
     """Tell settings from others in 16 characters: as they are stored, without secrets."""
     text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -49,7 +47,7 @@ def compare(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Compare this process with the one that saved: what differs, and what cannot be compared."""
     compared = code.compare(sealed.code)
-    differs = differences(sealed, now(), world_size, settings)
+    differs = differences(sealed, current_versions(), world_size, settings)
     return (*differs, *compared.differs), compared.unverified
 
 
@@ -59,7 +57,7 @@ def differences(
     """Say why a run that goes on from a checkpoint may not do so bit for bit; empty: it does."""
     reasons = []
     if sealed.world_size != world_size:
-        reasons.append(_other_world(sealed.world_size, world_size))
+        reasons.append(_describe_world_sizes(sealed.world_size, world_size))
     if sealed.settings_hash and settings and sealed.settings_hash != settings:
         reasons.append("the settings are others")
     for name, saved_version in sealed.versions.items():
@@ -69,7 +67,7 @@ def differences(
                 reasons.append("this is another machine")
         elif version is not None and version != saved_version:
             reasons.append(f"{name} is {version}, it was {saved_version}")
-        elif version is None and (installed := _installed(name)) != saved_version:
+        elif version is None and (installed := _installed_version(name)) != saved_version:
             reasons.append(f"{name} is {installed or 'not installed'}, it was {saved_version}")
     unsaved = sealed.facts.get("not_saved", ())
     if isinstance(unsaved, list | tuple):
@@ -77,7 +75,7 @@ def differences(
     return tuple(reasons)
 
 
-def _other_world(saved: int, current: int) -> str:
+def _describe_world_sizes(saved: int, current: int) -> str:
     first, last = min(saved, current), max(saved, current) - 1
     processes = f"process {last}" if first == last else f"processes {first} to {last}"
     streams = (
@@ -89,22 +87,22 @@ def _other_world(saved: int, current: int) -> str:
     return f"it was saved by {by}: the data order changes, and {streams}"
 
 
-def _threads() -> str:
+def _thread_count() -> str:
     torch = sys.modules.get("torch")
     if torch is not None:
         return str(torch.get_num_threads())
-    return os.environ.get(THREADS, str(os.cpu_count()))
+    return os.environ.get("OMP_NUM_THREADS", str(os.cpu_count()))
 
 
-def _version(name: str) -> str:
+def _package_version(name: str) -> str:
     version = getattr(sys.modules[name], "__version__", None)
     if version is not None:
         return str(version)
-    return _installed(name) or "unknown"
+    return _installed_version(name) or "unknown"
 
 
-def _installed(name: str) -> str:
+def _installed_version(name: str) -> str:
     try:
-        return metadata.version(DISTRIBUTIONS.get(name, name))
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""

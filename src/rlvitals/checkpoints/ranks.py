@@ -23,12 +23,12 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.launcher_rank import place
 
-FOLDER = ".ranks"
-SESSION = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
-POLL = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
+RANKS_FOLDER = ".ranks"
+SESSION_NAME = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
+POLL_SECONDS = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
 
 
-class Elsewhere(VitalsError):  # noqa: N818 - the name says what went wrong
+class OtherProcessFailed(VitalsError):  # noqa: N818 - the name says what went wrong
     """Something failed on another process, or one of them did not come."""
 
 
@@ -42,7 +42,7 @@ class Group(Protocol):
         """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
 
 
-class Alone:
+class SingleProcess:
     """One process."""
 
     rank = 0
@@ -53,7 +53,7 @@ class Alone:
         return [message]
 
 
-class ByTorch:
+class TorchGroup:
     """The processes of torch.distributed, by a gloo group of their own."""
 
     def __init__(self, patience: float) -> None:
@@ -75,28 +75,28 @@ class ByTorch:
             ranks = [int(rank) for rank in match[1].split(",")] if match else []
             if not ranks and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
                 ranks = [1 - self.rank]
-            raise _missing(ranks, self._limit.total_seconds()) from error
+            raise _missing_processes(ranks, self._limit.total_seconds()) from error
         return messages
 
 
-class ByFiles:
+class FileGroup:
     """Processes that see one folder, and nothing else of each other."""
 
     def __init__(self, folder: Path, rank: int, size: int, patience: float) -> None:
         """Find each other: every process must do it. Raises Elsewhere where one does not come."""
         self.rank, self.size = rank, size
-        self._folder, self._patience, self._round = folder / FOLDER, patience, 0
+        self._folder, self._patience, self._round = folder / RANKS_FOLDER, patience, 0
         folder.mkdir(parents=True, exist_ok=True)
         make_folder(self._folder)
-        self._own = uuid4().hex
+        self._token = uuid4().hex
         self._session = self._folder / self._agree()
 
     def exchange(self, message: str) -> list[str]:
         """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
         self._round += 1
-        _put(self._session / f"{self._round}-{self.rank}", message)
+        _write_file(self._session / f"{self._round}-{self.rank}", message)
         messages: dict[int, str] = {}
-        for _ in self._looks(lambda: [k for k in range(self.size) if k not in messages]):
+        for _ in self._poll(lambda: [k for k in range(self.size) if k not in messages]):
             files = {path.name: path for path in self._session.iterdir()}
             for rank in range(self.size):
                 path = files.get(f"{self._round}-{rank}")
@@ -114,64 +114,66 @@ class ByFiles:
         Files of earlier starts may lie here: a process answers only to a list that holds the name
         it has just made up, and rank 0 goes on only once all answered to the same list.
         """
-        _put(self._folder / f"hello-{self.rank}", self._own)
+        _write_file(self._folder / f"hello-{self.rank}", self._token)
         if self.rank:
             return self._join()
         names, silent = [""] * self.size, list(range(1, self.size))
-        session = _named(names)
-        for _ in self._looks(lambda: silent):
-            hellos = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
+        session = _session_name(names)
+        for _ in self._poll(lambda: silent):
+            hellos = [_read_file(self._folder / f"hello-{rank}") for rank in range(self.size)]
             if hellos != names and all(hellos):
-                names, session = hellos, _named(hellos)
-                _put(self._folder / "names", json.dumps(names))
-            answers = (_get(self._folder / f"answer-{rank}") for rank in range(1, self.size))
+                names, session = hellos, _session_name(hellos)
+                _write_file(self._folder / "names", json.dumps(names))
+            answers = (_read_file(self._folder / f"answer-{rank}") for rank in range(1, self.size))
             unanswered = [rank for rank, text in enumerate(answers, 1) if text != session]
             silent[:] = [rank for rank, text in enumerate(hellos) if not text] or unanswered
             if not silent:
                 break
         for old in self._folder.iterdir():
-            if SESSION.fullmatch(old.name) and not old.is_symlink():
+            if SESSION_NAME.fullmatch(old.name) and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
         (self._folder / session).mkdir()
-        _put(self._folder / "go", session)
+        _write_file(self._folder / "go", session)
         return session
 
     def _join(self) -> str:
         answered = ""
-        for _ in self._looks(lambda: [0]):
-            names = json.loads(_get(self._folder / "names") or "[]")
-            if len(names) == self.size and names[self.rank] == self._own:
-                session = _named(names)
+        for _ in self._poll(lambda: [0]):
+            names = json.loads(_read_file(self._folder / "names") or "[]")
+            if len(names) == self.size and names[self.rank] == self._token:
+                session = _session_name(names)
                 if session != answered:
                     answered = session
-                    _put(self._folder / f"answer-{self.rank}", session)
-                if _get(self._folder / "go") == session:
+                    _write_file(self._folder / f"answer-{self.rank}", session)
+                if _read_file(self._folder / "go") == session:
                     break
         return answered
 
-    def _looks(self, missing: Callable[[], list[int]]) -> Iterator[None]:
+    def _poll(self, missing: Callable[[], list[int]]) -> Iterator[None]:
         """Look again and again, ever less often. Raises Elsewhere when the time is over."""
-        end, pause = time.monotonic() + self._patience, POLL[0]
+        end, pause = time.monotonic() + self._patience, POLL_SECONDS[0]
         while time.monotonic() < end:
             yield
             time.sleep(pause)
-            pause = min(POLL[1], 1.3 * pause)
-        raise _missing(missing(), self._patience)
+            pause = min(POLL_SECONDS[1], 1.3 * pause)
+        raise _missing_processes(missing(), self._patience)
 
 
-def group(owner: Owner, patience: float) -> Group:
+def find_group(owner: Owner, patience: float) -> Group:
     """Find the processes that save together with this one. Raises UsageError, Elsewhere."""
     dist = sys.modules.get("torch.distributed")
     if dist is not None and dist.is_available() and dist.is_initialized():
-        return ByTorch(patience) if dist.get_world_size() > 1 else Alone()
+        return TorchGroup(patience) if dist.get_world_size() > 1 else SingleProcess()
     rank, size = owner.rank, owner.world_size
     if size <= 1:
         launch_rank = place(os.environ)
         rank, size = launch_rank.rank, launch_rank.world_size
-    return ByFiles(owner.folder, rank, size, patience) if size > 1 else Alone()
+    return FileGroup(owner.folder, rank, size, patience) if size > 1 else SingleProcess()
 
 
-def agree(group: Group, value: object = None, error: Exception | None = None) -> list[Any]:
+def exchange_values(
+    group: Group, value: object = None, error: Exception | None = None
+) -> list[Any]:
     """Say something that JSON can hold, or that this process failed; hear all, in their order.
 
     Raises `error` itself, and Elsewhere for what failed on another process.
@@ -182,21 +184,21 @@ def agree(group: Group, value: object = None, error: Exception | None = None) ->
         raise error
     for rank, reply in enumerate(replies):
         if "failed" in reply:
-            raise Elsewhere(f"process {rank} failed: {reply['failed']}")
+            raise OtherProcessFailed(f"process {rank} failed: {reply['failed']}")
     return [reply["said"] for reply in replies]
 
 
-def each(group: Group, work: Callable[[], object]) -> list[Any]:
+def run_on_all(group: Group, work: Callable[[], object]) -> list[Any]:
     """Do something on every process and hear what each found. Raises as `agree`."""
     try:
         result = work()
     except Exception as error:  # noqa: BLE001 - the others must hear of it: `agree` raises it
-        return agree(group, error=error)
-    return agree(group, result)
+        return exchange_values(group, error=error)
+    return exchange_values(group, result)
 
 
 @contextmanager
-def exceptions(path: Path) -> Iterator[None]:
+def wrap_exceptions(path: Path) -> Iterator[None]:
     """Raise a VitalsError for what is no Exception: torch's CheckpointException is none."""
     try:
         yield
@@ -206,34 +208,34 @@ def exceptions(path: Path) -> Iterator[None]:
         raise VitalsError(f"{type(error).__name__}: {error}", where=str(path)) from error
 
 
-def _missing(ranks: list[int], seconds: float) -> Elsewhere:
+def _missing_processes(ranks: list[int], seconds: float) -> OtherProcessFailed:
     names = " and ".join(str(rank) for rank in ranks)
     problem = f"process {names} did not come" if ranks else "another process did not come"
-    return Elsewhere(
+    return OtherProcessFailed(
         f"{problem} within {seconds:g} s",
         hint="every process must make Checkpoints(..., together=True) and save at the same steps",
     )
 
 
-def _named(names: list[str]) -> str:
+def _session_name(names: list[str]) -> str:
     return blake2b("".join(names).encode(), digest_size=8).hexdigest()
 
 
-def _put(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     with temporary.open("x") as file:
         file.write(text)
     temporary.replace(path)
 
 
-def _get(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         return path.read_text()
     except FileNotFoundError:
         return ""
 
 
-def refuse_alone(owner: Owner) -> None:
+def refuse_separate_saves(owner: Owner) -> None:
     """Refuse that a process saves beside rank 0, each for itself. Raises UsageError."""
     if owner.rank and owner.world_size > 1:
         raise UsageError(

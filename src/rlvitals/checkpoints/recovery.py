@@ -11,14 +11,16 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, UnreadableCheckpoint
 from rlvitals.checkpoints.naming import MANIFEST, Unfinished
 from rlvitals.storage import temp_files
 
-DAY = 86_400.0  # seconds after which an unfinished folder that nobody writes to is nobody's
+ABANDONED_SECONDS = (
+    86_400.0  # seconds after which an unfinished folder that nobody writes to is nobody's
+)
 writing: set[Path] = set()  # folders that this process is writing
 
 
-def clean(folder: Path) -> Iterator[str]:
+def recover(folder: Path) -> Iterator[str]:
     """Clear away folders whose writer is gone; one that was whole gets its name. Says each."""
-    for leftover in naming.unfinished(folder):
-        if _alive(leftover):
+    for leftover in naming.find_unfinished(folder):
+        if _may_be_active(leftover):
             continue
         target = naming.final(folder, leftover.step)
         try:
@@ -31,30 +33,30 @@ def clean(folder: Path) -> Iterator[str]:
             is_complete = False
         # Killed between the seal and the rename, or before it replaced another checkpoint.
         if is_complete:
-            give_way(folder, leftover.step)
+            move_unsealed_aside(folder, leftover.step)
             leftover.path.rename(target)
             disk.sync_folder(folder)
             yield f"{target.name} was whole but for its name: it has it now"
         else:
-            remove(leftover.path)
+            delete_folder(leftover.path)
             yield f"a checkpoint at step {leftover.step:,} that was being written is cleared away"
 
 
-def give_way(folder: Path, step: int) -> None:
+def move_unsealed_aside(folder: Path, step: int) -> None:
     """Set aside what has a checkpoint's name and no seal. OSError."""
     target = naming.final(folder, step)
     if os.path.lexists(target) and not (target / MANIFEST).exists():
-        target.rename(naming.aside(folder, step))
+        target.rename(naming.set_aside_path(folder, step))
 
 
-def retire(folder: Path, checkpoint: Path) -> None:
+def delete_checkpoint(folder: Path, checkpoint: Path) -> None:
     """Delete a checkpoint: it is gone by its name first, so that half of one is never there."""
-    hidden = naming.temporary(folder, naming.step(checkpoint))
+    hidden = naming.unfinished_path(folder, naming.step_of(checkpoint))
     checkpoint.rename(hidden)
-    remove(hidden)
+    delete_folder(hidden)
 
 
-def remove(path: Path) -> None:
+def delete_folder(path: Path) -> None:
     """Delete a folder, its seal first; what cannot be deleted stays, unsealed.
 
     Of a link to a folder the link alone goes.
@@ -66,24 +68,24 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _alive(leftover: Unfinished) -> bool:
+def _may_be_active(leftover: Unfinished) -> bool:
     """Tell whether a folder may still be written to.
 
     Process numbers come back, in containers at each start: one alone proves nothing for long.
     """
-    is_local = leftover.host == naming.host()
+    is_local = leftover.host == naming.host_id()
     if is_local and leftover.pid == os.getpid():
         return leftover.path in writing
-    if is_local and not _runs(leftover.pid):
+    if is_local and not _is_running(leftover.pid):
         return False
     try:
         newest = max(path.lstat().st_mtime for path in (leftover.path, *disk.files(leftover.path)))
-        return newest > _now(leftover.path) - DAY
+        return newest > _file_system_time(leftover.path) - ABANDONED_SECONDS
     except OSError:
         return True
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -93,7 +95,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _now(folder: Path) -> float:
+def _file_system_time(folder: Path) -> float:
     """Return the file system's own time: clocks of machines differ."""
     probe = temp_files.half(folder.with_name("clock"))
     try:

@@ -10,7 +10,7 @@ from typing import cast
 
 from rlvitals.checkpoints import accelerate_group, huggingface, naming, progress_file
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.catalog import Checkpoint, Refusal, Shelf
+from rlvitals.checkpoints.catalog import Catalog, Checkpoint, Refusal
 from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
 from rlvitals.checkpoints.manifest import BadCheckpoint, NotSealed
 from rlvitals.errors import UsageError, VitalsError
@@ -44,9 +44,11 @@ def resume_from(
     checkpoints can be resumed from, and with `require_resume` where there is none; UsageError
     where all that is there was never sealed: nothing is begun over it.
     """
-    begin = partial(_found, tell=tell, check=check, fresh=fresh, require_resume=require_resume)
+    begin = partial(
+        _find_checkpoint, tell=tell, check=check, fresh=fresh, require_resume=require_resume
+    )
     if isinstance(where, str | PathLike):
-        return begin(_alone(Path(where)))
+        return begin(_folder_owner(Path(where)))
     args = getattr(where, "args", where)
     if not hasattr(args, "output_dir"):
         raise UsageError(
@@ -57,10 +59,10 @@ def resume_from(
     args = cast("huggingface.Arguments", args)
     folder, size = Path(args.output_dir or "."), int(args.world_size)
     owner = Owner(folder, "", 0, size, huggingface.computing(args))
-    return _agreed(owner, begin, first=args.process_index == 0)
+    return _run_on_first(owner, begin, first=args.process_index == 0)
 
 
-def _alone(folder: Path) -> Owner:
+def _folder_owner(folder: Path) -> Owner:
     """Own the checkpoints of a folder. Raises UsageError where several processes train."""
     if launcher_rank.place(os.environ).world_size > 1:
         raise UsageError(
@@ -71,7 +73,7 @@ def _alone(folder: Path) -> Owner:
     return Owner(folder)
 
 
-def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
+def _run_on_first(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
     """Look on the first process alone: two would rename what they refuse from under each other."""
     path, failure = None, None
     if first:
@@ -85,7 +87,7 @@ def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) 
     return path
 
 
-def _found(
+def _find_checkpoint(
     owner: Owner,
     tell: Callable[[str], None] | None,
     check: Check | None,
@@ -94,7 +96,7 @@ def _found(
     require_resume: bool,
 ) -> str | None:
     with manifests.reading(owner.folder):
-        owner.id = _run_id(owner.folder)
+        owner.id = _read_run_id(owner.folder)
         checkpoints = _Resumable(owner, tell=tell)
         if not fresh:
             checkpoints.refuse_to_begin_over()
@@ -102,7 +104,7 @@ def _found(
     return None if resumed is None else str(resumed.folder)
 
 
-def _run_id(folder: Path) -> str:
+def _read_run_id(folder: Path) -> str:
     """Return the id of the run that is recorded here; empty, any run's, where that is lost."""
     try:
         return read_about(folder / RUN_FILE).id
@@ -110,25 +112,27 @@ def _run_id(folder: Path) -> str:
         return ""
 
 
-class _Whole(Shelf):
+class _CompleteCatalog(Catalog):
     """What lies in a trainer's folder; weights alone are no checkpoint."""
 
-    def own(self) -> list[Checkpoint]:
+    def list_usable(self) -> list[Checkpoint]:
         """Return those that hold more than weights, the newest first."""
         return [
             checkpoint
-            for checkpoint in super().own()
+            for checkpoint in super().list_usable()
             if not checkpoint.manifest.facts.get("weights_only")
         ]
 
-    def damaged(self) -> Iterator[Refusal]:
+    def find_damaged(self) -> Iterator[Refusal]:
         """Find those whose manifest is damaged, and tell of each that is not used why."""
         for step, folder in naming.steps(self.folder).items():
             try:
                 sealed = manifests.read(folder, step)
             except NotSealed as error:
                 has_manifest = (folder / naming.MANIFEST).exists()  # newer, or of another program
-                problem = error.problem if has_manifest else self._unsealed(folder, step)
+                problem = (
+                    error.problem if has_manifest else self._explain_missing_seal(folder, step)
+                )
                 self.tell(f"{folder.name} is not used: {problem}")
             except BadCheckpoint as error:
                 yield Refusal(folder, step, error.problem)
@@ -136,20 +140,20 @@ class _Whole(Shelf):
                 if sealed.facts.get("weights_only"):
                     self.tell(f"{folder.name} is not used: it holds weights alone")
 
-    def refusal(self, folder: Path) -> str:
+    def explain_refusal(self, folder: Path) -> str:
         """Say why this run does not go on from a folder with a manifest."""
         with suppress(BadCheckpoint):
             if manifests.read(folder).facts.get("weights_only"):
                 return "it holds weights alone"
-        return super().refusal(folder)
+        return super().explain_refusal(folder)
 
     def set_all_aside(self) -> None:
         """Rename every checkpoint, sealed or not: the Trainer would write into it. CannotResume."""
         for path in naming.steps(self.folder).values():
-            self.set_before_fresh(path)
+            self.set_aside_for_fresh_start(path)
 
-    def _unsealed(self, folder: Path, step: int) -> str:
-        problem = huggingface.looks_cut(folder, step)
+    def _explain_missing_seal(self, folder: Path, step: int) -> str:
+        problem = huggingface.find_damage(folder, step)
         if problem:
             return f"it was never finished: {problem}"
         return (
@@ -161,14 +165,14 @@ class _Whole(Shelf):
 class _Resumable(InPlace):
     """The checkpoints of a trainer that a training can go on from."""
 
-    _kind = _Whole
+    _catalog_type = _CompleteCatalog
 
     def refuse_to_begin_over(self) -> None:
         """Leave a training alone that was saved without a seal. Raises UsageError."""
         folders = naming.steps(self.folder)
         marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in folders.values()))
         complete_steps = [
-            step for step, path in folders.items() if not huggingface.looks_cut(path, step)
+            step for step, path in folders.items() if not huggingface.find_damage(path, step)
         ]
         if not complete_steps or any(path.exists() for path in marks):
             return

@@ -8,8 +8,7 @@ from typing import Literal
 from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.errors import UsageError
 
-HEALTHY = "healthy"
-ALL = 1_000_000  # to keep: nobody counts so far
+MAX_KEEP_COUNT = 1_000_000  # to keep: nobody counts so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +60,18 @@ class Entry:
     pinned: bool = False
 
 
-def surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
+def select_surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the checkpoints that may be deleted, the oldest first."""
-    kept_reasons = reasons(entries, policy)
+    kept_reasons = keep_reasons(entries, policy)
     by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     return tuple(candidate for candidate in by_age if candidate.sequence not in kept_reasons)
 
 
-def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
+def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
     """Say in words why each checkpoint that is kept is kept, by its sequence."""
     by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     last = by_age[-policy.keep :]
-    age_reason = f"last {policy.keep:,}" if policy.keep < ALL else "all are kept"
+    age_reason = f"last {policy.keep:,}" if policy.keep < MAX_KEEP_COUNT else "all are kept"
     texts: dict[int, list[str]] = {candidate.sequence: [age_reason] for candidate in last}
     if last:
         texts[last[-1].sequence] = ["newest"]
@@ -90,7 +89,7 @@ def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ..
             add(candidate, f"every {policy.every:,}")
     if policy.best is not None and (best := policy.best.of(by_age)) is not None:
         add(best, f"best {policy.best.metric}")
-    healthy = [candidate for candidate in by_age if candidate.health == HEALTHY]
+    healthy = [candidate for candidate in by_age if candidate.health == "healthy"]
     if policy.healthy and healthy:
         add(healthy[-1], "last healthy")
     return {sequence: tuple(sentences) for sequence, sentences in texts.items()}
@@ -108,18 +107,18 @@ def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
     return tuple(first_entries.values())
 
 
-def entry(sealed: Manifest) -> Entry:
+def make_entry(sealed: Manifest) -> Entry:
     """Return what retention knows of a checkpoint."""
     return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
 
 
-def written(policy: Policy) -> dict[str, object]:
+def policy_to_dict(policy: Policy) -> dict[str, object]:
     """Write a policy down: a manifest tells by it why a checkpoint is kept."""
     best = None if policy.best is None else [policy.best.metric, policy.best.better]
     return {"keep": policy.keep, "best": best, "every": policy.every, "healthy": policy.healthy}
 
 
-def policy(fields: object) -> Policy:
+def policy_from_dict(fields: object) -> Policy:
     """Read a policy that was written down; of one that was not, the defaults."""
     if not isinstance(fields, dict):
         return Policy()

@@ -19,35 +19,48 @@ from typing import Any
 import numpy as np
 
 from rlvitals.checkpoints.manifest import BadCheckpoint
-from rlvitals.checkpoints.state.tensors import Blobs, Stored, Unfit, is_tensor
+from rlvitals.checkpoints.state.tensors import TensorReader, TensorWriter, Unsupported, is_tensor
 from rlvitals.errors import VitalsError
 
 Node = Any  # JSON
 # What does not change while a program trains: it is made anew by the same program.
-STATIC = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
+STATIC_TYPES = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
 STATIC_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "logging", "pygame", "weakref")
-OPAQUE = ("builtins", "_io", "io", "_thread", "threading", "multiprocessing", "socket", "queue")
+OPAQUE_MODULES = (
+    "builtins",
+    "_io",
+    "io",
+    "_thread",
+    "threading",
+    "multiprocessing",
+    "socket",
+    "queue",
+)
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-DEEPEST = 60
+MAX_DEPTH = 60
 
 
 class Unsaveable(VitalsError):  # noqa: N818 - the name says what went wrong
     """A value that cannot be written without pickle."""
 
 
-class Writer:
+class TreeWriter:
     """Turns values into a tree; `lost` names what could not be taken along."""
 
-    def __init__(self, blobs: Blobs) -> None:
+    def __init__(self, blobs: TensorWriter) -> None:
         """Begin with nothing lost; arrays and tensors go to `blobs`."""
         self.blobs = blobs
         self.lost: list[str] = []
         self._path: list[str] = []
         self._inside: set[int] = set()
 
-    def part(self, name: str, value: object) -> Node:
+    def named_node(self, name: str, value: object) -> Node:
         """Return the tree of a named part: errors say its name. Raises Unsaveable."""
-        return self._at(name, value)
+        self._path.append(name)
+        try:
+            return self.node(value)
+        finally:
+            self._path.pop()
 
     def node(self, value: object) -> Node:
         """Return the tree of a value. Raises Unsaveable."""
@@ -58,13 +71,13 @@ class Writer:
         if isinstance(value, np.ndarray | np.generic):
             return self._array(value)
         if is_tensor(value):
-            return self._kept(self.blobs.tensor, value)
-        return self._nested(value)
+            return self._store(self.blobs.tensor, value)
+        return self._node_of_object(value)
 
-    def _nested(self, value: object) -> Node:
+    def _node_of_object(self, value: object) -> Node:
         if isinstance(value, bytes):
             return {"bytes": b64encode(value).decode()}
-        if _static(value) or id(value) in self._inside or len(self._path) > DEEPEST:
+        if _is_static(value) or id(value) in self._inside or len(self._path) > MAX_DEPTH:
             return {"stays": True}  # made anew by the program, or a way back to what is written
         self._inside.add(id(value))
         try:
@@ -80,8 +93,8 @@ class Writer:
             if array.dtype.kind in "US":
                 data = b64encode(array.tobytes()).decode()
                 return {"texts": data, "dtype": array.dtype.str, "shape": list(array.shape)}
-            raise self._refused(value)
-        tensor_node = self._kept(self.blobs.array, array)
+            raise self._unsaveable(value)
+        tensor_node = self._store(self.blobs.array, array)
         return tensor_node if isinstance(value, np.ndarray) else {**tensor_node, "scalar": True}
 
     def _container(self, value: object) -> Node:
@@ -99,29 +112,22 @@ class Writer:
         return self._object(value)
 
     def _items(self, values: Any) -> list[Node]:  # noqa: ANN401 - any iterable
-        return [self._at(str(i), item) for i, item in enumerate(values)]
+        return [self.named_node(str(i), item) for i, item in enumerate(values)]
 
     def _pairs(self, values: Mapping[Any, Any]) -> list[list[Node]]:
-        return [[self.node(key), self._at(str(key), item)] for key, item in values.items()]
-
-    def _at(self, name: str, value: object) -> Node:
-        self._path.append(name)
-        try:
-            return self.node(value)
-        finally:
-            self._path.pop()
+        return [[self.node(key), self.named_node(str(key), item)] for key, item in values.items()]
 
     def _object(self, value: Any) -> Node:  # noqa: ANN401 - any object
-        if (state := _generator(value)) is not None:
+        if (state := _generator_state(value)) is not None:
             return {"generator": self.node(state)}
         if callable(getattr(value, "state_dict", None)) and hasattr(value, "load_state_dict"):
             return {"state_dict": self.node(dict(value.state_dict()))}
         attributes = _attributes(value)
         if attributes is None:
-            raise self._refused(value)
+            raise self._unsaveable(value)
         nodes: dict[str, Node] = {}
         for name, item in attributes.items():
-            if _static(item):
+            if _is_static(item):
                 continue
             self._path.append(name)
             try:
@@ -132,22 +138,22 @@ class Writer:
                 self._path.pop()
         return {"object": nodes, "type": type(value).__qualname__}
 
-    def _kept(self, keep: Callable[[Any], dict[str, object]], value: Any) -> dict[str, object]:  # noqa: ANN401
+    def _store(self, keep: Callable[[Any], dict[str, object]], value: Any) -> dict[str, object]:  # noqa: ANN401
         try:
             return keep(value)
-        except Unfit as error:
-            raise self._refused(value, str(error)) from None
+        except Unsupported as error:
+            raise self._unsaveable(value, str(error)) from None
 
-    def _refused(self, value: object, reason: str = "") -> Unsaveable:
+    def _unsaveable(self, value: object, reason: str = "") -> Unsaveable:
         path = ".".join(self._path) or "the value"
         kind = ", ".join(text for text in (type(value).__qualname__, reason) if text)
         return Unsaveable(f"{path} ({kind})", where="state")
 
 
-class Reader:
+class TreeReader:
     """Puts a tree back into the values that stand in its place."""
 
-    def __init__(self, stored: Stored, *, streams: bool = True) -> None:
+    def __init__(self, stored: TensorReader, *, streams: bool = True) -> None:
         """Read arrays and tensors from `stored`; without `streams` generators stay as they are."""
         self.stored, self._streams = stored, streams
         self._path: list[str] = []
@@ -164,11 +170,15 @@ class Reader:
             return self._into(kind, node, current)
         if kind == "stays":
             return current
-        return _PLAIN[kind](self, node, current)
+        return _PLAIN_READERS[kind](self, node, current)
 
-    def part(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
+    def named_value(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
         """Return what a named part stands for: errors say its name. Raises as `value`."""
-        return self._at(name, node, current)
+        self._path.append(name)
+        try:
+            return self.value(node, current)
+        finally:
+            self._path.pop()
 
     def array(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - of any number type
         """Return an array; an array of the same shape and kind in its place is filled."""
@@ -190,14 +200,14 @@ class Reader:
         """Return the values of a list, put into those that are there already."""
         values = list(current) if isinstance(current, list | tuple | deque) else []
         values += [None] * (len(nodes) - len(values))
-        return [self._at(str(i), node, values[i]) for i, node in enumerate(nodes)]
+        return [self.named_value(str(i), node, values[i]) for i, node in enumerate(nodes)]
 
     def pairs(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - any mapping
         """Return a dict; one that is there already is filled."""
         values = current if isinstance(current, Mapping) else {}
         keys = [self.value(key) for key, _ in node["dict"]]
         entries = {
-            key: self._at(str(key), item, values.get(key))
+            key: self.named_value(str(key), item, values.get(key))
             for key, (_, item) in zip(keys, node["dict"], strict=True)
         }
         if type(current) in (dict, OrderedDict):
@@ -206,18 +216,11 @@ class Reader:
             return current
         return entries
 
-    def _at(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
-        self._path.append(name)
-        try:
-            return self.value(node, current)
-        finally:
-            self._path.pop()
-
     def _into(self, kind: str, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401
         if kind == "generator":
             if current is not None and not self._streams:
                 return current
-            return _with_state(current, self.value(node["generator"]))
+            return _set_generator_state(current, self.value(node["generator"]))
         if current is None:
             raise self._misfit("there is no object to put its state into")
         if kind == "state_dict":
@@ -234,7 +237,7 @@ class Reader:
             for name, item in node["object"].items():
                 # A frozen or slotted object is set past its own __setattr__.
                 object.__setattr__(
-                    current, name, self._at(name, item, getattr(current, name, None))
+                    current, name, self.named_value(name, item, getattr(current, name, None))
                 )
         return current
 
@@ -246,34 +249,34 @@ class Reader:
         )
 
 
-def _objects(reader: Reader, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401
+def _read_objects(reader: TreeReader, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401
     values = list(current.reshape(-1)) if isinstance(current, np.ndarray) else None
     flat = np.empty(len(node["objects"]), object)
     flat[:] = reader.items(node["objects"], values)
     return flat.reshape(node["shape"])
 
 
-_PLAIN: dict[str, Any] = {
+_PLAIN_READERS: dict[str, Any] = {
     "float": lambda _, node, __: float(node["float"]),
     "bytes": lambda _, node, __: b64decode(node["bytes"]),
-    "array": Reader.array,
+    "array": TreeReader.array,
     "tensor": lambda reader, node, _: reader.stored.tensor(node),
     "list": lambda reader, node, now: reader.items(node["list"], now),
     "tuple": lambda reader, node, now: tuple(reader.items(node["tuple"], now)),
     "set": lambda reader, node, _: set(reader.items(node["set"], None)),
     "frozenset": lambda reader, node, _: frozenset(reader.items(node["frozenset"], None)),
     "deque": lambda reader, node, now: deque(reader.items(node["deque"], now), node["longest"]),
-    "dict": Reader.pairs,
+    "dict": TreeReader.pairs,
     "texts": lambda _, node, __: (
         np.frombuffer(b64decode(node["texts"]), node["dtype"]).reshape(node["shape"]).copy()
     ),
-    "objects": _objects,
+    "objects": _read_objects,
 }
 
 
 def _attributes(value: object) -> dict[str, Any] | None:
     """Return an object's attributes, those in slots too; None where it has none to look at."""
-    if _module(value).partition(".")[0] in OPAQUE:
+    if _module_name(value).partition(".")[0] in OPAQUE_MODULES:
         return None
     attributes = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
@@ -284,15 +287,15 @@ def _attributes(value: object) -> dict[str, Any] | None:
     return attributes if attributes or hasattr(value, "__dict__") else None
 
 
-def _static(value: object) -> bool:
-    return isinstance(value, STATIC) or _module(value).startswith(STATIC_MODULES)
+def _is_static(value: object) -> bool:
+    return isinstance(value, STATIC_TYPES) or _module_name(value).startswith(STATIC_MODULES)
 
 
-def _module(value: object) -> str:
+def _module_name(value: object) -> str:
     return str(getattr(type(value), "__module__", ""))  # types made in C may have none
 
 
-def _generator(value: object) -> object:
+def _generator_state(value: object) -> object:
     """Return the state of a generator of random numbers, None for anything else."""
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
@@ -306,7 +309,7 @@ def _generator(value: object) -> object:
     return None
 
 
-def _with_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
+def _set_generator_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
     """Give a generator its state, a new one of numpy's where none is there."""
     if (
         generator is None

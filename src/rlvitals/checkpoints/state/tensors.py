@@ -12,51 +12,51 @@ from safetensors.numpy import load_file as load_arrays
 
 from rlvitals.checkpoints.manifest import BadCheckpoint, File
 from rlvitals.checkpoints.state import hash_writer
-from rlvitals.checkpoints.state.hash_writer import KINDS, Part
+from rlvitals.checkpoints.state.hash_writer import SAFETENSORS_TYPES, RawArray
 
 # The format has no complex numbers: their two halves are a last axis.
-HALVES = {"complex64": "float32", "complex128": "float64"}
-ARRAYS, TENSORS = "arrays.safetensors", "tensors.safetensors"
+REAL_TYPES = {"complex64": "float32", "complex128": "float64"}
+ARRAYS_FILE, TENSORS_FILE = "arrays.safetensors", "tensors.safetensors"
 Bytes = NDArray[np.uint8]
 
 
-class Unfit(Exception):  # noqa: N818 - the name says what went wrong
+class Unsupported(Exception):  # noqa: N818 - the name says what went wrong
     """An array or tensor that the files cannot hold; its text says why."""
 
 
-class Buffers:
+class BufferPool:
     """Memory that copies go to, used again for the next ones: new memory is slow to touch."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._held: list[Bytes] = []
+        self._memories: list[Bytes] = []
         self._next = 0
 
-    def again(self) -> None:
+    def reset(self) -> None:
         """Begin anew: what was given out may be overwritten."""
-        self._held = self._held[: self._next]
+        self._memories = self._memories[: self._next]
         self._next = 0
 
     def take(self, size: int, *, pinned: bool = False) -> Bytes:
         """Give out memory of `size` bytes; `pinned`: where a graphics card can write it itself."""
         index, self._next = self._next, self._next + 1
-        if index == len(self._held):
-            self._held.append(_memory(size, pinned=pinned))
-        elif self._held[index].size != size:
-            self._held[index] = _memory(size, pinned=pinned)
-        return self._held[index]
+        if index == len(self._memories):
+            self._memories.append(_allocate(size, pinned=pinned))
+        elif self._memories[index].size != size:
+            self._memories[index] = _allocate(size, pinned=pinned)
+        return self._memories[index]
 
 
-class Blobs:
+class TensorWriter:
     """Collects arrays and tensors, each under the number it is written with."""
 
-    def __init__(self, buffers: Buffers | None = None) -> None:
+    def __init__(self, buffers: BufferPool | None = None) -> None:
         """Begin with none. Copy into `buffers`; without them, what is not written at once changes.
 
         So without them nothing may go on before `write`.
         """
-        self.arrays: dict[str, Part] = {}
-        self.tensors: dict[str, Part] = {}
+        self.arrays: dict[str, RawArray] = {}
+        self.tensors: dict[str, RawArray] = {}
         self._buffers = buffers
         self._cuda = False
 
@@ -64,9 +64,9 @@ class Blobs:
         """Keep an array of numbers; returns what stands for it in the tree. Raises Unfit."""
         number = str(len(self.arrays))
         name = array.dtype.name
-        half = HALVES.get(name, name)
-        if half not in KINDS:
-            raise Unfit(f"numpy's {name}")
+        half = REAL_TYPES.get(name, name)
+        if half not in SAFETENSORS_TYPES:
+            raise Unsupported(f"numpy's {name}")
         little = array.dtype.newbyteorder("<")
         flat = np.ascontiguousarray(array, dtype=little).reshape(-1).view(np.uint8)
         if self._buffers is not None:
@@ -74,7 +74,7 @@ class Blobs:
             np.copyto(copy, flat)
             flat = copy
         width = np.dtype(half).itemsize
-        self.arrays[number] = Part(half, (flat.size // width,), flat)
+        self.arrays[number] = RawArray(half, (flat.size // width,), flat)
         return {"array": number, "shape": list(array.shape), "dtype": name}
 
     def tensor(self, tensor: Any) -> dict[str, object]:  # noqa: ANN401 - torch is optional
@@ -83,15 +83,21 @@ class Blobs:
 
         number = str(len(self.tensors))
         if hasattr(tensor, "to_local"):
-            raise Unfit("sharded: save it by torch.distributed.checkpoint within `with save()`")
+            raise Unsupported(
+                "sharded: save it by torch.distributed.checkpoint within `with save()`"
+            )
         tensor = tensor.detach()
         node: dict[str, object] = {"tensor": number}
         if tensor.is_complex():
             tensor, node = torch.view_as_real(tensor.resolve_conj()), {**node, "complex": True}
         name = str(tensor.dtype).removeprefix("torch.")
-        if name not in KINDS or tensor.layout != torch.strided or tensor.device.type == "meta":
-            raise Unfit(f"{name}, {tensor.layout}, on {tensor.device}")
-        self.tensors[number] = Part(name, tuple(tensor.shape), self._flat(tensor, torch))
+        if (
+            name not in SAFETENSORS_TYPES
+            or tensor.layout != torch.strided
+            or tensor.device.type == "meta"
+        ):
+            raise Unsupported(f"{name}, {tensor.layout}, on {tensor.device}")
+        self.tensors[number] = RawArray(name, tuple(tensor.shape), self._flat(tensor, torch))
         return node
 
     def settle(self) -> None:
@@ -103,9 +109,12 @@ class Blobs:
 
     def write(self, folder: Path) -> dict[str, File]:
         """Write the files; returns their sizes and hashes. OSError."""
-        files: Mapping[str, dict[str, Part]] = {ARRAYS: self.arrays, TENSORS: self.tensors}
+        files: Mapping[str, dict[str, RawArray]] = {
+            ARRAYS_FILE: self.arrays,
+            TENSORS_FILE: self.tensors,
+        }
         return {
-            name: hash_writer.write(folder / name, arrays)
+            name: hash_writer.write_arrays(folder / name, arrays)
             for name, arrays in files.items()
             if arrays
         }
@@ -125,13 +134,13 @@ class Blobs:
         return flat
 
 
-class Stored:
+class TensorReader:
     """The arrays and tensors of a written tree."""
 
     def __init__(self, folder: Path) -> None:
         """Read the files that are there. Raises BadCheckpoint for one that makes no sense."""
         try:
-            arrays, tensors = folder / ARRAYS, folder / TENSORS
+            arrays, tensors = folder / ARRAYS_FILE, folder / TENSORS_FILE
             self.arrays = load_arrays(arrays) if arrays.exists() else {}
             self.tensors: dict[str, Any] = {}
             if tensors.exists():
@@ -144,7 +153,7 @@ class Stored:
     def array(self, node: dict[str, Any]) -> NDArray[Any]:
         """Return the array that a part of the tree stands for."""
         flat = self.arrays[node["array"]]
-        if node["dtype"] in HALVES:
+        if node["dtype"] in REAL_TYPES:
             flat = flat.view(node["dtype"])
         return flat.reshape(node["shape"])
 
@@ -164,7 +173,7 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _memory(size: int, *, pinned: bool) -> Bytes:
+def _allocate(size: int, *, pinned: bool) -> Bytes:
     if not pinned:
         return np.empty(size, np.uint8)
     import torch  # noqa: PLC0415 - there is a tensor on a graphics card

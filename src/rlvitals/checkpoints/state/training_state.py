@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from rlvitals.checkpoints.manifest import BadCheckpoint, File
-from rlvitals.checkpoints.state.serialize import Reader, Writer
-from rlvitals.checkpoints.state.tensors import Blobs, Buffers, Stored
+from rlvitals.checkpoints.state.serialize import TreeReader, TreeWriter
+from rlvitals.checkpoints.state.tensors import BufferPool, TensorReader, TensorWriter
 from rlvitals.errors import UsageError
 
-TREE = "state.json"
-GLOBALS = "random"  # the name of Python's, numpy's and torch's own generators
-LOST = "not_saved"  # the name of what could not be taken along
-TOLD = 3  # of these are named
-RANK = "rank-"  # folder of one of several processes
+TREE_FILE = "state.json"
+GENERATORS_KEY = "random"  # the name of Python's, numpy's and torch's own generators
+NOT_SAVED_KEY = "not_saved"  # the name of what could not be taken along
+MAX_NAMED_PARTS = 3  # of these are named
+RANK_PREFIX = "rank-"  # folder of one of several processes
 
 
 class State:
@@ -36,7 +36,7 @@ class State:
 
     def __init__(self, **parts: object) -> None:
         """Name the parts; a value that is no object (a counter) is read back by `state[name]`."""
-        for name in {GLOBALS, LOST} & set(parts):
+        for name in {GENERATORS_KEY, NOT_SAVED_KEY} & set(parts):
             raise UsageError(f"{name!r} is taken: the state has a part of that name of its own")
         self.parts = parts
         self.not_saved: tuple[str, ...] = ()
@@ -49,20 +49,20 @@ class State:
         """Give a part another value: a step that was counted on."""
         self.parts[name] = value
 
-    def copy(self, into: Buffers | None = None) -> "Copy":
+    def copy(self, into: BufferPool | None = None) -> "StateCopy":
         """Take the state as it is now, to be written later. Raises Unsaveable.
 
         `into`: memory of an earlier copy that is written by now. Without it arrays and tensors
         are not copied: write it before anything goes on.
         """
         if into is not None:
-            into.again()
-        writer = Writer(Blobs(into))
-        tree = {name: writer.part(name, value) for name, value in self.parts.items()}
-        tree[GLOBALS] = writer.node(_generators())
+            into.reset()
+        writer = TreeWriter(TensorWriter(into))
+        tree = {name: writer.named_node(name, value) for name, value in self.parts.items()}
+        tree[GENERATORS_KEY] = writer.node(_get_generators())
         writer.blobs.settle()
         self.not_saved = tuple(writer.lost)
-        return Copy(tree, writer.blobs, self.not_saved)
+        return StateCopy(tree, writer.blobs, self.not_saved)
 
     def save(self, folder: Path) -> Mapping[str, object]:
         """Write the state; returns the facts for the manifest: what could not be saved.
@@ -79,10 +79,10 @@ class State:
         `streams`: the random streams too. Raises BadCheckpoint where it does not fit.
         """
         try:
-            tree = json.loads((folder / TREE).read_bytes())
+            tree = json.loads((folder / TREE_FILE).read_bytes())
         except (OSError, ValueError) as error:
             raise BadCheckpoint(f"its state cannot be read: {error}", where=str(folder)) from None
-        names, saved_names = set(self.parts), set(tree) - {GLOBALS, LOST}
+        names, saved_names = set(self.parts), set(tree) - {GENERATORS_KEY, NOT_SAVED_KEY}
         if names != saved_names:
             unmatched = ", ".join(sorted(names ^ saved_names))
             raise BadCheckpoint(
@@ -91,53 +91,53 @@ class State:
                 where=str(folder),
                 hint="name the same parts in State(...) as when it was saved",
             )
-        reader = Reader(Stored(folder), streams=streams)
+        reader = TreeReader(TensorReader(folder), streams=streams)
         for name in self.parts:
-            self.parts[name] = reader.part(name, tree[name], self.parts[name])
+            self.parts[name] = reader.named_value(name, tree[name], self.parts[name])
         if streams:
-            _set_generators(reader.value(tree[GLOBALS]))
-        return _told(tree.get(LOST, ()))
+            _set_generators(reader.value(tree[GENERATORS_KEY]))
+        return _format_not_saved(tree.get(NOT_SAVED_KEY, ()))
 
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
         """Put back the state of one of several processes; as `load`.
 
         One that was not there when it was saved gets another's, without the random streams.
         """
-        saved = len(list(folder.glob(f"{RANK}*")))
+        saved = len(list(folder.glob(f"{RANK_PREFIX}*")))
         if not saved:
             return self.load(folder, streams=rank == 0)
-        return self.load(folder / f"{RANK}{rank % saved}", streams=rank < saved)
+        return self.load(folder / f"{RANK_PREFIX}{rank % saved}", streams=rank < saved)
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class StateCopy:
     """The state of a program at one moment."""
 
     tree: Mapping[str, object]
-    blobs: Blobs
+    blobs: TensorWriter
     not_saved: tuple[str, ...]
 
     def save(self, folder: Path) -> dict[str, File]:
         """Write it; returns the sizes and hashes of its arrays' files. OSError."""
         files = self.blobs.write(folder)
-        tree = {**self.tree, LOST: list(self.not_saved)}
-        (folder / TREE).write_text(json.dumps(tree, allow_nan=False))
+        tree = {**self.tree, NOT_SAVED_KEY: list(self.not_saved)}
+        (folder / TREE_FILE).write_text(json.dumps(tree, allow_nan=False))
         return files
 
 
-def of_rank(folder: Path, rank: int, processes: int) -> Path:
+def rank_folder(folder: Path, rank: int, processes: int) -> Path:
     """Return where in a checkpoint one of several processes keeps its state."""
-    return folder / f"{RANK}{rank}" if processes > 1 else folder
+    return folder / f"{RANK_PREFIX}{rank}" if processes > 1 else folder
 
 
-def _told(names: Sequence[str]) -> tuple[str, ...]:
+def _format_not_saved(names: Sequence[str]) -> tuple[str, ...]:
     """Say what was not saved; of many the first ones: an engine in C has hundreds of parts."""
-    sentences = tuple(f"{name} was not saved" for name in names[:TOLD])
+    sentences = tuple(f"{name} was not saved" for name in names[:MAX_NAMED_PARTS])
     more = len(names) - len(sentences)
     return (*sentences, f"{more} more like these were not saved") if more else sentences
 
 
-def _generators() -> dict[str, object]:
+def _get_generators() -> dict[str, object]:
     states: dict[str, object] = {
         "python": random.getstate(),
         "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it

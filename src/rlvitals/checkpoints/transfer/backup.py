@@ -12,18 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rlvitals.checkpoints.owner import Recorded, Tell
+from rlvitals.checkpoints.owner import RecordedRun, Tell
 from rlvitals.checkpoints.transfer import file_selection
 from rlvitals.checkpoints.transfer.backup_target import place_at
-from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
+from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.filesystems import Place
-from rlvitals.checkpoints.transfer.sync import Done, apart, mirror
-from rlvitals.checkpoints.transfer.timeouts import STALL
+from rlvitals.checkpoints.transfer.sync import SyncResult, check_separate, sync_run
+from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
 from rlvitals.storage import redact
-
-HOUR = 3600.0  # seconds
-NICENESS = 10  # of the thread, where the system counts it by thread: training comes first
 
 
 class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
@@ -35,16 +32,16 @@ def complete(  # noqa: PLR0913 - what, where to, how, each by its name
     remote: Place,
     *,
     keep_all: bool = False,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     tell: Tell = lambda _: None,
-    result: Done | None = None,
-) -> Done:
+    result: SyncResult | None = None,
+) -> SyncResult:
     """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
     try:
-        return mirror(
+        return sync_run(
             folder, remote, keep_all=keep_all, patience=patience, tell=tell, result=result
         )
-    except (VitalsError, Stopped):
+    except (VitalsError, CopyStopped):
         raise
     except Exception as error:  # storage libraries raise errors of their own kinds
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -68,13 +65,13 @@ class Backup:
 
     def __init__(  # noqa: PLR0913 - what, where to, how often, each by its name
         self,
-        run: str | PathLike[str] | Recorded,
+        run: str | PathLike[str] | RecordedRun,
         target: str | PathLike[str],
         *,
-        every: float = HOUR,
+        every: float = 3600.0,
         keep_all: bool = False,
         options: Mapping[str, object] | None = None,
-        stall: float = STALL,
+        stall: float = STALL_SECONDS,
         tell: Tell | None = None,
     ) -> None:
         """Look at the target's name; `start`, or a `with` block, begins."""
@@ -84,19 +81,21 @@ class Backup:
             raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
         self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
-        self._place = place_at(target, dict(options or {}), stall)
+        self._remote = place_at(target, dict(options or {}), stall)
         if self._active:
-            apart(self._folder, self._place)
+            check_separate(self._folder, self._remote)
         self._every, self._keep_all, self._stall = every, keep_all, stall
-        self._tell: Tell = _to_stderr if tell is None else tell
-        self._patience, self._ending = Patience(beat=self._beat), threading.Event()
-        self._moved = clock.monotonic()  # when it last went on
-        self._given_up = False
-        self._held: set[str] = set()  # checkpoints that lay whole there when it was last looked at
-        self._now = Done(self._place.name)  # what the round does that goes on
+        self._tell: Tell = _print_to_stderr if tell is None else tell
+        self._patience, self._stop_event = RetryPolicy(beat=self._beat), threading.Event()
+        self._moved_s = clock.monotonic()  # when it last went on
+        self._is_abandoned = False
+        self._complete_names: set[str] = (
+            set()
+        )  # checkpoints that lay whole there when it was last looked at
+        self._current = SyncResult(self._remote.name)  # what the round does that goes on
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self.last: Done | None = None  # what the last complete round did
+        self.last: SyncResult | None = None  # what the last complete round did
 
     def start(self) -> Self:
         """Begin the rounds, on a thread of their own."""
@@ -112,9 +111,9 @@ class Backup:
         It waits while bytes move. Where none have for twice `stall`, the thread is left behind
         and what was not backed up is told.
         """
-        if self._thread is None or os.getpid() != self._pid or self._given_up:
+        if self._thread is None or os.getpid() != self._pid or self._is_abandoned:
             return
-        self._ending.set()
+        self._stop_event.set()
         self._beat()
         try:
             self._wait(self._thread)
@@ -127,17 +126,17 @@ class Backup:
     def _wait(self, thread: threading.Thread) -> None:
         limit_s = 2 * self._stall  # a call that hangs now, and one of the last round
         while thread.is_alive():
-            remaining_s = self._moved + limit_s - clock.monotonic()
+            remaining_s = self._moved_s + limit_s - clock.monotonic()
             if remaining_s <= 0:
-                self._given_up = True
+                self._is_abandoned = True
                 self._patience.stop.set()
                 problem = f"the backup hangs: nothing has moved for {limit_s:,.0f} s"
-                self._say(f"{problem} ({self._place.name}); {self._missing()}")
+                self._say(f"{problem} ({self._remote.name}); {self._missing()}")
                 return
             thread.join(remaining_s)
 
     def _beat(self) -> None:
-        self._moved = clock.monotonic()
+        self._moved_s = clock.monotonic()
 
     def __enter__(self) -> Self:
         """Back up until the block ends."""
@@ -153,47 +152,51 @@ class Backup:
         self.stop()
 
     def _run(self) -> None:
-        _stand_back()
+        _lower_priority()
         last = False
         while not last:
-            last = self._ending.is_set()
-            self._round(last=last)
+            last = self._stop_event.is_set()
+            self._sync(last=last)
             if not last:
-                self._ending.wait(self._every)
+                self._stop_event.wait(self._every)
 
-    def _round(self, *, last: bool) -> None:
-        self._now = result = Done(self._place.name)
+    def _sync(self, *, last: bool) -> None:
+        self._current = result = SyncResult(self._remote.name)
         try:
             complete(
                 self._folder,
-                self._place,
+                self._remote,
                 keep_all=self._keep_all,
                 patience=self._patience,
                 result=result,
             )
-        except Stopped:
-            self._say(f"backup stopped; what is at {self._place.name} is whole")
+        except CopyStopped:
+            self._say(f"backup stopped; what is at {self._remote.name} is whole")
         except UnreadableLog as error:
             if last:
                 self._say(f"nothing was backed up: {error.problem}")
         except Exception as error:  # noqa: BLE001 - training goes on without its backup
             problem = getattr(error, "problem", str(error))
             outlook = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
-            self._say(f"{problem} ({self._place.name}); {outlook}")
+            self._say(f"{problem} ({self._remote.name}); {outlook}")
         else:
             self.last = result
             for text in (*result.failed, result.sentence):
                 self._say(text)
         finally:
-            self._held = self._held if result.held is None else result.held
+            self._complete_names = (
+                self._complete_names if result.complete is None else result.complete
+            )
 
     def _missing(self) -> str:
         """Say what is not at the target at the end."""
-        complete_names = self._held if self._now.held is None else self._now.held
+        complete_names = (
+            self._complete_names if self._current.complete is None else self._current.complete
+        )
         try:
             names = [
                 checkpoint.folder.name
-                for checkpoint in file_selection.find(self._folder).checkpoints
+                for checkpoint in file_selection.find_content(self._folder).checkpoints
             ]
         except (VitalsError, OSError):
             names = []
@@ -206,13 +209,13 @@ class Backup:
             self._tell(text)
 
 
-def _stand_back() -> None:
+def _lower_priority() -> None:
     if sys.platform == "linux":  # elsewhere a niceness is the whole process's
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # training comes first
 
 
-def _to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")
 
 

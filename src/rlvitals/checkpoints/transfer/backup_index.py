@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvitals.checkpoints.transfer.copy_files import Patience, first
-from rlvitals.checkpoints.transfer.file_selection import INDEX
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
+from rlvitals.checkpoints.transfer.file_selection import INDEX_FILE
 from rlvitals.checkpoints.transfer.filesystems import Place
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
 
-FORMAT = 1
-WRITER = "rlvitals"
-LARGEST = 256 << 20  # bytes of an index: more is none of ours
+INDEX_FORMAT = 1
+MAX_INDEX_BYTES = 256 << 20  # bytes of an index: more is none of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Version:
     xxh3_128: str  # hex
 
 
-ABSENT = Version(-1, "")  # the version before the first
+NO_VERSION = Version(-1, "")  # the version before the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +40,28 @@ class Index:
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # folder: its files
 
 
-def read(remote: Place, sizes: Mapping[str, int], patience: Patience) -> Index | None:
+def read_index(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -> Index | None:
     """Read a place's index; None where there is none. Raises VitalsError for a newer one."""
-    content = _json(remote, INDEX, sizes, patience)
-    if not isinstance(content, dict) or content.get("written_by") != WRITER:
+    content = _read_json(remote, INDEX_FILE, sizes, patience)
+    if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
         return None
-    if not isinstance(content.get("format"), int) or content["format"] > FORMAT:
+    if not isinstance(content.get("format"), int) or content["format"] > INDEX_FORMAT:
         raise VitalsError(
             f"a backup of format {content.get('format')}, written by a newer rlvitals",
             where=remote.name,
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {INDEX_FORMAT}: pip install --upgrade rlvitals",
         )
     try:
-        return _index(content)
+        return _parse_index(content)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def write(remote: Place, index: Index, patience: Patience) -> None:
+def write_index(remote: Place, index: Index, patience: RetryPolicy) -> None:
     """Replace a place's index."""
     content = {
-        "format": FORMAT,
-        "written_by": WRITER,
+        "format": INDEX_FORMAT,
+        "written_by": "rlvitals",
         "run_id": index.run_id,
         "name": index.name,
         "source": index.source,
@@ -73,12 +72,14 @@ def write(remote: Place, index: Index, patience: Patience) -> None:
         "checkpoints": {name: list(files) for name, files in sorted(index.checkpoints.items())},
     }
     data = (json.dumps(content, indent=1) + "\n").encode()
-    patience.call(lambda: remote.write(INDEX, (data,)))
+    patience.call(lambda: remote.write(INDEX_FILE, (data,)))
 
 
-def owned(remote: Place, sizes: Mapping[str, int], own_index: Index, patience: Patience) -> Index:
+def claim_index(
+    remote: Place, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
+) -> Index:
     """Return what this run's backup holds so far. Raises UsageError where it is another's place."""
-    index = read(remote, sizes, patience)
+    index = read_index(remote, sizes, patience)
     if index is not None:
         is_same_run = index.run_id == own_index.run_id and (
             own_index.run_id or index.source == own_index.source
@@ -94,7 +95,7 @@ def owned(remote: Place, sizes: Mapping[str, int], own_index: Index, patience: P
         )
     other_files = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
     if other_files and not (
-        own_index.run_id and _run_id(remote, sizes, patience) == own_index.run_id
+        own_index.run_id and _read_run_id(remote, sizes, patience) == own_index.run_id
     ):
         raise UsageError(
             f"this is not empty and holds no backup of this run: {other_files[0]}",
@@ -104,21 +105,21 @@ def owned(remote: Place, sizes: Mapping[str, int], own_index: Index, patience: P
     return own_index
 
 
-def _run_id(remote: Place, sizes: Mapping[str, int], patience: Patience) -> str:
-    content = _json(remote, RUN_FILE, sizes, patience)
+def _read_run_id(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -> str:
+    content = _read_json(remote, RUN_FILE, sizes, patience)
     return str(content.get("id", "")) if isinstance(content, dict) else ""
 
 
-def _json(remote: Place, name: str, sizes: Mapping[str, int], patience: Patience) -> object:
-    if name not in sizes or sizes[name] > LARGEST:
+def _read_json(remote: Place, name: str, sizes: Mapping[str, int], patience: RetryPolicy) -> object:
+    if name not in sizes or sizes[name] > MAX_INDEX_BYTES:
         return None
     try:
-        return json.loads(patience.call(lambda: first(remote.read(name), LARGEST)))
+        return json.loads(patience.call(lambda: read_small(remote.read(name), MAX_INDEX_BYTES)))
     except (ValueError, RecursionError):
         return None
 
 
-def _index(content: Mapping[str, Any]) -> Index:
+def _parse_index(content: Mapping[str, Any]) -> Index:
     return Index(
         run_id=str(content["run_id"]),
         name=str(content["name"]),

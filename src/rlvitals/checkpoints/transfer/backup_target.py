@@ -3,27 +3,25 @@
 import os
 from pathlib import Path
 
-from rlvitals.checkpoints.transfer.filesystems import SCHEME, Folder, Place
-from rlvitals.checkpoints.transfer.timeouts import STALL
-
-LOCAL = ("file://", "local://")
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, Place
+from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 
 
 def place_at(
     target: str | os.PathLike[str],
     options: dict[str, object] | None = None,
-    stall: float = STALL,
+    stall: float = STALL_SECONDS,
 ) -> Place:
     """Return the place of a path or URL; of a URL, a call ends after `stall` seconds.
 
     Raises UsageError, VitalsError where fsspec lacks.
     """
     url = os.fspath(target)
-    for scheme in LOCAL:
+    for scheme in ("file://", "local://"):
         if url.startswith(scheme):
-            return Folder(Path(url.removeprefix(scheme)).expanduser())
-    if SCHEME not in url:
-        return Folder(Path(url).expanduser())
-    from rlvitals.checkpoints.transfer.fsspec_remote import remote  # noqa: PLC0415 - fsspec is optional
+            return LocalFolder(Path(url.removeprefix(scheme)).expanduser())
+    if "://" not in url:
+        return LocalFolder(Path(url).expanduser())
+    from rlvitals.checkpoints.transfer.fsspec_remote import open_url  # noqa: PLC0415 - fsspec is optional
 
-    return remote(url, options or {}, stall)
+    return open_url(url, options or {}, stall)

@@ -11,14 +11,12 @@ from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint
 from rlvitals.checkpoints.transfer import archives, copy_files, file_selection, path_safety
-from rlvitals.checkpoints.transfer.copy_files import Changed, Patience, Piece
-from rlvitals.checkpoints.transfer.file_selection import BUNDLE, Content
+from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
+from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE, Content
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.safe_files import beside
 
-FORMAT = 1
-WRITER = "rlvitals"
-WHICH = ("all", "latest", "none")
+BUNDLE_FORMAT = 1
 
 
 @dataclass(slots=True)
@@ -39,19 +37,22 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
 
     The archive's name says its kind. Raises UsageError, VitalsError, OSError.
     """
-    archives.kind_of(archive.name)
-    _may(folder, archive, force=force)
-    content = file_selection.find(folder)
-    result = Bundled(archive, left=list(content.left), damaged=list(content.unreadable))
+    archives.archive_kind(archive.name)
+    _check_archive(folder, archive, force=force)
+    content = file_selection.find_content(folder)
+    result = Bundled(archive, left=list(content.skipped), damaged=list(content.unreadable))
     root = folder.resolve().name
     try:
-        pieces = _fitting(_pieces(content, _chosen(content, selection, result), result), result)
-        with beside(archive) as file, archives.writer(archive.name, file) as archive_writer:
-            for piece in (_announced(content, root, pieces), *pieces):
+        pieces = _drop_unsafe_names(
+            _collect_pieces(content, _verify_checkpoints(content, selection, result), result),
+            result,
+        )
+        with beside(archive) as file, archives.open_archive(archive.name, file) as archive_writer:
+            for piece in (_header_piece(content, root, pieces), *pieces):
                 archive_writer.add(
-                    f"{root}/{piece.name}", piece, copy_files.checked(piece, Patience())
+                    f"{root}/{piece.name}", piece, copy_files.verify_chunks(piece, RetryPolicy())
                 )
-    except Changed as error:
+    except SourceChanged as error:
         problem = f"the run changed while it was packed: {error}"
         raise VitalsError(problem, where=str(folder), hint="the same again") from None
     result.files, result.size = len(pieces), archive.stat().st_size
@@ -59,7 +60,7 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
     return result
 
 
-def _may(folder: Path, archive: Path, *, force: bool) -> None:
+def _check_archive(folder: Path, archive: Path, *, force: bool) -> None:
     if archive.is_dir():
         raise UsageError("this is a folder, a file is needed", where=str(archive))
     if archive.exists() and not force:
@@ -72,7 +73,7 @@ def _may(folder: Path, archive: Path, *, force: bool) -> None:
         raise UsageError(problem, where=str(archive), hint="name another folder with -o")
 
 
-def _chosen(content: Content, selection: str, result: Bundled) -> list[Checkpoint]:
+def _verify_checkpoints(content: Content, selection: str, result: Bundled) -> list[Checkpoint]:
     """Return the checkpoints to pack, each verified now."""
     checkpoints: list[Checkpoint] = []
     for checkpoint in content.checkpoints if selection != "none" else ():
@@ -90,42 +91,49 @@ def _chosen(content: Content, selection: str, result: Bundled) -> list[Checkpoin
     return checkpoints
 
 
-def _pieces(content: Content, checkpoints: list[Checkpoint], result: Bundled) -> list[Piece]:
+def _collect_pieces(
+    content: Content, checkpoints: list[Checkpoint], result: Bundled
+) -> list[Piece]:
     pieces = []
     for name in content.logs:
         try:
-            pieces.append(copy_files.look(content.folder / name, name))
-        except Changed:
+            pieces.append(copy_files.read_piece(content.folder / name, name))
+        except SourceChanged:
             result.left.append(f"{name} is gone meanwhile")
     if checkpoints:
-        pieces.append(of_bytes(naming.LATEST, f"{checkpoints[0].folder.name}\n".encode()))
+        pieces.append(
+            piece_of_bytes(naming.LATEST_FILE, f"{checkpoints[0].folder.name}\n".encode())
+        )
     for checkpoint in checkpoints:
         name = checkpoint.folder.name
-        inner = (*file_selection.pieces(checkpoint), file_selection.seal(checkpoint))
+        inner = (
+            *file_selection.checkpoint_pieces(checkpoint),
+            file_selection.manifest_piece(checkpoint),
+        )
         pieces += [replace(each, name=f"{name}/{each.name}") for each in inner]
     return pieces
 
 
-def _fitting(pieces: list[Piece], result: Bundled) -> list[Piece]:
+def _drop_unsafe_names(pieces: list[Piece], result: Bundled) -> list[Piece]:
     """Leave what could not be unpacked everywhere."""
-    reasons = {piece.name: path_safety.wrong(piece.name) for piece in pieces}
-    reasons |= path_safety.clashing(piece.name for piece in pieces)
+    reasons = {piece.name: path_safety.find_problem(piece.name) for piece in pieces}
+    reasons |= path_safety.find_clashes(piece.name for piece in pieces)
     result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
     return [piece for piece in pieces if not reasons[piece.name]]
 
 
-def _announced(content: Content, root: str, pieces: list[Piece]) -> Piece:
+def _header_piece(content: Content, root: str, pieces: list[Piece]) -> Piece:
     header = {
-        "format": FORMAT,
-        "written_by": WRITER,
+        "format": BUNDLE_FORMAT,
+        "written_by": "rlvitals",
         "run_id": content.run_id,
         "name": root,
         "files": [[piece.name, piece.size, piece.xxh3_128] for piece in pieces],
     }
-    return of_bytes(BUNDLE, (json.dumps(header, indent=1) + "\n").encode())
+    return piece_of_bytes(BUNDLE_FILE, (json.dumps(header, indent=1) + "\n").encode())
 
 
-def of_bytes(name: str, data: bytes) -> Piece:
+def piece_of_bytes(name: str, data: bytes) -> Piece:
     """Make a file of bytes."""
     digest = xxhash.xxh3_128_hexdigest(data)
     return Piece(name, len(data), digest, lambda start: iter((data[start:],)))

@@ -9,6 +9,6 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def no_room(needed: int, free: int) -> str:
+def format_no_room(needed: int, free: int) -> str:
     """Say that a disk has no room."""
     return f"no room: {size(needed)} are needed, {size(free)} are free"

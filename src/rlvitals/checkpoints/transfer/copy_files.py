@@ -11,32 +11,34 @@ from typing import TypeVar
 
 import xxhash
 
-from rlvitals.checkpoints.transfer.filesystems import CHUNK, Place
-from rlvitals.checkpoints.transfer.timeouts import Hung
+from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, Place
+from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
 
 T = TypeVar("T")
-HELD = 256 << 10  # bytes: a file as small as that is held, so that a rewrite cannot tear it
+MAX_BUFFERED_BYTES = (
+    256 << 10
+)  # bytes: a file as small as that is held, so that a rewrite cannot tear it
 # What another try does not mend.
-LASTING_NUMBERS = (
+PERMANENT_ERRNOS = (
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
 )  # fmt: skip
-LASTING = (
+PERMANENT_ERRORS = (
     PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError,
     VitalsError, NotImplementedError, ValueError, TypeError, AttributeError, ImportError,
     MemoryError,
 )  # fmt: skip
 
 
-class Changed(Exception):  # noqa: N818 - what happened to the source
+class SourceChanged(Exception):  # noqa: N818 - what happened to the source
     """The source does not give what was announced: rewritten, shortened, gone, or damaged."""
 
 
-class Stopped(Exception):  # noqa: N818 - someone asked for it
+class CopyStopped(Exception):  # noqa: N818 - someone asked for it
     """Stopped by a person or a signal: what was begun goes on in the next round."""
 
 
-class Broken(Exception):  # noqa: N818 - as a link is
+class CopyMismatch(Exception):  # noqa: N818 - as a link is
     """What was written reads back otherwise."""
 
 
@@ -51,7 +53,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often something is tried, and who may end the waiting."""
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -66,7 +68,7 @@ class Patience:
             try:
                 return action()
             except Exception as error:  # storage libraries raise errors of their own kinds
-                if lasting(error) or count + 1 == self.tries:
+                if is_permanent(error) or count + 1 == self.tries:
                     raise
             # Jitter: many runs that lost one link do not come back in step.
             self.stop.wait(self.first * 2**count * random.uniform(0.75, 1.25))  # noqa: S311
@@ -76,30 +78,30 @@ class Patience:
         """Raise Stopped where someone asked to stop."""
         self.beat()
         if self.stop.is_set():
-            raise Stopped
+            raise CopyStopped
 
 
-def lasting(error: Exception) -> bool:
+def is_permanent(error: Exception) -> bool:
     """Tell whether another try would end the same."""
-    if isinstance(error, (Changed, Stopped, Hung, *LASTING)):
+    if isinstance(error, (SourceChanged, CopyStopped, CallTimeout, *PERMANENT_ERRORS)):
         return True
-    return isinstance(error, OSError) and error.errno in LASTING_NUMBERS
+    return isinstance(error, OSError) and error.errno in PERMANENT_ERRNOS
 
 
-def look(path: Path, name: str) -> Piece:
+def read_piece(path: Path, name: str) -> Piece:
     """Look at a file as it is now. Raises Changed where it is gone meanwhile, OSError."""
     try:
         size = path.stat().st_size
-        if size <= HELD:
+        if size <= MAX_BUFFERED_BYTES:
             data = path.read_bytes()
             content_hash = xxhash.xxh3_128_hexdigest(data)
             return Piece(name, len(data), content_hash, lambda start: iter((data[start:],)))
-        return Piece(name, size, digest(of_file(path, size)(0)), of_file(path, size))
+        return Piece(name, size, hash_chunks(file_chunks(path, size)(0)), file_chunks(path, size))
     except FileNotFoundError:
-        raise Changed(f"{name} is gone meanwhile") from None
+        raise SourceChanged(f"{name} is gone meanwhile") from None
 
 
-def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
+def file_chunks(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
     """Read a file up to a size, from an offset. Raises Changed where it is shorter by now."""
 
     def chunks(start: int) -> Iterator[bytes]:
@@ -108,18 +110,18 @@ def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
             with path.open("rb", buffering=0) as file:
                 file.seek(start)
                 while remaining:
-                    data = file.read(min(CHUNK, remaining))
+                    data = file.read(min(COPY_CHUNK_BYTES, remaining))
                     if not data:
-                        raise Changed(f"{path.name} is shorter than it was")
+                        raise SourceChanged(f"{path.name} is shorter than it was")
                     remaining -= len(data)
                     yield data
         except FileNotFoundError:
-            raise Changed(f"{path.name} is gone meanwhile") from None
+            raise SourceChanged(f"{path.name} is gone meanwhile") from None
 
     return chunks
 
 
-def of_place(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
+def remote_piece(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
     """Name a file of a place as something to move: its first `size` bytes."""
 
     def chunks(start: int) -> Iterator[bytes]:
@@ -133,30 +135,30 @@ def of_place(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
     return Piece(name, size, xxh3_128, chunks)
 
 
-def copy(remote: Place, piece: Piece, name: str, patience: Patience) -> None:
+def copy_piece(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> None:
     """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
     for _ in range(patience.tries):
-        patience.call(lambda: remote.write(name, checked(piece, patience)))
-        if same(remote, piece, name, patience):
+        patience.call(lambda: remote.write(name, verify_chunks(piece, patience)))
+        if is_same(remote, piece, name, patience):
             return
-    raise Broken(f"{name} was written to {remote.name}, and reads back otherwise")
+    raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def extend(remote: Place, piece: Piece, name: str, start: int, patience: Patience) -> None:
+def append_tail(remote: Place, piece: Piece, name: str, start: int, patience: RetryPolicy) -> None:
     """Write the new tail of a file that has grown. Raises NotImplementedError where none can."""
     hasher = xxhash.xxh3_128()
 
     def tail() -> Iterator[bytes]:
-        for data in _watched(piece.chunks(start), patience):
+        for data in _check_stop(piece.chunks(start), patience):
             hasher.update(data)
             yield data
 
     remote.append(name, tail())  # once: a second try would not know where it stands
-    if digest(_watched(remote.read(name, start), patience)) != hasher.hexdigest():
-        raise Broken(f"{name} was written to {remote.name}, and reads back otherwise")
+    if hash_chunks(_check_stop(remote.read(name, start), patience)) != hasher.hexdigest():
+        raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def digest(chunks: Iterator[bytes], size: int | None = None) -> str:
+def hash_chunks(chunks: Iterator[bytes], size: int | None = None) -> str:
     """Return the xxh3_128 of what is read, or of its first `size` bytes, in hex."""
     hasher = xxhash.xxh3_128()
     for data in chunks:
@@ -169,29 +171,32 @@ def digest(chunks: Iterator[bytes], size: int | None = None) -> str:
     return hasher.hexdigest()
 
 
-def same(remote: Place, piece: Piece, name: str, patience: Patience) -> bool:
+def is_same(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> bool:
     """Tell whether a place holds a file already, to the bit."""
-    return patience.call(lambda: digest(_watched(remote.read(name), patience))) == piece.xxh3_128
+    return (
+        patience.call(lambda: hash_chunks(_check_stop(remote.read(name), patience)))
+        == piece.xxh3_128
+    )
 
 
-def checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
+def verify_chunks(piece: Piece, patience: RetryPolicy) -> Iterator[bytes]:
     """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
     hasher, size = xxhash.xxh3_128(), 0
-    for data in _watched(piece.chunks(0), patience):
+    for data in _check_stop(piece.chunks(0), patience):
         hasher.update(data)
         size += len(data)
         yield data
     if size != piece.size or hasher.hexdigest() != piece.xxh3_128:
-        raise Changed(f"{piece.name} is not what it was")
+        raise SourceChanged(f"{piece.name} is not what it was")
 
 
-def _watched(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
+def _check_stop(chunks: Iterator[bytes], patience: RetryPolicy) -> Iterator[bytes]:
     for data in chunks:
         patience.check()
         yield data
 
 
-def first(chunks: Iterator[bytes], size: int) -> bytes:
+def read_small(chunks: Iterator[bytes], size: int) -> bytes:
     """Read at most so many chunks' worth of bytes: for files that must be small."""
-    data = b"".join(islice(chunks, 1 + size // CHUNK))
+    data = b"".join(islice(chunks, 1 + size // COPY_CHUNK_BYTES))
     return data[:size]

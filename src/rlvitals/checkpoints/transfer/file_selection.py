@@ -14,14 +14,18 @@ from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
 from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.transfer.copy_files import Changed, Piece, look, of_file
+from rlvitals.checkpoints.transfer.copy_files import Piece, SourceChanged, file_chunks, read_piece
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
 from rlvitals.storage.run_folder import BLOCKS, RUN_FILE, is_run, read_about
 
-INDEX = "backup.json"
-BUNDLE = "bundle.json"
-OWN = (naming.LATEST, INDEX, BUNDLE)  # at the root: made anew wherever a run goes
+INDEX_FILE = "backup.json"
+BUNDLE_FILE = "bundle.json"
+GENERATED_FILES = (
+    naming.LATEST_FILE,
+    INDEX_FILE,
+    BUNDLE_FILE,
+)  # at the root: made anew wherever a run goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +37,17 @@ class Content:
     name: str
     logs: tuple[str, ...]  # names of files, sorted
     checkpoints: tuple[Checkpoint, ...]  # the newest first
-    left: tuple[str, ...]  # what is left, and why: a sentence each
+    skipped: tuple[str, ...]  # what is left, and why: a sentence each
     unreadable: tuple[str, ...] = ()  # what should be moved, and cannot be read: a sentence each
 
 
-def find(folder: Path) -> Content:
+def find_content(folder: Path) -> Content:
     """Look into a run's folder. Raises VitalsError where it holds nothing to move."""
     if not folder.is_dir():
         problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
-    sealed, skipped, unreadable = _checkpoints(folder)
-    names, links = _names(folder)
+    sealed, skipped, unreadable = _find_checkpoints(folder)
+    names, links = _find_files(folder)
     if links:
         skipped = (*skipped, f"{links} links are not followed")
     run_id = name = ""
@@ -53,23 +57,23 @@ def find(folder: Path) -> Content:
     if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
         reason = next(iter((*unreadable, *skipped)), "")
         problem = f"no checkpoint that is whole: {reason}" if reason else "no run is here"
-        raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
+        raise UnreadableLog(problem, where=str(folder), hint=_suggest_folder(folder))
     newest = tuple(sorted(sealed, key=lambda checkpoint: -checkpoint.manifest.sequence))
     name = name or folder.resolve().name
     return Content(folder, run_id, name, names, newest, skipped, unreadable)
 
 
-def pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
+def checkpoint_pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
     """Return a checkpoint's files as its seal names them, by names within the checkpoint."""
     return tuple(
-        Piece(name, file.size, file.xxh3_128, of_file(checkpoint.folder / name, file.size))
+        Piece(name, file.size, file.xxh3_128, file_chunks(checkpoint.folder / name, file.size))
         for name, file in sorted(checkpoint.manifest.files.items())
     )
 
 
-def seal(checkpoint: Checkpoint) -> Piece:
+def manifest_piece(checkpoint: Checkpoint) -> Piece:
     """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
-    piece = look(checkpoint.folder / MANIFEST, MANIFEST)
+    piece = read_piece(checkpoint.folder / MANIFEST, MANIFEST)
     try:
         is_same = (
             manifests.parse(b"".join(piece.chunks(0)), str(checkpoint.folder))
@@ -78,16 +82,16 @@ def seal(checkpoint: Checkpoint) -> Piece:
     except BadCheckpoint:
         is_same = False
     if not is_same:
-        raise Changed(f"{checkpoint.folder.name} was saved anew meanwhile")
+        raise SourceChanged(f"{checkpoint.folder.name} was saved anew meanwhile")
     return piece
 
 
-def size(sealed: Manifest) -> int:
+def checkpoint_bytes(sealed: Manifest) -> int:
     """Count the bytes of a checkpoint's files."""
     return sum(file.size for file in sealed.files.values())
 
 
-def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
+def _find_checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
     """Return what is sealed, what is left, and what cannot be read: that is no damage."""
     sealed, skipped, unreadable = [], [], []
     for step, path in naming.steps(folder).items():
@@ -102,34 +106,40 @@ def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple
     return sealed, tuple(skipped), tuple(unreadable)
 
 
-def _names(folder: Path) -> tuple[tuple[str, ...], int]:
+def _find_files(folder: Path) -> tuple[tuple[str, ...], int]:
     """List the files that are no part of a checkpoint, and count the links."""
     paths, links = [], 0
     for root, inner, names in os.walk(folder):
         folder_path = Path(root)
         links += sum((folder_path / name).is_symlink() for name in (*inner, *names))
         inner[:] = sorted(
-            name for name in inner if not _passed(folder_path == folder, folder_path / name)
+            name
+            for name in inner
+            if not _is_other_folder(folder_path == folder, folder_path / name)
         )
         for name in names:
             path = folder_path / name
-            is_own = folder_path == folder and name in OWN
+            is_own = folder_path == folder and name in GENERATED_FILES
             if not is_own and not name.startswith(".") and not path.is_symlink() and path.is_file():
                 paths.append(path.relative_to(folder).as_posix())
     return tuple(sorted(paths)), links
 
 
-def _passed(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
+def _is_other_folder(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
     """Tell whether a folder is passed by: hidden, a link, or a checkpoint's, whole or not."""
-    return path.name.startswith(".") or path.is_symlink() or (is_top_level and _is_step(path.name))
+    return (
+        path.name.startswith(".")
+        or path.is_symlink()
+        or (is_top_level and _is_checkpoint_name(path.name))
+    )
 
 
-def _is_step(name: str) -> bool:
+def _is_checkpoint_name(name: str) -> bool:
     head = name.split(".", 1)[0]
-    return naming.FINAL.fullmatch(head) is not None
+    return naming.CHECKPOINT_NAME.fullmatch(head) is not None
 
 
-def _near(folder: Path) -> str:
+def _suggest_folder(folder: Path) -> str:
     try:
         runs = find_run_folders.run_folders(folder)
     except VitalsError:

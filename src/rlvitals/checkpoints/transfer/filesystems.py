@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.recovery import DAY
+from rlvitals.checkpoints.recovery import ABANDONED_SECONDS
 from rlvitals.errors import UsageError
 from rlvitals.storage.safe_files import beside, inside, make_folders, open_append
 from rlvitals.storage.temp_files import HALF
 
-CHUNK = 4 << 20  # bytes that are read and written at once
-SCHEME = "://"
+COPY_CHUNK_BYTES = 4 << 20  # bytes that are read and written at once
 
 
 class Place(Protocol):
@@ -56,17 +55,17 @@ class Place(Protocol):
         """Delete what a killed process left half-written, once that is old."""
 
 
-def partial(folder: str) -> str:
+def partial_name(folder: str) -> str:
     """Name the folder of a checkpoint that is on its way."""
     return f".{folder}.partial"
 
 
-def gone(folder: str) -> str:
+def deleted_name(folder: str) -> str:
     """Name the folder of a checkpoint that is on its way out."""
     return f".{folder}.gone"
 
 
-class Folder:
+class LocalFolder:
     """A folder of this machine, or one that is mounted."""
 
     def __init__(self, path: Path) -> None:
@@ -86,11 +85,11 @@ class Folder:
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset. OSError."""
         with inside(self.path, name).open("rb", buffering=0) as file:
-            _forget(file.fileno())
+            _drop_cache(file.fileno())
             file.seek(start)
-            while data := file.read(CHUNK):
+            while data := file.read(COPY_CHUNK_BYTES):
                 yield data
-            _forget(file.fileno())
+            _drop_cache(file.fileno())
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file beside its place and rename it. OSError."""
@@ -121,7 +120,7 @@ class Folder:
     def begin(self, folder: str, *, replaces: bool) -> str:
         """Name a hidden folder beside the final one."""
         del replaces
-        return partial(folder)
+        return partial_name(folder)
 
     def settle(
         self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
@@ -136,22 +135,22 @@ class Folder:
             self._hide(folder)
         (self.path / work_folder).rename(target)
         disk.sync_folder(self.path)
-        self.remove([f"{gone(folder)}/{name}" for name in reversed(old)])
+        self.remove([f"{deleted_name(folder)}/{name}" for name in reversed(old)])
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
         """Take its name first: half of one is never there. Files of others stay. OSError."""
         if (self.path / folder).exists():
             self._hide(folder)
-        shutil.rmtree(self.path / partial(folder), ignore_errors=True)
-        self.remove([f"{gone(folder)}/{name}" for name in reversed(names)])
-        self._close(gone(folder))
-        remainder = self.path / gone(folder)
+        shutil.rmtree(self.path / partial_name(folder), ignore_errors=True)
+        self.remove([f"{deleted_name(folder)}/{name}" for name in reversed(names)])
+        self._close(deleted_name(folder))
+        remainder = self.path / deleted_name(folder)
         if remainder.exists() and not (self.path / folder).exists():
             remainder.rename(self.path / folder)
 
     def _hide(self, folder: str) -> None:
-        hidden = gone(folder)
-        self.remove([f"{hidden}/{name}" for name in Folder(self.path / hidden).sizes()])
+        hidden = deleted_name(folder)
+        self.remove([f"{hidden}/{name}" for name in LocalFolder(self.path / hidden).sizes()])
         self._close(hidden)
         (self.path / folder).rename(self.path / hidden)
 
@@ -173,11 +172,11 @@ class Folder:
         time_s = clock.time()
         for name in self.sizes():
             path = self.path / name
-            if HALF.fullmatch(path.name) and path.stat().st_mtime < time_s - DAY:
+            if HALF.fullmatch(path.name) and path.stat().st_mtime < time_s - ABANDONED_SECONDS:
                 path.unlink(missing_ok=True)
 
 
-def _forget(handle: int) -> None:
+def _drop_cache(handle: int) -> None:
     """Have the system read from the disk itself, and leave its memory to the training."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):

@@ -11,47 +11,52 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from rlvitals.checkpoints.transfer.filesystems import CHUNK, SCHEME, partial
-from rlvitals.checkpoints.transfer.timeouts import STALL, Hung, Limited, within
+from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, partial_name
+from rlvitals.checkpoints.transfer.timeouts import (
+    STALL_SECONDS,
+    CallTimeout,
+    TimeLimited,
+    call_within,
+)
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.storage import redact
 
 # Their uploads appear whole, at the end: by the names of fsspec's back-ends.
-STORES = frozenset(
+OBJECT_STORES = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "hf", "r2", "oci"}
 )
-ONE_PUT = 8 << 20  # bytes: what is smaller is sent in one request
-PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
+MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
+SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
 
 
-class Remote:
+class FsspecFiles:
     """A place that fsspec reaches. After an error it is connected to anew: a link stays down.
 
     A call that takes more than `stall` seconds raises Hung.
     """
 
     def __init__(
-        self, connect: Callable[[], tuple[Any, str]], name: str, stall: float = STALL
+        self, connect: Callable[[], tuple[Any, str]], name: str, stall: float = STALL_SECONDS
     ) -> None:
         """Connect: to a file system, and the folder in it."""
         self.name = name
         self._connect, self._stall = connect, stall
-        self._files, root = within(stall, connect)
+        self._files, root = call_within(stall, connect)
         self._root = root.rstrip("/")
         protocols = self._files.protocol
         self._store = bool(
-            STORES & set(protocols if isinstance(protocols, tuple) else (protocols,))
+            OBJECT_STORES & set(protocols if isinstance(protocols, tuple) else (protocols,))
         )
 
     @contextmanager
-    def _linked(self) -> Iterator[Limited]:
+    def _connection(self) -> Iterator[TimeLimited]:
         """Give the file system; what breaks on the way has it made anew the next time."""
         if self._files is None:
-            self._files, _ = within(self._stall, self._connect)
+            self._files, _ = call_within(self._stall, self._connect)
         try:
-            yield Limited(self._files, self._stall)
+            yield TimeLimited(self._files, self._stall)
         except (FileNotFoundError, NotImplementedError, VitalsError):
             raise
         except Exception:
@@ -60,7 +65,7 @@ class Remote:
 
     def sizes(self) -> dict[str, int]:
         """List every file with its bytes, as it is now: nothing is taken from a cache."""
-        with self._linked() as files:
+        with self._connection() as files:
             files.invalidate_cache()
             try:
                 entries: Mapping[str, Mapping[str, Any]] = files.find(self._root, detail=True)
@@ -78,23 +83,23 @@ class Remote:
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset."""
         with (
-            self._linked() as files,
-            _opened(files, self._at(name), "rb", CHUNK) as file,
+            self._connection() as files,
+            _open(files, self._path(name), "rb", COPY_CHUNK_BYTES) as file,
         ):
             if hasattr(file.real, "readv"):
-                yield from _many_at_once(file, start)
+                yield from _read_in_parallel(file, start)
                 return
             if start:
                 file.seek(start)
-            while data := file.read(CHUNK):
+            while data := file.read(COPY_CHUNK_BYTES):
                 yield data
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """Write a file whole: in one upload, or under another name first."""
-        path = self._at(name)
-        with self._linked() as files:
+        path = self._path(name)
+        with self._connection() as files:
             if self._store:
-                _in_one(files, path, chunks)
+                _put_small(files, path, chunks)
                 return
             head, _, tail = path.rpartition("/")
             temporary = f"{head}/.{tail}.partial"
@@ -110,16 +115,19 @@ class Remote:
         """Write behind a file's end, where that costs no more than what is new."""
         if self._store:
             raise NotImplementedError
-        with self._linked() as files, _opened(files, self._at(name), "ab", CHUNK) as file:
+        with (
+            self._connection() as files,
+            _open(files, self._path(name), "ab", COPY_CHUNK_BYTES) as file,
+        ):
             for data in chunks:
                 file.write(data)
 
     def remove(self, names: Collection[str]) -> None:
         """Delete files in this order, and folders that this leaves empty."""
-        with self._linked() as files:
+        with self._connection() as files:
             for name in names:
                 with suppress(FileNotFoundError):
-                    files.rm_file(self._at(name))
+                    files.rm_file(self._path(name))
             if self._store or not names:
                 return
             files.invalidate_cache()
@@ -131,16 +139,16 @@ class Remote:
             }
             for folder in sorted(parents, key=lambda name: -name.count("/")):
                 try:
-                    if not files.ls(self._at(folder), detail=False):
-                        files.rmdir(self._at(folder))
-                except Hung:
+                    if not files.ls(self._path(folder), detail=False):
+                        files.rmdir(self._path(folder))
+                except CallTimeout:
                     raise
                 except Exception:  # noqa: BLE001, S110 - something else lies in it: each says so otherwise
                     pass
 
     def begin(self, folder: str, *, replaces: bool) -> str:
         """Name the final folder, whose seal comes last; a hidden one where another is there."""
-        return partial(folder) if replaces else folder
+        return partial_name(folder) if replaces else folder
 
     def settle(
         self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
@@ -148,8 +156,8 @@ class Remote:
         """Copy what was written beside, its seal last; what was there before goes, seal first."""
         if work_folder == folder:
             return
-        with self._linked() as files:
-            is_pending = files.exists(self._at(f"{work_folder}/{names[-1]}"))
+        with self._connection() as files:
+            is_pending = files.exists(self._path(f"{work_folder}/{names[-1]}"))
         if is_pending:  # else it was done, and told otherwise
             self.remove([f"{folder}/{name}" for name in reversed(old)])
             for name in names:
@@ -158,7 +166,7 @@ class Remote:
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
         """Delete the seal first."""
-        for root in (folder, partial(folder)):
+        for root in (folder, partial_name(folder)):
             self.remove([f"{root}/{name}" for name in reversed(names)])
 
     def room(self) -> int | None:
@@ -168,21 +176,21 @@ class Remote:
     def tidy(self) -> None:
         """Nothing: what was half-written has a name that is written over."""
 
-    def _at(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     def _copy(self, source: str, name: str) -> None:
         try:
-            with self._linked() as files:
-                files.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
-                files.cp_file(self._at(source), self._at(name))
+            with self._connection() as files:
+                files.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
+                files.cp_file(self._path(source), self._path(name))
         except NotImplementedError:
             self.write(name, self.read(source))
 
 
 @contextmanager
-def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[Limited]:
-    file = Limited(files.open(path, mode, block_size=block_size), files.seconds)
+def _open(files: TimeLimited, path: str, mode: str, block_size: int) -> Iterator[TimeLimited]:
+    file = TimeLimited(files.open(path, mode, block_size=block_size), files.seconds)
     try:
         if hasattr(file.real, "set_pipelined"):  # SSH: else a round trip for each 32 kB
             file.set_pipelined(True)
@@ -199,32 +207,32 @@ def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[L
     file.close()
 
 
-def _many_at_once(file: Limited, start: int) -> Iterator[bytes]:
+def _read_in_parallel(file: TimeLimited, start: int) -> Iterator[bytes]:
     """Read over SSH: the requests of a chunk at once, not a round trip for each 32 kB."""
     size = int(file.stat().st_size)
-    for offset in range(start, size, CHUNK):
-        replies = file.real.readv([(offset, min(CHUNK, size - offset))])
-        yield within(file.seconds, part(b"".join, replies))
+    for offset in range(start, size, COPY_CHUNK_BYTES):
+        replies = file.real.readv([(offset, min(COPY_CHUNK_BYTES, size - offset))])
+        yield call_within(file.seconds, part(b"".join, replies))
 
 
-def _in_one(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
+def _put_small(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
     """Send what is small in one request."""
     buffer, remaining = b"", iter(chunks)
     for data in remaining:
         buffer += data
-        if len(buffer) > ONE_PUT:
+        if len(buffer) > MAX_SINGLE_PUT_BYTES:
             _upload(files, path, chain((buffer,), remaining))
             return
     files.pipe_file(path, buffer)
 
 
-def _upload(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
-    with _opened(files, path, "wb", ONE_PUT) as file:
+def _upload(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
+    with _open(files, path, "wb", MAX_SINGLE_PUT_BYTES) as file:
         for data in chunks:
             file.write(data)
 
 
-def _rename(files: Limited, temporary: str, path: str) -> None:
+def _rename(files: TimeLimited, temporary: str, path: str) -> None:
     try:
         files.mv(temporary, path)
     except OSError:  # some do not rename over what is there
@@ -234,7 +242,7 @@ def _rename(files: Limited, temporary: str, path: str) -> None:
         files.mv(temporary, path)
 
 
-def remote(url: str, options: Mapping[str, object], stall: float = STALL) -> Remote:
+def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECONDS) -> FsspecFiles:
     """Return the place of a URL. Raises UsageError, VitalsError naming what to install."""
     display_url = redact.text(url)
     try:
@@ -248,21 +256,23 @@ def remote(url: str, options: Mapping[str, object], stall: float = STALL) -> Rem
         return url_to_fs(url, **{"skip_instance_cache": True, **options})  # type: ignore[no-any-return]
 
     try:
-        return Remote(connect, display_url, stall)
+        return FsspecFiles(connect, display_url, stall)
     except ImportError as error:
-        package = PACKAGES.get(url.split(SCHEME, 1)[0], "")
+        package = SCHEME_PACKAGES.get(url.split("://", 1)[0], "")
         hint = f"pip install {package}" if package else str(error)
         problem = "this kind of URL needs a package that is not installed"
         raise VitalsError(problem, where=display_url, hint=hint) from None
     except ValueError as error:
-        raise UsageError(f"not a target: {error}", where=display_url, hint=_meant(url)) from None
+        raise UsageError(
+            f"not a target: {error}", where=display_url, hint=_suggest_target(url)
+        ) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
         raise VitalsError(problem, where=display_url) from error
 
 
-def _meant(url: str) -> str:
+def _suggest_target(url: str) -> str:
     import fsspec  # noqa: PLC0415 - optional
 
-    suggestion = nearest(url.split(SCHEME, 1)[0], fsspec.available_protocols())
+    suggestion = nearest(url.split("://", 1)[0], fsspec.available_protocols())
     return suggestion or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"

@@ -5,32 +5,34 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-LONGEST, LONGEST_PART = 4096, 255  # bytes, as Linux has it
-DRIVE = re.compile(r"[A-Za-z]:")
+MAX_PATH_BYTES, MAX_SEGMENT_BYTES = 4096, 255  # bytes, as Linux has it
+DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 
 
-def wrong(name: str) -> str:
+def find_problem(name: str) -> str:
     """Say why a name is refused; "" where it is not."""
     path = PurePosixPath(name)
     checks = (
-        ("it is an absolute path", path.is_absolute() or DRIVE.match(name) is not None),
+        ("it is an absolute path", path.is_absolute() or DRIVE_LETTER.match(name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
         ("it is no plain path", str(path) != name or not path.parts),
         ("it has characters that cannot be shown", not name.isprintable()),
-        ("it is too long", not _is_short(path)),
+        ("it is too long", not _is_short_enough(path)),
     )
     return next((reason for reason, applies in checks if applies), "")
 
 
-def clashing(names: Iterable[str]) -> dict[str, str]:
+def find_clashes(names: Iterable[str]) -> dict[str, str]:
     """Return the names that cannot lie beside an earlier one everywhere, and why."""
     names_by_key: dict[str, str] = {}
     folders: dict[str, str] = {}
     reasons = {}
     for name in names:
-        key = _key(name)
-        parents = [_key(str(parent)) for parent in PurePosixPath(name).parents if parent.parts]
+        key = _comparison_key(name)
+        parents = [
+            _comparison_key(str(parent)) for parent in PurePosixPath(name).parents if parent.parts
+        ]
         if name in names_by_key.values():
             reasons[name] = "it is there twice"
         elif key in names_by_key:
@@ -43,11 +45,11 @@ def clashing(names: Iterable[str]) -> dict[str, str]:
     return reasons
 
 
-def _is_short(path: PurePosixPath) -> bool:
+def _is_short_enough(path: PurePosixPath) -> bool:
     sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
-    return sum(sizes) + len(sizes) <= LONGEST and max(sizes, default=0) <= LONGEST_PART
+    return sum(sizes) + len(sizes) <= MAX_PATH_BYTES and max(sizes, default=0) <= MAX_SEGMENT_BYTES
 
 
-def _key(name: str) -> str:
+def _comparison_key(name: str) -> str:
     """Return what is equal for names that some file system takes for one."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())

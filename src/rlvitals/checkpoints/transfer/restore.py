@@ -18,10 +18,14 @@ from rlvitals.checkpoints.transfer import (
     path_safety,
 )
 from rlvitals.checkpoints.transfer.backup_index import Index, Version
-from rlvitals.checkpoints.transfer.copy_files import Broken, Changed, Patience
-from rlvitals.checkpoints.transfer.filesystems import Folder, Place
-from rlvitals.checkpoints.transfer.verify_remote import Arrived, sealed_at, unnamed_at
-from rlvitals.checkpoints.transfer.work_folder import gathering, put_in_place
+from rlvitals.checkpoints.transfer.copy_files import CopyMismatch, RetryPolicy, SourceChanged
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, Place
+from rlvitals.checkpoints.transfer.verify_remote import (
+    RemoteCheckpoint,
+    named_checkpoints,
+    unnamed_checkpoints,
+)
+from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 
 
@@ -40,20 +44,20 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    place: Place
+class _Restore:
+    remote: Place
     sizes: Mapping[str, int]
-    made: Folder  # where it is gathered
-    there: Mapping[str, int]  # what an earlier try got there
-    done: Restored
-    patience: Patience
+    work_folder: LocalFolder  # where it is gathered
+    present: Mapping[str, int]  # what an earlier try got there
+    result: Restored
+    patience: RetryPolicy
 
-    def bring(self, piece: copy_files.Piece, target: str) -> None:
-        is_started = self.there.get(target) == piece.size
-        if not (is_started and copy_files.same(self.made, piece, target, self.patience)):
-            copy_files.copy(self.made, piece, target, self.patience)
-        self.done.files += 1
-        self.done.size += piece.size
+    def copy(self, piece: copy_files.Piece, target: str) -> None:
+        is_started = self.present.get(target) == piece.size
+        if not (is_started and copy_files.is_same(self.work_folder, piece, target, self.patience)):
+            copy_files.copy_piece(self.work_folder, piece, target, self.patience)
+        self.result.files += 1
+        self.result.size += piece.size
 
 
 def restore(
@@ -61,7 +65,7 @@ def restore(
     folder: Path | None = None,
     *,
     force: bool = False,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Restored:
     """Bring a run back into a folder (default: of the name that the run's folder had, here).
@@ -69,51 +73,58 @@ def restore(
     A folder that is there is set aside, where it holds the same run at an older step; else only
     with `force`. Raises UnreadableLog where no backup is, UsageError, OSError.
     """
-    patience = patience or Patience()
+    patience = patience or RetryPolicy()
     sizes = patience.call(remote.sizes)
-    index = backup_index.read(remote, sizes, patience)
+    index = backup_index.read_index(remote, sizes, patience)
     if index is None:
         problem = "no backup is here" if sizes else "nothing is here"
         hint = "the TARGET that `rlvitals backup RUN TARGET` was given"
         raise UnreadableLog(problem, where=remote.name, hint=hint)
-    target = folder or Path(_plain(index.name))
-    arrived = _sealed(remote, sizes, patience)
-    _may(target, index, arrived, force=force)
-    with gathering(target, "restoring", go_on=True) as work_folder:
-        present = Folder(work_folder).sizes()
-        result = Restored(target, left=list(index_check.files(index, sizes)))
-        work = _Work(remote, sizes, Folder(work_folder), present, result, patience)
-        _room(work_folder, index, arrived, present)
-        _checkpoints(
+    target = folder or Path(_check_folder_name(index.name))
+    arrived = _list_checkpoints(remote, sizes, patience)
+    _check_target(target, index, arrived, force=force)
+    with open_work_folder(target, "restoring", go_on=True) as work_folder:
+        present = LocalFolder(work_folder).sizes()
+        result = Restored(target, left=list(index_check.describe_extra_files(index, sizes)))
+        work = _Restore(remote, sizes, LocalFolder(work_folder), present, result, patience)
+        _check_space(work_folder, index, arrived, present)
+        _restore_checkpoints(
             work,
             [checkpoint for checkpoint in arrived if not _is_foreign(work, index, checkpoint)],
             tell,
         )
         usable = {naming.final(Path(), checkpoint.manifest.step).name for checkpoint in arrived}
-        result.damaged += index_check.damaged(sizes, usable)
-        result.left += index_check.missing(index, sizes, usable)
-        _logs(work, index)
-        _forget(work)
-        work.done.aside = put_in_place(work_folder, target)
-    return work.done
+        result.damaged += index_check.describe_damage(sizes, usable)
+        result.left += index_check.describe_missing(index, sizes, usable)
+        _restore_logs(work, index)
+        _delete_old_files(work)
+        work.result.aside = put_in_place(work_folder, target)
+    return work.result
 
 
-def _sealed(remote: Place, sizes: Mapping[str, int], patience: Patience) -> list[Arrived]:
+def _list_checkpoints(
+    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+) -> list[RemoteCheckpoint]:
     """Return the checkpoints that may be brought back, the newest first."""
-    finished, nameless = sealed_at(remote, sizes, patience), unnamed_at(remote, sizes, patience)
+    finished, nameless = (
+        named_checkpoints(remote, sizes, patience),
+        unnamed_checkpoints(remote, sizes, patience),
+    )
     checkpoints = {**nameless, **finished}
     return sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
 
 
-def _is_foreign(work: _Work, index: Index, checkpoint: Arrived) -> bool:
+def _is_foreign(work: _Restore, index: Index, checkpoint: RemoteCheckpoint) -> bool:
     """Tell, and say, that a checkpoint in a backup is of another run."""
     is_foreign = bool(index.run_id) and checkpoint.manifest.run_id not in {"", index.run_id}
     if is_foreign:
-        work.done.damaged.append(f"{checkpoint.name} is another run's, not restored")
+        work.result.damaged.append(f"{checkpoint.name} is another run's, not restored")
     return is_foreign
 
 
-def _may(target: Path, index: Index, arrived: list[Arrived], *, force: bool) -> None:
+def _check_target(
+    target: Path, index: Index, arrived: list[RemoteCheckpoint], *, force: bool
+) -> None:
     """See whether the folder may be replaced. Raises UsageError."""
     if not os.path.lexists(target):
         return
@@ -123,7 +134,7 @@ def _may(target: Path, index: Index, arrived: list[Arrived], *, force: bool) -> 
         return
     hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
     try:
-        content = file_selection.find(target)
+        content = file_selection.find_content(target)
     except VitalsError:
         problem = "the folder is not empty, and holds no run"
         raise UsageError(problem, where=str(target), hint=hint) from None
@@ -144,90 +155,97 @@ def _may(target: Path, index: Index, arrived: list[Arrived], *, force: bool) -> 
         raise UsageError(problem, where=str(target), hint=hint)
 
 
-def _room(
-    work_folder: Path, index: Index, arrived: list[Arrived], present: Mapping[str, int]
+def _check_space(
+    work_folder: Path, index: Index, arrived: list[RemoteCheckpoint], present: Mapping[str, int]
 ) -> None:
-    needed_bytes = sum(file_selection.size(checkpoint.manifest) for checkpoint in arrived)
+    needed_bytes = sum(
+        file_selection.checkpoint_bytes(checkpoint.manifest) for checkpoint in arrived
+    )
     needed_bytes += sum(versions[-1].size for versions in index.files.values() if versions)
     needed_bytes -= sum(present.values())
-    free_bytes = Folder(work_folder).room()
+    free_bytes = LocalFolder(work_folder).room()
     if free_bytes is not None and free_bytes < needed_bytes:
         raise VitalsError(
-            byte_text.no_room(needed_bytes, free_bytes),
+            byte_text.format_no_room(needed_bytes, free_bytes),
             where=str(work_folder.parent.parent),
             hint="name a folder on another disk with -o",
         )
 
 
-def _checkpoints(work: _Work, arrived: list[Arrived], tell: Callable[[str], None]) -> None:
+def _restore_checkpoints(
+    work: _Restore, arrived: list[RemoteCheckpoint], tell: Callable[[str], None]
+) -> None:
     """Bring each checkpoint, its seal last; one that is damaged there is left there."""
     for checkpoint in arrived:
         name = naming.final(Path(), checkpoint.manifest.step).name
         try:
             for file, fields in sorted(checkpoint.manifest.files.items()):
                 source = f"{checkpoint.name}/{file}"
-                piece = copy_files.of_place(work.place, source, fields.size, fields.xxh3_128)
-                work.bring(piece, f"{name}/{file}")
-            manifests.write(work.made.path / name, checkpoint.manifest)
-        except (Changed, Broken, FileNotFoundError) as error:
-            work.done.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
-            shutil.rmtree(work.made.path / name, ignore_errors=True)
+                piece = copy_files.remote_piece(work.remote, source, fields.size, fields.xxh3_128)
+                work.copy(piece, f"{name}/{file}")
+            manifests.write(work.work_folder.path / name, checkpoint.manifest)
+        except (SourceChanged, CopyMismatch, FileNotFoundError) as error:
+            work.result.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
+            shutil.rmtree(work.work_folder.path / name, ignore_errors=True)
             continue
-        if not work.done.checkpoints:
-            work.done.newest = checkpoint.manifest.step
-            Folder(work.made.path).write(naming.LATEST, (f"{name}\n".encode(),))
-        work.done.checkpoints += 1
-        size = byte_text.size(file_selection.size(checkpoint.manifest))
+        if not work.result.checkpoints:
+            work.result.newest = checkpoint.manifest.step
+            LocalFolder(work.work_folder.path).write(naming.LATEST_FILE, (f"{name}\n".encode(),))
+        work.result.checkpoints += 1
+        size = byte_text.size(file_selection.checkpoint_bytes(checkpoint.manifest))
         tell(f"{name}: {size} restored and verified")
 
 
-def _logs(work: _Work, index: Index) -> None:
+def _restore_logs(work: _Restore, index: Index) -> None:
     for name, versions in index.files.items():
-        is_internal = index_check.is_of_a_backup(name)
-        if reason := path_safety.wrong(name) or (
+        is_internal = index_check.is_backup_file(name)
+        if reason := path_safety.find_problem(name) or (
             "it is part of a checkpoint, or hidden" if is_internal else ""
         ):
-            raise UnreadableLog(f"the backup names {name!r}: {reason}", where=work.place.name)
+            raise UnreadableLog(f"the backup names {name!r}: {reason}", where=work.remote.name)
         if name not in work.sizes:
-            if backup_index.ABSENT not in versions:
-                work.done.damaged.append(f"{name} is missing in the backup")
+            if backup_index.NO_VERSION not in versions:
+                work.result.damaged.append(f"{name} is missing in the backup")
         elif not any(
-            _version(work, name, version) for version in _likely(versions, work.sizes[name])
+            _restore_version(work, name, version)
+            for version in _order_versions(versions, work.sizes[name])
         ):
-            work.done.damaged.append(f"{name} is damaged in the backup, not restored")
+            work.result.damaged.append(f"{name} is damaged in the backup, not restored")
 
 
-def _likely(versions: tuple[Version, ...], size: int) -> list[Version]:
+def _order_versions(versions: tuple[Version, ...], size: int) -> list[Version]:
     """Order the versions that may be there: that of its size first, then what it began as."""
     candidates = [version for version in versions if 0 <= version.size <= size]
     return sorted(candidates, key=lambda version: (version.size != size, -version.size))
 
 
-def _version(work: _Work, name: str, version: Version) -> bool:
+def _restore_version(work: _Restore, name: str, version: Version) -> bool:
     try:
-        work.bring(copy_files.of_place(work.place, name, version.size, version.xxh3_128), name)
-    except Changed:
+        work.copy(copy_files.remote_piece(work.remote, name, version.size, version.xxh3_128), name)
+    except SourceChanged:
         return False
     return True
 
 
-def _forget(work: _Work) -> None:
+def _delete_old_files(work: _Restore) -> None:
     """Delete what an earlier try gathered of a backup that has changed since."""
-    work_folder = work.made.path
-    generated = {naming.LATEST}
-    for path in Folder(work_folder).sizes():
+    work_folder = work.work_folder.path
+    generated = {naming.LATEST_FILE}
+    for path in LocalFolder(work_folder).sizes():
         top = path.split("/", 1)[0]
-        is_sealed = naming.FINAL.fullmatch(top) and (work_folder / top / MANIFEST).exists()
+        is_sealed = (
+            naming.CHECKPOINT_NAME.fullmatch(top) and (work_folder / top / MANIFEST).exists()
+        )
         if path not in generated and not is_sealed and not (path in work.sizes and _is_file(path)):
-            work.made.remove([path])
+            work.work_folder.remove([path])
 
 
 def _is_file(path: str) -> bool:
     return not path.startswith(".") and not path.rpartition("/")[2].startswith(".")
 
 
-def _plain(name: str) -> str:
+def _check_folder_name(name: str) -> str:
     """Return a folder's name from elsewhere. Raises UsageError where it is none."""
-    if "/" in name or path_safety.wrong(name):
+    if "/" in name or path_safety.find_problem(name):
         raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
     return name

@@ -9,15 +9,17 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-STALL = 300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
-PARTING = 5.0  # seconds at most for what is done in passing, after something broke
+STALL_SECONDS = (
+    300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
+)
+CLEANUP_SECONDS = 5.0  # seconds at most for what is done in passing, after something broke
 
 
-class Hung(Exception):  # noqa: N818 - as a link is
+class CallTimeout(Exception):  # noqa: N818 - as a link is
     """A call that did not return in its time. Another try would take as long again."""
 
 
-def within(seconds: float, action: Callable[[], T]) -> T:
+def call_within(seconds: float, action: Callable[[], T]) -> T:
     """Return what `action` returns; raise what it raises, or Hung after so many seconds."""
     results: list[T] = []
     errors: list[BaseException] = []
@@ -34,11 +36,11 @@ def within(seconds: float, action: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     if not results:
-        raise Hung(f"the link hangs: a call has not returned for {seconds:,.0f} s")
+        raise CallTimeout(f"the link hangs: a call has not returned for {seconds:,.0f} s")
     return results[0]
 
 
-class Limited:
+class TimeLimited:
     """A file system, or an open file: each of its calls within a time."""
 
     def __init__(self, real: Any, seconds: float) -> None:  # noqa: ANN401 - fsspec's own
@@ -50,11 +52,11 @@ class Limited:
         method = getattr(self.real, name)
 
         def call(*args: object, **options: object) -> Any:  # noqa: ANN401 - the same
-            return within(self.seconds, lambda: method(*args, **options))
+            return call_within(self.seconds, lambda: method(*args, **options))
 
         return call
 
     def in_passing(self, name: str, *args: object) -> None:
         """Call what is of no more than some use, once something broke; whatever it raises."""
         with suppress(Exception):
-            within(min(PARTING, self.seconds), lambda: getattr(self.real, name)(*args))
+            call_within(min(CLEANUP_SECONDS, self.seconds), lambda: getattr(self.real, name)(*args))

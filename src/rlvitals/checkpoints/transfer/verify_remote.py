@@ -8,49 +8,53 @@ from functools import partial
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
 from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.transfer.copy_files import Patience, first
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
 from rlvitals.checkpoints.transfer.filesystems import Place
 
-LARGEST = 256 << 20  # bytes of a manifest: more is none of ours
-SEALED = re.compile(r"(checkpoint-(\d+))/manifest\.json")
-ON_ITS_WAY = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
+MAX_MANIFEST_BYTES = 256 << 20  # bytes of a manifest: more is none of ours
+MANIFEST_PATH = re.compile(r"(checkpoint-(\d+))/manifest\.json")
+UNNAMED_MANIFEST_PATH = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class RemoteCheckpoint:
     """A checkpoint at a place."""
 
     name: str  # of its folder there
     manifest: Manifest
 
 
-def sealed_at(remote: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
+def named_checkpoints(
+    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+) -> dict[str, RemoteCheckpoint]:
     """Return the checkpoints that have their name, by it. Their bytes are not looked at."""
-    checkpoints = dict(_found(remote, sizes, patience, SEALED))
+    checkpoints = dict(_find(remote, sizes, patience, MANIFEST_PATH))
     return {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint.name == name}
 
 
-def unnamed_at(remote: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
+def unnamed_checkpoints(
+    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+) -> dict[str, RemoteCheckpoint]:
     """Return those that were killed between their seal and their name, by the name to be."""
-    return dict(_found(remote, sizes, patience, ON_ITS_WAY))
+    return dict(_find(remote, sizes, patience, UNNAMED_MANIFEST_PATH))
 
 
-def _found(
-    remote: Place, sizes: Mapping[str, int], patience: Patience, pattern: re.Pattern[str]
-) -> Iterator[tuple[str, Arrived]]:
+def _find(
+    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy, pattern: re.Pattern[str]
+) -> Iterator[tuple[str, RemoteCheckpoint]]:
     for path in sizes:
         match = pattern.fullmatch(path)
-        if match is None or sizes[path] > LARGEST:
+        if match is None or sizes[path] > MAX_MANIFEST_BYTES:
             continue
         folder = path.removesuffix(f"/{MANIFEST}")
-        data = patience.call(partial(_content, remote, path))
+        data = patience.call(partial(_read, remote, path))
         try:
             sealed = manifests.parse(data, f"{remote.name}/{path}", int(match[2]))
         except BadCheckpoint:
             continue
         if all(sizes.get(f"{folder}/{name}") == file.size for name, file in sealed.files.items()):
-            yield match[1], Arrived(folder, sealed)
+            yield match[1], RemoteCheckpoint(folder, sealed)
 
 
-def _content(remote: Place, path: str) -> bytes:
-    return first(remote.read(path), LARGEST)
+def _read(remote: Place, path: str) -> bytes:
+    return read_small(remote.read(path), MAX_MANIFEST_BYTES)

@@ -22,15 +22,14 @@ from pathlib import Path
 from rlvitals.errors import UsageError
 from rlvitals.storage import safe_files
 
-MARK = "rlvitals"
-RUN = "run"
-OTHERS = 0o077  # permissions of anybody but the owner
+MARK_FILE = "rlvitals"
+OTHER_USERS_MODE = 0o077  # permissions of anybody but the owner
 LOCK_SECONDS = 2.0  # that a look for an earlier folder waits for another process's
-NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
+UNSUPPORTED_LOCK_ERRNOS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
 
 
 @contextmanager
-def gathering(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
+def open_work_folder(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
     """Give a folder to gather in, for one process; it is deleted at the end unless `go_on`.
 
     `go_on`: what an earlier process for this target gathered and left is used again, and stays
@@ -40,16 +39,16 @@ def gathering(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
     target = Path(os.path.realpath(target))  # the user's own path may be a link
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}.{purpose}-"
-    with _turn(target.parent):
-        folder, handle = _earlier(target, prefix, keep=go_on) or _new(target, prefix)
+    with _lock_parent(target.parent):
+        folder, handle = _find_earlier(target, prefix, keep=go_on) or _make_folder(target, prefix)
     try:
-        yield folder / RUN
+        yield folder / "run"
     finally:
         if not go_on:
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # it holds what the next process goes on with
-            (folder / RUN).rmdir()
-        if not os.path.lexists(folder / RUN):
+            (folder / "run").rmdir()
+        if not os.path.lexists(folder / "run"):
             shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
@@ -70,16 +69,16 @@ def put_in_place(work_folder: Path, target: Path) -> Path | None:
     return aside
 
 
-def _new(target: Path, prefix: str) -> tuple[Path, int]:
+def _make_folder(target: Path, prefix: str) -> tuple[Path, int]:
     path = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    handle = safe_files.open_new(path / MARK)
-    _alone(handle)
+    handle = safe_files.open_new(path / MARK_FILE)
+    _try_lock(handle)
     os.write(handle, target.name.encode(errors="surrogateescape"))
-    (path / RUN).mkdir()
+    (path / "run").mkdir()
     return path, handle
 
 
-def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
+def _find_earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
     """Find what this user's earlier processes left for a target; delete what is not gone on with.
 
     Raises UsageError where another process holds it.
@@ -87,16 +86,16 @@ def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | Non
     leftover: tuple[Path, int] | None = None
     paths = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
     for path in sorted(paths):
-        handle = _proven(path, target)
+        handle = _open_mark(path, target)
         if handle is None:
             with suppress(OSError):  # of one that was killed before it could write its mark
                 path.rmdir()
             continue
-        if not _alone(handle):
+        if not _try_lock(handle):
             os.close(handle)
             problem = "another process is at this already"
             raise UsageError(problem, where=str(path), hint="wait for it")
-        if keep and leftover is None and (path / RUN).is_dir():
+        if keep and leftover is None and (path / "run").is_dir():
             leftover = path, handle
         else:
             shutil.rmtree(path, ignore_errors=True)
@@ -104,20 +103,22 @@ def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | Non
     return leftover
 
 
-def _proven(path: Path, target: Path) -> int | None:
+def _open_mark(path: Path, target: Path) -> int | None:
     """Open the mark of a folder that this user made for a target; None: it is not known as one."""
     with suppress(OSError):
         status = path.lstat()
         is_owner = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
-        if not (is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHERS):
+        if not (
+            is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHER_USERS_MODE
+        ):
             return None
         name = target.name.encode(errors="surrogateescape")
-        if safe_files.read_regular(path / MARK) == name:
-            return safe_files.open_append(path / MARK)
+        if safe_files.read_regular(path / MARK_FILE) == name:
+            return safe_files.open_append(path / MARK_FILE)
     return None
 
 
-def _alone(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     """Take a file or folder for this process; where there are no locks, go on without."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
@@ -128,13 +129,13 @@ def _alone(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in NO_LOCKS:
+        if error.errno not in UNSUPPORTED_LOCK_ERRNOS:
             raise
     return True
 
 
 @contextmanager
-def _turn(parent: Path) -> Iterator[None]:
+def _lock_parent(parent: Path) -> Iterator[None]:
     """Let one process at a time look for an earlier folder and make its own."""
     if os.name != "posix":
         yield
@@ -142,7 +143,7 @@ def _turn(parent: Path) -> Iterator[None]:
     handle = os.open(parent, os.O_RDONLY)
     try:
         end = time.monotonic() + LOCK_SECONDS  # who holds it for longer is none of ours
-        while not _alone(handle) and time.monotonic() < end:
+        while not _try_lock(handle) and time.monotonic() < end:
             time.sleep(0.01)
         yield
     finally:
