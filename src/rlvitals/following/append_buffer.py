@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from rlvitals.types import Series
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-HELD = 32  # readings that are held before they are put behind the others: one copy for all
-LEAST = 64  # points that a column has room for at first
-FACTOR = 1.5  # by which a full column grows
+MAX_BATCHED_READS = (
+    32  # readings that are held before they are put behind the others: one copy for all
+)
+MIN_COLUMN_POINTS = 64  # points that a column has room for at first
 
 
-class Growing:
+class AppendBuffer:
     """Columns by key: `add` what is new, and see them whole at any time.
 
     Room is left behind each column, so that it is copied log(n) times over its life: at most
@@ -26,11 +27,11 @@ class Growing:
         self.points = 0
         self.last: int | None = None  # the highest step that a reading ended with
         self._columns: dict[str, _Column] = {}
-        self._held: list[Mapping[str, Series]] = []
+        self._batch: list[Mapping[str, Series]] = []
 
     def __len__(self) -> int:
         """Count the keys."""
-        return len(self._columns.keys() | {key for series in self._held for key in series})
+        return len(self._columns.keys() | {key for series in self._batch for key in series})
 
     def add(self, series: Mapping[str, Series]) -> None:
         """Put points behind those of their keys."""
@@ -40,8 +41,8 @@ class Growing:
         self.points += sum(sizes)
         newest = max([column.steps[-1] for column in series.values() if column.steps.size])
         self.last = int(newest) if self.last is None else max(self.last, int(newest))
-        self._held.append(series)
-        if len(self._held) >= HELD:
+        self._batch.append(series)
+        if len(self._batch) >= MAX_BATCHED_READS:
             self._settle()
 
     def series(self) -> dict[str, Series]:
@@ -51,10 +52,10 @@ class Growing:
 
     def _settle(self) -> None:
         pieces: dict[str, list[Series]] = {}
-        for batch in self._held:
+        for batch in self._batch:
             for key, series in batch.items():
                 pieces.setdefault(key, []).append(series)
-        self._held = []
+        self._batch = []
         for key, segments in pieces.items():
             column = self._columns.get(key)
             if column is None:
@@ -76,10 +77,10 @@ class _Column:
     def add(self, segments: list[Series]) -> None:
         first, count = self._count, self._count + sum(map(len, segments))
         if count > len(self._steps):
-            room = count if not first else max(LEAST, count, int(FACTOR * first))
-            self._steps = _widened(self._steps, first, room)
-            self._times = _widened(self._times, first, room)
-            self._values = _widened(self._values, first, room)
+            room = count if not first else max(MIN_COLUMN_POINTS, count, int(1.5 * first))
+            self._steps = _grow(self._steps, first, room)
+            self._times = _grow(self._times, first, room)
+            self._values = _grow(self._values, first, room)
         np.concatenate([segment.steps for segment in segments], out=self._steps[first:count])
         np.concatenate([segment.times for segment in segments], out=self._times[first:count])
         np.concatenate([segment.values for segment in segments], out=self._values[first:count])
@@ -90,15 +91,17 @@ class _Column:
         return Series(self._steps[:n], self._times[:n], self._values[:n])
 
 
-def _widened(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
+def _grow(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
     wide = np.empty(room, column.dtype)
     wide[:count] = column[:count]
     return wide
 
 
-def continued(old: Mapping[str, Series], new: Mapping[str, Series]) -> dict[str, Series] | None:
+def find_new_points(
+    old: Mapping[str, Series], new: Mapping[str, Series]
+) -> dict[str, Series] | None:
     """Return what `new` has behind `old`, by key; None where it does not begin as `old` is."""
-    if not all(key in new and _begins(new[key], series) for key, series in old.items()):
+    if not all(key in new and _starts_with(new[key], series) for key, series in old.items()):
         return None
     tails = {
         key: series.where(slice(len(old[key]) if key in old else 0, None))
@@ -107,7 +110,7 @@ def continued(old: Mapping[str, Series], new: Mapping[str, Series]) -> dict[str,
     return {key: tail for key, tail in tails.items() if len(tail)}
 
 
-def _begins(series: Series, prefix: Series) -> bool:
+def _starts_with(series: Series, prefix: Series) -> bool:
     n = len(prefix)
     return (
         len(series) >= n
@@ -116,7 +119,7 @@ def _begins(series: Series, prefix: Series) -> bool:
     )
 
 
-def follows(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
+def is_continuation(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
     """Tell whether every key that both have goes on in `new` at later steps than it had."""
     shared = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
     return bool(shared) and all(new[k].steps.min() > old[k].steps.max() for k in shared)

@@ -11,23 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.append_buffer import continued, follows
-from rlvitals.following.file_state import Held
+from rlvitals.following.append_buffer import find_new_points, is_continuation
+from rlvitals.following.file_state import FileState
 from rlvitals.readers.discovery.join import concatenated
 from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
-COARSE = 2.0  # seconds that the times of the coarsest file systems are apart
-RETRY = 5.0  # seconds until a file that failed is read again, though nothing about it changed
-PATIENCE = 3.0  # seconds that a failure must stand: it may be in the middle of a write
-MAX_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
+COARSE_CLOCK_SECONDS = 2.0  # seconds that the times of the coarsest file systems are apart
+RETRY_SECONDS = (
+    5.0  # seconds until a file that failed is read again, though nothing about it changed
+)
+FAILURE_SECONDS = 3.0  # seconds that a failure must stand: it may be in the middle of a write
+MAX_MOVED_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
 
 Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewPoints:
     """What a look at a file found."""
 
     series: Mapping[str, Series]
@@ -35,120 +37,118 @@ class News:
     first: bool = False  # the first reading
 
 
-class File:
+class FileTail:
     """A file and the log that was read of it so far."""
 
-    def __init__(self, path: Path, reader: Reader, previous: "File | None" = None) -> None:
+    def __init__(self, path: Path, reader: Reader, previous: "FileTail | None" = None) -> None:
         """Start with nothing read. `before`: a file that this one is a newer version of."""
         self.path, self.reader = path, reader
-        self.held = Held(reader)
+        self.state = FileState(reader)
         self.problem: UnreadableLog | None = None
-        self.told = False  # that it cannot be read
+        self.is_reported = False  # that it cannot be read
         self._failed = 0.0  # since when
         self._tried = 0.0
         self._cursor: Cursor | None = None
         self._signs: tuple[Sign, ...] = ()
         self._changed: float | None = None  # when a change was seen on a coarse clock
-        self._before = previous.held if previous else None
+        self._before = previous.state if previous else None
         self._read = False
         self._short: float | None = None  # since when it holds less than was read
 
     @property
     def log(self) -> Log | UnreadableLog:
         """What was read of it, though it may be unreadable now; else why it cannot be read."""
-        return self.problem if self.problem is not None and not self._read else self.held.log()
+        return self.problem if self.problem is not None and not self._read else self.state.log()
 
     @property
-    def gone(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether there is no such file any more."""
         return not os.path.lexists(self.path)
 
-    def failing(self, time_s: float) -> bool:
+    def is_failing(self, time_s: float) -> bool:
         """Tell whether it has been unreadable for longer than a write may take."""
-        return self.problem is not None and time_s - self._failed >= PATIENCE
+        return self.problem is not None and time_s - self._failed >= FAILURE_SECONDS
 
-    def look(self, time_s: float) -> News | None:
+    def look(self, time_s: float) -> NewPoints | None:
         """Read what is new; None where there is nothing."""
         signs = self._sign()
-        if signs == self._signs and not self._again(time_s):
+        if signs == self._signs and not self._needs_retry(time_s):
             return None
         self._tried = time_s
         if signs != self._signs:
             coarse = bool(signs) and signs[0][1] % 10**9 == 0
             self._changed = time_s if coarse else None
         moved = bool(signs) and bool(self._signs) and signs[0][2] != self._signs[0][2]
-        remainder = self._rest_of_moved(self._signs[0][2]) if moved else None
+        remainder = self._read_moved_file(self._signs[0][2]) if moved else None
         self._signs = signs
         try:
             log, cursor = self.reader.read(self.path, self._cursor)
         except UnreadableLog as error:
             self._failed = self._failed if self.problem else time_s
             self.problem = error
-            return self._taken(remainder) if remainder else None
+            return self._add_points(remainder) if remainder else None
         if REPLACED in log.notes and self._is_shorter(log, time_s):
-            return self._taken(remainder) if remainder else None
+            return self._add_points(remainder) if remainder else None
         self.problem, self._cursor, self._short = None, cursor, None
         first, self._read = not self._read, True
         if first and self._before is not None:
             previous, self._before = self._before, None
-            return self._compared(previous, log)
+            return self._replace_log(previous, log)
         if REPLACED in log.notes and not first:
             if remainder is not None:
-                self.held.take(remainder)
-            news = self._compared(self.held, log)
+                self.state.add(remainder)
+            news = self._replace_log(self.state, log)
             return (
-                _joined(remainder, news)
-                if remainder is not None and news and not news.anew
-                else news
+                _join(remainder, news) if remainder is not None and news and not news.anew else news
             )
-        self.held.take(log)
-        return News(log.series, first=first) if log.series else None
+        self.state.add(log)
+        return NewPoints(log.series, first=first) if log.series else None
 
-    def _again(self, time_s: float) -> bool:
+    def _needs_retry(self, time_s: float) -> bool:
         """Tell whether to read a file again of which nothing says that it changed."""
         if self.problem is not None:
-            return time_s - self._tried >= RETRY
-        if self._changed is not None and time_s - self._changed >= COARSE:
+            return time_s - self._tried >= RETRY_SECONDS
+        if self._changed is not None and time_s - self._changed >= COARSE_CLOCK_SECONDS:
             self._changed = None
             return True
         return False
 
     def _is_shorter(self, log: Log, time_s: float) -> bool:
         """Tell whether a file holds only a part of what was read: it may be half written."""
-        if continued(log.series, self.held.series()) is None:
+        if find_new_points(log.series, self.state.series()) is None:
             return False
         self._short = time_s if self._short is None else self._short
         self._signs = ()  # look again
-        return time_s - self._short < PATIENCE
+        return time_s - self._short < FAILURE_SECONDS
 
     def _sign(self) -> tuple[Sign, ...]:
         """Return what tells of a change: of the file, and of those that grow beside it."""
-        signs = [_opened(self.path)]
+        signs = [_open_sign(self.path)]
         find_neighbours = self.reader.grows
         signs += [_sign(path) for path in find_neighbours(self.path)] if find_neighbours else []
-        return tuple(signs) if signs[0] != MISSING else ()
+        return tuple(signs) if signs[0] != MISSING_SIGN else ()
 
-    def _compared(self, previous: Held, log: Log) -> News | None:
+    def _replace_log(self, previous: FileState, log: Log) -> NewPoints | None:
         """Take a log that was read from its start, and return what it has more than before."""
         old = previous.series()
-        tails = continued(old, log.series)
-        if tails is None and follows(old, log.series):
+        tails = find_new_points(old, log.series)
+        if tails is None and is_continuation(old, log.series):
             # Rotated, or emptied and written on: the rows before are the same run's.
-            previous.take(log)
-            self.held = previous
-            return News(log.series)
-        self.held = Held(self.reader)
-        self.held.take(log)
+            previous.add(log)
+            self.state = previous
+            return NewPoints(log.series)
+        self.state = FileState(self.reader)
+        self.state.add(log)
         if tails is None:
-            return News(log.series, anew=True)
-        return News(tails) if tails else None
+            return NewPoints(log.series, anew=True)
+        return NewPoints(tails) if tails else None
 
-    def _rest_of_moved(self, inode: int) -> Log | None:
+    def _read_moved_file(self, inode: int) -> Log | None:
         """Read the end of the file that stood here and was moved to another name beside it."""
         try:
             with os.scandir(self.path.parent) as entries:
                 for count, entry in enumerate(entries):
-                    if count > MAX_ENTRIES:
+                    if count > MAX_MOVED_ENTRIES:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
@@ -157,43 +157,43 @@ class File:
             return None
         return None
 
-    def _taken(self, log: Log) -> News:
-        self.held.take(log)
-        return News(log.series)
+    def _add_points(self, log: Log) -> NewPoints:
+        self.state.add(log)
+        return NewPoints(log.series)
 
 
-MISSING: Sign = (-1, 0, 0)
+MISSING_SIGN: Sign = (-1, 0, 0)
 
 
-def _opened(path: Path) -> Sign:
+def _open_sign(path: Path) -> Sign:
     """Return the sign of a file as who opens it sees it: a network disk keeps others for long."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
-            return MISSING
+            return MISSING_SIGN
         handle = os.open(path, os.O_RDONLY)
     except OSError:
         return _sign(path)
     try:
-        return _of(os.fstat(handle))
+        return _sign_of(os.fstat(handle))
     finally:
         os.close(handle)
 
 
 def _sign(path: Path) -> Sign:
     try:
-        return _of(path.stat())
+        return _sign_of(path.stat())
     except (OSError, ValueError):
-        return MISSING
+        return MISSING_SIGN
 
 
-def _of(status: os.stat_result) -> Sign:
+def _sign_of(status: os.stat_result) -> Sign:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _joined(remainder: Log, news: News) -> News:
+def _join(remainder: Log, news: NewPoints) -> NewPoints:
     """Put points that stood in a moved file before those of the one in its place."""
     keys = dict.fromkeys((*remainder.series, *news.series))
     segments = {
         key: [log[key] for log in (remainder.series, news.series) if key in log] for key in keys
     }
-    return News({key: concatenated(series) for key, series in segments.items()})
+    return NewPoints({key: concatenated(series) for key, series in segments.items()})

@@ -4,20 +4,25 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.file_tail import COARSE
+from rlvitals.following.file_tail import COARSE_CLOCK_SECONDS
 from rlvitals.readers import READERS, select
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.readers.discovery.walk import Walk
 from rlvitals.readers.formats.lines import HEAD_BYTES
 
-AT_LEAST = 30.0  # seconds: so often it is looked through though nothing seems to have changed
-FINDING, LOOKING = 50.0, 20.0  # times what it took last time until it is done again
+MAX_SCAN_SECONDS = (
+    30.0  # seconds: so often it is looked through though nothing seems to have changed
+)
+SCAN_COST_FACTOR, CHECK_COST_FACTOR = (
+    50.0,
+    20.0,
+)  # times what it took last time until it is done again
 
 Signs = dict[Path, tuple[int, int]]  # what may tell of a new file: time in ns, or bytes
 
 
-class Tree:
+class FolderTree:
     """The runs at one path. Folders are told by their times, files that nobody claims by size."""
 
     def __init__(self, path: Path, timer: Callable[[], float]) -> None:
@@ -30,28 +35,31 @@ class Tree:
         self._found: float | None = None  # when, in epoch s
         self._not_before = 0.0  # by the timer
 
-    def changed(self, time_s: float) -> bool:
+    def may_differ(self, time_s: float) -> bool:
         """Tell whether there may be other runs than before, at no more than a small, fixed cost."""
         start = self._timer()
         if self._found is None:
             return True
         if start < self._not_before:
             return False
-        if time_s - self._found >= AT_LEAST:
+        if time_s - self._found >= MAX_SCAN_SECONDS:
             return True
         # What came within one tick of a disk's clock is told by nothing: look once more.
         newest = max((time for time, _ in self._signs.values()), default=0) / 1e9
-        if time_s - self._found >= COARSE and newest > self._found - COARSE:
+        if (
+            time_s - self._found >= COARSE_CLOCK_SECONDS
+            and newest > self._found - COARSE_CLOCK_SECONDS
+        ):
             return True
         signs = _signs(self._places)
-        self._not_before = start + LOOKING * (self._timer() - start)
+        self._not_before = start + CHECK_COST_FACTOR * (self._timer() - start)
         return signs != self._signs
 
     def find(self, time_s: float) -> tuple[Run, ...]:
         """Find the runs that are there now; none where nothing can be read yet."""
         start = self._timer()
         walk = Walk(self.path) if self.path.is_dir() else None
-        paths = [] if walk is None else [*walk.folders, *_hopeful(walk.files)]
+        paths = [] if walk is None else [*walk.folders, *_possible_logs(walk.files)]
         signs = _signs(paths)  # before the files are opened: what comes meanwhile is a change
         try:
             runs = sources.find(self.path, walk)
@@ -59,28 +67,28 @@ class Tree:
         except UnreadableLog as error:
             runs, self.problem = (), error
         claimed = {file for run in runs for file, reader in run.files if reader.runs is None}
-        shared = _databases(runs)
+        shared = _database_files(runs)
         unclaimed = [path for path in paths if path in shared or path not in claimed]
         self._places = (*unclaimed, *(file for file in shared if file not in unclaimed))
         self._signs = {path: signs[path] for path in unclaimed if path in signs}
         self._signs |= _signs(file for file in shared if file not in unclaimed)
         self._found = time_s
-        self._not_before = start + FINDING * (self._timer() - start)
+        self._not_before = start + SCAN_COST_FACTOR * (self._timer() - start)
         return runs
 
 
-def _databases(runs: Iterable[Run]) -> list[Path]:
+def _database_files(runs: Iterable[Run]) -> list[Path]:
     """Return the files in which several runs may stand: they may hold one more."""
     files = (pair for run in runs for pair in run.files)
-    shared = {file: reader for file, reader in files if reader.name in DATABASES}
+    shared = {file: reader for file, reader in files if reader.name in DATABASE_READERS}
     neighbours = [p for file, reader in shared.items() if reader.grows for p in reader.grows(file)]
     return [*shared, *neighbours]
 
 
-DATABASES = frozenset(reader.name for reader in READERS if reader.runs is not None)
+DATABASE_READERS = frozenset(reader.name for reader in READERS if reader.runs is not None)
 
 
-def _hopeful(files: Iterable[Path]) -> Iterable[Path]:
+def _possible_logs(files: Iterable[Path]) -> Iterable[Path]:
     """Return the files whose first bytes may yet show that they are logs."""
     for file in files:
         if select.may_be_log(file):

@@ -7,21 +7,21 @@ from rlvitals.diagnosis.replay import why_taken_back
 from rlvitals.following.changes import Change, Cleared, Fired, Judged, Regraded
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule
 
-Named = tuple[str, float]  # the run's name, and the time
+RunAndTime = tuple[str, float]  # the run's name, and the time
 
 
-def differences(
-    run_and_time: Named, previous: Diagnosis | None, current: Diagnosis
+def find_changes(
+    run_and_time: RunAndTime, previous: Diagnosis | None, current: Diagnosis
 ) -> Iterator[Change]:
     """Yield what a judgement says that the one before it did not, the verdict first."""
     step = current.trace.last_step
     has_turned = previous is None or previous.verdict.word is not current.verdict.word
     yield Judged(*run_and_time, current, has_turned, previous is None)
-    old, new = _by_rule(previous), _by_rule(current)
+    old, new = _findings_by_rule(previous), _findings_by_rule(current)
     causes = {below.rule.name: case.rule.name for case in current.every for below in case.symptoms}
     for name, (rule, finding) in old.items():
         if name not in new:
-            yield Cleared(*run_and_time, rule, finding, _why(rule, current), step)
+            yield Cleared(*run_and_time, rule, finding, _explain_clear(rule, current), step)
     for name, (rule, finding) in new.items():
         if name not in old:
             yield Fired(*run_and_time, rule, finding, step, causes.get(name, ""))
@@ -29,13 +29,13 @@ def differences(
             yield Regraded(*run_and_time, rule, finding, old[name][1].severity, step)
 
 
-def _by_rule(diagnosis: Diagnosis | None) -> Mapping[str, tuple[Rule, Finding]]:
+def _findings_by_rule(diagnosis: Diagnosis | None) -> Mapping[str, tuple[Rule, Finding]]:
     return {
         rule.name: (rule, finding) for rule, finding in (diagnosis.findings if diagnosis else ())
     }
 
 
-def _why(rule: Rule, current: Diagnosis) -> str:
+def _explain_clear(rule: Rule, current: Diagnosis) -> str:
     """Say why a finding no longer stands."""
     for muted in current.muted:
         if muted.rule.name == rule.name:

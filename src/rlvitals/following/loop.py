@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlvitals.following.changes import Change, Renamed
-from rlvitals.following.file_tail import File
-from rlvitals.following.folder_tree import DATABASES, Tree
-from rlvitals.following.run import Followed, Judge
+from rlvitals.following.file_tail import FileTail
+from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
+from rlvitals.following.run import FollowedRun, Judge
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.tracking import clock
 
 EVERY = 1.0  # seconds from one look to the next
-SHARE = 9.0  # times what reading took that it then rests, at least: a tenth of a core
-LONGEST = 30.0  # seconds that it ever rests
-JUDGING = 0.25  # seconds of judging at one look, and the judgement under way
+REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
+MAX_REST_SECONDS = 30.0  # seconds that it ever rests
+MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
 
 
 class Watch:
@@ -41,16 +41,16 @@ class Watch:
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         """Follow what lies at each path, or will."""
-        self.runs: list[Followed] = []
-        self._trees = [Tree(path, timer) for path in judges]
+        self.runs: list[FollowedRun] = []
+        self._trees = [FolderTree(path, timer) for path in judges]
         self._judges = judges
-        self._owner: dict[int, Tree] = {}
+        self._owner: dict[int, FolderTree] = {}
         self._clock, self._timer = clock, timer
         self._looks = 0
         self._began = self._spent = 0.0
 
     @property
-    def waiting(self) -> tuple[Tree, ...]:
+    def waiting(self) -> tuple[FolderTree, ...]:
         """The paths at which there is nothing to read as yet."""
         return tuple(tree for tree in self._trees if tree.problem is not None)
 
@@ -59,8 +59,8 @@ class Watch:
         self._began = self._timer()
         time_s = self._clock()
         for tree in self._trees:
-            if tree.changed(time_s):
-                yield from self._found(tree, tree.find(time_s), time_s)
+            if tree.may_differ(time_s):
+                yield from self._update_runs(tree, tree.find(time_s), time_s)
         self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in self.runs:
             start = self._timer()
@@ -68,67 +68,69 @@ class Watch:
             self._spent += self._timer() - start
             yield from changes
         self._looks += 1
-        yield from self._judged(time_s, patient=patient)
+        yield from self._judge_pending(time_s, patient=patient)
 
     def pause(self) -> float:
         """Return how long to rest before the next look, in seconds."""
         pause_s = EVERY - (self._timer() - self._began)
-        return min(max(pause_s, SHARE * self._spent, 0.0), LONGEST)
+        return min(max(pause_s, REST_FACTOR * self._spent, 0.0), MAX_REST_SECONDS)
 
     @property
     def over(self) -> bool:
         """Whether there are runs, and nothing more is to be expected of any."""
         time_s = self._clock()
-        return bool(self.runs) and all(followed.over(time_s) for followed in self.runs)
+        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
 
-    def _judged(self, time_s: float, *, patient: bool) -> Iterator[Change]:
+    def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
         """Judge what is due, what was judged longest ago first."""
         start = self._timer()
-        pending = [followed for followed in self.runs if followed.due(time_s)]
-        for followed in sorted(pending, key=lambda run: run.judged):
+        pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
+        for followed in sorted(pending, key=lambda run: run.judged_at):
             yield from followed.judge(time_s)
-            if not patient and self._timer() - start >= JUDGING:
+            if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
                 return
 
-    def _found(self, tree: Tree, runs: Sequence[Run], time_s: float) -> Iterator[Change]:
+    def _update_runs(
+        self, tree: FolderTree, runs: Sequence[Run], time_s: float
+    ) -> Iterator[Change]:
         """Go on with the runs that are known, begin with new ones, let go of others."""
         tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
-        paired = _pairs(tree_runs, runs)
+        paired = _pair_runs(tree_runs, runs)
         paired_ids = {id(followed) for followed in paired.values()}
         unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
         for number, run in enumerate(runs):
             followed = paired.get(number)
-            inherited = _given(run, unpaired)
+            inherited = _inherited_files(run, unpaired)
             if followed is None:
-                followed = Followed(run, self._judges[tree.path], new=self._looks > 0)
+                followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
                 self._owner[id(followed)] = tree
                 self.runs.append(followed)
             old_name = followed.name
             followed.update(run, inherited)
-            followed.name = self._named(followed, tree)
+            followed.name = self._unique_name(followed, tree)
             if number in paired and followed.name != old_name:
                 yield Renamed(followed.name, time_s, old_name)
         claimed = {path for run in runs for path, _ in run.files}
         for followed in unpaired:
             if any(path in claimed for path, _ in followed.run.files):
                 self.runs.remove(followed)
-                yield from followed.gone(time_s, "its files are read as another run's")
+                yield from followed.vanish(time_s, "its files are read as another run's")
 
-    def _named(self, followed: Followed, tree: Tree) -> str:
+    def _unique_name(self, followed: FollowedRun, tree: FolderTree) -> str:
         """Return a run's name, with its path before it where a run at another path has it too."""
         name = followed.run.name
         other_runs = (f for f in self.runs if self._owner[id(f)] is not tree)
         return f"{tree.path} {name}" if any(f.run.name == name for f in other_runs) else name
 
 
-def _pairs(followed_runs: Sequence[Followed], runs: Sequence[Run]) -> dict[int, Followed]:
+def _pair_runs(followed_runs: Sequence[FollowedRun], runs: Sequence[Run]) -> dict[int, FollowedRun]:
     """Return which of the runs that were found is which that is followed, by their numbers.
 
     By a file that both have, of several the one of the same name; else by folder and name.
     """
     unpaired = list(followed_runs)
-    pairs: dict[int, Followed] = {}
-    for matches in (_same_files_and_name, _same_files, _same_place):
+    pairs: dict[int, FollowedRun] = {}
+    for matches in (_shares_files_and_name, _shares_files, _is_same_folder):
         for number, run in enumerate(runs):
             if number not in pairs and (
                 followed := next((f for f in unpaired if matches(f, run)), None)
@@ -138,29 +140,29 @@ def _pairs(followed_runs: Sequence[Followed], runs: Sequence[Run]) -> dict[int, 
     return pairs
 
 
-def _same_files_and_name(followed: Followed, run: Run) -> bool:
-    return followed.run.name == run.name and _same_files(followed, run)
+def _shares_files_and_name(followed: FollowedRun, run: Run) -> bool:
+    return followed.run.name == run.name and _shares_files(followed, run)
 
 
-def _same_files(followed: Followed, run: Run) -> bool:
+def _shares_files(followed: FollowedRun, run: Run) -> bool:
     return any(
         followed.file(path, reader) is not None
-        and (reader.name not in DATABASES or followed.run.name == run.name)
+        and (reader.name not in DATABASE_READERS or followed.run.name == run.name)
         for path, reader in run.files
     )
 
 
-def _same_place(followed: Followed, run: Run) -> bool:
+def _is_same_folder(followed: FollowedRun, run: Run) -> bool:
     return (followed.run.root, followed.run.name) == (run.root, run.name)
 
 
-def _given(run: Run, unpaired: Sequence[Followed]) -> dict[Path, File]:
+def _inherited_files(run: Run, unpaired: Sequence[FollowedRun]) -> dict[Path, FileTail]:
     """Return the files of a run that were another's."""
     return {
         path: file
         for path, reader in run.files
         for followed in unpaired
-        if reader.name not in DATABASES and (file := followed.file(path, reader)) is not None
+        if reader.name not in DATABASE_READERS and (file := followed.file(path, reader)) is not None
     }
 
 

@@ -20,8 +20,8 @@ from rlvitals.following.changes import (
     Vanished,
 )
 from rlvitals.following.duration_text import span
-from rlvitals.following.file_tail import PATIENCE, File, News
-from rlvitals.following.judgement_changes import differences
+from rlvitals.following.file_tail import FAILURE_SECONDS, FileTail, NewPoints
+from rlvitals.following.judgement_changes import find_changes
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.readers.reader import Reader
@@ -31,18 +31,18 @@ from rlvitals.types import Lifecycle, Log, Trace
 # What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
 Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
 
-EVERY = 10.0  # seconds between two judgements of a run, at least
-GROWTH = 0.05  # of its points, that it must have grown by meanwhile
-SHORTEST = 60.0  # seconds: a shorter silence is told of no run
+MIN_JUDGING_SECONDS = 10.0  # seconds between two judgements of a run, at least
+MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
+MIN_SILENCE_SECONDS = 60.0  # seconds: a shorter silence is told of no run
 # As the rule `no-new-rows` has it: a silence is long beside the gaps between rows.
-TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
-GAPS = 32  # between rows, the last ones
-FEW = 5  # gaps that say what is usual
-AGAIN = 2.0  # a silent run is judged again when its silence is so many times as long
-ANEW = "the run was started anew: its rows are others"
+MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
+MAX_GAPS = 32  # between rows, the last ones
+MIN_GAPS = 5  # gaps that say what is usual
+SILENCE_FACTOR = 2.0  # a silent run is judged again when its silence is so many times as long
+RESTART_REASON = "the run was started anew: its rows are others"
 
 
-class Followed:
+class FollowedRun:
     """A run that grows. `look` reads what is new, `judge` says what that makes of it."""
 
     def __init__(self, run: Run, judge: Judge, *, new: bool) -> None:
@@ -51,23 +51,23 @@ class Followed:
         self.name = run.name  # as it is told: of two runs of one name with more before it
         self.diagnosis: Diagnosis | None = None
         self.vanished = False
-        self._files = {path: File(path, reader) for path, reader in run.files}
+        self._files = {path: FileTail(path, reader) for path, reader in run.files}
         self._judge, self._new = judge, new
         self._found = False
         self._grew: float | None = None  # when it was last seen to grow
-        self._gaps: deque[float] = deque(maxlen=GAPS)
+        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
         self._since = 0.0  # when it grew last, or was found, as far as is known
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
         self._ask_at = 0.0  # the silence at which it is judged again, seconds
         self._patience = LIVE
         self._quiet = self._over = self._spent = self._live = False
-        self._lost: float | None = None  # since when its files are gone
+        self._gone_since: float | None = None  # since when its files are gone
 
     @property
     def points(self) -> int:
         """How many points were read of it."""
-        return sum(file.held.columns.points for file in self._files.values())
+        return sum(file.state.columns.points for file in self._files.values())
 
     @property
     def moves(self) -> bool:
@@ -75,16 +75,16 @@ class Followed:
         return self._grew is not None or self._live
 
     @property
-    def judged(self) -> float:
+    def judged_at(self) -> float:
         """When it was judged last, in epoch s; 0 where it never was."""
         return self._judged or 0.0
 
-    def file(self, path: Path, reader: Reader) -> File | None:
+    def file(self, path: Path, reader: Reader) -> FileTail | None:
         """Return the file that is read there by this reader, None where none is."""
         candidate = self._files.get(path)
         return candidate if candidate is not None and candidate.reader.name == reader.name else None
 
-    def update(self, run: Run, inherited: Mapping[Path, File]) -> None:
+    def update(self, run: Run, inherited: Mapping[Path, FileTail]) -> None:
         """Take the run as it was found now; `held`: files that another run gave up to it."""
         old_files, self.run, self._files = self._files, run, {}
         dropped = {path: file for path, file in old_files.items() if path not in dict(run.files)}
@@ -93,18 +93,18 @@ class Followed:
             if tail is None or tail.reader.name != reader.name:
                 older = (f for f in dropped.values() if f.reader.name == reader.name)
                 # A later checkpoint's file stands in place of the one before it.
-                tail = File(path, reader, None if reader.in_parts else next(older, None))
+                tail = FileTail(path, reader, None if reader.in_parts else next(older, None))
             self._files[path] = tail
 
-    def over(self, time_s: float) -> bool:
+    def is_over(self, time_s: float) -> bool:
         """Tell whether nothing more is to be expected: it ended, is gone, or long silent."""
         silent = self.silence(time_s)
-        if self.due(time_s):
+        if self.needs_judging(time_s):
             return False
         return (
             self._over
             or self.vanished
-            or (self._spent and silent >= EVERY)
+            or (self._spent and silent >= MIN_JUDGING_SECONDS)
             or (self._judged is not None and silent >= max(LIVE, self._patience))
         )
 
@@ -123,17 +123,17 @@ class Followed:
             self._since = time_s
             if self._new:  # it has just been written, whatever the times in it
                 self._grew = time_s
-            yield self._as_found(time_s)
+            yield self._discovery(time_s)
         grown = [(file, file_news) for file, file_news in news if file_news is not None]
         if grown:
             yield from self._life(time_s, grown, first=first)
         for file, file_news in grown:
             if file_news.anew:
-                yield Restarted(self.name, time_s, self._where(file))
+                yield Restarted(self.name, time_s, self._relative_path(file))
             yield Points(
                 self.name,
                 time_s,
-                self._where(file),
+                self._relative_path(file),
                 file_news.series,
                 file_news.anew,
                 file_news.first and first,
@@ -143,18 +143,18 @@ class Followed:
             self._quiet = True
             yield Quiet(self.name, time_s, self._step, self.silence(time_s))
 
-    def due(self, time_s: float) -> bool:
+    def needs_judging(self, time_s: float) -> bool:
         """Tell whether it is to be judged."""
         points = self.points
-        has_ended = any(file.held.ended for file in self._files.values())
+        has_ended = any(file.state.is_over for file in self._files.values())
         if self._judged is None:
             return points > 0 or has_ended
         grown = points - self._points
         if has_ended and not self._over:
             return True
-        if time_s - self._judged < EVERY:
+        if time_s - self._judged < MIN_JUDGING_SECONDS:
             return False
-        if grown and (grown >= GROWTH * self._points or self._at_its_end):
+        if grown and (grown >= MIN_GROWTH * self._points or self._at_its_end):
             return True
         return self.silence(time_s) >= self._ask_at
 
@@ -172,15 +172,17 @@ class Followed:
         silent = self.silence(time_s)
         if first and silent >= LIVE:
             self._quiet = True  # nobody saw it grow: its rows say so
-        self._ask_at = max(self._patience, AGAIN * silent if silent >= self._patience else 0.0)
+        self._ask_at = max(
+            self._patience, SILENCE_FACTOR * silent if silent >= self._patience else 0.0
+        )
         old = previous.trace.lifecycle if previous else None
         if old is not None and cycle.attempts > old.attempts and cycle.seams:
             step = cycle.seams[-1]
             yield Resumed(self.name, time_s, step, f"a new attempt goes on from step {step:,}")
-        yield from differences((self.name, time_s), previous, diagnosis)
+        yield from find_changes((self.name, time_s), previous, diagnosis)
         yield from self._end(time_s, diagnosis.trace, cycle)
 
-    def gone(self, time_s: float, reason: str) -> Iterator[Change]:
+    def vanish(self, time_s: float, reason: str) -> Iterator[Change]:
         """Say that the run is no longer there."""
         if not self.vanished:
             self.vanished = True
@@ -190,7 +192,7 @@ class Followed:
     def _step(self) -> int:
         if self.diagnosis is not None and self.points == self._points:
             return self.diagnosis.trace.last_step
-        steps = [f.held.columns.last for f in self._files.values()]
+        steps = [f.state.columns.last for f in self._files.values()]
         return max((step for step in steps if step is not None), default=0)
 
     @property
@@ -199,19 +201,19 @@ class Followed:
         budget = self.diagnosis.trace.budget if self.diagnosis else None
         return budget is not None and not self._spent and self._step >= budget.steps
 
-    def _where(self, file: File) -> str:
+    def _relative_path(self, file: FileTail) -> str:
         root = self.run.root
         inside = file.path.is_relative_to(root)
         return str(file.path.relative_to(root)) if inside else file.path.name
 
-    def _as_found(self, time_s: float) -> Found:
-        columns = [file.held.columns for file in self._files.values()]
+    def _discovery(self, time_s: float) -> Found:
+        columns = [file.state.columns for file in self._files.values()]
         readers = dict.fromkeys(file.reader.name for file in self._files.values())
         metrics, step = sum(map(len, columns)), self._step if self.points else None
         return Found(self.name, time_s, tuple(readers), metrics, self.points, step, self._new)
 
     def _life(
-        self, time_s: float, grown: Sequence[tuple[File, News]], *, first: bool
+        self, time_s: float, grown: Sequence[tuple[FileTail, NewPoints]], *, first: bool
     ) -> Iterator[Change]:
         """Say what growing means: that it goes on after all, or was started anew."""
         silent = self.silence(time_s)
@@ -220,16 +222,16 @@ class Followed:
             if is_restarted:
                 yield from self._forget(time_s)
             elif self.vanished or self._over or self._quiet:
-                yield Resumed(self.name, time_s, self._step, self._after(silent))
+                yield Resumed(self.name, time_s, self._step, self._explain_resume(silent))
             elif self._grew is not None:
                 self._gaps.append(time_s - self._grew)
             self._grew = self._since = time_s
-            self._patience = self._usual()
+            self._patience = self._usual_silence()
             self._ask_at = self._patience
             self._quiet = self.vanished = False
-            self._over = self._over and any(f.held.ended for f in self._files.values())
+            self._over = self._over and any(f.state.is_over for f in self._files.values())
 
-    def _after(self, silent: float) -> str:
+    def _explain_resume(self, silent: float) -> str:
         if self.vanished:
             return "its files are back"
         if self._over:
@@ -239,15 +241,19 @@ class Followed:
     def _forget(self, time_s: float) -> Iterator[Change]:
         """Take back what was said of rows that are no longer there."""
         for rule, finding in self.diagnosis.findings if self.diagnosis else ():
-            yield Cleared(self.name, time_s, rule, finding, ANEW, self._step)
+            yield Cleared(self.name, time_s, rule, finding, RESTART_REASON, self._step)
         self.diagnosis, self._judged, self._points = None, None, 0
         self._over = self._spent = False
 
-    def _usual(self) -> float:
+    def _usual_silence(self) -> float:
         """Return the silence, in seconds, that is unusual for this run."""
-        if len(self._gaps) < FEW:
+        if len(self._gaps) < MIN_GAPS:
             return LIVE
-        return max(SHORTEST, TYPICAL * median(self._gaps), LONGEST * max(self._gaps))
+        return max(
+            MIN_SILENCE_SECONDS,
+            MEDIAN_GAP_FACTOR * median(self._gaps),
+            MAX_GAP_FACTOR * max(self._gaps),
+        )
 
     def silence(self, time_s: float) -> float:
         """Count the seconds since it grew or was found, or since the last row of a live run."""
@@ -261,23 +267,27 @@ class Followed:
     def _troubles(self, time_s: float) -> Iterator[Change]:
         """Say which files cannot be read, which can be again, and whether all are gone."""
         files = self._files.values()
-        all_gone = all(file.gone for file in files) if any(f.problem for f in files) else False
-        self._lost = (time_s if self._lost is None else self._lost) if all_gone else None
-        if self._lost is not None and time_s - self._lost >= PATIENCE:
-            yield from self.gone(time_s, "its files are no longer there")
+        all_gone = (
+            all(file.is_missing for file in files) if any(f.problem for f in files) else False
+        )
+        self._gone_since = (
+            (time_s if self._gone_since is None else self._gone_since) if all_gone else None
+        )
+        if self._gone_since is not None and time_s - self._gone_since >= FAILURE_SECONDS:
+            yield from self.vanish(time_s, "its files are no longer there")
         for file in () if all_gone else files:
-            if file.failing(time_s) and not file.told and file.problem is not None:
-                file.told = True
-                yield Unreadable(self.name, time_s, self._where(file), file.problem.problem)
-            elif file.told and file.problem is None:
-                file.told = False
-                yield Readable(self.name, time_s, self._where(file))
+            if file.is_failing(time_s) and not file.is_reported and file.problem is not None:
+                file.is_reported = True
+                yield Unreadable(self.name, time_s, self._relative_path(file), file.problem.problem)
+            elif file.is_reported and file.problem is None:
+                file.is_reported = False
+                yield Readable(self.name, time_s, self._relative_path(file))
 
     def _end(self, time_s: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
         step = trace.last_step
         if cycle.over and not self._over:
             self._over = True
-            how, reason = _how(cycle, trace.notes)
+            how, reason = _format_end(cycle, trace.notes)
             yield Ended(self.name, time_s, step, how, reason, cycle.exit_code)
         elif not cycle.over and trace.budget and step >= trace.budget.steps and not self._spent:
             self._spent = True
@@ -285,7 +295,7 @@ class Followed:
             yield Ended(self.name, time_s, step, "budget spent", reason)
 
 
-def _how(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
+def _format_end(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
     if cycle.traceback:
         return "failed", cycle.traceback.strip().rpartition("\n")[2]
     if cycle.exit_code:
