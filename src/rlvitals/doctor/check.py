@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
 
@@ -23,13 +23,13 @@ class Check:
 
     name: str
     asks: str  # what is asked, as a sentence that ends with a question mark
-    look: Callable[[Scene], Iterable[Trouble]]
+    look: Callable[[Context], Iterable[Trouble]]
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """What came of all checks of a run."""
 
-    scene: Scene
+    scene: Context
     troubles: tuple[tuple[Check, Trouble], ...]  # the gravest first
     fine: tuple[Check, ...]

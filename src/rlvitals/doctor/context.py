@@ -14,16 +14,16 @@ from rlvitals.readers.discovery.walk import Walk
 from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_stored
 from rlvitals.types import Trace
 
-FRESH = 120.0  # seconds: what was written this recently is being written
+FRESH_SECONDS = 120.0  # seconds: what was written this recently is being written
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Context:
     """A path, and what lies there."""
 
     path: Path
-    here: Path  # the working folder
-    now: float  # seconds since the epoch
+    working_folder: Path  # the working folder
+    time_s: float  # seconds since the epoch
     walk: Walk | None  # None: there is no folder
     checkpoints: Look | None
     progress: Progress | None
@@ -40,7 +40,7 @@ class Scene:
     def age(self, path: Path) -> float | None:
         """Return the seconds since a file was written; None where nobody can tell."""
         try:
-            return max(0.0, self.now - path.stat().st_mtime)
+            return max(0.0, self.time_s - path.stat().st_mtime)
         except OSError:
             return None
 
@@ -66,15 +66,15 @@ def scene(
     problem: str,
     time_s: float,
     working_folder: Path | None = None,
-) -> Scene:
+) -> Context:
     """Look at a path, which need not exist."""
     path = naming.run_of(path)
     folder = path if is_folder(path) else None
-    run_info, damage = (None, "") if folder is None else _about(folder)
-    return Scene(
+    run_info, damage = (None, "") if folder is None else _read_run_info(folder)
+    return Context(
         path=path,
-        here=working_folder or Path.cwd(),
-        now=time_s,
+        working_folder=working_folder or Path.cwd(),
+        time_s=time_s,
         walk=None if folder is None else Walk(folder),
         checkpoints=None if folder is None else looking.try_to(folder),
         progress=None if folder is None else progress.read(folder),
@@ -85,7 +85,7 @@ def scene(
     )
 
 
-def _about(folder: Path) -> tuple[About | None, str]:
+def _read_run_info(folder: Path) -> tuple[About | None, str]:
     try:
         stored = read_stored(folder / RUN_FILE)
     except UnreadableLog as error:

@@ -2,10 +2,10 @@
 
 from rlvitals.doctor import CHECKS
 from rlvitals.doctor.check import Examined
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 
 
-def examine(scene: Scene) -> Examined:
+def examine(scene: Context) -> Examined:
     """Ask every check."""
     answers = [(check, list(check.look(scene))) for check in CHECKS]
     troubles = [(check, trouble) for check, check_troubles in answers for trouble in check_troubles]

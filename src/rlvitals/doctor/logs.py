@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import FRESH, Scene
+from rlvitals.doctor.context import FRESH_SECONDS, Context
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.duration_text import span
 from rlvitals.readers import READERS, select
@@ -16,14 +16,23 @@ from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 from rlvitals.types import NOTED
 
-ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
-LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
-MOST = 2000  # entries of such a folder that are looked at
-MOST_SHOWN = 3
-SINK = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
+LOG_FOLDERS = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
+READING_COMMANDS = {
+    "status",
+    "follow",
+    "doctor",
+    "diagnose",
+    "checkpoints",
+    "watch",
+    "serve",
+    "backup",
+}
+MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
+MAX_LOGS = 3
+SINK_NOTE = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
+def check_logs(scene: Context) -> Iterable[Trouble]:
     """Tell why nothing can be read, and where else there is something."""
     if scene.traces:
         yield from _failing_sinks(scene)
@@ -41,38 +50,40 @@ def look(scene: Scene) -> Iterable[Trouble]:
         tries = ["rlvitals readers"]
     else:
         sentence = "no log appears in this folder"
-        evidence = [_contents(scene), f"looked for {', '.join(_looked_for())}"]
-    evidence += _alive(scene)
-    for log_folder, age in list(_others(scene))[:MOST_SHOWN]:
+        evidence = [_describe_contents(scene), f"looked for {', '.join(_list_patterns())}"]
+    evidence += _find_processes(scene)
+    for log_folder, age in list(_find_other_logs(scene))[:MAX_LOGS]:
         evidence.append(f"logs lie in {log_folder}, the last written {span(age)} ago")
         tries.insert(0, f"rlvitals diagnose {log_folder}")
     yield Trouble(Severity.ERROR, sentence, tuple(filter(None, evidence)), tuple(tries))
 
 
-def _failing_sinks(scene: Scene) -> Iterator[Trouble]:
+def _failing_sinks(scene: Context) -> Iterator[Trouble]:
     """Tell of what was to be written beside the run and was not, as the recorder noted it."""
     reasons: dict[str, list[str]] = {}
     for trace in scene.traces:
         for note in trace.notes:
-            if (match := SINK.search(note)) and match["why"] not in reasons.get(match["name"], []):
+            if (match := SINK_NOTE.search(note)) and match["why"] not in reasons.get(
+                match["name"], []
+            ):
                 reasons.setdefault(match["name"], []).append(match["why"])
     for name, texts in reasons.items():
         yield Trouble(
             Severity.WARNING,
             f"the sink {name} does not get all that is logged",
-            (*texts[:MOST_SHOWN], "the run's own files are written apart from it"),
+            (*texts[:MAX_LOGS], "the run's own files are written apart from it"),
             (f"rlvitals export {scene.path} numbers.csv", f"rlvitals diagnose {scene.path}"),
         )
 
 
-def _contents(scene: Scene) -> str:
+def _describe_contents(scene: Context) -> str:
     """Say what is there in place of a log, and whether anything is being written."""
     newest = scene.newest()
     if newest is None or scene.walk is None:
         return "it is empty"
     file, age = newest
     name = scene.inside(file)
-    fresh = age < FRESH
+    fresh = age < FRESH_SECONDS
     last = f"{name} is being written" if fresh else f"{name} came last, {span(age)} ago"
     checkpoints = scene.checkpoints
     count = len(checkpoints.seen) if checkpoints is not None else 0
@@ -80,14 +91,14 @@ def _contents(scene: Scene) -> str:
     return f"it holds {scene.walk.kinds()}{details}; {last}"
 
 
-def _looked_for() -> list[str]:
+def _list_patterns() -> list[str]:
     """Name the files that tell a run at a glance; `rlvitals readers` has them all."""
     names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
     patterns = [reader.looks_for for reader in READERS if reader.name in names]
     return [*patterns, "and others (rlvitals readers)"]
 
 
-def _alive(scene: Scene) -> list[str]:
+def _find_processes(scene: Context) -> list[str]:
     """Say whether a process is there that was started with this path."""
     name = scene.path.resolve().name
     own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
@@ -95,20 +106,20 @@ def _alive(scene: Scene) -> list[str]:
     for process in psutil.process_iter(["pid", "cmdline"]):
         arguments = process.info["cmdline"] or []
         if process.info["pid"] in own_pids or (
-            LOOKING & {*arguments} and "rlvitals" in " ".join(arguments)
+            READING_COMMANDS & {*arguments} and "rlvitals" in " ".join(arguments)
         ):
             continue
         if name and any(
             name in Path(argument).parts or f"={name}" in argument for argument in arguments
         ):
             sentences.append(f"process {process.info['pid']} was started with {name}: it is there")
-    return sentences[:MOST_SHOWN] or [f"no process on this machine was started with {name}"]
+    return sentences[:MAX_LOGS] or [f"no process on this machine was started with {name}"]
 
 
-def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
+def _find_other_logs(scene: Context) -> Iterator[tuple[Path, float]]:
     """Go through the places where programs write logs when nobody says where."""
-    bases = dict.fromkeys((scene.path.parent, scene.here))
-    folders = [base / name for base in bases for name in ELSEWHERE]
+    bases = dict.fromkeys((scene.path.parent, scene.working_folder))
+    folders = [base / name for base in bases for name in LOG_FOLDERS]
     visited: set[Path] = set()
     newest_logs = []
     for folder in folders:
@@ -121,30 +132,32 @@ def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
             continue
         visited.add(resolved)
         ages = [
-            (file.parent, age) for file in _logs(folder) if (age := scene.age(file)) is not None
+            (file.parent, age)
+            for file in _walk_logs(folder)
+            if (age := scene.age(file)) is not None
         ]
         newest_logs += [min(ages, key=lambda pair: pair[1])] if ages else []
     yield from sorted(newest_logs, key=lambda pair: pair[1])
 
 
-def _logs(folder: Path) -> Iterator[Path]:
+def _walk_logs(folder: Path) -> Iterator[Path]:
     count = 0
     for root, folders, names in os.walk(folder):
         folders.sort()
         for name in names:
             count += 1
-            if count > MOST:
+            if count > MAX_LOG_ENTRIES:
                 return
             file = Path(root) / name
-            if "tfevents" in name and _claimed(file):
+            if "tfevents" in name and _is_log(file):
                 yield file
 
 
-def _claimed(file: Path) -> bool:
+def _is_log(file: Path) -> bool:
     try:
         return select.claim(file) is not None
     except UnreadableLog:
         return False
 
 
-CHECK = Check("logs", "Do logs appear?", look)
+LOGS_CHECK = Check("logs", "Do logs appear?", check_logs)

@@ -4,19 +4,19 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rlvitals.checkpoints.disk import FREE_SPACE_FACTOR
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 
-LITTLE = 1e9  # bytes: less, and logs alone may fill it
-SHARE = 0.02  # of the disk
-ROOM = 1.2  # times the newest checkpoint: what the next one needs
+MIN_FREE_BYTES = 1e9  # bytes: less, and logs alone may fill it
+MIN_FREE_SHARE = 0.02  # of the disk
 
 
-def look_at_disk(scene: Scene) -> Iterable[Trouble]:
+def look_at_disk(scene: Context) -> Iterable[Trouble]:
     """Tell of a disk that the next checkpoint would fill."""
-    folder = _there(scene.path)
+    folder = _nearest_folder(scene.path)
     try:
         usage = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has none
@@ -28,26 +28,25 @@ def look_at_disk(scene: Scene) -> Iterable[Trouble]:
         if checkpoints
         else []
     )
-    needed_bytes = ROOM * sizes[-1] if sizes else 0.0
+    needed_bytes = FREE_SPACE_FACTOR * sizes[-1] if sizes else 0.0
     tries = (f"rlvitals checkpoints {scene.path}", f"df -h {folder}")
     if free_bytes < needed_bytes:
-        sentence = (
-            f"the next checkpoint does not fit: {_gb(free_bytes)} free, {_gb(needed_bytes)} needed"
-        )
+        room = f"{_format_gb(free_bytes)} free, {_format_gb(needed_bytes)} needed"
+        sentence = f"the next checkpoint does not fit: {room}"
         yield Trouble(Severity.ERROR, sentence, (f"{folder}",), tries)
-    elif total_bytes and free_bytes < LITTLE and free_bytes < SHARE * total_bytes:
+    elif total_bytes and free_bytes < MIN_FREE_BYTES and free_bytes < MIN_FREE_SHARE * total_bytes:
         yield Trouble(
-            Severity.WARNING, f"the disk is nearly full: {_gb(free_bytes)} free", (), tries
+            Severity.WARNING, f"the disk is nearly full: {_format_gb(free_bytes)} free", (), tries
         )
     if usage.f_files and not usage.f_favail:
         yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {folder}",), tries)
 
 
-def look_at_rights(scene: Scene) -> Iterable[Trouble]:
+def look_at_rights(scene: Context) -> Iterable[Trouble]:
     """Tell of what may not be read or written."""
     if scene.folder is None:
         return
-    problems = list(_forbidden(scene))
+    problems = list(_find_rights_problems(scene))
     if problems:
         yield Trouble(
             Severity.ERROR,
@@ -57,7 +56,7 @@ def look_at_rights(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def _forbidden(scene: Scene) -> Iterator[str]:
+def _find_rights_problems(scene: Context) -> Iterator[str]:
     folder = scene.path
     if not os.access(folder, os.W_OK | os.X_OK):
         yield f"{folder} may not be written by this user"
@@ -72,14 +71,14 @@ def _forbidden(scene: Scene) -> Iterator[str]:
             return
 
 
-def _there(path: Path) -> Path:
+def _nearest_folder(path: Path) -> Path:
     """Return the nearest folder of a path that is there."""
     return next(folder for folder in (path, *path.resolve().parents) if is_folder(folder))
 
 
-def _gb(size: float) -> str:
+def _format_gb(size: float) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
 
 
-DISK = Check("disk", "Is there room on the disk?", look_at_disk)
-RIGHTS = Check("rights", "May it be read and written?", look_at_rights)
+DISK_CHECK = Check("disk", "Is there room on the disk?", look_at_disk)
+RIGHTS_CHECK = Check("rights", "May it be read and written?", look_at_rights)

@@ -9,16 +9,16 @@ from psutil import pid_exists
 from rlvitals.checkpoints.progress import RUNNING
 from rlvitals.checkpoints.progress_file import FILE
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import FRESH, Scene
+from rlvitals.doctor.context import FRESH_SECONDS, Context
 from rlvitals.following.duration_text import span
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_folder import block_files
 
-EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
+EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
 
 
-def look_at_progress(scene: Scene) -> Iterable[Trouble]:
+def check_progress(scene: Context) -> Iterable[Trouble]:
     """Tell of a progress file that is damaged, or that says what no longer holds."""
     progress = scene.progress
     if progress is None:
@@ -53,7 +53,7 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
     is_alive = any(trace.lifecycle.alive for trace in scene.traces)
     moments = [progress.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
     times = [moment for moment in moments if moment is not None]
-    silent_s = scene.now - max(times) if times else 0.0
+    silent_s = scene.time_s - max(times) if times else 0.0
     if progress.status == RUNNING and not is_alive and silent_s > LIVE:
         yield Trouble(
             Severity.WARNING,
@@ -63,7 +63,7 @@ def look_at_progress(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def look_at_record(scene: Scene) -> Iterable[Trouble]:
+def check_record(scene: Context) -> Iterable[Trouble]:
     """Tell of a `run.json`, or a copy of it, that is damaged or gone."""
     if scene.damage:
         is_lost = scene.about is None
@@ -75,9 +75,9 @@ def look_at_record(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def look_at_processes(scene: Scene) -> Iterable[Trouble]:
+def check_processes(scene: Context) -> Iterable[Trouble]:
     """Tell of two processes that write to one folder."""
-    evidence = _of_ours(scene) or _of_event_files(scene)
+    evidence = _find_attempts(scene) or _find_event_writers(scene)
     if evidence:
         yield Trouble(
             Severity.ERROR,
@@ -87,7 +87,7 @@ def look_at_processes(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def _of_ours(scene: Scene) -> list[str]:
+def _find_attempts(scene: Context) -> list[str]:
     """Name the attempts whose files grow, unless their process is known to be gone."""
     if scene.about is None:
         return []
@@ -101,7 +101,7 @@ def _of_ours(scene: Scene) -> list[str]:
             and attempt.host == socket.gethostname()
             and not pid_exists(attempt.pid)
         )
-        if age is not None and age < FRESH and not has_exited:
+        if age is not None and age < FRESH_SECONDS and not has_exited:
             process = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
             sentences[file.attempt if attempt is None else attempt.pid] = (
                 f"attempt {file.attempt}{process}: written {span(age)} ago"
@@ -109,12 +109,12 @@ def _of_ours(scene: Scene) -> list[str]:
     return list(sentences.values()) if len(sentences) > 1 else []
 
 
-def _of_event_files(scene: Scene) -> list[str]:
+def _find_event_writers(scene: Context) -> list[str]:
     sentences = {}
     for file in scene.files():
-        match = EVENTS.search(file.name)
+        match = EVENT_FILE.search(file.name)
         age = scene.age(file)
-        if match is None or age is None or age >= FRESH:
+        if match is None or age is None or age >= FRESH_SECONDS:
             continue
         if match["host"] == socket.gethostname() and not pid_exists(int(match["pid"])):
             continue
@@ -123,6 +123,6 @@ def _of_event_files(scene: Scene) -> list[str]:
     return list(sentences.values()) if len(sentences) > 1 else []
 
 
-PROGRESS = Check("progress", "Does its progress file hold?", look_at_progress)
-PROCESSES = Check("processes", "Does one process alone write to it?", look_at_processes)
-RECORD = Check("record", "Is its run.json whole?", look_at_record)
+PROGRESS_CHECK = Check("progress", "Does its progress file hold?", check_progress)
+PROCESSES_CHECK = Check("processes", "Does one process alone write to it?", check_processes)
+RECORD_CHECK = Check("record", "Is its run.json whole?", check_record)

@@ -9,14 +9,14 @@ from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.huggingface import STATE
 from rlvitals.checkpoints.inspect_run import Look, Seen, State, differences
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
-TIMINGS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
-MOST_SHOWN = 4
+TIMING_KEYS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
+MAX_CHECKPOINTS = 4
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
+def check_resume(scene: Context) -> Iterable[Trouble]:
     """Tell what keeps the run from going on where it was."""
     checkpoints = scene.checkpoints
     if scene.folder is None or checkpoints is None:
@@ -30,14 +30,14 @@ def look(scene: Scene) -> Iterable[Trouble]:
         )
     if not checkpoints.seen:
         if scene.traces:
-            yield _none(scene)
+            yield _describe_absence(scene)
         return
-    yield from _damaged(scene, checkpoints)
+    yield from _check_damage(scene, checkpoints)
     if checkpoints.taken is None:
-        yield from _unsealed(scene, checkpoints)
+        yield from _check_seals(scene, checkpoints)
     else:
-        yield from _other(scene, checkpoints.taken)
-    if restarted := list(_restarted(scene, checkpoints)):
+        yield from _check_exactness(scene, checkpoints.taken)
+    if restarted := list(_find_restarts(scene, checkpoints)):
         yield Trouble(
             Severity.ERROR,
             "the run began anew at its start although it had checkpoints",
@@ -50,7 +50,7 @@ def look(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def _none(scene: Scene) -> Trouble:
+def _describe_absence(scene: Context) -> Trouble:
     trace = scene.traces[0]
     save_steps = trace.number("save_steps")
     evidence = ["no checkpoint-<step> folder lies in it"]
@@ -71,18 +71,18 @@ def _none(scene: Scene) -> Trouble:
     )
 
 
-def _damaged(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
+def _check_damage(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
     if unread := checkpoints.some(State.UNREADABLE):
         yield Trouble(
             Severity.ERROR,
             f"a resume stops: {unread[-1].folder.name} cannot be read",
-            _each(unread),
+            _format_statuses(unread),
             (f"ls -l {unread[-1].folder}",),
         )
     aside = [
         checkpoint
         for checkpoint in checkpoints.some(State.ASIDE)
-        if f".{naming.CORRUPT}" in checkpoint.folder.name
+        if f".{naming.CORRUPT_SUFFIX}" in checkpoint.folder.name
     ]
     damaged = [*checkpoints.some(State.DAMAGED), *aside]
     if not damaged:
@@ -94,13 +94,13 @@ def _damaged(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
     )
     yield Trouble(
         Severity.WARNING if checkpoints.taken is not None else Severity.ERROR,
-        f"{_count(damaged)} damaged: {consequence}",
-        _each(damaged),
+        f"{_format_count(damaged)} damaged: {consequence}",
+        _format_statuses(damaged),
         (f"rlvitals checkpoints {scene.path} --verify",),
     )
 
 
-def _unsealed(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
+def _check_seals(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
     unsealed = checkpoints.some(State.UNSEALED)
     complete = [checkpoint for checkpoint in unsealed if checkpoint.complete]
     if complete:
@@ -108,26 +108,26 @@ def _unsealed(scene: Scene, checkpoints: Look) -> Iterator[Trouble]:
             Severity.WARNING,
             f"no checkpoint is sealed: nobody could tell a damaged one; "
             f"{complete[-1].folder.name} looks complete",
-            _each([checkpoint for checkpoint in unsealed if not checkpoint.complete]),
+            _format_statuses([checkpoint for checkpoint in unsealed if not checkpoint.complete]),
             (f"rlvitals checkpoints {scene.path} --seal",),
         )
     elif unsealed:
         yield Trouble(
             Severity.ERROR,
             "no checkpoint is complete: a resume would begin parts of the training anew",
-            _each(unsealed),
+            _format_statuses(unsealed),
             ("save the optimizer, the scheduler and the random states too: save_only_model=False",),
         )
     elif checkpoints.some(State.FOREIGN):
         yield Trouble(
             Severity.ERROR,
             "the checkpoints here are another run's",
-            _each(checkpoints.some(State.FOREIGN)),
+            _format_statuses(checkpoints.some(State.FOREIGN)),
             ("give each run a folder of its own",),
         )
 
 
-def _other(scene: Scene, checkpoint: Seen) -> Iterator[Trouble]:
+def _check_exactness(scene: Context, checkpoint: Seen) -> Iterator[Trouble]:
     differs = differences(checkpoint, scene.about)
     if differs:
         yield Trouble(
@@ -138,7 +138,7 @@ def _other(scene: Scene, checkpoint: Seen) -> Iterator[Trouble]:
         )
 
 
-def _restarted(scene: Scene, checkpoints: Look) -> Iterator[str]:
+def _find_restarts(scene: Context, checkpoints: Look) -> Iterator[str]:
     """Yield what shows that an attempt began at the start, with a checkpoint at hand."""
     starts = {
         checkpoint.sealed.attempt
@@ -153,19 +153,21 @@ def _restarted(scene: Scene, checkpoints: Look) -> Iterator[str]:
             reason = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
             yield f"{checkpoint.folder.name} was saved by attempt {sealed.attempt}, which {reason}"
             break
-    yield from _of_two_starts(
+    yield from _find_two_starts(
         [checkpoint for checkpoint in checkpoints.seen if checkpoint.sealed is None]
     )
-    yield from _went_back(scene, [checkpoint.step for checkpoint in checkpoints.seen])
+    yield from _find_step_back(scene, [checkpoint.step for checkpoint in checkpoints.seen])
 
 
-def _of_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
+def _find_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
     """Yield a sentence where trainers' checkpoints do not share their first logged row.
 
     When they were written tells nothing: copied files are as old as the copy.
     """
     rows = [
-        (checkpoint, row) for checkpoint in checkpoints if (row := _first_row(checkpoint.folder))
+        (checkpoint, row)
+        for checkpoint in checkpoints
+        if (row := _read_first_row(checkpoint.folder))
     ]
     for (checkpoint, row), (next_checkpoint, first) in pairwise(rows):
         if row.get("step") == first.get("step") and row != first:
@@ -176,17 +178,17 @@ def _of_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
             return
 
 
-def _first_row(folder: Path) -> dict[str, object]:
+def _read_first_row(folder: Path) -> dict[str, object]:
     try:
         state = json.loads((folder / STATE).read_bytes())
         row = state["log_history"][0]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
     # What differs from one process to the next without the training being another.
-    return {k: v for k, v in row.items() if k not in TIMINGS} if isinstance(row, dict) else {}
+    return {k: v for k, v in row.items() if k not in TIMING_KEYS} if isinstance(row, dict) else {}
 
 
-def _went_back(scene: Scene, steps: Sequence[int]) -> Iterator[str]:
+def _find_step_back(scene: Context, steps: Sequence[int]) -> Iterator[str]:
     """Yield what the log and the progress file say of an attempt that began at the start."""
     for trace in scene.traces:
         first = trace.first_step
@@ -210,16 +212,18 @@ def _went_back(scene: Scene, steps: Sequence[int]) -> Iterator[str]:
             break
 
 
-def _each(checkpoints: Sequence[Seen]) -> tuple[str, ...]:
+def _format_statuses(checkpoints: Sequence[Seen]) -> tuple[str, ...]:
     sentences = [
         f"{checkpoint.folder.name}: {checkpoint.why}" for checkpoint in reversed(checkpoints)
     ]
-    more = [f"and {len(sentences) - MOST_SHOWN} more"] if len(sentences) > MOST_SHOWN else []
-    return (*sentences[:MOST_SHOWN], *more)
+    more = (
+        [f"and {len(sentences) - MAX_CHECKPOINTS} more"] if len(sentences) > MAX_CHECKPOINTS else []
+    )
+    return (*sentences[:MAX_CHECKPOINTS], *more)
 
 
-def _count(checkpoints: Sequence[Seen]) -> str:
+def _format_count(checkpoints: Sequence[Seen]) -> str:
     return "a checkpoint is" if len(checkpoints) == 1 else f"{len(checkpoints)} checkpoints are"
 
 
-CHECK = Check("resume", "Would it resume?", look)
+RESUME_CHECK = Check("resume", "Would it resume?", check_resume)

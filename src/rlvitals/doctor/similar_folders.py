@@ -9,16 +9,16 @@ from pathlib import Path
 
 from rlvitals.checkpoints import naming
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.following.duration_text import span
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 
-PARTS = re.compile(r"[-_. ]+")
+NAME_SEPARATOR = re.compile(r"[-_. ]+")
 ALIKE = 0.6  # of 1: how alike the parts of two names must be
-MOST_FOLDERS, MOST_SHOWN = 2000, 3
-LOGS = ("trainer_state.json", "run.json", "progress.csv", "training_progress.json")
-EVENTS = "events.out.tfevents."
+MAX_SIMILAR_FOLDERS, MAX_MATCHES = 2000, 3
+LOG_FILES = ("trainer_state.json", "run.json", "progress.csv", "training_progress.json")
+EVENT_FILE_PREFIX = "events.out.tfevents."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Similar:
     likeness: float
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
+def check_folder_name(scene: Context) -> Iterable[Trouble]:
     """Tell of folders with almost this name where this one does not hold what is sought."""
     checkpoints = scene.checkpoints
     if scene.path.is_file() or (checkpoints is not None and checkpoints.seen):
         return
     if scene.folder is not None and scene.traces:
-        matches = [folder for folder in similar(scene) if "checkpoint" in folder.holds]
+        matches = [folder for folder in find_similar(scene) if "checkpoint" in folder.holds]
         sentence = "this folder has no checkpoint, one that is called almost like it has"
         severity = Severity.NOTE
     else:
-        matches = list(similar(scene))
+        matches = list(find_similar(scene))
         problem = "there is no such folder" if scene.folder is None else "this folder holds no run"
         sentence = f"{problem}, but one that is called almost like it does"
         severity = Severity.ERROR
     if matches:
-        best_matches = matches[:MOST_SHOWN]
+        best_matches = matches[:MAX_MATCHES]
         evidence = [
             f"{folder.path}: {folder.differs}; it holds {folder.holds}" for folder in best_matches
         ]
@@ -55,32 +55,34 @@ def look(scene: Scene) -> Iterable[Trouble]:
         yield Trouble(severity, sentence, tuple(evidence), tuple(tries))
 
 
-def similar(scene: Scene) -> list[Similar]:
+def find_similar(scene: Context) -> list[Similar]:
     """Return the folders near by that hold something and are called almost so, the likest first."""
     path = scene.path if scene.path.name else scene.path.resolve()
     matches = []
-    for folder in islice(_around(path), MOST_FOLDERS):
+    for folder in islice(_iter_neighbours(path), MAX_SIMILAR_FOLDERS):
         if folder == path or not is_folder(folder):
             continue
         alike = likeness(path.name, folder.name)
-        if alike >= ALIKE and (holds := _holds(folder, scene.now)):
-            matches.append(Similar(folder, difference(path.name, folder.name), holds, alike))
+        if alike >= ALIKE and (holds := _describe_content(folder, scene.time_s)):
+            matches.append(
+                Similar(folder, describe_difference(path.name, folder.name), holds, alike)
+            )
     return sorted(matches, key=lambda match: (-match.likeness, match.path.name))
 
 
-def _around(path: Path) -> Iterator[Path]:
+def _iter_neighbours(path: Path) -> Iterator[Path]:
     """Go through the folders beside a path; where what it lies in is not there, through cousins."""
     parent = path.parent
     if is_folder(parent):
-        yield from _folders(parent)
+        yield from _list_folders(parent)
         return
     ancestor = next((folder for folder in parent.parents if is_folder(folder)), None)
-    for sibling in _folders(ancestor) if ancestor is not None else ():
+    for sibling in _list_folders(ancestor) if ancestor is not None else ():
         yield sibling
-        yield from _folders(sibling)
+        yield from _list_folders(sibling)
 
 
-def _folders(folder: Path) -> list[Path]:
+def _list_folders(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if is_folder(path))
     except OSError:
@@ -89,7 +91,10 @@ def _folders(folder: Path) -> list[Path]:
 
 def likeness(first_name: str, second_name: str) -> float:
     """Tell how alike two names are, part by part, from 0 to 1."""
-    first, second = PARTS.split(first_name.lower()), PARTS.split(second_name.lower())
+    first, second = (
+        NAME_SEPARATOR.split(first_name.lower()),
+        NAME_SEPARATOR.split(second_name.lower()),
+    )
     by_part = SequenceMatcher(None, first, second, autojunk=False).ratio()
     by_letter = SequenceMatcher(
         None, first_name.lower(), second_name.lower(), autojunk=False
@@ -97,9 +102,9 @@ def likeness(first_name: str, second_name: str) -> float:
     return max(by_part, by_letter if by_letter > 0.8 else 0.0)  # noqa: PLR2004 - a slip of a finger
 
 
-def difference(first_name: str, second_name: str) -> str:
+def describe_difference(first_name: str, second_name: str) -> str:
     """Say in words in what two names differ."""
-    first, second = PARTS.split(first_name), PARTS.split(second_name)
+    first, second = NAME_SEPARATOR.split(first_name), NAME_SEPARATOR.split(second_name)
     missing = [segment for segment in first if segment not in second]
     extra = [segment for segment in second if segment not in first]
     if len(missing) == len(extra) == 1 and missing[0].isdigit() and extra[0].isdigit():
@@ -113,7 +118,7 @@ def difference(first_name: str, second_name: str) -> str:
     )
 
 
-def _holds(folder: Path, time_s: float) -> str:
+def _describe_content(folder: Path, time_s: float) -> str:
     """Say what a folder holds of a run; empty: nothing."""
     try:
         names = {path.name for path in folder.iterdir()}
@@ -124,8 +129,8 @@ def _holds(folder: Path, time_s: float) -> str:
     if steps:
         more = "s" if len(steps) > 1 else ""
         return f"{len(steps)} checkpoint{more}, the last of step {steps[-1]:,}, {age} old"
-    logs = [name for name in names if name in LOGS or name.startswith(EVENTS)]
+    logs = [name for name in names if name in LOG_FILES or name.startswith(EVENT_FILE_PREFIX)]
     return f"{min(logs)}, {age} old" if logs else ""
 
 
-CHECK = Check("folder-name", "Is it the right folder?", look)
+FOLDER_NAME_CHECK = Check("folder-name", "Is it the right folder?", check_folder_name)

@@ -4,25 +4,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
-OFFLINE, LOG, SENT = "offline-run-*", "*.wandb", ".synced"
-MOST_SHOWN = 3
+MAX_OFFLINE_RUNS = 3
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
+def check_offline_runs(scene: Context) -> Iterable[Trouble]:
     """Tell of offline runs without the mark that `wandb sync` leaves."""
     folders = dict.fromkeys(
         folder.resolve()
-        for base in (scene.path, scene.path.parent, scene.here)
+        for base in (scene.path, scene.path.parent, scene.working_folder)
         for folder in (base / "wandb", base / ".wandb")
     )
-    waiting = [run for folder in folders for run in _waiting(folder)]
+    waiting = [run for folder in folders for run in _find_unsent(folder)]
     if not waiting:
         return
-    names = [str(run) for run in waiting[-MOST_SHOWN:]]
-    more = [f"and {len(waiting) - MOST_SHOWN} more"] if len(waiting) > MOST_SHOWN else []
+    names = [str(run) for run in waiting[-MAX_OFFLINE_RUNS:]]
+    more = (
+        [f"and {len(waiting) - MAX_OFFLINE_RUNS} more"] if len(waiting) > MAX_OFFLINE_RUNS else []
+    )
     runs = f"{len(waiting)} offline run{'s' if len(waiting) > 1 else ''} of W&B"
     yield Trouble(
         Severity.NOTE,
@@ -32,12 +33,14 @@ def look(scene: Scene) -> Iterable[Trouble]:
     )
 
 
-def _waiting(folder: Path) -> list[Path]:
+def _find_unsent(folder: Path) -> list[Path]:
     try:
-        runs = sorted(folder.glob(OFFLINE))
-        return [run for run in runs if any(run.glob(LOG)) and not any(run.glob(f"{LOG}{SENT}"))]
+        runs = sorted(folder.glob("offline-run-*"))
+        return [
+            run for run in runs if any(run.glob("*.wandb")) and not any(run.glob("*.wandb.synced"))
+        ]
     except OSError:
         return []
 
 
-CHECK = Check("offline", "Was everything sent?", look)
+OFFLINE_CHECK = Check("offline", "Was everything sent?", check_offline_runs)
