@@ -75,11 +75,11 @@ def test_observations_are_finite_and_vary():
 
 
 def test_environments_with_one_seed_are_found():
-    assert environments.returns_differ([[1, 2], [2, 1], [3, 3]]).outcome == Passed()
-    same = environments.returns_differ([[1, 2], [3, 3], [1, 2]]).outcome
+    assert environments.check_returns([[1, 2], [2, 1], [3, 3]]).outcome == Passed()
+    same = environments.check_returns([[1, 2], [3, 3], [1, 2]]).outcome
     assert (same.variable, same.value) == ("returns[2]", "1, 2")
     assert "environments 0 and 2" in same.why
-    assert isinstance(environments.returns_differ([[1, 2]]).outcome, CouldNotCheck)
+    assert isinstance(environments.check_returns([[1, 2]]).outcome, CouldNotCheck)
 
 
 def test_environments_that_begin_alike_are_found_where_beginnings_vary():

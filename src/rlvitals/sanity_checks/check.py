@@ -82,7 +82,7 @@ class Preflight:
             counts += f", {len(self.unchecked)} could not be checked"
         answer = "ready" if self.ok else "not ready" if self.failed else "nothing was checked"
         lines = (str(check) for check in (*self.failed, *self.unchecked, *self.passed))
-        return "\n".join((f"preflight: {answer} ({counts})", *(_indented(line) for line in lines)))
+        return "\n".join((f"preflight: {answer} ({counts})", *(_indent(line) for line in lines)))
 
     def require(self) -> "Preflight":
         """Return the report itself; raise VitalsError where a check failed."""
@@ -98,11 +98,11 @@ class Preflight:
         )
 
 
-def _indented(lines: str) -> str:
+def _indent(lines: str) -> str:
     return "\n".join(f"  {line}" for line in lines.splitlines())
 
 
-def joined(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
+def join_checks(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
     """Put single checks and groups of them into one tuple, in order."""
     return tuple(
         check for group in checks for check in ((group,) if isinstance(group, Check) else group)

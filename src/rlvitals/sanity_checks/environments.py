@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
-from rlvitals.sanity_checks.numbers import first, floats
+from rlvitals.sanity_checks.numbers import first_index, to_floats
 
-LEAST = 2  # values: fewer cannot vary
+MIN_ROWS = 2  # values: fewer cannot vary
 
 
 def environment(env: Any) -> tuple[Check, ...]:  # noqa: ANN401 - Gymnasium's object
@@ -37,26 +37,30 @@ def observations(values: ArrayLike, *, variable: str = "observations") -> tuple[
     """Check that observations [n, ...] are finite, and that they vary."""
     return (
         attempted(
-            "observations-finite", "observations are finite", lambda: _finite(values, variable)
+            "observations-finite",
+            "observations are finite",
+            lambda: _check_finite(values, variable),
         ),
-        attempted("observations-vary", "observations vary", lambda: _vary(values, variable)),
+        attempted(
+            "observations-vary", "observations vary", lambda: _check_variation(values, variable)
+        ),
     )
 
 
-def _finite(values: ArrayLike, variable: str) -> Outcome:
-    numbers = floats(values)
+def _check_finite(values: ArrayLike, variable: str) -> Outcome:
+    numbers = to_floats(values)
     wrong = ~np.isfinite(numbers)
     if not numbers.size:
         return CouldNotCheck(f"{variable} is empty")
     if not wrong.any():
         return Passed()
     reason = f"not a finite number ({int(wrong.sum())} of {numbers.size})"
-    return Failed(f"{variable}{first(wrong)}", f"{numbers[wrong][0]}", reason)
+    return Failed(f"{variable}{first_index(wrong)}", f"{numbers[wrong][0]}", reason)
 
 
-def _vary(values: ArrayLike, variable: str) -> Outcome:
-    numbers = floats(values)
-    if len(numbers) < LEAST:
+def _check_variation(values: ArrayLike, variable: str) -> Outcome:
+    numbers = to_floats(values)
+    if len(numbers) < MIN_ROWS:
         return CouldNotCheck(f"{variable} holds {len(numbers)} observation(s)")
     if _spread(numbers) > 0 or not np.isfinite(numbers).all():
         return Passed()
@@ -68,21 +72,21 @@ def _spread(numbers: NDArray[np.float64]) -> float:
     return float(np.ptp(numbers, axis=0).max()) if numbers.size else 0.0
 
 
-def returns_differ(returns: ArrayLike, *, variable: str = "returns") -> Check:
+def check_returns(returns: ArrayLike, *, variable: str = "returns") -> Check:
     """Check that environments run apart: `returns` [n_envs, ...] of their first episodes differ.
 
     The same row twice means the same seed twice: half of the data is a copy.
     """
 
     def outcome() -> Outcome:
-        rows = floats(returns).reshape(len(floats(returns)), -1)
-        if len(rows) < LEAST:
+        rows = to_floats(returns).reshape(len(to_floats(returns)), -1)
+        if len(rows) < MIN_ROWS:
             return CouldNotCheck(f"there is {len(rows)} environment")
         for i, row in enumerate(rows):
             for j in range(i):
                 if np.array_equal(row, rows[j]):
                     reason = f"environments {j} and {i} ran the same episode: the same seed twice"
-                    return Failed(f"{variable}[{i}]", _short(row), reason)
+                    return Failed(f"{variable}[{i}]", _format_row(row), reason)
         return Passed()
 
     return attempted("environments-differ", "environments run apart", outcome)
@@ -96,9 +100,9 @@ def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observa
     """
 
     def outcome() -> Outcome:
-        rows = [floats(start).reshape(len(floats(start)), -1) for start in starts]
+        rows = [to_floats(start).reshape(len(to_floats(start)), -1) for start in starts]
         rows = [start for start in rows if len(start)]
-        if len(rows) < LEAST:
+        if len(rows) < MIN_ROWS:
             return CouldNotCheck(f"there is {len(rows)} environment")
         alike = [
             (i, j)
@@ -112,11 +116,11 @@ def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observa
         if all(np.array_equal(start, np.broadcast_to(rows[i][0], start.shape)) for start in rows):
             return CouldNotCheck("every episode begins alike: no seed shows in it")
         reason = f"environments {i} and {j} begin alike, and episodes do not: the same seed twice"
-        return Failed(f"{variable} of environment {j}", _short(rows[j][0]), reason)
+        return Failed(f"{variable} of environment {j}", _format_row(rows[j][0]), reason)
 
     return attempted("seeds-differ", "environments have seeds of their own", outcome)
 
 
-def _short(row: NDArray[np.float64]) -> str:
+def _format_row(row: NDArray[np.float64]) -> str:
     text = ", ".join(f"{x:.6g}" for x in row[:4])
     return f"{text}, ..." if len(row) > 4 else text  # noqa: PLR2004 - a glance

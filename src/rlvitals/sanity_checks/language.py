@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
-from rlvitals.sanity_checks.numbers import eps, first, floats, rounding
+from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
 
-LEAST = 2  # samples, ranks: one alone can be compared with nothing
-SHORT = 40  # characters of a text that is shown
+MIN_COMPARED = 2  # samples, ranks: one alone can be compared with nothing
+MAX_TEXT_LENGTH = 40  # characters of a text that is shown
 
 
 def group_advantages(
@@ -25,23 +25,23 @@ def group_advantages(
     """
 
     def outcome() -> Outcome:
-        values = floats(advantages).reshape(-1)
-        if size < LEAST or not len(values) or len(values) % size:
+        values = to_floats(advantages).reshape(-1)
+        if size < MIN_COMPARED or not len(values) or len(values) % size:
             return CouldNotCheck(f"{len(values)} samples make no groups of {size}")
         if (wrong := ~np.isfinite(values)).any():
-            return Failed(f"{variable}{first(wrong)}", f"{values[wrong][0]}", "not a number")
+            return Failed(f"{variable}{first_index(wrong)}", f"{values[wrong][0]}", "not a number")
         for i in range(0, len(groups), size):
             if len(prompts := set(groups[i : i + size])) > 1:
                 reason = f"samples {i} to {i + size - 1} are judged as answers to one prompt"
                 return Failed(f"prompts of group {i // size}", f"{len(prompts)} of them", reason)
         if not values.any():
             return CouldNotCheck("every advantage is 0: each group's samples were paid alike")
-        return _centred(values.reshape(-1, size), rounding(advantages), variable)
+        return _check_group_means(values.reshape(-1, size), rounding_error(advantages), variable)
 
     return attempted("group-advantages-centred", "advantages have mean 0 in every group", outcome)
 
 
-def _centred(values: NDArray[np.float64], digits: float, variable: str) -> Outcome:
+def _check_group_means(values: NDArray[np.float64], digits: float, variable: str) -> Outcome:
     means = values.mean(axis=1)
     scale = np.abs(values).max()
     worst = int(np.argmax(np.abs(means)))
@@ -58,13 +58,13 @@ def kl_to_reference(
     """Check that the policy still is the reference: k3 of their log-probabilities [B, T] is 0."""
 
     def outcome() -> Outcome:
-        in_loss = floats(mask) > 0
-        log_ratio = (floats(reference) - floats(logps))[in_loss]
+        in_loss = to_floats(mask) > 0
+        log_ratio = (to_floats(reference) - to_floats(logps))[in_loss]
         if not log_ratio.size:
             return CouldNotCheck("no token is in the loss")
         k3 = float(np.mean(np.exp(log_ratio) - log_ratio - 1))
         # Half the digits of a log-probability are a difference of sqrt(eps): squared, eps.
-        if k3 <= eps(logps):
+        if k3 <= machine_epsilon(logps):
             return Passed()
         reason = "before any update the policy is not the reference that it is held to"
         return Failed(f"{variable} (k3, mean over tokens)", f"{k3:.6g}", reason)
@@ -85,18 +85,18 @@ def loss_covers_generated(
     """
 
     def outcome() -> Outcome:
-        trained, drawn = floats(weight) != 0, floats(generated) > 0
+        trained, drawn = to_floats(weight) != 0, to_floats(generated) > 0
         if trained.shape != drawn.shape:
             reason = f"the loss has {trained.shape} log-probabilities for {drawn.shape} tokens"
             return Failed(variable, str(trained.shape), reason)
         if (wrong := trained & ~drawn).any():
-            value = floats(weight)[wrong][0]
+            value = to_floats(weight)[wrong][0]
             reason = f"a token that the policy did not write is trained ({int(wrong.sum())} are)"
-            return Failed(f"{variable}{first(wrong)}", f"{value:.6g}", reason)
-        if (omitted := drawn & ~trained & (floats(due) > 0)[:, None]).any():
+            return Failed(f"{variable}{first_index(wrong)}", f"{value:.6g}", reason)
+        if (omitted := drawn & ~trained & (to_floats(due) > 0)[:, None]).any():
             count = f"{int(omitted.sum())} of {int(drawn.sum())} are"
             reason = f"a token that the policy wrote is left out of the loss ({count})"
-            return Failed(f"{variable}{first(omitted)}", "0", reason)
+            return Failed(f"{variable}{first_index(omitted)}", "0", reason)
         if not trained.any():
             return CouldNotCheck("the loss weighs no token: every advantage is 0")
         return Passed()
@@ -129,7 +129,9 @@ def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
             return CouldNotCheck("no weight has had a gradient yet")
         for weight in weights:
             if not np.isfinite(weight.after):
-                return Failed(_named(weight), f"{weight.after}", "not a number after the update")
+                return Failed(
+                    _weight_name(weight), f"{weight.after}", "not a number after the update"
+                )
         unmoved = [weight for weight in weights if weight.before == weight.after]
         coarse = [weight for weight in unmoved if "16" in weight.dtype]
         rate = f"a learning rate of {learning_rate:.3g}"
@@ -137,11 +139,11 @@ def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
             reason = f"no weight of {len(weights)} tensors moved at {rate}"
             if coarse:
                 reason += f": the step is lost in the rounding of {coarse[0].dtype}"
-            return Failed(f"change of {_named(unmoved[0])}", "0", reason)
+            return Failed(f"change of {_weight_name(unmoved[0])}", "0", reason)
         if exact := [weight for weight in unmoved if "16" not in weight.dtype]:
             reason = f"it has a gradient and did not move at {rate}: is it in the optimiser?"
             count = f" ({len(exact)} of {len(weights)} tensors)"
-            return Failed(f"change of {_named(exact[0])}", "0", reason + count)
+            return Failed(f"change of {_weight_name(exact[0])}", "0", reason + count)
         return Passed()
 
     return attempted("weights-moved", "the first update moved the weights", outcome)
@@ -179,7 +181,7 @@ def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
     """Check that no two processes drew the same samples: `samples[rank]` are prompt and answer."""
 
     def outcome() -> Outcome:
-        if len(samples) < LEAST:
+        if len(samples) < MIN_COMPARED:
             return CouldNotCheck("there is one process")
         if len({text for texts in samples for text in texts}) == 1:
             return CouldNotCheck("every sample of every process is the same text")
@@ -190,7 +192,7 @@ def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
                 reason = (
                     f"the same as process {first_rank}'s: one seed twice, or one part of the data"
                 )
-                return Failed(f"samples of process {rank}", _short(texts[0]), reason)
+                return Failed(f"samples of process {rank}", _truncate(texts[0]), reason)
         return Passed()
 
     return attempted("ranks-differ", "the processes draw different samples", outcome)
@@ -214,7 +216,9 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
             return CouldNotCheck(why_not or "no examples were given: examples=[...]")
         for example in scored:
             if np.isnan([example.right, example.wrong]).any():
-                return Failed(f"reward of {_short(example.prompt)!r}", "none", "nothing scores it")
+                return Failed(
+                    f"reward of {_truncate(example.prompt)!r}", "none", "nothing scores it"
+                )
             if not example.right > example.wrong:
                 terms = [
                     f"{name} {r:.6g}, {w:.6g}" for name, (r, w) in example.parts.items() if r <= w
@@ -222,7 +226,7 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
                 reason = (
                     f"the wrong answer gets {example.wrong:.6g} (right, wrong: {'; '.join(terms)})"
                 )
-                variable = f"reward of the right answer to {_short(example.prompt)!r}"
+                variable = f"reward of the right answer to {_truncate(example.prompt)!r}"
                 return Failed(variable, f"{example.right:.6g}", reason)
         return Passed()
 
@@ -236,11 +240,11 @@ def logprobs_agree(differences: Sequence[float]) -> Outcome:
     tells the sampler's own rounding; a stale one is off by much more. In between nobody knows.
     """
     unknown = "the sampler's log-probabilities do not tell which weights it has"
-    if len(differences) < LEAST:
+    if len(differences) < MIN_COMPARED:
         return CouldNotCheck(unknown)
-    before, after = differences[:LEAST]
+    before, after = differences[:MIN_COMPARED]
     # Two drawn batches differ in their mean rounding by less than a factor of two.
-    if after <= max(2 * before, rounding(np.float32(0))):
+    if after <= max(2 * before, rounding_error(np.float32(0))):
         return Passed()
     if after > 10 * before:
         reason = f"it was {before:.3g} before the update: the sampler draws with old weights"
@@ -248,9 +252,9 @@ def logprobs_agree(differences: Sequence[float]) -> Outcome:
     return CouldNotCheck(unknown)
 
 
-def _named(weight: Place) -> str:
+def _weight_name(weight: Place) -> str:
     return f"{weight.tensor}[{weight.index}]"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[:SHORT]}..."
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."

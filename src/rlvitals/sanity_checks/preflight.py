@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from rlvitals.sanity_checks import environments, language, updates
-from rlvitals.sanity_checks.check import Check, Preflight, joined
+from rlvitals.sanity_checks.check import Check, Preflight, join_checks
 
 Weights = Mapping[str, ArrayLike]
 
@@ -33,11 +33,11 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
     `checks` are made elsewhere and join the report. An environment is closed by nobody here.
     """
     return Preflight(
-        joined(
+        join_checks(
             *checks,
             () if env is None else environments.environment(env),
             () if observations is None else environments.observations(observations),
-            () if returns is None else (environments.returns_differ(returns),),
+            () if returns is None else (environments.check_returns(returns),),
             _updates(ratio, advantages, normalised_advantages),
             () if weights is None else (updates.weights_moved(*weights),),
             () if group_advantages is None else language.group_advantages(*group_advantages),

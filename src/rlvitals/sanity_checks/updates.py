@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
-from rlvitals.sanity_checks.numbers import eps, first, floats, rounding
+from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
 
 
 def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
@@ -17,11 +17,11 @@ def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -
     """
 
     def outcome() -> Outcome:
-        values = floats(ratio)
+        values = to_floats(ratio)
         if not values.size:
             return CouldNotCheck(f"{variable} is empty")
         error = np.abs(values - 1)
-        wrong = ~(error <= rounding(ratio))  # NaN is wrong too
+        wrong = ~(error <= rounding_error(ratio))  # NaN is wrong too
         if not wrong.any():
             return Passed()
         worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error)), values.shape)
@@ -38,17 +38,17 @@ def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -
     """Check that normalised advantages have mean 0, as what whitens them promises."""
 
     def outcome() -> Outcome:
-        values = floats(advantages).ravel()
+        values = to_floats(advantages).ravel()
         if len(values) < 2:  # noqa: PLR2004 - one value alone has no mean to take away
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if not np.isfinite(values).all():
-            index = first(~np.isfinite(values))
+            index = first_index(~np.isfinite(values))
             return Failed(
                 f"{variable}{index}", f"{values[~np.isfinite(values)][0]}", "not a number"
             )
         mean, scale = float(values.mean()), float(np.abs(values).max())
         # A sum of n rounded numbers is off by eps of the largest, however they are added.
-        if abs(mean) <= rounding(advantages) * max(scale, eps(advantages)):
+        if abs(mean) <= rounding_error(advantages) * max(scale, machine_epsilon(advantages)):
             return Passed()
         return Failed(f"mean of {variable}", f"{mean:.6g}", "normalised advantages have mean 0")
 
@@ -59,10 +59,10 @@ def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") ->
     """Check that advantages are numbers and not all the same: else nothing can be learned."""
 
     def outcome() -> Outcome:
-        values = floats(advantages).ravel()
+        values = to_floats(advantages).ravel()
         wrong = ~np.isfinite(values)
         if wrong.any():
-            return Failed(f"{variable}{first(wrong)}", f"{values[wrong][0]}", "not a number")
+            return Failed(f"{variable}{first_index(wrong)}", f"{values[wrong][0]}", "not a number")
         if len(values) < 2:  # noqa: PLR2004 - one value alone cannot vary
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if np.ptp(values) == 0:
@@ -86,11 +86,11 @@ def weights_moved(
             return CouldNotCheck(f"{what} has no trained weights")
         unmoved = []
         for name, old in before.items():
-            new = floats(after[name])
+            new = to_floats(after[name])
             if not np.isfinite(new).all():
                 wrong = ~np.isfinite(new)
-                return Failed(f"{name}{first(wrong)}", f"{new[wrong][0]}", "not a number")
-            if np.array_equal(floats(old), new):
+                return Failed(f"{name}{first_index(wrong)}", f"{new[wrong][0]}", "not a number")
+            if np.array_equal(to_floats(old), new):
                 unmoved.append(name)
         if len(unmoved) == len(before):
             reason = f"none of the {len(before)} tensors of {what} changed"
