@@ -1,4 +1,4 @@
-"""What several processes of one training must do together; accelerate has joined them."""
+"""Collective operations of the processes that accelerate started."""
 
 from typing import TypeVar, cast
 
@@ -6,7 +6,7 @@ Answer = TypeVar("Answer")
 
 
 def agreed(answer: Answer, world_size: int) -> Answer:
-    """Return the first process's answer on every process; all of them must call this."""
+    """Return the first process's value on every process; all of them must call this."""
     if world_size == 1:
         return answer
     from accelerate.utils import broadcast_object_list  # noqa: PLC0415 - with several processes
@@ -16,7 +16,7 @@ def agreed(answer: Answer, world_size: int) -> Answer:
 
 
 def together(world_size: int) -> None:
-    """Wait until every process is here."""
+    """Wait until every process has called this."""
     if world_size > 1:
         from accelerate import PartialState  # noqa: PLC0415 - with several processes
 

@@ -1,8 +1,8 @@
-"""One write at a time beside the training: on a thread, waited for at the end of the process.
+"""Write checkpoints on a thread, one at a time, and wait for the write at exit.
 
-What a write raises comes out at the next call. An exit of the interpreter waits for it, and
-SIGTERM does; a fork's child has nothing to wait for. A killed process leaves an unfinished
-folder, which the next one clears away.
+The error of a write is raised at the next call. An exit of the interpreter and SIGTERM wait for
+it; a fork's child has nothing to wait for. A killed process leaves an unfinished folder, which the
+next one removes.
 """
 
 import atexit
@@ -29,10 +29,10 @@ _previous_handlers: list[
 
 
 class AsyncWriter:
-    """Does one thing at a time on a thread of its own."""
+    """A thread that runs one write at a time."""
 
     def __init__(self, tell: Tell) -> None:
-        """Begin idle; `tell` gets a sentence for what goes wrong."""
+        """Begin idle; `tell` receives a message for each failed write."""
         self._tell = tell
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -40,11 +40,11 @@ class AsyncWriter:
 
     @property
     def busy(self) -> bool:
-        """Tell whether something is being done."""
+        """Whether a write is in progress."""
         return self._thread is not None and self._thread.is_alive()
 
     def begin(self, name: str, work: Callable[[], None]) -> None:
-        """Do something once what is being done is done. Raises what that raised."""
+        """Start `work` after the write in progress. Raises the error of that write."""
         self.wait()
 
         def run() -> None:
@@ -59,7 +59,7 @@ class AsyncWriter:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what the last thing raised, once; do not wait."""
+        """Raise the error of the last write, once; do not wait."""
         if not self.busy:
             _restore_idle_handler()
             error, self._error = self._error, None
@@ -67,13 +67,13 @@ class AsyncWriter:
                 raise error
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for what is being done, seconds; False: it still is. Raises what it raised."""
+        """Wait at most `timeout` seconds; False if the write goes on. Raises its error."""
         self.join(timeout)
         self.check()
         return not self.busy
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for what is being done, seconds, and raise nothing of it."""
+        """Wait at most `timeout` seconds for the write; raise nothing."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -83,7 +83,7 @@ def _format_error(error: BaseException) -> str:
 
 
 def _join_all(seconds: float) -> bool:
-    """Wait for all that is being written; False where that takes longer."""
+    """Wait for all writes in progress; False after `seconds`."""
     end = time.monotonic() + seconds
     for writer in list(_writers):
         writer.join(max(0.0, end - time.monotonic()))
@@ -96,7 +96,7 @@ def _at_exit() -> None:
 
 
 def _install_sigterm_handler() -> None:
-    """Let SIGTERM wait for the write that begins. Where no handler may be set, it does not."""
+    """Make SIGTERM wait for the write that begins, where a handler may be set."""
     if _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
     handler = signal.getsignal(signal.SIGTERM)
@@ -106,7 +106,7 @@ def _install_sigterm_handler() -> None:
 
 
 def _restore_idle_handler() -> None:
-    """Let SIGTERM do what it did, once nothing is being written."""
+    """Restore the handler of SIGTERM once no write is in progress."""
     if not _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
     if not any(writer.busy for writer in _writers):

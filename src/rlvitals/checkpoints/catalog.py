@@ -1,4 +1,4 @@
-"""What checkpoints lie in a run's folder, and which of them a run may go on from."""
+"""List the checkpoints of a run folder, and rename or delete them."""
 
 import os
 from collections.abc import Iterator
@@ -28,18 +28,18 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """The step it was saved at."""
+        """Step it was saved at."""
         return self.manifest.step
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """Size of its files in bytes."""
         return sum(file.size for file in self.manifest.files.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A checkpoint that is not what was sealed."""
+    """A checkpoint that does not match its manifest."""
 
     folder: Path
     step: int
@@ -50,7 +50,7 @@ class Catalog:
     """The checkpoints in a run's folder."""
 
     def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
-        """Look into `folder`; of checkpoints with a run's id, at those of `run_id` alone."""
+        """Read `folder`; of checkpoints with a run id, only those of `run_id`."""
         self.folder, self._run_id, self.tell = folder, run_id, tell
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
@@ -59,7 +59,7 @@ class Catalog:
         self.others: frozenset[str] = frozenset()  # processes that save here at the same time
 
     def iter_sealed(self) -> Iterator[Checkpoint]:
-        """Go through the sealed checkpoints of any run, in the order of steps."""
+        """Yield the sealed checkpoints of any run, in the order of steps."""
         for path in self._steps().values():
             try:
                 yield Checkpoint(path, manifests.read(path))
@@ -67,7 +67,7 @@ class Catalog:
                 continue  # `unreadable` says so
 
     def list_usable(self) -> list[Checkpoint]:
-        """Return this run's checkpoints that it may go on from, the newest first."""
+        """Return the checkpoints that this run may continue from, the newest first."""
         checkpoints = [
             checkpoint
             for checkpoint in self.iter_sealed()
@@ -76,7 +76,7 @@ class Catalog:
         return sorted(checkpoints, key=lambda checkpoint: -checkpoint.manifest.sequence)
 
     def list_stale(self) -> list[Checkpoint]:
-        """Return this run's checkpoints of steps that it has gone back behind."""
+        """Return this run's checkpoints of later steps than the one it continued from."""
         return [
             checkpoint
             for checkpoint in self.iter_sealed()
@@ -84,7 +84,7 @@ class Catalog:
         ]
 
     def find_damaged(self) -> Iterator[Refusal]:
-        """Find those whose manifest is damaged; tell of the folders of other programs."""
+        """Yield checkpoints with a damaged manifest; report folders of other programs."""
         for step, folder in self._steps().items():
             try:
                 manifests.read(folder, step)
@@ -94,7 +94,7 @@ class Catalog:
                 yield Refusal(folder, step, error.problem)
 
     def sealed_folders(self) -> Iterator[Path]:
-        """Go through the folders that were sealed by any run or version, be they damaged since."""
+        """Yield the folders that any run or version sealed, even if damaged since."""
         for path in self._steps().values():
             try:
                 manifests.read(path)
@@ -104,7 +104,7 @@ class Catalog:
             yield path
 
     def explain_refusal(self, folder: Path) -> str:
-        """Say why this run does not go on from a folder with a manifest."""
+        """Return why this run does not continue from a folder with a manifest."""
         try:
             sealed = manifests.read(folder)
         except BadCheckpoint as error:
@@ -129,7 +129,7 @@ class Catalog:
         self.tell(f"{path.name} is set aside: it lies in {target.name} now")
 
     def set_aside(self, refusal: Refusal) -> str:
-        """Rename a checkpoint that is refused, and tell why; returns what was told."""
+        """Rename a refused checkpoint, and report why; return the message."""
         folder = refusal.folder
         target = naming.set_aside_path(self.folder, refusal.step)
         message = f"{folder.name} is not used: {refusal.reason}"
@@ -144,7 +144,7 @@ class Catalog:
         return message
 
     def prune(self, policy: Policy) -> None:
-        """Delete what need not be kept. What cannot be read or deleted is told, and left."""
+        """Delete surplus checkpoints. Report and keep what cannot be read or deleted."""
         try:
             checkpoints = {
                 checkpoint.manifest.sequence: checkpoint for checkpoint in self.list_usable()
@@ -166,10 +166,10 @@ class Catalog:
             return naming.steps(self.folder)
 
     def find_other_trainers(self) -> int:
-        """Look for processes that save here at the same time, and tell of each one once.
+        """Find processes that save here at the same time; report each of them once.
 
-        Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
-        of theirs, or 0.
+        Their checkpoints are neither used nor deleted from then on. Returns their highest sequence,
+        or 0.
         """
         try:
             saved = [checkpoint.manifest for checkpoint in self.iter_sealed()]
@@ -189,7 +189,7 @@ class Catalog:
         return max((manifest.sequence for manifest in theirs), default=0)
 
     def move_other_aside(self, step: int) -> None:
-        """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
+        """Set aside a step's checkpoint that another process saved. Raises OSError."""
         target = naming.final(self.folder, step)
         try:
             theirs = manifests.read(target).process in self.others
@@ -206,7 +206,7 @@ class Catalog:
         return not self._run_id or checkpoint.manifest.run_id in {"", self._run_id}
 
     def _is_stale(self, checkpoint: Checkpoint) -> bool:
-        """See a checkpoint of a step that this attempt has gone back behind."""
+        """Return whether a checkpoint is of a later step than this attempt began at."""
         saved = checkpoint.manifest
         # A run that was not recorded counts its attempts by itself.
         is_this_attempt = saved.attempt == self.attempt and saved.run_id == self._run_id

@@ -1,4 +1,4 @@
-"""From a folder that was written to a checkpoint: hashed, on the disk, sealed, and named."""
+"""Commit a written folder as a checkpoint: hash, sync to disk, seal, rename."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,12 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     patterns: Sequence[str],
     error: Exception | None = None,
 ) -> str:
-    """Hash, have it on the disk, seal it, and give it its name by one rename.
+    """Hash the files, sync them to disk, write the manifest and rename the folder once.
 
-    `known`: files whose hashes this process knows from writing them. `error`: why it failed to
-    write. The processes of a group share the work. Returns what a person should know. Raises
-    `error`, or what failed elsewhere; OSError; BadCheckpoint for a folder that is none.
+    `hashes`: files whose hashes this process computed while writing them. `patterns`: file names
+    that a checkpoint must contain. `error`: the exception if writing failed. The processes of a
+    group share the work. Returns a message for the user, or "". Raises `error`, or the failure of
+    another process; OSError; BadCheckpoint for an incomplete folder.
     """
     written_files = exchange_values(
         group, {name: asdict(file) for name, file in hashes.items()}, error
@@ -60,7 +61,7 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
 
 
 def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> None:
-    """See that all is there that a checkpoint must hold. Raises BadCheckpoint."""
+    """Check that every required file pattern is present. Raises BadCheckpoint."""
     for pattern in patterns:
         if not any(fnmatch(name, pattern) for name in names):
             raise BadCheckpoint(
@@ -71,7 +72,7 @@ def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) 
 
 
 def _publish(folder: Path, manifest: Manifest) -> str:
-    """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
+    """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
     target, previous, message = naming.final(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
         if _is_earlier(target, manifest):
@@ -93,7 +94,7 @@ def _publish(folder: Path, manifest: Manifest) -> str:
 
 
 def _is_earlier(folder: Path, manifest: Manifest) -> bool:
-    """See a checkpoint of an earlier attempt, from which this one did not go on."""
+    """Return whether the folder is a checkpoint of an earlier attempt of this run."""
     try:
         return manifests.read(folder).run_id in {"", manifest.run_id}
     except (BadCheckpoint, UnreadableCheckpoint):
@@ -101,7 +102,7 @@ def _is_earlier(folder: Path, manifest: Manifest) -> bool:
 
 
 def _describe_other(folder: Path) -> str:
-    """Say why a checkpoint is not taken for one of an earlier attempt."""
+    """Return why a checkpoint is not taken for one of an earlier attempt."""
     try:
         manifests.read(folder)
     except UnreadableCheckpoint as error:

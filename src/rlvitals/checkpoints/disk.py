@@ -1,4 +1,4 @@
-"""What a checkpoint needs of a file system: that bytes are there, and that there is room."""
+"""File system operations of checkpoints: sync to disk, replace files, measure space."""
 
 import errno
 import os
@@ -18,9 +18,9 @@ FULL_DISK_MESSAGES = (
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Go through the files of a folder and its folders, sorted; links are given as they are.
+    """Yield the files of a folder and its subfolders, sorted; links are not followed.
 
-    Raises OSError for a folder that cannot be listed; one that is gone has none.
+    Raises OSError for a folder that cannot be listed; a missing folder has no files.
     """
     for root, folders, names in os.walk(folder, onerror=_raise_unless_missing):
         folders.sort()
@@ -33,17 +33,17 @@ def _raise_unless_missing(error: OSError) -> None:
 
 
 def count_bytes(folder: Path) -> int:
-    """Count the bytes of a folder's files. OSError."""
+    """Return the size of a folder's files in bytes. Raises OSError."""
     return sum(path.lstat().st_size for path in files(folder))
 
 
 def free(folder: Path) -> int:
-    """Count the bytes that may be written to a folder. OSError."""
+    """Return the free space for a folder in bytes. Raises OSError."""
     return shutil.disk_usage(folder).free
 
 
 def settle(folder: Path) -> None:
-    """Have every file of a folder and the folders themselves written to the disk. OSError."""
+    """Sync every file of a folder, and the folders themselves, to disk. Raises OSError."""
     for path in files(folder):
         if not path.is_symlink():
             sync(path)
@@ -51,27 +51,27 @@ def settle(folder: Path) -> None:
 
 
 def sync_folders(folder: Path) -> None:
-    """Have the lists of names of a folder and of those in it written to the disk. OSError."""
+    """Sync the entries of a folder and its subfolders to disk. Raises OSError."""
     for root, _, _ in os.walk(folder, topdown=False):
         sync(Path(root))
 
 
 def sync_folder(folder: Path) -> None:
-    """Have a folder's list of names written to the disk. OSError."""
+    """Sync the entries of a folder to disk. Raises OSError."""
     sync(folder)
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file by one rename, and have its name on the disk. OSError."""
+    """Replace a file by one rename, and sync its name to disk. Raises OSError."""
     with beside(path) as file:
         file.write(text.encode())
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """Tell whether an error means that the disk takes no more, whoever raised it.
+    """Return whether an error means that the disk is full, whatever raised it.
 
-    Known are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
-    safetensors, and what was raised from them.
+    Recognised are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
+    safetensors, and exceptions raised from them.
     """
     cause: BaseException | None = error
     while cause is not None:

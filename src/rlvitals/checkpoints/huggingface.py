@@ -1,7 +1,7 @@
-"""What a Hugging Face trainer's checkpoint must hold for a training to go on from it.
+"""The files that a Hugging Face checkpoint needs for a training to continue from it.
 
 The Trainer loads what it finds: without `optimizer.pt` it begins a new optimizer, without the
-random states it draws others, both without a word. Read from transformers 5.23:
+random states it draws other numbers, both without a warning. Read from transformers 5.23:
 src/transformers/trainer.py, `_save_checkpoint`, `_load_optimizer_and_scheduler`.
 """
 
@@ -38,24 +38,24 @@ UNRELATED_ARGUMENTS = (
 
 
 class Arguments(Protocol):
-    """What is used of a trainer's TrainingArguments."""
+    """The attributes used of a trainer's TrainingArguments."""
 
     output_dir: str | None
 
     @property
     def world_size(self) -> int:
-        """How many processes train."""
+        """Number of training processes."""
 
     @property
     def process_index(self) -> int:
-        """Which one this is."""
+        """Rank of this process."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of them by name."""
+        """Return all arguments by name."""
 
 
 def computing(args: Arguments) -> dict[str, object]:
-    """Return the arguments that a training must share with the one it goes on from."""
+    """Return the arguments that a training must share with the one it continues."""
     return {
         key: value
         for key, value in args.to_dict().items()
@@ -66,10 +66,10 @@ def computing(args: Arguments) -> dict[str, object]:
 def missing(
     names: Iterable[str], world_size: int, *, weights_only: bool = False, scaler: bool = False
 ) -> tuple[str, ...]:
-    """Return what a checkpoint of `world_size` processes must hold, and does not.
+    """Return what a checkpoint of `world_size` processes lacks.
 
-    `names`: its files, relative to it. `weights_only`: as `save_only_model` saves; such a one
-    holds no more than the weights, and cannot be resumed from.
+    `names`: its files, relative to it. `weights_only`: as `save_only_model` saves; such a
+    checkpoint contains only the weights, and cannot be resumed from.
     """
     present = set(names)
     needed = {"model or adapter weights": WEIGHT_PATTERNS, STATE: (STATE,)}
@@ -89,22 +89,22 @@ def missing(
 
 
 def random_state_files(world_size: int) -> tuple[str, ...]:
-    """Return the files of the random states, one of each process."""
+    """Return the names of the random state files, one for each process."""
     if world_size <= 1:
         return ("rng_state.pth",)
     return tuple(f"rng_state_{rank}.pth" for rank in range(world_size))
 
 
 def count_processes(names: Iterable[str]) -> int:
-    """Tell how many processes saved a checkpoint, by its files."""
+    """Return how many processes saved a checkpoint, by its files."""
     return max(1, sum(fnmatch(name, "rng_state_*.pth") for name in names))
 
 
 def find_damage(folder: Path, step: int) -> str:
-    """Say why a checkpoint without a manifest is not whole; empty: it looks whole.
+    """Return why a checkpoint without a manifest is not complete; "" if it looks complete.
 
-    Truncated files are seen, and flipped bits in what torch saved, whose archives have checksums
-    of their own. A flipped bit among the weights is not: safetensors has none. Raises OSError for
+    Truncated files are detected, and flipped bits in what torch saved, whose archives have
+    checksums. A flipped bit in the weights is not: safetensors has no checksum. Raises OSError for
     a file that cannot be read.
     """
     names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]

@@ -1,8 +1,8 @@
-"""Checkpoints that another program writes straight into their final folders.
+"""Checkpoints that another program writes directly into their final folders.
 
-A Hugging Face trainer writes `checkpoint-150/` file by file. It counts once its manifest is
-there, which is written after every byte of it is on the disk: what a killed process leaves has
-none, and is never resumed from.
+A Hugging Face trainer writes `checkpoint-150/` file by file. It counts as a checkpoint when its
+manifest exists, which is written after all its bytes are on the disk: a folder of a killed process
+has none, and is never resumed from.
 """
 
 import sys
@@ -28,15 +28,15 @@ class InPlace(Checkpoints):
     _hidden: tuple[int, Path] | None = None  # an older checkpoint of the step that may be saved
 
     def tell(self, text: str) -> None:
-        """Tell a person, and the run."""
+        """Report a message to the user and the run."""
         self._tell(text)
 
     def has_room(self, step: int) -> bool:
-        """Tell whether the disk takes another checkpoint, and tell a person where it does not."""
+        """Return whether the disk has room for another checkpoint, and report if not."""
         return self._has_room(step)
 
     def goes_on_from(self, step: int) -> None:
-        """Say at which step this process begins: later checkpoints are another attempt's."""
+        """Set the step at which this process begins: later checkpoints are of another attempt."""
         self._catalog.base, self._saved = step or -1, step or None
         for stale in self._catalog.list_stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
@@ -49,10 +49,10 @@ class InPlace(Checkpoints):
         facts: Mapping[str, object] | None = None,
         shielded: frozenset[int] = frozenset(),
     ) -> Checkpoint | None:
-        """Seal what was written for a step, then delete what need not be kept.
+        """Seal the folder of a step, then delete surplus checkpoints.
 
-        `shielded`: steps that are kept for as long as they are named here. Returns None, and
-        tells why, where it cannot be sealed: a file is missing, or the disk is full.
+        `shielded`: steps that are kept as long as they are listed here. Returns None, and reports
+        why, if the folder cannot be sealed: a file is missing, or the disk is full.
         """
         folder = naming.final(self.folder, step)
         try:
@@ -67,9 +67,9 @@ class InPlace(Checkpoints):
         return sealed
 
     def hide(self, step: int) -> None:
-        """Make way for a step's checkpoint: an older one of its name is put out of sight.
+        """Rename an older checkpoint of a step before the trainer writes to its name.
 
-        Written over, half of one and half of the other would lie in one folder.
+        Written over, the folder would contain files of both.
         """
         folder, hidden = naming.final(self.folder, step), naming.unfinished_path(self.folder, step)
         self._catalog.find_other_trainers()
@@ -86,7 +86,7 @@ class InPlace(Checkpoints):
             self._hidden = step, hidden
 
     def show(self) -> None:
-        """Put back what was hidden for a save that did not come, or could not be sealed."""
+        """Restore a hidden checkpoint whose replacement was not saved or sealed."""
         if self._hidden is None:
             return
         step, hidden = self._hidden
@@ -100,7 +100,7 @@ class InPlace(Checkpoints):
     def _sealed_in_place(
         self, folder: Path, step: int, metrics: Mapping[str, float], facts: Mapping[str, object]
     ) -> Checkpoint:
-        """Have all of it on the disk, and write its manifest. BadCheckpoint, OSError."""
+        """Sync the folder to disk, and write its manifest. Raises BadCheckpoint, OSError."""
         if not folder.is_dir():
             raise BadCheckpoint("there is no such folder", where=str(folder))
         check_complete(folder, manifests.names(folder), self.holds)
@@ -126,7 +126,7 @@ class InPlace(Checkpoints):
 
 @dataclass(slots=True)  # not frozen: it stands for a run, whose fields are not
 class Owner:
-    """Whose checkpoints these are, where it is no run that is being recorded."""
+    """The owner of checkpoints that belong to no recorded run."""
 
     folder: Path
     id: str = ""  # empty: anybody's
@@ -136,16 +136,16 @@ class Owner:
     tell: Callable[[str], None] | None = None
 
     def note(self, text: str) -> None:
-        """Hand a sentence on."""
+        """Pass on a message."""
         if self.tell is not None:
             self.tell(text)
 
 
 def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Checkpoint, ...]:
-    """Seal the checkpoints of a Hugging Face trainer that were never sealed, the oldest first.
+    """Seal the unsealed checkpoints of a Hugging Face trainer, the oldest first.
 
-    Those that look cut or damaged are told, and left as they are. What they hold is taken as it
-    is from now on: nobody can tell whether a bit has flipped before.
+    Truncated or damaged ones are reported, and left unchanged. The content of the others is
+    accepted as it is: an earlier bit flip cannot be detected.
     """
     sealed_checkpoints = []
     steps = naming.steps(folder)

@@ -1,6 +1,6 @@
-"""What checkpoints lie in a run's folder, in what state, and which a resume would take.
+"""Inspect the checkpoints of a run folder, and the one that a resume would use.
 
-Nothing is changed: what `Checkpoints` would set aside or clear away is only told.
+Nothing is changed: what `Checkpoints` would set aside or remove is only reported.
 """
 
 import re
@@ -19,7 +19,7 @@ from rlvitals.tracking import other_processes
 
 
 class State(StrEnum):
-    """What can be said of a folder that is called like a checkpoint."""
+    """State of a folder that is named like a checkpoint."""
 
     WHOLE = "whole"  # every byte is as it was sealed
     SEALED = "sealed"  # its files are there and as long as they were; their bytes were not read
@@ -42,7 +42,7 @@ OTHER_CHECKPOINT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One checkpoint, or what is called like one."""
+    """One checkpoint, or a folder that is named like one."""
 
     folder: Path
     step: int
@@ -57,13 +57,13 @@ class Seen:
 
     @property
     def usable(self) -> bool:
-        """Whether a run can go on from it."""
+        """Whether a run can continue from it."""
         return self.state in {State.WHOLE, State.SEALED}
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The checkpoints of a run, the oldest first, and the one that a resume would take."""
+    """The checkpoints of a run, the oldest first, and the one that a resume would use."""
 
     folder: Path
     seen: tuple[Seen, ...]
@@ -74,14 +74,14 @@ class Look:
     trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
     def some(self, state: State) -> tuple[Seen, ...]:
-        """Return those in a state."""
+        """Return the checkpoints in a state."""
         return tuple(entry for entry in self.seen if entry.state is state)
 
 
 def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
-    """Look at a run's checkpoints. OSError.
+    """Inspect the checkpoints of a run. Raises OSError.
 
-    `verify`: read every byte. `most`: bytes of the one that is taken which are read all the same.
+    `verify`: read every byte. `most`: size, in bytes, up to which the chosen one is read anyway.
     """
     run_info = _read_run_info(folder)
     entries = [
@@ -115,7 +115,7 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
 
 
 def _list_trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
-    """Name the processes that record or save here at the same time; empty where one does."""
+    """Name the processes that record or save here at the same time; empty if only one does."""
     beats = other_processes.recording(folder, time.time())
     if len(beats) > 1:
         return tuple(
@@ -127,7 +127,7 @@ def _list_trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
 
 
 def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
-    """Name what other programs saved, which has no seal and no fixed place. OSError."""
+    """Name checkpoints of other programs, which have no manifest. Raises OSError."""
     names = [path.name for path in folder.iterdir()]
     inner = folder / "checkpoints"
     if inner.is_dir():
@@ -136,7 +136,7 @@ def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
 
 
 def try_to(folder: Path) -> Look | None:
-    """Look, and read what is read at once; None where the folder cannot be looked into."""
+    """Inspect a run and read small checkpoints; None if the folder cannot be read."""
     try:
         return look(folder, most=MAX_QUICK_READ_BYTES)
     except OSError:
@@ -144,7 +144,7 @@ def try_to(folder: Path) -> Look | None:
 
 
 def differences(chosen: Seen, run_info: About | None) -> tuple[str, ...]:
-    """Say what was different, as of the run's last start, when a checkpoint was saved."""
+    """Return what differed, at the run's last start, from the process that saved a checkpoint."""
     if chosen.sealed is None or run_info is None:
         return ()
     last = run_info.attempts[-1].world_size if run_info.attempts else chosen.sealed.world_size
@@ -164,7 +164,7 @@ def _inspect_folder(folder: Path, step: int, run_info: About | None, *, verify: 
 
 
 def _inspect_manifest(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
-    """Say what the manifest of a folder makes it. Raises OSError, UnreadableCheckpoint."""
+    """Return the status that the manifest implies. Raises OSError, UnreadableCheckpoint."""
     folder, step = entry.folder, entry.step
     try:
         sealed = manifests.read(folder, step)
@@ -190,7 +190,7 @@ def _inspect_manifest(entry: Seen, run_info: About | None, *, verify: bool) -> S
 
 
 def _is_huggingface_folder(folder: Path) -> bool:
-    """Tell whether a Hugging Face trainer wrote a folder, or began to."""
+    """Return whether a Hugging Face trainer wrote a folder, or began to."""
     names = {entry.name for entry in folder.iterdir()}
     return bool(names & {huggingface.STATE, "training_args.bin", *huggingface.ADAPTER}) or any(
         name.endswith((".safetensors", "optimizer.pt", "scheduler.pt")) for name in names
@@ -208,12 +208,12 @@ def _verify(entry: Seen) -> Seen:
 
 
 def _format_read_error(error: UnreadableCheckpoint) -> str:
-    """Say which file cannot be read, and why."""
+    """Return the name of the unreadable file and the error."""
     return f"{Path(error.where).name} {error.problem}"
 
 
 def _find_size_mismatch(folder: Path, sealed: Manifest) -> str:
-    """Say which file is not as long as it was sealed; empty where all are."""
+    """Return a sentence for the first file of another size than sealed; "" if none."""
     for name, file in sealed.files.items():
         try:
             size = (folder / name).lstat().st_size
@@ -225,7 +225,7 @@ def _find_size_mismatch(folder: Path, sealed: Manifest) -> str:
 
 
 def _mark_stale(entries: Sequence[Seen]) -> list[Seen]:
-    """Mark those of steps that the run has gone back behind since."""
+    """Mark checkpoints of later steps than one that was saved after them."""
     newest = max((entry for entry in entries if entry.usable), key=_sequence, default=None)
     return [
         replace(
@@ -238,7 +238,7 @@ def _mark_stale(entries: Sequence[Seen]) -> list[Seen]:
 
 
 def _add_keep_reasons(entries: Sequence[Seen]) -> list[Seen]:
-    """Say of each that is kept why retention keeps it."""
+    """Add to each usable checkpoint why retention keeps it."""
     usable = [entry for entry in entries if entry.sealed is not None and entry.usable]
     newest = max(usable, key=_sequence, default=None)
     policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
@@ -279,7 +279,7 @@ def _list_set_aside(folder: Path) -> list[Seen]:
 
 
 def _read_set_aside_reason(path: Path) -> str:
-    """Read why a checkpoint was set aside."""
+    """Return why a checkpoint was set aside."""
     if f".{naming.FRESH_START_SUFFIX}" in path.name:
         return "set aside whole, for a fresh start"
     try:
@@ -305,7 +305,7 @@ def _list_unfinished(folder: Path) -> list[Seen]:
 def _explain_choice(
     choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str]
 ) -> str:
-    """Say why a resume takes this one, or none."""
+    """Return why a resume uses this checkpoint, or none."""
     if unreadable := [entry for entry in entries if entry.state is State.UNREADABLE]:
         return f"a resume stops: {unreadable[-1].folder.name} cannot be read"
     if choice is not None:

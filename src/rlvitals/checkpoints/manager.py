@@ -1,4 +1,4 @@
-"""Save, keep, verify, resume: the checkpoints of one run in its folder."""
+"""Save, retain, verify and resume the checkpoints of a run."""
 
 import shutil
 import sys
@@ -34,16 +34,16 @@ Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is 
 
 
 class Checkpoints:
-    """The checkpoints of a run: a folder is there whole and sealed, or it is not there.
+    """The checkpoints of a run: a folder is either complete and sealed, or absent.
 
-    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Kept are the `keep`
-    newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
+    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Retained are the
+    `keep` newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
     multiple of `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was
-    "healthy". `holds`: patterns of file names that each checkpoint must have. `background`:
-    `save_state` only copies, and a thread writes. `together`: every process of the training makes
-    one of these and calls its methods at the same steps; each writes its part of one checkpoint,
-    and waits `patience` seconds for the others. `tell` gets each sentence for a person (default:
-    standard error). Raises UsageError for numbers that make no sense.
+    "healthy". `holds`: file name patterns that each checkpoint must match. `background`:
+    `save_state` only copies, and a thread writes. `together`: every process of the training creates
+    this object and calls its methods at the same steps; each writes its part of one checkpoint and
+    waits at most `patience` seconds for the others. `tell` receives each message for the user
+    (default: standard error). Raises UsageError for invalid numbers.
     """
 
     _catalog_type: type[Catalog] = Catalog  # how it looks at what lies in the folder
@@ -66,7 +66,7 @@ class Checkpoints:
         patience: float = GROUP_WAIT_SECONDS,
         tell: Tell | None = None,
     ) -> None:
-        """Look at what is there, and clear away what a killed process was writing."""
+        """Read the folder, and remove what a killed process was writing."""
         if every < 1:
             raise UsageError(f"every cannot be {every}", hint="a number of steps: every=50")
         best = Best(keep_best) if isinstance(keep_best, str) else keep_best
@@ -93,7 +93,7 @@ class Checkpoints:
         self._catalog.process = "" if isinstance(self._group, ranks.SingleProcess) else process
 
     def _recover(self) -> tuple[int, int, str]:
-        """Clear away what is unfinished; return last sequence, attempt, process. CannotResume."""
+        """Remove unfinished folders; return last sequence, attempt, process. CannotResume."""
         with manifests.reading(self.folder):
             if self._group.rank == 0:
                 for text in recovery.recover(self.folder):
@@ -110,14 +110,14 @@ class Checkpoints:
 
     @property
     def attempt(self) -> int:
-        """Which start of the run's process this is."""
+        """Number of this start of the run's process, from 1."""
         return self._catalog.attempt
 
     def due(self, step: int) -> bool:
-        """Tell whether `every` steps have passed since the last save, and there is room for one.
+        """Return whether `every` steps have passed since the last save, and the disk has room.
 
-        While one is being written none is due: it is at the first step after that. Of several
-        processes, which must all answer the same, the steps alone decide.
+        False while a checkpoint is being written: the first step after that returns True. With
+        several processes, which must all get the same answer, only the steps count.
         """
         last = self._saved or 0
         if step <= last or step // self.every <= last // self.every:
@@ -136,10 +136,10 @@ class Checkpoints:
         pinned: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> Iterator[Path]:
-        """Give a folder to write a step's state into; it is sealed when the block ends.
+        """Yield a folder to write a step's state into; seal it when the block ends.
 
-        Where the block raises, nothing of it stays. A full disk is told, and does not raise:
-        training goes on, and older checkpoints are as they were. Several processes get the same
+        If the block raises, the folder is removed. A full disk is reported and does not raise:
+        training continues, and older checkpoints stay as they were. Several processes get the same
         folder, and each writes files of its own names.
         """
         manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
@@ -157,7 +157,7 @@ class Checkpoints:
     ) -> None:
         """Save the state of a program; with `background`, return as soon as it is copied.
 
-        One that is still being written is waited for, and what went wrong with it is raised here.
+        Waits for a checkpoint that is still being written, and raises its error here.
         """
         manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
         copy = state.copy(self._buffers)
@@ -180,18 +180,18 @@ class Checkpoints:
             self._writer.begin(f"checkpoint {step:,}", write)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait, seconds, until what is being written has its name; False: it has not.
+        """Wait at most `timeout` seconds for the write in progress; False if it did not end.
 
-        Raises what went wrong with it.
+        Raises the error of the write.
         """
         return self._writer.wait(timeout)
 
     def close(self) -> None:
-        """Wait for what is being written. Raises what went wrong with it."""
+        """Wait for the write in progress. Raises its error."""
         self._writer.wait()
 
     def __enter__(self) -> Self:
-        """Save until the block ends."""
+        """Return the object itself."""
         return self
 
     def __exit__(
@@ -200,14 +200,14 @@ class Checkpoints:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Wait for what is being written; an error of the block is not replaced by its own."""
+        """Wait for the write in progress; its error does not replace one of the block."""
         if error is None:
             self.close()
         else:
             self._writer.join()
 
     def latest(self) -> Checkpoint | None:
-        """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
+        """Return the newest intact checkpoint of this run, or None; change nothing."""
         self._writer.join()
         return next(
             (checkpoint for checkpoint in self._catalog.list_usable() if _is_intact(checkpoint)),
@@ -215,7 +215,7 @@ class Checkpoints:
         )
 
     def best(self) -> Checkpoint | None:
-        """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
+        """Return the best intact checkpoint by `keep_best`, or by the saved policy; or None."""
         self._writer.join()
         candidates = self._catalog.list_usable()
         policies = (checkpoint.manifest.facts.get("kept") for checkpoint in candidates)
@@ -237,18 +237,18 @@ class Checkpoints:
         fresh: bool = False,
         require_resume: bool = False,
     ) -> Resumed | None:
-        """Find the newest checkpoint that is whole, call `load` with its folder, and tell.
+        """Find the newest intact checkpoint, call `load` with its folder, and report it.
 
-        One that is not what was sealed is set aside as `checkpoint-<step>.corrupt`, and the next
-        older one is taken. None: none was ever sealed here, and the run starts at step 0. `fresh`
-        starts there all the same: what is there is set aside as `checkpoint-<step>.before-fresh`.
-        What `load` raises (a shape that does not fit, say) is raised: it is no reason to take an
-        older one. Sentences that it returns as a tuple say why the run does not go on bit for bit.
-        Several processes share the work of verifying.
+        A damaged checkpoint is renamed to `checkpoint-<step>.corrupt`, and the next older one is
+        used. None: no checkpoint was ever sealed here, and the run starts at step 0. `fresh` starts
+        at step 0 in any case: existing checkpoints are renamed to `checkpoint-<step>.before-fresh`.
+        Exceptions of `load` (a shape that does not fit, say) are raised: they are no reason to use
+        an older checkpoint. Sentences that `load` returns as a tuple state why the run does not
+        continue bit for bit. Several processes share the verification.
 
-        Raises CannotResume, and renames nothing, where a file cannot be read (a read error is no
-        damage), where none of the sealed checkpoints is whole and of this run, and with
-        `require_resume` where there is none.
+        Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
+        damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
+        there is none.
         """
         self._writer.wait()
         with manifests.reading(self.folder):
@@ -265,10 +265,10 @@ class Checkpoints:
     def restore_state(
         self, state: State, *, fresh: bool = False, require_resume: bool = False
     ) -> Resumed | None:
-        """Put back what `save_state` saved, as `restore` does it.
+        """Load what `save_state` saved, as `restore` does.
 
-        A process that was not there when it was saved gets the state of another, without its
-        random streams.
+        A process that did not exist at the save gets the state of another, without its random
+        streams.
         """
         return self.restore(
             lambda folder: state.load_rank(folder, self._group.rank),
@@ -277,18 +277,18 @@ class Checkpoints:
         )
 
     def all(self) -> tuple[Checkpoint, ...]:
-        """Return the sealed checkpoints that this run may go on from, the newest first."""
+        """Return the sealed checkpoints that this run may continue from, the newest first."""
         self._writer.join()
         return tuple(self._catalog.list_usable())
 
     def at(self, step: int) -> Checkpoint:
-        """Return a step's checkpoint; nothing is changed. Raises BadCheckpoint: it is not whole."""
+        """Return a step's checkpoint; change nothing. Raises BadCheckpoint if it is not intact."""
         self._writer.join()
         folder = naming.final(self.folder, step)
         return Checkpoint(folder, manifests.verify(folder))
 
     def pin(self, step: int) -> None:
-        """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
+        """Keep a checkpoint permanently. Raises BadCheckpoint if there is none."""
         checkpoint = self.at(step)
         manifests.write(checkpoint.folder, replace(checkpoint.manifest, pinned=True))
 
@@ -322,7 +322,7 @@ class Checkpoints:
         *,
         pinned: bool,
     ) -> Manifest:
-        """Say what is going to be saved, its files excepted, once nothing else is being saved."""
+        """Return the manifest of the next save without its files, after any write in progress."""
         if isinstance(self._group, ranks.SingleProcess):
             ranks.refuse_separate_saves(self._owner)
         check_writable(self.folder)
@@ -348,7 +348,7 @@ class Checkpoints:
 
     @contextmanager
     def _commit_folder(self, manifest: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
-        """Give a folder to write into, and commit it; `files`: whose hashes are known by then."""
+        """Yield a folder to write into, and commit it. `files`: hashes known by then."""
         name = naming.unfinished_path(self.folder, manifest.step).name
         folder = self.folder / ranks.exchange_values(self._group, name)[0]
         recovery.writing.add(folder)

@@ -1,8 +1,8 @@
-"""The seal of a checkpoint: which files it holds, how long they are, and what their hashes are.
+"""The manifest (seal) of a checkpoint: its files, their sizes and their hashes.
 
-A folder without a manifest is no checkpoint yet. torch and safetensors load a file in which a bit
-has flipped without a word, and a trainer whose optimizer file is missing begins a new one: what
-the manifest names must be there, to the bit.
+A folder without a manifest is not a checkpoint. torch and safetensors load a file with a flipped
+bit without a warning, and a trainer whose optimizer file is missing begins a new one: every file
+in the manifest must be present, bit for bit.
 """
 
 import errno
@@ -38,30 +38,29 @@ REMEDIES = {
 
 
 class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A run cannot go on, and is not started at step 0 either: nothing was changed."""
+    """A run cannot continue, and is not started at step 0 either: nothing was changed."""
 
 
 class UnreadableCheckpoint(CannotResume):
-    """A file of a checkpoint could not be read: an error of the file system proves no damage."""
+    """A file of a checkpoint could not be read: a file system error proves no damage."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        """Name the path and the system's error."""
+        """Store the path and the system's error."""
         number = error.errno if error.errno is not None else 0
         remedy = REMEDIES.get(number, "mend the file system")
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),
-            hint=f"{remedy}, then run the same command again; "
-            "the checkpoints are as they were",
+            hint=f"{remedy}, then run the same command again; the checkpoints are as they were",
         )
 
 
 class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A checkpoint that does not hold what it must: it is not resumed from."""
+    """A checkpoint that lacks required content: it is not resumed from."""
 
 
 class NotSealed(BadCheckpoint):
-    """A folder that is no checkpoint of ours, or none that this version can read."""
+    """A folder without a manifest that this version can read."""
 
 
 class NewerSeal(NotSealed):
@@ -78,7 +77,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is and holds."""
+    """Metadata and files of a checkpoint."""
 
     step: int
     sequence: int  # ascends with each save of a run: which is the newest, whatever the clock says
@@ -106,7 +105,7 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def names(folder: Path) -> list[str]:
-    """List the files to be sealed. Raises OSError, BadCheckpoint for a link and where none are."""
+    """List the files to seal. Raises OSError; BadCheckpoint for a link, or without files."""
     files = []
     for path in disk.files(folder):
         name = path.relative_to(folder).as_posix()
@@ -125,13 +124,13 @@ def names(folder: Path) -> list[str]:
 
 
 def look(folder: Path, name: str) -> File:
-    """Read what is to be sealed of a file. OSError."""
+    """Return the size and hash of a file. Raises OSError."""
     path = folder / name
     return File(path.stat().st_size, file_digest(path))
 
 
 def check_sizes(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
-    """See that files are as long as they were written. Raises OSError, BadCheckpoint."""
+    """Check that files have the size that was written. Raises OSError, BadCheckpoint."""
     for name, file in files.items():
         size = (folder / name).stat().st_size
         if size != file.size:
@@ -141,7 +140,7 @@ def check_sizes(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
 
 
 def write(folder: Path, sealed: Manifest) -> None:
-    """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
+    """Write a manifest into a checkpoint's folder, atomically. Raises OSError."""
     content = {"format": MANIFEST_FORMAT, "written_by": "rlvitals"}
     content |= {spec.name: getattr(sealed, spec.name) for spec in fields(Manifest)}
     content |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
@@ -149,10 +148,9 @@ def write(folder: Path, sealed: Manifest) -> None:
 
 
 def read(folder: Path, step: int | None = None) -> Manifest:
-    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint where it is damaged.
+    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint if it is damaged.
 
-    `step`: what it must be of, where that is known. Raises UnreadableCheckpoint where the file
-    system does not give it.
+    `step`: the expected step, if known. Raises UnreadableCheckpoint if the file cannot be read.
     """
     path = folder / MANIFEST
     try:
@@ -167,7 +165,7 @@ def read(folder: Path, step: int | None = None) -> Manifest:
 
 
 def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
-    """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
+    """Parse the bytes of a manifest; `where` names them in errors. Raises as `read`."""
     try:
         content = typed.load(data)
     except ValueError as error:
@@ -195,11 +193,11 @@ def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
 def verify(
     folder: Path, manifest: Manifest | None = None, share: tuple[int, int] = (0, 1)
 ) -> Manifest:
-    """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
+    """Compare every file with the manifest. Raises BadCheckpoint naming the first that differs.
 
-    Raises UnreadableCheckpoint for a file that cannot be read: it may be whole. Files that were
-    added later are no part of the checkpoint, and are not looked at. `share`: of so many, which
-    part of the files (rank, processes).
+    Raises UnreadableCheckpoint for a file that cannot be read: it may be intact. Files added later
+    are not part of the checkpoint, and are ignored. `share`: (rank, processes), to verify only this
+    rank's part of the files.
     """
     sealed = read(folder) if manifest is None else manifest
     rank, processes = share
@@ -210,7 +208,7 @@ def verify(
 
 
 def _find_difference(path: Path, name: str, file: File) -> str:
-    """Say how a file differs from what was sealed; empty: it does not. UnreadableCheckpoint."""
+    """Return how a file differs from the manifest; "" if not. Raises UnreadableCheckpoint."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
@@ -227,7 +225,7 @@ def _find_difference(path: Path, name: str, file: File) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raise UnreadableCheckpoint for an OSError: what cannot be read is not known to be damaged."""
+    """Raise UnreadableCheckpoint for an OSError: an unreadable file may be intact."""
     try:
         yield
     except OSError as error:
@@ -235,9 +233,9 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def run_id(folder: Path) -> str:
-    """Return the id of the run that sealed the newest checkpoint of a folder; empty: none. OSError.
+    """Return the run id of the newest checkpoint of a folder; "" if none. Raises OSError.
 
-    Damaged manifests are passed over.
+    Damaged manifests are skipped.
     """
     newest_sequence, newest_id = -1, ""
     for path in naming.steps(folder).values():
@@ -251,7 +249,7 @@ def run_id(folder: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return a file's xxh3_128, in hex. OSError."""
+    """Return a file's xxh3_128 as hex. Raises OSError."""
     hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_CHUNK_BYTES))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(chunk):  # not mapped: a read error there kills the process
@@ -268,7 +266,7 @@ def _hash_content(content: Mapping[str, object]) -> str:
 
 
 def _parse_manifest(content: Mapping[str, object]) -> Manifest:
-    """Take each field as its type: sealed, it must be right. Raises ValueError."""
+    """Parse each field by its type. Raises ValueError."""
     record = Fields(content, MANIFEST)
     files = Fields(record.values.get("files"), "files").values
     metrics = Fields(record.values.get("metrics", {}), "metrics")
@@ -304,7 +302,7 @@ def _parse_file(value: object, name: str) -> File:
 
 
 def _check_name(name: str) -> str:
-    """Refuse a name that leads out of the checkpoint's folder."""
+    """Return the name; raise ValueError if it leads out of the checkpoint's folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
         raise ValueError(f"{name!r} lies outside the checkpoint")

@@ -1,11 +1,11 @@
-"""What the folders of checkpoints are called.
+"""Names of the checkpoint folders of a run.
 
-checkpoint-<step>             sealed by its manifest, or not: then it is never resumed from
-checkpoint-<step>.corrupt     set aside: it did not hold what its manifest says
-checkpoint-<step>.other       not of this run, which had to put its own there
-checkpoint-<step>.before-fresh    set aside, whole: the run was told to start at 0 (`--fresh`)
-.checkpoint-<step>.<owner>    being written; gone once it is whole
-latest                        a text file: the name of the newest that was sealed
+checkpoint-<step>             a checkpoint; without a manifest it is never resumed from
+checkpoint-<step>.corrupt     set aside: its files differ from its manifest
+checkpoint-<step>.other       of another run, renamed to make room for this run's checkpoint
+checkpoint-<step>.before-fresh    set aside intact: the run was started at step 0 (`--fresh`)
+.checkpoint-<step>.<owner>    being written; renamed when it is complete
+latest                        a text file: the name of the newest sealed checkpoint
 """
 
 import os
@@ -28,7 +28,7 @@ UNFINISHED_NAME = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A folder that some process was writing, or still is."""
+    """A folder that a process is writing, or was writing when it ended."""
 
     path: Path
     step: int
@@ -37,7 +37,7 @@ class Unfinished:
 
 
 def final(folder: Path, step: int) -> Path:
-    """Return where a step's checkpoint lies."""
+    """Return the path of a step's checkpoint."""
     return folder / f"{CHECKPOINT_PREFIX}{step}"
 
 
@@ -47,22 +47,22 @@ def step_of(path: Path) -> int:
 
 
 def run_of(path: Path) -> Path:
-    """Return the run's folder that a path means: of a checkpoint, the one it lies in."""
+    """Return the run folder of a path: the parent of a checkpoint, else the path itself."""
     return path.parent if CHECKPOINT_NAME.fullmatch(path.name) and path.is_dir() else path
 
 
 def unfinished_path(folder: Path, step: int) -> Path:
-    """Return a new name for a folder that is being written: beside the final one."""
+    """Return a new name, next to the final one, for a folder that is being written."""
     return folder / f".{CHECKPOINT_PREFIX}{step}.{host_id()}-{os.getpid()}-{uuid4().hex[:8]}"
 
 
 def set_aside_path(folder: Path, step: int, suffix: str = CORRUPT_SUFFIX) -> Path:
-    """Return a free name for a checkpoint that is refused, or gives its place to another."""
+    """Return a free name for a checkpoint that is set aside."""
     return safe_files.free_name(final(folder, step), suffix)
 
 
 def steps(folder: Path) -> dict[int, Path]:
-    """Return the folders called like checkpoints by their step, ascending. OSError."""
+    """Return the folders named like checkpoints by their step, ascending. Raises OSError."""
     folders = {
         int(m[1]): path
         for path in _list_folders(folder)
@@ -72,7 +72,7 @@ def steps(folder: Path) -> dict[int, Path]:
 
 
 def find_misplaced(folder: Path) -> tuple[Path, ...]:
-    """Return what stands where a checkpoint would, or `latest`, and is not of its kind. OSError."""
+    """Return files named like checkpoints, and a folder named `latest`. Raises OSError."""
     files = [
         path for path in folder.iterdir() if CHECKPOINT_NAME.fullmatch(path.name) and path.is_file()
     ]
@@ -81,14 +81,14 @@ def find_misplaced(folder: Path) -> tuple[Path, ...]:
 
 
 def find_unfinished(folder: Path) -> tuple[Unfinished, ...]:
-    """Return the folders that were being written. OSError."""
+    """Return the folders that were being written. Raises OSError."""
     folders = (path for path in _list_folders(folder) if not path.is_symlink())  # we make folders
     matches = ((path, UNFINISHED_NAME.fullmatch(path.name)) for path in folders)
     return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
 
 
 def host_id() -> str:
-    """Tell this machine from others in eight characters."""
+    """Return eight characters that identify this machine."""
     return f"{crc32(socket.gethostname().encode()):08x}"
 
 

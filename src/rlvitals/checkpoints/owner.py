@@ -1,4 +1,4 @@
-"""Whose checkpoints they are: a run that is recorded, or a folder."""
+"""The owner of checkpoints: a recorded run, or a folder."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Tell = Callable[[str], None]
 
 
 class RecordedRun(Protocol):
-    """What is used of a run that `rlvitals.start()` returned."""
+    """The attributes used of a run that `rlvitals.start()` returned."""
 
     folder: Path
     id: str
@@ -24,15 +24,15 @@ class RecordedRun(Protocol):
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The run's settings."""
+        """Settings of the run."""
 
     def note(self, text: str) -> None:
-        """Count something a person should know of."""
+        """Count a message for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose checkpoints these are."""
+    """The run or folder that the checkpoints belong to."""
 
     folder: Path
     run_id: str
@@ -48,7 +48,7 @@ def find_owner(
     settings: Mapping[str, object] | None,
     world_size: int,
 ) -> Owner:
-    """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
+    """Return the owner for a run or a folder. Raises UsageError if it cannot be used."""
     if isinstance(folder_or_run, str | PathLike):
         settings_hash = provenance.hash_settings(settings) if settings else ""
         result = Owner(Path(folder_or_run), "", 0, 0, world_size, settings_hash, None)
@@ -71,13 +71,13 @@ def find_owner(
 
 
 def check_writable(folder: Path) -> None:
-    """See that a checkpoint can be put into the run's folder. Raises UsageError."""
+    """Check that a checkpoint can be written to the run folder. Raises UsageError."""
     if not os.access(folder, os.W_OK):
         raise UsageError("the run's folder cannot be written to", where=str(folder))
 
 
 def _check_folder(folder: Path) -> None:
-    """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
+    """Create the run folder, and check that its names are free. Raises UsageError."""
     if folder.exists() and not folder.is_dir():
         raise UsageError("the run's folder is a file", where=str(folder))
     try:

@@ -1,12 +1,12 @@
-"""How far a run is, and how long it will still take: `training_progress.json`.
+"""Progress and remaining time of a run: `training_progress.json`.
 
     keeper = Keeper(folder, total_steps=500)
-    keeper.update(step)                                   # first with the step it goes on from
+    keeper.update(step)                                   # first the step it continues from
     keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
     keeper.finish("completed")
 
-Time is counted while a process trains, by a clock that nobody sets: the gap between two attempts
-does not count, and the attempts are summed.
+Time is counted by a monotonic clock while a process trains: the gap between two attempts does not
+count, and the attempts are summed.
 """
 
 import sys
@@ -50,7 +50,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, as its file says."""
+    """Progress of a run, as read from its file."""
 
     status: str = ""  # "running", "completed", "failed", "stopped"; empty: nobody can tell
     step: int | None = None
@@ -71,12 +71,12 @@ class Progress:
 
     @property
     def completed_chunks(self) -> int:
-        """How many chunks are done."""
+        """Number of completed chunks."""
         return sum(chunk.status == COMPLETED for chunk in self.chunks)
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1: by steps, else by requests, else by chunks."""
+        """Completed fraction, 0 to 1: by steps, else by requests, else by chunks."""
         pairs = (
             (self.step, self.total_steps),
             (self.requests_done, self.total_requests),
@@ -89,21 +89,21 @@ class Progress:
 
 
 def read(folder: str | PathLike[str]) -> Progress | None:
-    """Read a run folder's progress; None where it has no such file.
+    """Read a run folder's progress; None if it has no such file.
 
-    Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
+    If the file is damaged, its previous copy is read, and `damage` reports so; nothing is changed.
     """
     stored = progress_file.load(Path(folder))
     return _parse_progress(stored.content, stored.damage) if stored.exists else None
 
 
 class Keeper:
-    """Keeps `training_progress.json` in a run's folder.
+    """Writer of `training_progress.json` in a run's folder.
 
-    `total_steps`: where the run ends, if known. `facts` are kept beside: `config_file=`,
+    `total_steps`: last step of the run, if known. `facts` are stored too: `config_file=`,
     `total_requests=`, `chunk_size=`, `total_chunks=` ... A path is stored by its name, so that a
-    run can be moved. Nothing is raised into a training loop: a disk that takes no more is told
-    once. `tell` gets each sentence for a person (default: standard error).
+    run can be moved. No exception reaches the training loop: a failed write is reported once.
+    `tell` receives each message for the user (default: standard error).
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Keeper:
         tell: Tell | None = None,
         **facts: object,
     ) -> None:
-        """Begin an attempt; what earlier ones wrote is kept. Raises UsageError for a file."""
+        """Begin an attempt; earlier attempts are kept. Raises UsageError for a file."""
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError("the run's folder is a file", where=str(self.folder))
@@ -134,7 +134,7 @@ class Keeper:
     def update(
         self, step: int, latest_checkpoint: str | PathLike[str] | None = None, **facts: object
     ) -> None:
-        """Say which step is done. The first call of a process gives the step it goes on from."""
+        """Record a completed step. The first call of a process gives the step it continues from."""
         self._count()
         self._attempt.setdefault("first_step", int(step))
         self._attempt["last_step"] = self._pending["step"] = int(step)
@@ -158,7 +158,7 @@ class Keeper:
         checkpoint: str | PathLike[str] | None = None,
         log_file: str | PathLike[str] | None = None,
     ) -> None:
-        """Say how a chunk stands; one that is told twice counts once."""
+        """Record the status of a chunk; a chunk that is recorded twice counts once."""
         self._count()
         row: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
         fields = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
@@ -167,7 +167,7 @@ class Keeper:
         self._write(row)
 
     def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
-        """Say how the run ended: "completed", "failed" or "stopped". Raises UsageError."""
+        """Record the end of the run: "completed", "failed" or "stopped". Raises UsageError."""
         if status not in STATUSES[1:]:
             raise UsageError(f"a run cannot end as {status!r}", hint=f"{', '.join(STATUSES[1:])}")
         if self._content.get("status") == status and self._content.get("end_time"):
@@ -179,11 +179,11 @@ class Keeper:
 
     @property
     def progress(self) -> Progress:
-        """How far the run is, as far as this process has written it."""
+        """Progress of the run, as last written by this process."""
         return _parse_progress(self._content)
 
     def _count(self) -> None:
-        """Add the time since the last call; the first one begins it."""
+        """Add the time since the last call; the first call starts the clock."""
         time_s = clock.monotonic()
         if self._counted_until_s is not None:
             self._seconds += time_s - self._counted_until_s
@@ -191,7 +191,7 @@ class Keeper:
         self._attempt["seconds"] = round(self._seconds, 3)
 
     def _write(self, chunk: Mapping[str, object] | None = None) -> None:
-        """Put what is waiting onto what the file holds by now, and replace it."""
+        """Merge the pending changes into the file's current content, and replace the file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with lock(self.folder):
@@ -210,7 +210,7 @@ class Keeper:
             self._content, self._pending, self._is_failure_reported = content, {}, False
 
     def _load(self) -> dict[str, Any]:
-        """Return what the file holds; of a damaged one what this process wrote, or the copy."""
+        """Return the file's content; if damaged, what this process wrote last, or the copy."""
         stored = progress_file.load(self.folder)
         if stored.damage and not self._is_damage_reported:
             self._tell(f"{stored.damage}; it is never begun anew because of that")
@@ -218,7 +218,7 @@ class Keeper:
         return dict(self._content if stored.damage and self._content else stored.content)
 
     def _derive(self, content: dict[str, Any]) -> None:
-        """Fill in what follows from the rest."""
+        """Compute the fields that follow from the others."""
         content["last_update"] = _timestamp()
         content.setdefault("start_time", content["last_update"])
         content["output_dir"] = self.folder.resolve().name
@@ -241,7 +241,7 @@ class Keeper:
         return {key: self._portable(value) for key, value in facts.items()}
 
     def _portable(self, value: object) -> object:
-        """Make a fact what JSON has words for, and a path what holds wherever the run lies."""
+        """Convert a value to JSON types, and a path to one that is valid wherever the run is."""
         if isinstance(value, Mapping):
             return {str(key): self._portable(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
@@ -256,7 +256,7 @@ class Keeper:
 
 
 def _make_relative(text: str, folder: Path) -> str:
-    """Name an absolute path from the run's folder on; one outside it by its last part."""
+    """Return an absolute path relative to the run folder; outside it, its last component."""
     windows = PureWindowsPath(text)
     if PurePosixPath(text).is_absolute():
         path = Path(text)
@@ -268,7 +268,7 @@ def _make_relative(text: str, folder: Path) -> str:
 
 
 def _merge_row(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) -> None:
-    """Put a row into a list, onto the one of the same number where there is one."""
+    """Merge a row into a list: into the row of the same number, else at the end."""
     rows: list[Mapping[str, Any]] = _parse_rows(content.get(key))
     for i, other_row in enumerate(rows):
         if other_row.get(by) == row[by]:
@@ -280,7 +280,7 @@ def _merge_row(content: dict[str, Any], key: str, by: str, row: Mapping[str, obj
 
 
 def _parse_progress(content: Mapping[str, Any], damage: str = "") -> Progress:
-    """Read what a file says, by whomever it was written: what is not as it should be is left."""
+    """Parse the content of a file of any writer; skip values of the wrong type."""
     attempts = _parse_rows(content.get("attempts"))
     trained = [
         seconds for row in attempts if (seconds := _parse_number(row.get("seconds"))) is not None
@@ -320,7 +320,7 @@ def _parse_chunk(position: int, content: Mapping[str, Any]) -> Chunk:
 
 
 def _estimate_eta(progress: Progress) -> float | None:
-    """Return the seconds of training that are left; None where nothing says how many."""
+    """Return the remaining seconds of training; None if the total is unknown."""
     if progress.status != RUNNING:
         return None
     spans = [
@@ -358,7 +358,7 @@ def _parse_int(value: object) -> int | None:
 
 
 def _parse_time(value: object) -> float | None:
-    """Read a time as ISO 8601 or in seconds; one without a zone is UTC."""
+    """Parse a time in ISO 8601 or seconds since the epoch; without a zone it is UTC."""
     if not isinstance(value, str):
         return _parse_number(value)
     try:

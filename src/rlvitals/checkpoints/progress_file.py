@@ -1,8 +1,8 @@
-"""`training_progress.json`: read whatever state it is in, replaced whole, its last good copy kept.
+"""Read and replace `training_progress.json`, with its last good copy.
 
-<run>/training_progress.json             how far the run is
-<run>/.training_progress.previous.json   the copy before it: used where the file is damaged
-<run>/training_progress.json.corrupt     a damaged one, set aside
+<run>/training_progress.json             progress of the run
+<run>/.training_progress.previous.json   previous copy: used if the file is damaged
+<run>/training_progress.json.corrupt     a damaged file, set aside
 """
 
 import json
@@ -24,7 +24,7 @@ PREVIOUS_PROGRESS_FILE = ".training_progress.previous.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredProgress:
-    """What a folder's progress file holds, and what is wrong with it."""
+    """Content of a folder's progress file, and its damage."""
 
     content: Mapping[str, Any] = field(default_factory=dict)
     damage: str = ""  # in words; then `said` is the copy before it, or nothing
@@ -32,7 +32,7 @@ class StoredProgress:
 
 
 def load(folder: Path) -> StoredProgress:
-    """Read the file, or the copy before it where that is damaged; nothing is changed."""
+    """Read the file, or its previous copy if the file is damaged; change nothing."""
     content, damage = _try_parse(folder / FILE)
     if content is not None:
         return StoredProgress(content)
@@ -47,7 +47,7 @@ def load(folder: Path) -> StoredProgress:
 
 
 def save(folder: Path, content: Mapping[str, object]) -> None:
-    """Replace the file by one rename; what it held is kept as the copy before. OSError.
+    """Replace the file by one rename, and keep the old one as the previous copy. Raises OSError.
 
     A damaged file is set aside, and never becomes the copy.
     """
@@ -68,9 +68,9 @@ def _try_parse(path: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
-    """Return what a file says, or None and what is wrong with it: nothing where it is not there.
+    """Return the content, or None and the damage; (None, "") if there is no file.
 
-    OSError where it is there and cannot be read.
+    Raises OSError if the file cannot be read.
     """
     try:
         data = read_regular(path)
@@ -88,7 +88,7 @@ def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def _keep_copy(path: Path, copy: Path) -> None:
-    """Make `copy` what `path` is now: by a link, where the file system knows them."""
+    """Make `copy` a copy of `path`: a hard link if the file system supports them."""
     temporary = temp_files.half(copy)
     try:
         try:
@@ -108,10 +108,10 @@ def _set_aside_path(path: Path) -> Path:
 
 
 def _parse_float(text: str) -> float | None:
-    """Read a number; one that JSON cannot write again is none."""
+    """Parse a number; None if JSON cannot represent it."""
     number = float(text)
     return number if isfinite(number) else None
 
 
 def _parse_nan(_: str) -> None:
-    """Read NaN and the infinities as nothing."""
+    """Parse NaN and the infinities as None."""

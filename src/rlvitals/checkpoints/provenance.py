@@ -1,4 +1,4 @@
-"""What must be the same for a resumed run to go on bit for bit, and what is different now."""
+"""The conditions of a bit-exact resume, and what differs now."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ NUMERIC_PACKAGES = (
 
 
 def current_versions() -> dict[str, str]:
-    """Name what this process computes with: versions, machine, threads."""
+    """Return what this process computes with: versions, machine, threads."""
     versions = {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -37,7 +37,7 @@ def current_versions() -> dict[str, str]:
 
 
 def hash_settings(settings: Mapping[str, object]) -> str:
-    """Tell settings from others in 16 characters: as they are stored, without secrets."""
+    """Return 16 characters that identify settings, as stored without secrets."""
     text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -45,7 +45,7 @@ def hash_settings(settings: Mapping[str, object]) -> str:
 def compare(
     sealed: Manifest, world_size: int, settings: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Compare this process with the one that saved: what differs, and what cannot be compared."""
+    """Compare this process with the one that saved: the differences, and what is unknown."""
     compared = code.compare(sealed.code)
     differs = differences(sealed, current_versions(), world_size, settings)
     return (*differs, *compared.differs), compared.unverified
@@ -54,7 +54,7 @@ def compare(
 def differences(
     sealed: Manifest, versions: Mapping[str, str], world_size: int, settings: str
 ) -> tuple[str, ...]:
-    """Say why a run that goes on from a checkpoint may not do so bit for bit; empty: it does."""
+    """Return why a run may not continue bit for bit from a checkpoint; empty if it does."""
     reasons = []
     if sealed.world_size != world_size:
         reasons.append(_describe_world_sizes(sealed.world_size, world_size))

@@ -1,7 +1,7 @@
-"""Several processes that save one checkpoint together: what each says, all hear.
+"""Exchange values between the processes that save one checkpoint together.
 
-Through torch.distributed where it is initialised, by a group of its own, so that a save beside
-the training does not meet the training's messages; else through files in the run's folder.
+Uses a separate group of torch.distributed if it is initialised, so that a save does not meet the
+training's messages; else files in the run's folder.
 """
 
 import json
@@ -29,7 +29,7 @@ POLL_SECONDS = (0.001, 0.05)  # seconds between two looks for a file: at first, 
 
 
 class OtherProcessFailed(VitalsError):  # noqa: N818 - the name says what went wrong
-    """Something failed on another process, or one of them did not come."""
+    """Another process failed or did not arrive."""
 
 
 class Group(Protocol):
@@ -39,25 +39,25 @@ class Group(Protocol):
     size: int
 
     def exchange(self, message: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
 
 
 class SingleProcess:
-    """One process."""
+    """A group of one process."""
 
     rank = 0
     size = 1
 
     def exchange(self, message: str) -> list[str]:
-        """Hear oneself."""
+        """Return the message itself."""
         return [message]
 
 
 class TorchGroup:
-    """The processes of torch.distributed, by a gloo group of their own."""
+    """The processes of torch.distributed, by a separate gloo group."""
 
     def __init__(self, patience: float) -> None:
-        """Make the group: every process must do it at the same place. `patience`: seconds."""
+        """Create the group on every process at the same place. `patience`: seconds."""
         import torch.distributed as dist  # noqa: PLC0415 - it is initialised, so it is loaded
 
         self._dist, self._limit = dist, timedelta(seconds=patience)
@@ -65,7 +65,7 @@ class TorchGroup:
         self._group = dist.new_group(backend="gloo", timeout=self._limit)
 
     def exchange(self, message: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
         messages: list[Any] = [None] * self.size
         try:
             self._dist.monitored_barrier(self._group, self._limit, wait_all_ranks=True)
@@ -80,10 +80,10 @@ class TorchGroup:
 
 
 class FileGroup:
-    """Processes that see one folder, and nothing else of each other."""
+    """Processes that share one folder and no network."""
 
     def __init__(self, folder: Path, rank: int, size: int, patience: float) -> None:
-        """Find each other: every process must do it. Raises Elsewhere where one does not come."""
+        """Find the other processes. Raises OtherProcessFailed if one does not arrive."""
         self.rank, self.size = rank, size
         self._folder, self._patience, self._round = folder / RANKS_FOLDER, patience, 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class FileGroup:
         self._session = self._folder / self._agree()
 
     def exchange(self, message: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
         self._round += 1
         _write_file(self._session / f"{self._round}-{self.rank}", message)
         messages: dict[int, str] = {}
@@ -109,10 +109,10 @@ class FileGroup:
         return [messages[rank] for rank in range(self.size)]
 
     def _agree(self) -> str:
-        """Name a session that only the processes of this start know.
+        """Return the name of a session that only the processes of this start know.
 
-        Files of earlier starts may lie here: a process answers only to a list that holds the name
-        it has just made up, and rank 0 goes on only once all answered to the same list.
+        Files of earlier starts may exist here: a process answers only to a list with the name it
+        has just generated, and rank 0 continues only once all answered to the same list.
         """
         _write_file(self._folder / f"hello-{self.rank}", self._token)
         if self.rank:
@@ -150,7 +150,7 @@ class FileGroup:
         return answered
 
     def _poll(self, missing: Callable[[], list[int]]) -> Iterator[None]:
-        """Look again and again, ever less often. Raises Elsewhere when the time is over."""
+        """Yield at increasing intervals. Raises OtherProcessFailed after the timeout."""
         end, pause = time.monotonic() + self._patience, POLL_SECONDS[0]
         while time.monotonic() < end:
             yield
@@ -160,7 +160,7 @@ class FileGroup:
 
 
 def find_group(owner: Owner, patience: float) -> Group:
-    """Find the processes that save together with this one. Raises UsageError, Elsewhere."""
+    """Return the processes that save with this one. Raises UsageError, OtherProcessFailed."""
     dist = sys.modules.get("torch.distributed")
     if dist is not None and dist.is_available() and dist.is_initialized():
         return TorchGroup(patience) if dist.get_world_size() > 1 else SingleProcess()
@@ -174,9 +174,9 @@ def find_group(owner: Owner, patience: float) -> Group:
 def exchange_values(
     group: Group, value: object = None, error: Exception | None = None
 ) -> list[Any]:
-    """Say something that JSON can hold, or that this process failed; hear all, in their order.
+    """Send a JSON value, or the error of this process; return the values by rank.
 
-    Raises `error` itself, and Elsewhere for what failed on another process.
+    Raises `error` itself, and OtherProcessFailed for the failure of another process.
     """
     message = {"said": value} if error is None else {"failed": str(error) or type(error).__name__}
     replies = [json.loads(reply) for reply in group.exchange(json.dumps(message))]
@@ -189,7 +189,7 @@ def exchange_values(
 
 
 def run_on_all(group: Group, work: Callable[[], object]) -> list[Any]:
-    """Do something on every process and hear what each found. Raises as `agree`."""
+    """Run `work` on every process; return the results by rank. Raises as `exchange_values`."""
     try:
         result = work()
     except Exception as error:  # noqa: BLE001 - the others must hear of it: `agree` raises it
@@ -199,7 +199,7 @@ def run_on_all(group: Group, work: Callable[[], object]) -> list[Any]:
 
 @contextmanager
 def wrap_exceptions(path: Path) -> Iterator[None]:
-    """Raise a VitalsError for what is no Exception: torch's CheckpointException is none."""
+    """Raise a VitalsError for a BaseException such as torch's CheckpointException."""
     try:
         yield
     except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -236,7 +236,7 @@ def _read_file(path: Path) -> str:
 
 
 def refuse_separate_saves(owner: Owner) -> None:
-    """Refuse that a process saves beside rank 0, each for itself. Raises UsageError."""
+    """Raise UsageError if a rank above 0 saves without a group."""
     if owner.rank and owner.world_size > 1:
         raise UsageError(
             f"process {owner.rank} saves for itself: the checkpoints of {owner.world_size} "

@@ -1,4 +1,4 @@
-"""What a killed process left behind, and how a checkpoint goes."""
+"""Clean up after killed processes, and delete checkpoints."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ writing: set[Path] = set()  # folders that this process is writing
 
 
 def recover(folder: Path) -> Iterator[str]:
-    """Clear away folders whose writer is gone; one that was whole gets its name. Says each."""
+    """Remove folders whose writer has ended, or rename complete ones; yield a message each."""
     for leftover in naming.find_unfinished(folder):
         if _may_be_active(leftover):
             continue
@@ -43,23 +43,23 @@ def recover(folder: Path) -> Iterator[str]:
 
 
 def move_unsealed_aside(folder: Path, step: int) -> None:
-    """Set aside what has a checkpoint's name and no seal. OSError."""
+    """Set aside a folder that has a checkpoint's name and no manifest. Raises OSError."""
     target = naming.final(folder, step)
     if os.path.lexists(target) and not (target / MANIFEST).exists():
         target.rename(naming.set_aside_path(folder, step))
 
 
 def delete_checkpoint(folder: Path, checkpoint: Path) -> None:
-    """Delete a checkpoint: it is gone by its name first, so that half of one is never there."""
+    """Delete a checkpoint: rename it first, so that half of one is never visible."""
     hidden = naming.unfinished_path(folder, naming.step_of(checkpoint))
     checkpoint.rename(hidden)
     delete_folder(hidden)
 
 
 def delete_folder(path: Path) -> None:
-    """Delete a folder, its seal first; what cannot be deleted stays, unsealed.
+    """Delete a folder, its manifest first; what cannot be deleted stays, unsealed.
 
-    Of a link to a folder the link alone goes.
+    Of a link to a folder, only the link is deleted.
     """
     if path.is_symlink():
         path.unlink()
@@ -69,9 +69,9 @@ def delete_folder(path: Path) -> None:
 
 
 def _may_be_active(leftover: Unfinished) -> bool:
-    """Tell whether a folder may still be written to.
+    """Return whether a process may still write to a folder.
 
-    Process numbers come back, in containers at each start: one alone proves nothing for long.
+    Process numbers are reused, in containers at each start: a number alone proves nothing for long.
     """
     is_local = leftover.host == naming.host_id()
     if is_local and leftover.pid == os.getpid():
@@ -96,7 +96,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _file_system_time(folder: Path) -> float:
-    """Return the file system's own time: clocks of machines differ."""
+    """Return the file system's own time in seconds: clocks of machines differ."""
     probe = temp_files.half(folder.with_name("clock"))
     try:
         probe.touch(exist_ok=False)

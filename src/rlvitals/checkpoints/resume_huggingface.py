@@ -1,4 +1,4 @@
-"""Where a Hugging Face training goes on: the newest checkpoint that is known to be whole."""
+"""Choose the checkpoint that a Hugging Face training resumes from."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -28,21 +28,21 @@ def resume_from(
     fresh: bool = False,
     require_resume: bool = False,
 ) -> str | None:
-    """Return the path that a Hugging Face trainer is to go on from; None: it starts afresh.
+    """Return the path for a Hugging Face trainer to resume from; None: it starts at step 0.
 
         trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))
 
-    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified to the
-    bit, the newest first; a damaged one is set aside as `checkpoint-150.corrupt`, and the next
-    older one is taken. What was chosen, and how truly the training goes on, is told (default:
-    standard error). With several processes all of them must call this, and have one answer.
-    `check` is called, on the first process, with the checkpoint before it is told: what it raises
-    as a VitalsError is raised on all of them. `fresh` starts at step 0: every checkpoint is set
-    aside as `checkpoint-150.before-fresh`.
+    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified bit for
+    bit, the newest first; a damaged one is renamed to `checkpoint-150.corrupt`, and the next older
+    one is used. The choice and its exactness are reported to `tell` (default: standard error). With
+    several processes all of them must call this, and get the same answer. `check` is called, on the
+    first process, with the checkpoint before it is reported: a VitalsError that it raises is raised
+    on all of them. `fresh` starts at step 0: every checkpoint is renamed to
+    `checkpoint-150.before-fresh`.
 
-    Raises CannotResume, and renames nothing, where a file cannot be read, where none of the sealed
-    checkpoints can be resumed from, and with `require_resume` where there is none; UsageError
-    where all that is there was never sealed: nothing is begun over it.
+    Raises CannotResume, and renames nothing, if a file cannot be read, if no sealed checkpoint can
+    be resumed from, and with `require_resume` if there is none; UsageError if complete checkpoints
+    exist that were never sealed: a fresh start would overwrite them.
     """
     begin = partial(
         _find_checkpoint, tell=tell, check=check, fresh=fresh, require_resume=require_resume
@@ -63,7 +63,7 @@ def resume_from(
 
 
 def _folder_owner(folder: Path) -> Owner:
-    """Own the checkpoints of a folder. Raises UsageError where several processes train."""
+    """Return the owner of a folder. Raises UsageError if several processes train."""
     if launcher_rank.place(os.environ).world_size > 1:
         raise UsageError(
             "several processes cannot agree on a folder alone",
@@ -74,7 +74,7 @@ def _folder_owner(folder: Path) -> Owner:
 
 
 def _run_on_first(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
-    """Look on the first process alone: two would rename what they refuse from under each other."""
+    """Choose on the first process only: two would rename the same folders."""
     path, failure = None, None
     if first:
         try:
@@ -105,7 +105,7 @@ def _find_checkpoint(
 
 
 def _read_run_id(folder: Path) -> str:
-    """Return the id of the run that is recorded here; empty, any run's, where that is lost."""
+    """Return the id of the run recorded here; "" (any run) if it is lost."""
     try:
         return read_about(folder / RUN_FILE).id
     except LostRun:
@@ -113,10 +113,10 @@ def _read_run_id(folder: Path) -> str:
 
 
 class _CompleteCatalog(Catalog):
-    """What lies in a trainer's folder; weights alone are no checkpoint."""
+    """The checkpoints in a trainer's folder, without those of weights only."""
 
     def list_usable(self) -> list[Checkpoint]:
-        """Return those that hold more than weights, the newest first."""
+        """Return those with more than weights, the newest first."""
         return [
             checkpoint
             for checkpoint in super().list_usable()
@@ -124,7 +124,7 @@ class _CompleteCatalog(Catalog):
         ]
 
     def find_damaged(self) -> Iterator[Refusal]:
-        """Find those whose manifest is damaged, and tell of each that is not used why."""
+        """Yield checkpoints with a damaged manifest; report why others are not used."""
         for step, folder in naming.steps(self.folder).items():
             try:
                 sealed = manifests.read(folder, step)
@@ -141,14 +141,14 @@ class _CompleteCatalog(Catalog):
                     self.tell(f"{folder.name} is not used: it holds weights alone")
 
     def explain_refusal(self, folder: Path) -> str:
-        """Say why this run does not go on from a folder with a manifest."""
+        """Return why this run does not continue from a folder with a manifest."""
         with suppress(BadCheckpoint):
             if manifests.read(folder).facts.get("weights_only"):
                 return "it holds weights alone"
         return super().explain_refusal(folder)
 
     def set_all_aside(self) -> None:
-        """Rename every checkpoint, sealed or not: the Trainer would write into it. CannotResume."""
+        """Rename every checkpoint, sealed or not: the Trainer would overwrite it. CannotResume."""
         for path in naming.steps(self.folder).values():
             self.set_aside_for_fresh_start(path)
 
@@ -163,12 +163,12 @@ class _CompleteCatalog(Catalog):
 
 
 class _Resumable(InPlace):
-    """The checkpoints of a trainer that a training can go on from."""
+    """The checkpoints of a trainer that a training can continue from."""
 
     _catalog_type = _CompleteCatalog
 
     def refuse_to_begin_over(self) -> None:
-        """Leave a training alone that was saved without a seal. Raises UsageError."""
+        """Raise UsageError if complete checkpoints were saved without a manifest."""
         folders = naming.steps(self.folder)
         marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in folders.values()))
         complete_steps = [

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept, and which may go: asked after each save, never before."""
+"""Decide which checkpoints are kept; evaluated after each save."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ MAX_KEEP_COUNT = 1_000_000  # to keep: nobody counts so far
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The metric by which a checkpoint is the best, and which way is better."""
+    """The metric that ranks checkpoints, and its direction."""
 
     metric: str
     better: Literal["max", "min"] = "max"
 
     def of(self, entries: Sequence["Entry"]) -> "Entry | None":
-        """Return the best entry, the newest of equals; None where none has the metric."""
+        """Return the best entry, the newest of equals; None if none has the metric."""
         sign = 1.0 if self.better == "max" else -1.0
         scored = [
             (sign * candidate.metrics[self.metric], candidate.sequence, candidate)
@@ -31,7 +31,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How many checkpoints are kept, and which besides."""
+    """Number of newest checkpoints to keep, and which others."""
 
     keep: int = 3  # newest
     best: Best | None = None
@@ -40,7 +40,7 @@ class Policy:
     shielded: frozenset[int] = frozenset()  # steps that somebody else still needs
 
     def __post_init__(self) -> None:
-        """Refuse what keeps nothing. Raises UsageError."""
+        """Check the numbers. Raises UsageError."""
         if self.keep < 1:
             raise UsageError(f"keep cannot be {self.keep}", hint="keep the newest at least: 1")
         if self.every is not None and self.every < 1:
@@ -51,7 +51,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What retention knows of a sealed checkpoint of this run."""
+    """The attributes of a checkpoint that retention uses."""
 
     step: int
     sequence: int
@@ -68,7 +68,7 @@ def select_surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...
 
 
 def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
-    """Say in words why each checkpoint that is kept is kept, by its sequence."""
+    """Return the reasons why each kept checkpoint is kept, by its sequence."""
     by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     last = by_age[-policy.keep :]
     age_reason = f"last {policy.keep:,}" if policy.keep < MAX_KEEP_COUNT else "all are kept"
@@ -98,7 +98,7 @@ def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[st
 def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
     """Return the first at or after each multiple of `every`: few trainings save exactly there.
 
-    Of those before the first multiple only one at step 0.
+    Before the first multiple, only a checkpoint at step 0 is returned.
     """
     first_entries: dict[int, Entry] = {}
     for candidate in sorted(entries, key=lambda candidate: (candidate.step, candidate.sequence)):
@@ -108,18 +108,18 @@ def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
 
 
 def make_entry(sealed: Manifest) -> Entry:
-    """Return what retention knows of a checkpoint."""
+    """Return the entry of a checkpoint's manifest."""
     return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
 
 
 def policy_to_dict(policy: Policy) -> dict[str, object]:
-    """Write a policy down: a manifest tells by it why a checkpoint is kept."""
+    """Return a policy as JSON, for the manifest."""
     best = None if policy.best is None else [policy.best.metric, policy.best.better]
     return {"keep": policy.keep, "best": best, "every": policy.every, "healthy": policy.healthy}
 
 
 def policy_from_dict(fields: object) -> Policy:
-    """Read a policy that was written down; of one that was not, the defaults."""
+    """Parse a policy; return the defaults if there is none."""
     if not isinstance(fields, dict):
         return Policy()
     best = fields.get("best")

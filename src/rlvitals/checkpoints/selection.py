@@ -1,4 +1,4 @@
-"""Which checkpoint a run goes on from, and when it must not start at step 0."""
+"""Choose the checkpoint that a run continues from, or refuse to start at step 0."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ Choice = tuple[Checkpoint | None, tuple[str, ...]]
 def choose_checkpoint(
     group: Group, catalog: Catalog, holds: Sequence[str], *, fresh: bool, require_resume: bool
 ) -> Choice:
-    """Return the newest checkpoint that is whole, and why newer ones are refused; or None.
+    """Return the newest intact checkpoint, and why newer ones are refused; or None.
 
-    Damaged ones are set aside once a whole one is found, and not before: a process that is started
-    again after an error finds the same checkpoints. None: there is no sealed checkpoint, or
-    `fresh` has set all of them aside. Raises UsageError, CannotResume, UnreadableCheckpoint.
+    Damaged ones are set aside only after an intact one is found: a process that is started again
+    after an error finds the same checkpoints. None: there is no sealed checkpoint, or `fresh` has
+    set all of them aside. Raises UsageError, CannotResume, UnreadableCheckpoint.
     """
     if fresh and require_resume:
         problem = "a run cannot start at step 0 and be required to resume"
@@ -48,7 +48,7 @@ def choose_checkpoint(
 
 
 def _find_next(group: Group, catalog: Catalog, tried: set[str]) -> Checkpoint | None:
-    """Find the newest that was not tried, as rank 0 sees it."""
+    """Return the newest untried checkpoint, as rank 0 sees it."""
 
     def newest() -> str:
         names = () if group.rank else (name.folder.name for name in catalog.list_usable())
@@ -67,7 +67,7 @@ def _find_next(group: Group, catalog: Catalog, tried: set[str]) -> Checkpoint | 
 
 
 def _find_problem(group: Group, checkpoint: Checkpoint, holds: Sequence[str]) -> str:
-    """Verify a checkpoint, each process its share of the files; returns what is wrong."""
+    """Verify a checkpoint, each process its share of the files; return the problem, or ""."""
 
     def verify() -> str:
         try:
@@ -81,7 +81,7 @@ def _find_problem(group: Group, checkpoint: Checkpoint, holds: Sequence[str]) ->
 
 
 def _explain_refusals(catalog: Catalog, refused: Sequence[Refusal]) -> str:
-    """Say why none of the sealed checkpoints is resumed from; empty: there is none."""
+    """Return why no sealed checkpoint is resumed from; "" if there is none."""
     reasons = {refusal.folder.name: refusal.reason for refusal in refused}
     sealed = {
         path.name: catalog.explain_refusal(path) for path in catalog.sealed_folders()

@@ -1,10 +1,10 @@
-"""The training code of this process: its files, and digests that comments do not change.
+"""The training code of this process: its files, and digests that ignore comments.
 
 Training code is what is loaded from outside the standard library and the folders of installed
 packages: `__main__`, the modules of a project, editable installs, and the trainers of this
-package. Installed packages are compared by their versions (`conditions`).
+package. Installed packages are compared by their versions (`provenance`).
 
-Each file has two digests, of its text and of its syntax tree. The tree leaves out positions,
+Each file has two digests, of its text and of its syntax tree. The tree excludes positions,
 comments and docstrings. It is built on a thread, soon after the import, because a file can be
 edited while the training runs. A module that is loaded later is read at the next save.
 """
@@ -31,7 +31,7 @@ MAIN_MODULE = "__main__"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the training code differs from the code that saved a checkpoint, in sentences."""
+    """Differences between the training code and the code that saved a checkpoint, as sentences."""
 
     differs: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()  # what cannot be compared
@@ -67,13 +67,13 @@ class TrainingCode:
         self._reading, self._building = threading.Lock(), threading.Lock()
 
     def begin(self) -> None:
-        """Read what is loaded, on a thread of its own; only the first call does."""
+        """Read the loaded modules on a thread; only the first call does so."""
         if self._thread is None:
             self._thread = threading.Thread(target=self.record, name="rlvitals-code", daemon=True)
             self._thread.start()
 
     def record(self) -> dict[str, str]:
-        """Return the digests of what is loaded by now, by the names of the files."""
+        """Return the digests of the modules loaded so far, by file name."""
         files = self._read()
         for file in files.values():
             self._build_tree(file)
@@ -83,7 +83,7 @@ class TrainingCode:
         return result
 
     def compare(self, sealed: Mapping[str, str]) -> Comparison:
-        """Compare with what a checkpoint recorded."""
+        """Compare with the digests that a checkpoint recorded."""
         if not sealed:
             return Comparison((), ("the checkpoint does not record the training code",))
         files = self._read()
@@ -133,7 +133,7 @@ class TrainingCode:
             return dict(self._files)
 
     def _is_new(self, name: str, module: ModuleType | None) -> bool:
-        """Tell whether a module was loaded, or loaded again, since the last call."""
+        """Return whether a module was loaded, or reloaded, since the last call."""
         spec = getattr(module, "__spec__", None)
         if module is None or (name in self._seen and self._seen[name] is spec):
             return False
@@ -142,7 +142,7 @@ class TrainingCode:
 
 
 def tree_digest(source: bytes) -> str:
-    """Return a digest of a program, its layout apart; empty for what Python cannot parse."""
+    """Return a digest of a program without its layout; "" if Python cannot parse it."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -156,7 +156,7 @@ def tree_digest(source: bytes) -> str:
 
 
 def _write_tokens(node: ast.AST, tokens: list[str]) -> None:
-    """Write a tree as words. Empty fields are left out: versions of Python differ in them."""
+    """Write a tree as words. Empty fields are omitted: versions of Python differ in them."""
     tokens.append(type(node).__name__)
     for name in node._fields:
         value = getattr(node, name, None)
@@ -189,7 +189,7 @@ def _without_docstring(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
 def _modules(
     loaded: Iterable[tuple[str, ModuleType]],
 ) -> Iterator[tuple[str, Path | None, ModuleSpec | None]]:
-    """Go through what is training code of loaded modules: `__main__` first, each file once."""
+    """Yield the training code of loaded modules: `__main__` first, each file once."""
     places, paths = _library_folders(), set()
     for name, module in sorted(loaded, key=lambda pair: (pair[0] != MAIN_MODULE, pair[0])):
         spec = getattr(module, "__spec__", None)
@@ -246,7 +246,7 @@ def _normalise_path(path: str) -> Path:
 
 
 def _file_name(dotted: str, path: Path) -> str:
-    """Name a file from the folder on that it was imported from: the same on another machine."""
+    """Return a file's path from its import root on: the same on another machine."""
     segments = dotted.split(".")
     if dotted in {MAIN_MODULE, "__mp_main__"}:
         segments = [path.name]
@@ -287,7 +287,7 @@ def _find_file(name: str, files: Mapping[str, _File]) -> _File | None:
 
 
 def _has_folder(name: str, files: Mapping[str, _File]) -> bool:
-    """Tell whether the folder of a file is there: then the file is gone, and not elsewhere."""
+    """Return whether the folder of a file exists: then the file was deleted."""
     return any((root / name).parent.is_dir() for root in _import_roots(files))
 
 

@@ -1,4 +1,4 @@
-"""Writes a safetensors file and hashes it in one pass, each part while it is in the cache.
+"""Write a safetensors file and hash it in one pass, each chunk while it is in the cache.
 
 The format: the length of the header in eight bytes, the header as JSON, then the data without
 gaps (https://huggingface.co/docs/safetensors, "Format").
@@ -39,7 +39,7 @@ class RawArray:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, RawArray]) -> File:
-    """Write a file of named arrays; returns its size and hash. OSError."""
+    """Write a file of named arrays; return its size and hash. Raises OSError."""
     hasher, size = xxhash.xxh3_128(), 0
     with path.open("wb", buffering=0) as file:
         for chunk in _iter_chunks(arrays):

@@ -1,8 +1,8 @@
-"""Objects in, a tree of plain values out, and back into the same objects.
+"""Convert objects to a tree of plain values, and load the tree into the same objects.
 
-Nothing is constructed from a file: what an object holds is put back into the object that stands in
-its place, so a checkpoint cannot run code. What has `state_dict()` is asked for it; generators of
-random numbers give their state; of any other object the attributes are taken, as deep as they go.
+Nothing is constructed from a file: a saved value is loaded into the object in its place, so a
+checkpoint cannot run code. Objects with `state_dict()` supply it; random number generators give
+their state; of any other object the attributes are saved, recursively.
 """
 
 import math
@@ -45,17 +45,17 @@ class Unsaveable(VitalsError):  # noqa: N818 - the name says what went wrong
 
 
 class TreeWriter:
-    """Turns values into a tree; `lost` names what could not be taken along."""
+    """Converts values to a tree; `lost` names what could not be saved."""
 
     def __init__(self, blobs: TensorWriter) -> None:
-        """Begin with nothing lost; arrays and tensors go to `blobs`."""
+        """Begin with an empty `lost`; arrays and tensors go to `blobs`."""
         self.blobs = blobs
         self.lost: list[str] = []
         self._path: list[str] = []
         self._inside: set[int] = set()
 
     def named_node(self, name: str, value: object) -> Node:
-        """Return the tree of a named part: errors say its name. Raises Unsaveable."""
+        """Return the tree of a named part: errors contain its name. Raises Unsaveable."""
         self._path.append(name)
         try:
             return self.node(value)
@@ -151,17 +151,17 @@ class TreeWriter:
 
 
 class TreeReader:
-    """Puts a tree back into the values that stand in its place."""
+    """Loads a tree into the values in its place."""
 
     def __init__(self, stored: TensorReader, *, streams: bool = True) -> None:
-        """Read arrays and tensors from `stored`; without `streams` generators stay as they are."""
+        """Read arrays and tensors from `stored`; without `streams` keep generators unchanged."""
         self.stored, self._streams = stored, streams
         self._path: list[str] = []
 
     def value(self, node: Node, current: Any = None) -> Any:  # noqa: ANN401 - whatever was written
-        """Return what a tree stands for; objects are `now` itself, with its state put back.
+        """Return the value of a tree; an object is `current` itself, with its state loaded.
 
-        Raises BadCheckpoint where `now` is another kind of object, or a shape does not fit.
+        Raises BadCheckpoint if `current` is another kind of object, or a shape does not fit.
         """
         if not isinstance(node, dict):
             return node
@@ -173,7 +173,7 @@ class TreeReader:
         return _PLAIN_READERS[kind](self, node, current)
 
     def named_value(self, name: str, node: Node, current: Any) -> Any:  # noqa: ANN401 - whatever was written
-        """Return what a named part stands for: errors say its name. Raises as `value`."""
+        """Return the value of a named part: errors contain its name. Raises as `value`."""
         self._path.append(name)
         try:
             return self.value(node, current)
@@ -181,7 +181,7 @@ class TreeReader:
             self._path.pop()
 
     def array(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - of any number type
-        """Return an array; an array of the same shape and kind in its place is filled."""
+        """Return an array; an existing array of the same shape and type is filled."""
         stored_array = self.stored.array(node)
         if node.get("scalar"):
             return stored_array[()]
@@ -197,13 +197,13 @@ class TreeReader:
         return stored_array
 
     def items(self, nodes: list[Node], current: Any) -> list[Any]:  # noqa: ANN401 - any sequence
-        """Return the values of a list, put into those that are there already."""
+        """Return the values of a list, loaded into the existing ones."""
         values = list(current) if isinstance(current, list | tuple | deque) else []
         values += [None] * (len(nodes) - len(values))
         return [self.named_value(str(i), node, values[i]) for i, node in enumerate(nodes)]
 
     def pairs(self, node: dict[str, Any], current: Any) -> Any:  # noqa: ANN401 - any mapping
-        """Return a dict; one that is there already is filled."""
+        """Return a dict; an existing one is filled."""
         values = current if isinstance(current, Mapping) else {}
         keys = [self.value(key) for key, _ in node["dict"]]
         entries = {
@@ -275,7 +275,7 @@ _PLAIN_READERS: dict[str, Any] = {
 
 
 def _attributes(value: object) -> dict[str, Any] | None:
-    """Return an object's attributes, those in slots too; None where it has none to look at."""
+    """Return an object's attributes, including slots; None if it has none to read."""
     if _module_name(value).partition(".")[0] in OPAQUE_MODULES:
         return None
     attributes = dict(getattr(value, "__dict__", {}))
@@ -296,7 +296,7 @@ def _module_name(value: object) -> str:
 
 
 def _generator_state(value: object) -> object:
-    """Return the state of a generator of random numbers, None for anything else."""
+    """Return the state of a random number generator, None for anything else."""
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
     if isinstance(value, np.random.RandomState):
@@ -310,7 +310,7 @@ def _generator_state(value: object) -> object:
 
 
 def _set_generator_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - any of four kinds
-    """Give a generator its state, a new one of numpy's where none is there."""
+    """Set the state of a generator; without one, create numpy's."""
     if (
         generator is None
         and isinstance(state, dict)

@@ -1,4 +1,4 @@
-"""Arrays and tensors beside a JSON tree, in safetensors files."""
+"""Write and read the arrays and tensors of a state as safetensors files."""
 
 import sys
 from collections.abc import Mapping
@@ -21,24 +21,24 @@ Bytes = NDArray[np.uint8]
 
 
 class Unsupported(Exception):  # noqa: N818 - the name says what went wrong
-    """An array or tensor that the files cannot hold; its text says why."""
+    """An array or tensor that the format cannot represent; the message states why."""
 
 
 class BufferPool:
-    """Memory that copies go to, used again for the next ones: new memory is slow to touch."""
+    """Memory for copies, reused by later ones: new memory is slow to touch."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin empty."""
         self._memories: list[Bytes] = []
         self._next = 0
 
     def reset(self) -> None:
-        """Begin anew: what was given out may be overwritten."""
+        """Start over: earlier buffers may be overwritten."""
         self._memories = self._memories[: self._next]
         self._next = 0
 
     def take(self, size: int, *, pinned: bool = False) -> Bytes:
-        """Give out memory of `size` bytes; `pinned`: where a graphics card can write it itself."""
+        """Return a buffer of `size` bytes; `pinned`: a GPU can write to it directly."""
         index, self._next = self._next, self._next + 1
         if index == len(self._memories):
             self._memories.append(_allocate(size, pinned=pinned))
@@ -48,20 +48,17 @@ class BufferPool:
 
 
 class TensorWriter:
-    """Collects arrays and tensors, each under the number it is written with."""
+    """Collector of arrays and tensors, each under the number it is written with."""
 
     def __init__(self, buffers: BufferPool | None = None) -> None:
-        """Begin with none. Copy into `buffers`; without them, what is not written at once changes.
-
-        So without them nothing may go on before `write`.
-        """
+        """Begin empty. Copy into `buffers`; without them, call `write` before anything changes."""
         self.arrays: dict[str, RawArray] = {}
         self.tensors: dict[str, RawArray] = {}
         self._buffers = buffers
         self._cuda = False
 
     def array(self, array: NDArray[Any]) -> dict[str, object]:
-        """Keep an array of numbers; returns what stands for it in the tree. Raises Unfit."""
+        """Add an array of numbers; return its node in the tree. Raises Unsupported."""
         number = str(len(self.arrays))
         name = array.dtype.name
         half = REAL_TYPES.get(name, name)
@@ -78,7 +75,7 @@ class TensorWriter:
         return {"array": number, "shape": list(array.shape), "dtype": name}
 
     def tensor(self, tensor: Any) -> dict[str, object]:  # noqa: ANN401 - torch is optional
-        """Keep a tensor's numbers; returns what stands for it in the tree. Raises Unfit."""
+        """Add a tensor; return its node in the tree. Raises Unsupported."""
         import torch  # noqa: PLC0415 - it is loaded: there is a tensor
 
         number = str(len(self.tensors))
@@ -101,14 +98,14 @@ class TensorWriter:
         return node
 
     def settle(self) -> None:
-        """Wait until a graphics card has written its copies."""
+        """Wait until the GPU has finished its copies."""
         if self._cuda:
             import torch  # noqa: PLC0415 - the same
 
             torch.cuda.synchronize()
 
     def write(self, folder: Path) -> dict[str, File]:
-        """Write the files; returns their sizes and hashes. OSError."""
+        """Write the files; return their sizes and hashes. Raises OSError."""
         files: Mapping[str, dict[str, RawArray]] = {
             ARRAYS_FILE: self.arrays,
             TENSORS_FILE: self.tensors,
@@ -120,7 +117,7 @@ class TensorWriter:
         }
 
     def _flat(self, tensor: Any, torch: Any) -> Bytes:  # noqa: ANN401 - torch is optional
-        """Return the bytes of a strided tensor, [bytes], on the processor."""
+        """Return the bytes of a strided tensor, [bytes], on the CPU."""
         cuda = tensor.device.type == "cuda"
         if self._buffers is None:
             contiguous = tensor.cpu().contiguous()
@@ -135,10 +132,10 @@ class TensorWriter:
 
 
 class TensorReader:
-    """The arrays and tensors of a written tree."""
+    """The arrays and tensors of a saved tree."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the files that are there. Raises BadCheckpoint for one that makes no sense."""
+        """Read the existing files. Raises BadCheckpoint for an invalid one."""
         try:
             arrays, tensors = folder / ARRAYS_FILE, folder / TENSORS_FILE
             self.arrays = load_arrays(arrays) if arrays.exists() else {}
@@ -151,14 +148,14 @@ class TensorReader:
             raise BadCheckpoint(f"its arrays cannot be read: {error}", where=str(folder)) from None
 
     def array(self, node: dict[str, Any]) -> NDArray[Any]:
-        """Return the array that a part of the tree stands for."""
+        """Return the array of a node."""
         flat = self.arrays[node["array"]]
         if node["dtype"] in REAL_TYPES:
             flat = flat.view(node["dtype"])
         return flat.reshape(node["shape"])
 
     def tensor(self, node: dict[str, Any]) -> Any:  # noqa: ANN401 - torch is optional
-        """Return the tensor that a part of the tree stands for, on the processor."""
+        """Return the tensor of a node, on the CPU."""
         stored_tensor = self.tensors[node["tensor"]]
         if node.get("complex"):
             import torch  # noqa: PLC0415 - it is loaded: there is a tensor
@@ -168,7 +165,7 @@ class TensorReader:
 
 
 def is_tensor(value: object) -> bool:
-    """Tell a torch tensor, without loading torch."""
+    """Return whether a value is a torch tensor, without loading torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

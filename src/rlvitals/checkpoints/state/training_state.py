@@ -1,4 +1,4 @@
-"""The whole state of a training program, by names that its author gives."""
+"""The state of a training program, as named parts."""
 
 import json
 import random
@@ -23,15 +23,15 @@ RANK_PREFIX = "rank-"  # folder of one of several processes
 
 
 class State:
-    """What must be there again for a run to go on: models, optimizers, environments, counters.
+    """The parts that a run needs to continue: models, optimizers, environments, counters.
 
     >>> state = State(model=model, optimizer=optimizer, envs=envs)  # doctest: +SKIP
     >>> checkpoints.save_state(step, state)  # doctest: +SKIP
     >>> checkpoints.restore_state(state)  # doctest: +SKIP
 
-    Anything with `state_dict`, arrays, tensors, numbers, containers, and objects made of these:
-    Gymnasium environments and vectors of them, normalisers, schedules, samplers. The generators of
-    random numbers of Python, numpy and torch (also on CUDA) are saved with them.
+    A part is anything with `state_dict`, an array, a tensor, a number, a container, or an object
+    made of these: Gymnasium environments and vectors of them, normalisers, schedules, samplers. The
+    random number generators of Python, numpy and torch (also on CUDA) are saved too.
     """
 
     def __init__(self, **parts: object) -> None:
@@ -42,18 +42,18 @@ class State:
         self.not_saved: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever was given
-        """Return a part as it is now."""
+        """Return the current value of a part."""
         return self.parts[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        """Give a part another value: a step that was counted on."""
+        """Set the value of a part, such as an incremented step."""
         self.parts[name] = value
 
     def copy(self, into: BufferPool | None = None) -> "StateCopy":
-        """Take the state as it is now, to be written later. Raises Unsaveable.
+        """Return a copy of the current state, to be written later. Raises Unsaveable.
 
-        `into`: memory of an earlier copy that is written by now. Without it arrays and tensors
-        are not copied: write it before anything goes on.
+        `into`: memory of an earlier copy that has been written. Without it arrays and tensors are
+        not copied: write the result before anything changes.
         """
         if into is not None:
             into.reset()
@@ -65,7 +65,7 @@ class State:
         return StateCopy(tree, writer.blobs, self.not_saved)
 
     def save(self, folder: Path) -> Mapping[str, object]:
-        """Write the state; returns the facts for the manifest: what could not be saved.
+        """Write the state; return the facts for the manifest: what could not be saved.
 
         Raises OSError, and Unsaveable for a part that cannot be written at all.
         """
@@ -74,9 +74,9 @@ class State:
         return {"not_saved": list(copy.not_saved)}
 
     def load(self, folder: Path, *, streams: bool = True) -> tuple[str, ...]:
-        """Put the state back; returns sentences for what was not saved.
+        """Load the state into the parts; return sentences for what was not saved.
 
-        `streams`: the random streams too. Raises BadCheckpoint where it does not fit.
+        `streams`: the random streams too. Raises BadCheckpoint if the state does not fit.
         """
         try:
             tree = json.loads((folder / TREE_FILE).read_bytes())
@@ -99,9 +99,9 @@ class State:
         return _format_not_saved(tree.get(NOT_SAVED_KEY, ()))
 
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
-        """Put back the state of one of several processes; as `load`.
+        """Load the state of one of several processes, as `load` does.
 
-        One that was not there when it was saved gets another's, without the random streams.
+        A process that did not exist at the save gets another's, without the random streams.
         """
         saved = len(list(folder.glob(f"{RANK_PREFIX}*")))
         if not saved:
@@ -118,7 +118,7 @@ class StateCopy:
     not_saved: tuple[str, ...]
 
     def save(self, folder: Path) -> dict[str, File]:
-        """Write it; returns the sizes and hashes of its arrays' files. OSError."""
+        """Write the copy; return the sizes and hashes of its array files. Raises OSError."""
         files = self.blobs.write(folder)
         tree = {**self.tree, NOT_SAVED_KEY: list(self.not_saved)}
         (folder / TREE_FILE).write_text(json.dumps(tree, allow_nan=False))
@@ -126,12 +126,12 @@ class StateCopy:
 
 
 def rank_folder(folder: Path, rank: int, processes: int) -> Path:
-    """Return where in a checkpoint one of several processes keeps its state."""
+    """Return the folder in a checkpoint for the state of one process."""
     return folder / f"{RANK_PREFIX}{rank}" if processes > 1 else folder
 
 
 def _format_not_saved(names: Sequence[str]) -> tuple[str, ...]:
-    """Say what was not saved; of many the first ones: an engine in C has hundreds of parts."""
+    """Name what was not saved; only the first few: a C engine has hundreds of parts."""
     sentences = tuple(f"{name} was not saved" for name in names[:MAX_NAMED_PARTS])
     more = len(names) - len(sentences)
     return (*sentences, f"{more} more like these were not saved") if more else sentences
