@@ -174,7 +174,7 @@ class Catalog:
         try:
             saved = [checkpoint.manifest for checkpoint in self.iter_sealed()]
         except UnreadableCheckpoint:
-            return 0  # a save goes on; the next one that can read all of them tells
+            return 0  # the next save that can read all of them reports them
         theirs = other_trainers.newer_than(self.sequence, saved, self.process)
         for manifest in theirs:
             if manifest.process not in self.others:

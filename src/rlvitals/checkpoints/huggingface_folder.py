@@ -76,7 +76,7 @@ class InPlace(Checkpoints):
         self._catalog.move_other_aside(step)
         if not folder.exists():
             return
-        recovery.writing.add(hidden)  # it is this process's: nobody clears it away
+        recovery.writing.add(hidden)  # in use by this process: not to be removed
         try:
             folder.rename(hidden)
         except OSError as error:
@@ -124,7 +124,7 @@ class InPlace(Checkpoints):
         self._hidden = None
 
 
-@dataclass(slots=True)  # not frozen: it stands for a run, whose fields are not
+@dataclass(slots=True)  # not frozen: it replaces a run, whose fields are not
 class Owner:
     """The owner of checkpoints that belong to no recorded run."""
 

@@ -24,7 +24,7 @@ class State(StrEnum):
     WHOLE = "whole"  # every byte is as it was sealed
     SEALED = "sealed"  # its files are there and as long as they were; their bytes were not read
     DAMAGED = "damaged"
-    UNREADABLE = "unreadable"  # the file system does not give it: it may be whole
+    UNREADABLE = "unreadable"  # a read error: it may be intact
     UNSEALED = "unsealed"
     FOREIGN = "another run's"
     STALE = "stale"  # of a step that the run has gone back behind
@@ -70,7 +70,7 @@ class Look:
     taken: Seen | None
     why: str  # why that one, or why none
     about: About | None = None
-    others: tuple[str, ...] = ()  # what other programs saved here: nobody can tell if it is whole
+    others: tuple[str, ...] = ()  # saved by other programs, without a seal
     trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
     def some(self, state: State) -> tuple[Seen, ...]:
@@ -103,7 +103,7 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     else:
         choice = None
     if any(entry.state is State.UNREADABLE for entry in entries):
-        choice = None  # which is the newest cannot be told
+        choice = None  # the newest is unknown
     leftovers = [*_list_set_aside(folder), *_list_unfinished(folder)]
     ordered = sorted((*entries, *leftovers), key=lambda entry: (entry.step, entry.folder.name))
     other_files = list_other_checkpoints(folder)

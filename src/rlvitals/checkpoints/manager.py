@@ -28,7 +28,7 @@ from rlvitals.checkpoints.state.training_state import rank_folder as of_rank
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import UsageError, harmless
 
-GROUP_WAIT_SECONDS = 600.0  # seconds that a process waits for the others
+GROUP_WAIT_SECONDS = 600.0  # seconds a process waits for the others
 
 Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
 

@@ -32,7 +32,7 @@ class Unfinished:
 
     path: Path
     step: int
-    host: str  # of its writer, as `host()` tells it
+    host: str  # of its writer, as `host_id()` returns it
     pid: int
 
 

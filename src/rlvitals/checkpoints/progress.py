@@ -52,7 +52,7 @@ class Chunk:
 class Progress:
     """Progress of a run, as read from its file."""
 
-    status: str = ""  # "running", "completed", "failed", "stopped"; empty: nobody can tell
+    status: str = ""  # "running", "completed", "failed", "stopped"; empty: unknown
     step: int | None = None
     total_steps: int | None = None
     latest_checkpoint: str = ""  # a name in the run's folder
@@ -67,7 +67,7 @@ class Progress:
     total_requests: int | None = None
     error: str = ""
     damage: str = ""  # what is wrong with the file, in words
-    said: Mapping[str, Any] = field(default_factory=dict)  # everything, as it stands there
+    said: Mapping[str, Any] = field(default_factory=dict)  # the complete content of the file
 
     @property
     def completed_chunks(self) -> int:
@@ -119,7 +119,7 @@ class Keeper:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError("the run's folder is a file", where=str(self.folder))
         self._tell: Tell = _print_to_stderr if tell is None else tell
-        self._content: dict[str, Any] = {}  # what the file held last, as far as this process knows
+        self._content: dict[str, Any] = {}  # last known content of the file
         self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _timestamp()}
         self._seconds = 0.0
         self._counted_until_s: float | None = None  # the moment up to which time is counted

@@ -27,7 +27,7 @@ class StoredProgress:
     """Content of a folder's progress file, and its damage."""
 
     content: Mapping[str, Any] = field(default_factory=dict)
-    damage: str = ""  # in words; then `said` is the copy before it, or nothing
+    damage: str = ""  # a sentence; then `content` is the previous copy, or empty
     exists: bool = True  # whether there is, or was, a file
 
 

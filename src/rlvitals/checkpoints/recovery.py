@@ -11,9 +11,7 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, UnreadableCheckpoint
 from rlvitals.checkpoints.naming import MANIFEST, Unfinished
 from rlvitals.storage import temp_files
 
-ABANDONED_SECONDS = (
-    86_400.0  # seconds after which an unfinished folder that nobody writes to is nobody's
-)
+ABANDONED_SECONDS = 86_400.0  # after the last write to an unfinished folder
 writing: set[Path] = set()  # folders that this process is writing
 
 

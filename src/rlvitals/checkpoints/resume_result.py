@@ -13,7 +13,7 @@ class Resumed:
     checkpoint: Checkpoint
     differs: tuple[str, ...]  # why it may not be bit for bit; empty: it is
     refused: tuple[str, ...]  # newer checkpoints that were not used, and why
-    unverified: tuple[str, ...] = ()  # what nobody can compare with what saved the checkpoint
+    unverified: tuple[str, ...] = ()  # what cannot be compared
 
     @property
     def step(self) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.errors import UsageError
 
-MAX_KEEP_COUNT = 1_000_000  # to keep: nobody counts so far
+MAX_KEEP_COUNT = 1_000_000  # more means: all are kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 
 MAX_TREE_BYTES = 4 << 20  # of source in all: a tree costs about 0.8 s of CPU time per MB
-MAX_TREE_FILE_BYTES = 128 << 10  # the parser holds the interpreter's lock for a whole file
+MAX_TREE_FILE_BYTES = 128 << 10  # the parser keeps the GIL for a complete file
 MAX_NAMED_FILES = 5  # of files in one sentence
 NO_FILE_DIGEST = "?"  # the digest of code that has no file
 MAIN_MODULE = "__main__"

@@ -23,7 +23,7 @@ from rlvitals.checkpoints.state.tensors import TensorReader, TensorWriter, Unsup
 from rlvitals.errors import VitalsError
 
 Node = Any  # JSON
-# What does not change while a program trains: it is made anew by the same program.
+# Values that do not change during a training: the program creates them again.
 STATIC_TYPES = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
 STATIC_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "logging", "pygame", "weakref")
 OPAQUE_MODULES = (
@@ -78,7 +78,7 @@ class TreeWriter:
         if isinstance(value, bytes):
             return {"bytes": b64encode(value).decode()}
         if _is_static(value) or id(value) in self._inside or len(self._path) > MAX_DEPTH:
-            return {"stays": True}  # made anew by the program, or a way back to what is written
+            return {"stays": True}  # created again by the program, or a cycle
         self._inside.add(id(value))
         try:
             return self._container(value)

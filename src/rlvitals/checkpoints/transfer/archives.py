@@ -1,4 +1,4 @@
-"""Archives as streams of files: tar (zstd, gzip, plain) and zip, written the same each time."""
+"""Read and write archives as streams of files: tar (zstd, gzip, plain) and zip, reproducibly."""
 
 import gzip
 import stat
@@ -28,12 +28,12 @@ FILE_MODE = 0o644
 
 
 class ArchiveRefused(Exception):  # noqa: N818 - what happened to it
-    """An archive that is not unpacked: what is wrong with it."""
+    """An archive that is not unpacked; the message states the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One regular file of an archive; its content is read in order, once."""
+    """One regular file of an archive; its content can be read once, in order."""
 
     name: str
     size: int  # bytes, as declared
@@ -41,10 +41,10 @@ class Member:
 
 
 class ArchiveWriter(Protocol):
-    """Takes files one after another."""
+    """Writer of one file after another."""
 
     def add(self, name: str, piece: Piece, chunks: Iterator[bytes]) -> None:
-        """Pack one file. OSError."""
+        """Add one file. Raises OSError."""
 
 
 class _Tar:
@@ -84,7 +84,7 @@ class _Zip:
 
 
 class _ChunkReader(RawIOBase):
-    """Reads chunks as a file: as many bytes as are asked for, while there are."""
+    """File interface of an iterator of chunks."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._buffer = chunks, memoryview(b"")
@@ -105,7 +105,7 @@ class _ChunkReader(RawIOBase):
 
 @contextmanager
 def open_archive(name: str, file: IO[bytes]) -> Iterator[ArchiveWriter]:
-    """Write an archive of the kind that its name ends with. Raises UsageError for another."""
+    """Write an archive of the kind given by its name's suffix. Raises UsageError for others."""
     kind = archive_kind(name)
     if kind == "zip":
         archive = _Zip(file)
@@ -119,7 +119,7 @@ def open_archive(name: str, file: IO[bytes]) -> Iterator[ArchiveWriter]:
 
 
 def archive_kind(name: str) -> str:
-    """Return the kind of archive that a name says. Raises UsageError for one that says none."""
+    """Return the kind of archive given by a name's suffix. Raises UsageError for others."""
     for kind, suffixes in ARCHIVE_SUFFIXES.items():
         if name.lower().endswith(suffixes):
             return kind
@@ -156,13 +156,13 @@ def _compress(kind: str, file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @dataclass(slots=True)
 class Limit:
-    """How many unpacked bytes may come: raised once it is known what is announced."""
+    """Maximum number of unpacked bytes; increased once the header has been read."""
 
     max_bytes: int
 
 
 def iter_members(path: Path, limit: Limit) -> Generator[Member, None, None]:
-    """Go through an archive's files in order. Raises Refused, and what unpackers raise."""
+    """Yield an archive's files in order. Raises ArchiveRefused, and what unpackers raise."""
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)
@@ -185,7 +185,7 @@ def iter_members(path: Path, limit: Limit) -> Generator[Member, None, None]:
 
 
 class _LimitedReader(RawIOBase):
-    """Counts what is unpacked, headers too, and ends it where more comes than may."""
+    """Reader that raises ArchiveRefused after a maximum of unpacked bytes, headers included."""
 
     def __init__(self, file: "BufferedIOBase | IO[bytes]", limit: Limit) -> None:
         self._file, self._limit, self._count = file, limit, 0
@@ -201,7 +201,7 @@ class _LimitedReader(RawIOBase):
 def _tar_members(file: _LimitedReader) -> Iterator[Member]:
     with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r|", bufsize=1 << 20) as tar:
         for entry in tar:
-            tar.members.clear()  # type: ignore[attr-defined] # else it holds each header
+            tar.members.clear()  # type: ignore[attr-defined] # else it keeps every header
             if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
                 raise ArchiveRefused(f"{entry.name!r} is no plain file: {_entry_kind(entry)}")
             content = tar.extractfile(entry)
@@ -230,7 +230,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
                 zipfile.ZIP_DEFLATED,
             }:
                 raise ArchiveRefused(f"{entry.filename!r} is encrypted or packed in an unusual way")
-            name = entry.orig_filename  # what stands there: `filename` ends at a zero byte
+            name = entry.orig_filename  # the stored name: `filename` ends at a zero byte
             yield Member(name, entry.file_size, partial(_zip_chunks, archive, entry))
 
 

@@ -1,4 +1,4 @@
-"""A backup beside a training: a thread that brings it up to date each hour, and at the end."""
+"""Back up a run on a thread during the training: periodically, and once at the end."""
 
 import atexit
 import os
@@ -24,7 +24,7 @@ from rlvitals.storage import redact
 
 
 class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A round that broke off: what is at the target is whole, and the next round goes on."""
+    """An interrupted backup: files at the target are intact, and the next round continues."""
 
 
 def complete(  # noqa: PLR0913 - what, where to, how, each by its name
@@ -36,7 +36,7 @@ def complete(  # noqa: PLR0913 - what, where to, how, each by its name
     tell: Tell = lambda _: None,
     result: SyncResult | None = None,
 ) -> SyncResult:
-    """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
+    """Synchronise once. Raises VitalsError; NotComplete for any other exception."""
     try:
         return sync_run(
             folder, remote, keep_all=keep_all, patience=patience, tell=tell, result=result
@@ -53,14 +53,14 @@ def complete(  # noqa: PLR0913 - what, where to, how, each by its name
 
 
 class Backup:
-    """Mirrors a run's checkpoints and logs to another place while it trains.
+    """Copies a run's checkpoints and logs to another place while it trains.
 
-    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec reaches; `options` are
-    its back-end's. A round begins at once, then every `every` seconds, and a last one at the end.
-    At the target is what the run keeps; with `keep_all` also the checkpoints it has deleted.
-    A link that says nothing for `stall` seconds hangs: its round ends, and the next connects anew.
-    `tell` gets each sentence for a person (default: standard error). Nothing is raised once it
-    runs. Raises UsageError for a target that makes no sense.
+    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec supports; `options` are
+    passed to its back-end. A round begins at once, then every `every` seconds, and a last one at
+    the end. The target contains what the run keeps; with `keep_all` also the checkpoints it has
+    deleted. A connection without progress for `stall` seconds is abandoned: its round ends, and the
+    next round reconnects. `tell` receives each message for the user (default: standard error).
+    Nothing is raised once it runs. Raises UsageError for an invalid target.
     """
 
     def __init__(  # noqa: PLR0913 - what, where to, how often, each by its name
@@ -74,7 +74,7 @@ class Backup:
         stall: float = STALL_SECONDS,
         tell: Tell | None = None,
     ) -> None:
-        """Look at the target's name; `start`, or a `with` block, begins."""
+        """Parse the target; `start`, or a `with` block, begins."""
         if not every > 0:
             raise UsageError(f"every cannot be {every}", hint="seconds between rounds: every=3600")
         if not stall > 0:
@@ -87,18 +87,16 @@ class Backup:
         self._every, self._keep_all, self._stall = every, keep_all, stall
         self._tell: Tell = _print_to_stderr if tell is None else tell
         self._patience, self._stop_event = RetryPolicy(beat=self._beat), threading.Event()
-        self._moved_s = clock.monotonic()  # when it last went on
+        self._moved_s = clock.monotonic()  # time of the last progress
         self._is_abandoned = False
-        self._complete_names: set[str] = (
-            set()
-        )  # checkpoints that lay whole there when it was last looked at
-        self._current = SyncResult(self._remote.name)  # what the round does that goes on
+        self._complete_names: set[str] = set()  # complete at the target
+        self._current = SyncResult(self._remote.name)  # of the current round
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self.last: SyncResult | None = None  # what the last complete round did
 
     def start(self) -> Self:
-        """Begin the rounds, on a thread of their own."""
+        """Start the rounds on a thread."""
         if self._active and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rlvitals-backup", daemon=True)
             self._thread.start()
@@ -106,10 +104,10 @@ class Backup:
         return self
 
     def stop(self) -> None:
-        """Do a last round and end. An interrupt meanwhile ends it at once, and is raised.
+        """Run a last round and end. An interrupt meanwhile ends it at once, and is raised.
 
-        It waits while bytes move. Where none have for twice `stall`, the thread is left behind
-        and what was not backed up is told.
+        Waits while bytes are transferred. After twice `stall` seconds without progress the thread
+        is abandoned, and what was not backed up is reported.
         """
         if self._thread is None or os.getpid() != self._pid or self._is_abandoned:
             return
@@ -139,7 +137,7 @@ class Backup:
         self._moved_s = clock.monotonic()
 
     def __enter__(self) -> Self:
-        """Back up until the block ends."""
+        """Start the rounds."""
         return self.start()
 
     def __exit__(
@@ -148,7 +146,7 @@ class Backup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Do a last round."""
+        """Run a last round."""
         self.stop()
 
     def _run(self) -> None:
@@ -175,7 +173,7 @@ class Backup:
         except UnreadableLog as error:
             if last:
                 self._say(f"nothing was backed up: {error.problem}")
-        except Exception as error:  # noqa: BLE001 - training goes on without its backup
+        except Exception as error:  # noqa: BLE001 - training continues without its backup
             problem = getattr(error, "problem", str(error))
             outlook = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
             self._say(f"{problem} ({self._remote.name}); {outlook}")
@@ -189,7 +187,7 @@ class Backup:
             )
 
     def _missing(self) -> str:
-        """Say what is not at the target at the end."""
+        """Return a sentence that names what is not at the target at the end."""
         complete_names = (
             self._complete_names if self._current.complete is None else self._current.complete
         )
@@ -210,7 +208,7 @@ class Backup:
 
 
 def _lower_priority() -> None:
-    if sys.platform == "linux":  # elsewhere a niceness is the whole process's
+    if sys.platform == "linux":  # elsewhere a niceness applies to the process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # training comes first
 
@@ -227,7 +225,7 @@ def until(
     is_over: Callable[[], bool],
     look: float = 5.0,
 ) -> None:
-    """Do rounds until the run is over or someone asks for the end; then a last one."""
+    """Repeat rounds until the run is over or `ending` is set; then run a last one."""
     last = False
     while not last:
         last = ending.is_set() or is_over()

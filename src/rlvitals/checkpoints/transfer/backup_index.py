@@ -1,6 +1,6 @@
-"""What a backup says of itself, at its root: whose it is, and what it put there.
+"""Read and write the index of a backup: the run it belongs to, and the files it wrote.
 
-A file's entry has two versions while it is on its way: whichever is there, it is known whole.
+A file's entry has two versions while it is being copied: either is valid.
 """
 
 import json
@@ -20,7 +20,7 @@ MAX_INDEX_BYTES = 256 << 20  # bytes of an index: more is none of ours
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file's content."""
+    """Content of a file."""
 
     size: int  # bytes
     xxh3_128: str  # hex
@@ -31,17 +31,17 @@ NO_VERSION = Version(-1, "")  # the version before the first
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What a backup holds, and whose it is."""
+    """The run of a backup, and its files."""
 
     run_id: str
     name: str  # of the run's folder
-    source: str = ""  # tells one source folder from another, where a run has no id
+    source: str = ""  # identifies the source folder if the run has no id
     files: Mapping[str, tuple[Version, ...]] = field(default_factory=dict)  # the newest last
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # folder: its files
 
 
 def read_index(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -> Index | None:
-    """Read a place's index; None where there is none. Raises VitalsError for a newer one."""
+    """Read a backup's index; None if there is none. Raises VitalsError for a newer format."""
     content = _read_json(remote, INDEX_FILE, sizes, patience)
     if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
         return None
@@ -58,7 +58,7 @@ def read_index(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -
 
 
 def write_index(remote: Place, index: Index, patience: RetryPolicy) -> None:
-    """Replace a place's index."""
+    """Replace a backup's index."""
     content = {
         "format": INDEX_FORMAT,
         "written_by": "rlvitals",
@@ -78,7 +78,7 @@ def write_index(remote: Place, index: Index, patience: RetryPolicy) -> None:
 def claim_index(
     remote: Place, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
 ) -> Index:
-    """Return what this run's backup holds so far. Raises UsageError where it is another's place."""
+    """Return the index of this run's backup. Raises UsageError if the place is another run's."""
     index = read_index(remote, sizes, patience)
     if index is not None:
         is_same_run = index.run_id == own_index.run_id and (

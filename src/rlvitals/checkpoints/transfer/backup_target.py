@@ -1,4 +1,4 @@
-"""What a backup's target names: a folder of this machine, or a URL that fsspec reaches."""
+"""Parse a backup's target: a local folder, or a URL that fsspec supports."""
 
 import os
 from pathlib import Path
@@ -12,9 +12,9 @@ def place_at(
     options: dict[str, object] | None = None,
     stall: float = STALL_SECONDS,
 ) -> Place:
-    """Return the place of a path or URL; of a URL, a call ends after `stall` seconds.
+    """Return the file store of a path or URL; calls to a URL end after `stall` seconds.
 
-    Raises UsageError, VitalsError where fsspec lacks.
+    Raises UsageError, VitalsError if fsspec is not installed.
     """
     url = os.fspath(target)
     for scheme in ("file://", "local://"):

@@ -1,4 +1,4 @@
-"""A run in one file: what it holds stands first, and the same run gives the same bytes."""
+"""Pack a run into one archive: its list of files is first, and the bytes are reproducible."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ BUNDLE_FORMAT = 1
 
 @dataclass(slots=True)
 class Bundled:
-    """What was packed."""
+    """Result of packing a run."""
 
     archive: Path
     files: int = 0
@@ -33,9 +33,9 @@ class Bundled:
 
 
 def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool = False) -> Bundled:
-    """Pack a run into an archive: there whole or not at all. `which`: all, latest or none.
+    """Pack a run into an archive, atomically. `selection`: all, latest or none.
 
-    The archive's name says its kind. Raises UsageError, VitalsError, OSError.
+    The suffix of the archive's name selects its kind. Raises UsageError, VitalsError, OSError.
     """
     archives.archive_kind(archive.name)
     _check_archive(folder, archive, force=force)
@@ -115,7 +115,7 @@ def _collect_pieces(
 
 
 def _drop_unsafe_names(pieces: list[Piece], result: Bundled) -> list[Piece]:
-    """Leave what could not be unpacked everywhere."""
+    """Drop files whose names cannot be unpacked on every system."""
     reasons = {piece.name: path_safety.find_problem(piece.name) for piece in pieces}
     reasons |= path_safety.find_clashes(piece.name for piece in pieces)
     result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
@@ -134,6 +134,6 @@ def _header_piece(content: Content, root: str, pieces: list[Piece]) -> Piece:
 
 
 def piece_of_bytes(name: str, data: bytes) -> Piece:
-    """Make a file of bytes."""
+    """Return a file to move with the given bytes."""
     digest = xxhash.xxh3_128_hexdigest(data)
     return Piece(name, len(data), digest, lambda start: iter((data[start:],)))

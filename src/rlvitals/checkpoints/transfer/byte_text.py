@@ -1,8 +1,8 @@
-"""What is said of bytes."""
+"""Format numbers of bytes."""
 
 
 def size(count: int) -> str:
-    """Write a number of bytes in the largest unit that it fills."""
+    """Format a number of bytes in the largest unit with at least one."""
     for unit, unit_bytes in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= unit_bytes:
             return f"{count / unit_bytes:,.1f} {unit}"
@@ -10,5 +10,5 @@ def size(count: int) -> str:
 
 
 def format_no_room(needed: int, free: int) -> str:
-    """Say that a disk has no room."""
+    """Return a sentence for a disk without enough space."""
     return f"no room: {size(needed)} are needed, {size(free)} are free"

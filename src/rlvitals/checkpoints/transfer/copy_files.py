@@ -1,4 +1,4 @@
-"""One file from here to there: hashed on the way, read back, tried again where a link breaks."""
+"""Copy one file: hash it on the way, read it back, and retry after connection errors."""
 
 import errno
 import random
@@ -16,9 +16,7 @@ from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
 
 T = TypeVar("T")
-MAX_BUFFERED_BYTES = (
-    256 << 10
-)  # bytes: a file as small as that is held, so that a rewrite cannot tear it
+MAX_BUFFERED_BYTES = 256 << 10  # smaller files are read at once: a rewrite cannot tear them
 # What another try does not mend.
 PERMANENT_ERRNOS = (
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
@@ -31,20 +29,20 @@ PERMANENT_ERRORS = (
 
 
 class SourceChanged(Exception):  # noqa: N818 - what happened to the source
-    """The source does not give what was announced: rewritten, shortened, gone, or damaged."""
+    """The source differs from its announced content: rewritten, truncated, deleted or damaged."""
 
 
 class CopyStopped(Exception):  # noqa: N818 - someone asked for it
-    """Stopped by a person or a signal: what was begun goes on in the next round."""
+    """Stopped by the user or a signal: the next round continues."""
 
 
 class CopyMismatch(Exception):  # noqa: N818 - as a link is
-    """What was written reads back otherwise."""
+    """The written file reads back with other content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file to move, as it was when it was looked at: later growth is not part of it."""
+    """A file to copy, as it was when it was read: later growth is not part of it."""
 
     name: str  # below the run's folder, parts joined by "/"
     size: int  # bytes
@@ -54,15 +52,15 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often something is tried, and who may end the waiting."""
+    """Number of tries and delays, and the event that stops them."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     tries: int = 6
     first: float = 1.0  # seconds before the second try; doubled for each later one
-    beat: Callable[[], None] = lambda: None  # called with each chunk and each try: it goes on
+    beat: Callable[[], None] = lambda: None  # called for each chunk and each try
 
     def call(self, action: Callable[[], T]) -> T:
-        """Do it, again where the link broke. Raises what the last try raised, or Stopped."""
+        """Call `action`, and retry after errors. Raises the last error, or CopyStopped."""
         for count in range(self.tries):
             self.check()
             try:
@@ -75,21 +73,21 @@ class RetryPolicy:
         raise AssertionError
 
     def check(self) -> None:
-        """Raise Stopped where someone asked to stop."""
+        """Raise CopyStopped if a stop was requested."""
         self.beat()
         if self.stop.is_set():
             raise CopyStopped
 
 
 def is_permanent(error: Exception) -> bool:
-    """Tell whether another try would end the same."""
+    """Return whether another try would fail the same way."""
     if isinstance(error, (SourceChanged, CopyStopped, CallTimeout, *PERMANENT_ERRORS)):
         return True
     return isinstance(error, OSError) and error.errno in PERMANENT_ERRNOS
 
 
 def read_piece(path: Path, name: str) -> Piece:
-    """Look at a file as it is now. Raises Changed where it is gone meanwhile, OSError."""
+    """Read a file's size and hash. Raises SourceChanged if it was deleted, OSError."""
     try:
         size = path.stat().st_size
         if size <= MAX_BUFFERED_BYTES:
@@ -102,7 +100,7 @@ def read_piece(path: Path, name: str) -> Piece:
 
 
 def file_chunks(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
-    """Read a file up to a size, from an offset. Raises Changed where it is shorter by now."""
+    """Return a reader of a file's first bytes. Raises SourceChanged if it is shorter by now."""
 
     def chunks(start: int) -> Iterator[bytes]:
         remaining = size - start
@@ -122,7 +120,7 @@ def file_chunks(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
 
 
 def remote_piece(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
-    """Name a file of a place as something to move: its first `size` bytes."""
+    """Return a remote file as something to copy: its first `size` bytes."""
 
     def chunks(start: int) -> Iterator[bytes]:
         remaining = size - start
@@ -136,7 +134,7 @@ def remote_piece(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
 
 
 def copy_piece(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> None:
-    """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
+    """Write a file and read it back. Raises SourceChanged, CopyStopped, CopyMismatch."""
     for _ in range(patience.tries):
         patience.call(lambda: remote.write(name, verify_chunks(piece, patience)))
         if is_same(remote, piece, name, patience):
@@ -145,7 +143,7 @@ def copy_piece(remote: Place, piece: Piece, name: str, patience: RetryPolicy) ->
 
 
 def append_tail(remote: Place, piece: Piece, name: str, start: int, patience: RetryPolicy) -> None:
-    """Write the new tail of a file that has grown. Raises NotImplementedError where none can."""
+    """Append the new tail of a file that has grown. Raises NotImplementedError if unsupported."""
     hasher = xxhash.xxh3_128()
 
     def tail() -> Iterator[bytes]:
@@ -153,13 +151,13 @@ def append_tail(remote: Place, piece: Piece, name: str, start: int, patience: Re
             hasher.update(data)
             yield data
 
-    remote.append(name, tail())  # once: a second try would not know where it stands
+    remote.append(name, tail())  # once: the position after a failure is unknown
     if hash_chunks(_check_stop(remote.read(name, start), patience)) != hasher.hexdigest():
         raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
 def hash_chunks(chunks: Iterator[bytes], size: int | None = None) -> str:
-    """Return the xxh3_128 of what is read, or of its first `size` bytes, in hex."""
+    """Return the xxh3_128 of all chunks, or of their first `size` bytes, as hex."""
     hasher = xxhash.xxh3_128()
     for data in chunks:
         chunk = data if size is None else data[:size]
@@ -172,7 +170,7 @@ def hash_chunks(chunks: Iterator[bytes], size: int | None = None) -> str:
 
 
 def is_same(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> bool:
-    """Tell whether a place holds a file already, to the bit."""
+    """Return whether the remote file has the same content, bit for bit."""
     return (
         patience.call(lambda: hash_chunks(_check_stop(remote.read(name), patience)))
         == piece.xxh3_128
@@ -180,7 +178,7 @@ def is_same(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> bo
 
 
 def verify_chunks(piece: Piece, patience: RetryPolicy) -> Iterator[bytes]:
-    """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
+    """Yield a file's content; raise SourceChanged at the end if it differs from the hash."""
     hasher, size = xxhash.xxh3_128(), 0
     for data in _check_stop(piece.chunks(0), patience):
         hasher.update(data)
@@ -197,6 +195,6 @@ def _check_stop(chunks: Iterator[bytes], patience: RetryPolicy) -> Iterator[byte
 
 
 def read_small(chunks: Iterator[bytes], size: int) -> bytes:
-    """Read at most so many chunks' worth of bytes: for files that must be small."""
+    """Read at most `size` bytes: for files that must be small."""
     data = b"".join(islice(chunks, 1 + size // COPY_CHUNK_BYTES))
     return data[:size]

@@ -1,7 +1,7 @@
-"""What of a run's folder is moved: its sealed checkpoints, and every other file that is a part.
+"""Select the files of a run folder to copy: its sealed checkpoints, and all other files of the run.
 
-Left are what is hidden (being written, locks), links, checkpoints that are not sealed or were set
-aside, and what this package writes anew elsewhere.
+Skipped are hidden files (being written, locks), links, checkpoints that are not sealed or were set
+aside, and files that this package regenerates elsewhere.
 """
 
 import os
@@ -21,19 +21,16 @@ from rlvitals.storage.run_folder import BLOCKS, RUN_FILE, is_run, read_about
 
 INDEX_FILE = "backup.json"
 BUNDLE_FILE = "bundle.json"
-GENERATED_FILES = (
-    naming.LATEST_FILE,
-    INDEX_FILE,
-    BUNDLE_FILE,
-)  # at the root: made anew wherever a run goes
+# At the root: regenerated at each copy.
+GENERATED_FILES = (naming.LATEST_FILE, INDEX_FILE, BUNDLE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a run's folder holds that can be moved."""
+    """The files of a run folder that can be copied."""
 
     folder: Path
-    run_id: str  # "" where it holds checkpoints alone
+    run_id: str  # "" if it has only checkpoints
     name: str
     logs: tuple[str, ...]  # names of files, sorted
     checkpoints: tuple[Checkpoint, ...]  # the newest first
@@ -42,7 +39,7 @@ class Content:
 
 
 def find_content(folder: Path) -> Content:
-    """Look into a run's folder. Raises VitalsError where it holds nothing to move."""
+    """Find the files of a run folder. Raises VitalsError if there is nothing to copy."""
     if not folder.is_dir():
         problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
@@ -64,7 +61,7 @@ def find_content(folder: Path) -> Content:
 
 
 def checkpoint_pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
-    """Return a checkpoint's files as its seal names them, by names within the checkpoint."""
+    """Return a checkpoint's files as its manifest names them, relative to the checkpoint."""
     return tuple(
         Piece(name, file.size, file.xxh3_128, file_chunks(checkpoint.folder / name, file.size))
         for name, file in sorted(checkpoint.manifest.files.items())
@@ -72,7 +69,7 @@ def checkpoint_pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
 
 
 def manifest_piece(checkpoint: Checkpoint) -> Piece:
-    """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
+    """Return a checkpoint's manifest. Raises SourceChanged if it was saved again since."""
     piece = read_piece(checkpoint.folder / MANIFEST, MANIFEST)
     try:
         is_same = (
@@ -87,12 +84,12 @@ def manifest_piece(checkpoint: Checkpoint) -> Piece:
 
 
 def checkpoint_bytes(sealed: Manifest) -> int:
-    """Count the bytes of a checkpoint's files."""
+    """Return the size of a checkpoint's files in bytes."""
     return sum(file.size for file in sealed.files.values())
 
 
 def _find_checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
-    """Return what is sealed, what is left, and what cannot be read: that is no damage."""
+    """Return the sealed, the skipped and the unreadable: the last are not damaged."""
     sealed, skipped, unreadable = [], [], []
     for step, path in naming.steps(folder).items():
         try:
@@ -107,7 +104,7 @@ def _find_checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], 
 
 
 def _find_files(folder: Path) -> tuple[tuple[str, ...], int]:
-    """List the files that are no part of a checkpoint, and count the links."""
+    """List the files that belong to no checkpoint, and count the links."""
     paths, links = [], 0
     for root, inner, names in os.walk(folder):
         folder_path = Path(root)
@@ -126,7 +123,7 @@ def _find_files(folder: Path) -> tuple[tuple[str, ...], int]:
 
 
 def _is_other_folder(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
-    """Tell whether a folder is passed by: hidden, a link, or a checkpoint's, whole or not."""
+    """Return whether a folder is skipped: hidden, a link, or any checkpoint's."""
     return (
         path.name.startswith(".")
         or path.is_symlink()

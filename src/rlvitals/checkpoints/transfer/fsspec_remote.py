@@ -1,7 +1,7 @@
-"""What fsspec reaches: object stores, SSH, other people's file systems.
+"""File stores that fsspec supports: object stores, SSH, third-party file systems.
 
 An object store has no rename and shows an object when its upload ends. Elsewhere a file that is
-being written can be seen: there it is written under another name first.
+being written is visible: there it is written under another name first.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from rlvitals.checkpoints.transfer.timeouts import (
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.storage import redact
 
-# Their uploads appear whole, at the end: by the names of fsspec's back-ends.
+# An upload appears when it is complete. Names of fsspec's back-ends.
 OBJECT_STORES = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "hf", "r2", "oci"}
 )
@@ -32,9 +32,9 @@ SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", 
 
 
 class FsspecFiles:
-    """A place that fsspec reaches. After an error it is connected to anew: a link stays down.
+    """Files below a URL that fsspec supports. After an error it reconnects.
 
-    A call that takes more than `stall` seconds raises Hung.
+    A call that takes more than `stall` seconds raises CallTimeout.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class FsspecFiles:
 
     @contextmanager
     def _connection(self) -> Iterator[TimeLimited]:
-        """Give the file system; what breaks on the way has it made anew the next time."""
+        """Yield the file system; after an error the next call reconnects."""
         if self._files is None:
             self._files, _ = call_within(self._stall, self._connect)
         try:
@@ -64,7 +64,7 @@ class FsspecFiles:
             raise
 
     def sizes(self) -> dict[str, int]:
-        """List every file with its bytes, as it is now: nothing is taken from a cache."""
+        """Return the current size of every file in bytes, without a cache."""
         with self._connection() as files:
             files.invalidate_cache()
             try:
@@ -95,7 +95,7 @@ class FsspecFiles:
                 yield data
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a file whole: in one upload, or under another name first."""
+        """Write a complete file: in one upload, or under another name first."""
         path = self._path(name)
         with self._connection() as files:
             if self._store:
@@ -112,7 +112,7 @@ class FsspecFiles:
                 raise
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write behind a file's end, where that costs no more than what is new."""
+        """Append to a file if the back-end transfers only the new bytes."""
         if self._store:
             raise NotImplementedError
         with (
@@ -123,7 +123,7 @@ class FsspecFiles:
                 file.write(data)
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete files in this order, and folders that this leaves empty."""
+        """Delete files in this order, and folders that become empty."""
         with self._connection() as files:
             for name in names:
                 with suppress(FileNotFoundError):
@@ -147,34 +147,34 @@ class FsspecFiles:
                     pass
 
     def begin(self, folder: str, *, replaces: bool) -> str:
-        """Name the final folder, whose seal comes last; a hidden one where another is there."""
+        """Return the final folder; a hidden one if a checkpoint exists there."""
         return partial_name(folder) if replaces else folder
 
     def settle(
         self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
     ) -> None:
-        """Copy what was written beside, its seal last; what was there before goes, seal first."""
+        """Copy the hidden folder, its manifest last, after deleting the old one, manifest first."""
         if work_folder == folder:
             return
         with self._connection() as files:
             is_pending = files.exists(self._path(f"{work_folder}/{names[-1]}"))
-        if is_pending:  # else it was done, and told otherwise
+        if is_pending:  # else it was done before the error
             self.remove([f"{folder}/{name}" for name in reversed(old)])
             for name in names:
                 self._copy(f"{work_folder}/{name}", f"{folder}/{name}")
         self.remove([f"{work_folder}/{name}" for name in reversed(names)])
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
-        """Delete the seal first."""
+        """Delete a checkpoint, its manifest first."""
         for root in (folder, partial_name(folder)):
             self.remove([f"{root}/{name}" for name in reversed(names)])
 
     def room(self) -> int | None:
-        """Nobody can tell."""
+        """Return None: the free space is unknown."""
         return None
 
     def tidy(self) -> None:
-        """Nothing: what was half-written has a name that is written over."""
+        """Do nothing: partial files are overwritten."""
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -208,7 +208,7 @@ def _open(files: TimeLimited, path: str, mode: str, block_size: int) -> Iterator
 
 
 def _read_in_parallel(file: TimeLimited, start: int) -> Iterator[bytes]:
-    """Read over SSH: the requests of a chunk at once, not a round trip for each 32 kB."""
+    """Read over SSH with all requests of a chunk at once, not a round trip for each 32 kB."""
     size = int(file.stat().st_size)
     for offset in range(start, size, COPY_CHUNK_BYTES):
         replies = file.real.readv([(offset, min(COPY_CHUNK_BYTES, size - offset))])
@@ -216,7 +216,7 @@ def _read_in_parallel(file: TimeLimited, start: int) -> Iterator[bytes]:
 
 
 def _put_small(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
-    """Send what is small in one request."""
+    """Send small content in one request."""
     buffer, remaining = b"", iter(chunks)
     for data in remaining:
         buffer += data
@@ -243,7 +243,7 @@ def _rename(files: TimeLimited, temporary: str, path: str) -> None:
 
 
 def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECONDS) -> FsspecFiles:
-    """Return the place of a URL. Raises UsageError, VitalsError naming what to install."""
+    """Return the file store of a URL. Raises UsageError, VitalsError naming the missing package."""
     display_url = redact.text(url)
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - optional

@@ -1,7 +1,7 @@
-"""What a backup should hold and does not, and what it holds beyond its index.
+"""Compare the files of a backup with its index.
 
-A round that was broken off leaves less than its index announces: a checkpoint without its seal,
-one version of a file or the next. Everything else that does not fit was changed by others.
+An interrupted round leaves less than its index announces: a checkpoint without its manifest, one
+version of a file or the next. Every other difference was caused by another program.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ MAX_NAMED_EXTRAS = 3  # of files in one sentence
 
 
 def describe_damage(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each checkpoint that is there with a seal, and not usable."""
+    """Yield a sentence for each checkpoint that has a manifest and is not usable."""
     for name in sorted(_manifest_folders(sizes) - set(usable)):
         yield f"{name} is damaged in the backup, not restored: its seal does not fit its files"
 
@@ -24,7 +24,7 @@ def describe_damage(sizes: Mapping[str, int], usable: Collection[str]) -> Iterat
 def describe_missing(
     index: Index, sizes: Mapping[str, int], usable: Collection[str]
 ) -> Iterator[str]:
-    """Yield a sentence for each newer checkpoint that the index names, and that is not there."""
+    """Yield a sentence for each newer checkpoint that the index names and that is missing."""
     sealed = _manifest_folders(sizes)
     newest = max((_checkpoint_step(name) for name in usable), default=-1)
     for name in sorted(set(index.checkpoints) - sealed - set(usable)):
@@ -53,7 +53,7 @@ def describe_extra_files(index: Index, sizes: Mapping[str, int]) -> Iterator[str
 
 
 def is_backup_file(name: str) -> bool:
-    """Tell what is of a backup itself, or of a checkpoint."""
+    """Return whether a file belongs to the backup itself, or to a checkpoint."""
     top = name.partition("/")[0]
     return (
         name in GENERATED_FILES

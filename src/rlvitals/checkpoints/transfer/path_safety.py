@@ -1,4 +1,4 @@
-"""Which names a file may have that comes from elsewhere: everywhere the same, below its folder."""
+"""Check names of files from untrusted sources: valid on every system, and below their folder."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 
 
 def find_problem(name: str) -> str:
-    """Say why a name is refused; "" where it is not."""
+    """Return why a name is refused; "" if it is valid."""
     path = PurePosixPath(name)
     checks = (
         ("it is an absolute path", path.is_absolute() or DRIVE_LETTER.match(name) is not None),
@@ -24,7 +24,7 @@ def find_problem(name: str) -> str:
 
 
 def find_clashes(names: Iterable[str]) -> dict[str, str]:
-    """Return the names that cannot lie beside an earlier one everywhere, and why."""
+    """Return the names that conflict with an earlier one on some system, and why."""
     names_by_key: dict[str, str] = {}
     folders: dict[str, str] = {}
     reasons = {}
@@ -51,5 +51,5 @@ def _is_short_enough(path: PurePosixPath) -> bool:
 
 
 def _comparison_key(name: str) -> str:
-    """Return what is equal for names that some file system takes for one."""
+    """Return a key that is equal for names that some file system treats as equal."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())

@@ -1,4 +1,4 @@
-"""A run brought back from its backup: every file verified, the folder there whole or not at all."""
+"""Restore a run from its backup: every file verified, the folder complete or absent."""
 
 import os
 import shutil
@@ -31,24 +31,24 @@ from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 
 @dataclass(slots=True)
 class Restored:
-    """What was brought back."""
+    """Result of a restore."""
 
     folder: Path
     newest: int | None = None  # the step of the newest checkpoint
     checkpoints: int = 0
     files: int = 0
     size: int = 0  # bytes
-    aside: Path | None = None  # where the folder lies that was in its place
-    damaged: list[str] = field(default_factory=list)  # what could not be brought back whole
-    left: list[str] = field(default_factory=list)  # what lies there and was not brought back
+    aside: Path | None = None  # the folder that it replaced
+    damaged: list[str] = field(default_factory=list)  # sentences: what could not be restored
+    left: list[str] = field(default_factory=list)  # sentences: what was not restored
 
 
 @dataclass(frozen=True, slots=True)
 class _Restore:
     remote: Place
     sizes: Mapping[str, int]
-    work_folder: LocalFolder  # where it is gathered
-    present: Mapping[str, int]  # what an earlier try got there
+    work_folder: LocalFolder  # where it is restored to
+    present: Mapping[str, int]  # files of an earlier try: size in bytes
     result: Restored
     patience: RetryPolicy
 
@@ -68,10 +68,10 @@ def restore(
     patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Restored:
-    """Bring a run back into a folder (default: of the name that the run's folder had, here).
+    """Restore a run into a folder (default: the name of the run's folder, in the working folder).
 
-    A folder that is there is set aside, where it holds the same run at an older step; else only
-    with `force`. Raises UnreadableLog where no backup is, UsageError, OSError.
+    An existing folder is set aside if it contains the same run at an older step; else only with
+    `force`. Raises UnreadableLog if there is no backup, UsageError, OSError.
     """
     patience = patience or RetryPolicy()
     sizes = patience.call(remote.sizes)
@@ -105,7 +105,7 @@ def restore(
 def _list_checkpoints(
     remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> list[RemoteCheckpoint]:
-    """Return the checkpoints that may be brought back, the newest first."""
+    """Return the checkpoints that may be restored, the newest first."""
     finished, nameless = (
         named_checkpoints(remote, sizes, patience),
         unnamed_checkpoints(remote, sizes, patience),
@@ -115,7 +115,7 @@ def _list_checkpoints(
 
 
 def _is_foreign(work: _Restore, index: Index, checkpoint: RemoteCheckpoint) -> bool:
-    """Tell, and say, that a checkpoint in a backup is of another run."""
+    """Return whether a checkpoint in a backup is of another run, and report it."""
     is_foreign = bool(index.run_id) and checkpoint.manifest.run_id not in {"", index.run_id}
     if is_foreign:
         work.result.damaged.append(f"{checkpoint.name} is another run's, not restored")
@@ -125,7 +125,7 @@ def _is_foreign(work: _Restore, index: Index, checkpoint: RemoteCheckpoint) -> b
 def _check_target(
     target: Path, index: Index, arrived: list[RemoteCheckpoint], *, force: bool
 ) -> None:
-    """See whether the folder may be replaced. Raises UsageError."""
+    """Check whether the folder may be replaced. Raises UsageError."""
     if not os.path.lexists(target):
         return
     if not target.is_dir():
@@ -175,7 +175,7 @@ def _check_space(
 def _restore_checkpoints(
     work: _Restore, arrived: list[RemoteCheckpoint], tell: Callable[[str], None]
 ) -> None:
-    """Bring each checkpoint, its seal last; one that is damaged there is left there."""
+    """Restore each checkpoint, its manifest last; skip damaged ones."""
     for checkpoint in arrived:
         name = naming.final(Path(), checkpoint.manifest.step).name
         try:
@@ -214,7 +214,7 @@ def _restore_logs(work: _Restore, index: Index) -> None:
 
 
 def _order_versions(versions: tuple[Version, ...], size: int) -> list[Version]:
-    """Order the versions that may be there: that of its size first, then what it began as."""
+    """Return the possible versions: that of this size first, then shorter ones."""
     candidates = [version for version in versions if 0 <= version.size <= size]
     return sorted(candidates, key=lambda version: (version.size != size, -version.size))
 
@@ -228,7 +228,7 @@ def _restore_version(work: _Restore, name: str, version: Version) -> bool:
 
 
 def _delete_old_files(work: _Restore) -> None:
-    """Delete what an earlier try gathered of a backup that has changed since."""
+    """Delete what an earlier try restored from a backup that has changed since."""
     work_folder = work.work_folder.path
     generated = {naming.LATEST_FILE}
     for path in LocalFolder(work_folder).sizes():
@@ -245,7 +245,7 @@ def _is_file(path: str) -> bool:
 
 
 def _check_folder_name(name: str) -> str:
-    """Return a folder's name from elsewhere. Raises UsageError where it is none."""
+    """Return a folder's name from a backup. Raises UsageError if it is invalid."""
     if "/" in name or path_safety.find_problem(name):
         raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
     return name

@@ -1,4 +1,4 @@
-"""One round of a backup: what is new goes there, verified; what the run gave up goes after it."""
+"""One round of a backup: copy and verify what is new, then delete what the run deleted."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -22,23 +22,19 @@ from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
 
-MIN_TAIL_FILE_BYTES = (
-    1 << 20
-)  # bytes: of a file that large the new tail alone is sent, where that is possible
-MAX_COPY_TRIES = 3  # at a file that is rewritten while it is copied
-COMPACTED_SUFFIX = ".packed.rlv"  # a block file that stands for the one that grew
+MIN_TAIL_FILE_BYTES = 1 << 20  # from this size on only the new tail of a grown file is copied
+MAX_COPY_TRIES = 3  # of a file that is rewritten while it is copied
+COMPACTED_SUFFIX = ".packed.rlv"  # replaces the block file it was made from
 
 
 @dataclass(slots=True)
 class SyncResult:
-    """What a round did."""
+    """Result of a round."""
 
     target: str
     checkpoints: list[str] = field(default_factory=list)  # copied: names
-    complete: set[str] | None = (
-        None  # the run's checkpoints that lie whole there; None: not seen yet
-    )
-    newest: str = ""  # that lies whole at the target
+    complete: set[str] | None = None  # the run's complete ones at the target; None: unknown
+    newest: str = ""  # complete at the target
     files: int = 0  # copied, those of checkpoints too
     size: int = 0  # bytes copied
     removed: list[str] = field(default_factory=list)  # checkpoints that the run no longer keeps
@@ -47,7 +43,7 @@ class SyncResult:
 
     @property
     def sentence(self) -> str:
-        """Say what the target holds, and what is new there."""
+        """Sentence for the user: the newest checkpoint at the target, and what was copied."""
         head = "Backup not complete" if self.failed else "✓ Backup complete"
         newest = f"; newest: {self.newest}" if self.newest else "; no checkpoint yet"
         if not self.files:
@@ -91,11 +87,11 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     tell: Callable[[str], None] = lambda _: None,
     result: SyncResult | None = None,
 ) -> SyncResult:
-    """Bring a run's backup up to date. Raises VitalsError, copying.Stopped, what the place raises.
+    """Bring a run's backup up to date. Raises VitalsError, CopyStopped, errors of the remote.
 
-    At the target is, once this returns, what the run keeps, each file read back. Checkpoints that
-    the run deleted go there too, unless `keep_all`; the newest and all that another program put
-    there stay. `done` is filled while it goes on: it says how far a round came that broke off.
+    On return the target contains what the run keeps, each file read back. Checkpoints that the run
+    deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
+    `result` is filled meanwhile: it shows how far an interrupted round came.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
@@ -107,12 +103,11 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     result.failed += content.unreadable
     sync = _Sync(remote, content, index, sizes, patience, result, tell)
     if file_selection.INDEX_FILE not in sizes:
-        backup_index.write_index(
-            remote, index, patience
-        )  # from the first byte on it is said whose this is
+        # Before the first file: the place is this run's from then on.
+        backup_index.write_index(remote, index, patience)
     arrived = _CheckpointCopier(sync).copy_missing()
     for _ in range(MAX_COPY_TRIES):
-        if not sync.is_outdated:  # pruned or saved anew while it was copied
+        if not sync.is_outdated:  # pruned or saved again while it was copied
             break
         sync.is_outdated = False
         sync.content, sync.sizes = file_selection.find_content(folder), patience.call(remote.sizes)
@@ -126,7 +121,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
 
 
 def check_separate(folder: Path, remote: Place) -> None:
-    """See that neither lies in the other. Raises UsageError."""
+    """Check that neither folder contains the other. Raises UsageError."""
     if not isinstance(remote, LocalFolder):
         return
     source, target = folder.resolve(), remote.path.resolve()
@@ -144,13 +139,13 @@ def _source_id(folder: Path) -> str:
 
 
 class _CheckpointCopier:
-    """Brings the checkpoints that are not there yet: the newest first."""
+    """Copies the checkpoints that the target lacks, the newest first."""
 
     def __init__(self, sync: _Sync) -> None:
         self._sync = sync
 
     def copy_missing(self) -> dict[str, RemoteCheckpoint]:
-        """Return what lies whole at the target, by the names of the folders."""
+        """Return the complete checkpoints at the target, by folder name."""
         sync = self._sync
         present = named_checkpoints(sync.remote, sync.sizes, sync.patience)
         missing = [
@@ -163,7 +158,7 @@ class _CheckpointCopier:
         }
         if not missing:
             return present
-        if RUN_FILE in sync.content.logs:  # without it a restored checkpoint is nobody's
+        if RUN_FILE in sync.content.logs:  # without it a restored checkpoint has no run
             _copy_logs(sync, (RUN_FILE,))
         for checkpoint in missing:
             totals = sync.result.files, sync.result.size
@@ -210,7 +205,7 @@ class _CheckpointCopier:
         return RemoteCheckpoint(name, checkpoint.manifest)
 
     def _announce(self, checkpoint: Checkpoint, work_folder: str) -> None:
-        """See that there is room, and write down what is about to be put there."""
+        """Check the free space, and add the checkpoint to the index before it is copied."""
         sync = self._sync
         free_bytes, needed_bytes = (
             sync.remote.room(),
@@ -236,7 +231,7 @@ class _CheckpointCopier:
         sync.remote.remove(stale)
 
     def _copy_files(self, checkpoint: Checkpoint, work_folder: str) -> None:
-        """Copy the files that an earlier round did not get through with."""
+        """Copy the files that an earlier round did not complete."""
         sync = self._sync
         for piece in file_selection.checkpoint_pieces(checkpoint):
             target = f"{work_folder}/{piece.name}"
@@ -245,7 +240,7 @@ class _CheckpointCopier:
                 sync.copy(piece, target)
 
     def _report_change(self, checkpoint: Checkpoint, error: SourceChanged) -> None:
-        """Tell a checkpoint that went while it was copied from one that is damaged."""
+        """Report a checkpoint as damaged, or as deleted while it was copied."""
         name = checkpoint.folder.name
         if _is_current(checkpoint):
             self._sync.result.failed.append(f"{name} is damaged in the run, not copied: {error}")
@@ -262,12 +257,12 @@ def _is_current(checkpoint: Checkpoint) -> bool:
 
 
 def _file_names(names: Mapping[str, object]) -> tuple[str, ...]:
-    """Name a checkpoint's files, its seal last."""
+    """Return a checkpoint's file names, its manifest last."""
     return (*sorted(names), MANIFEST)
 
 
 def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
-    """Delete what this backup put there and the run deleted: never the newest that is whole."""
+    """Delete checkpoints of this backup that the run deleted, except the newest complete one."""
     newest = max((checkpoint.manifest.sequence for checkpoint in arrived.values()), default=None)
     own_sequences = [checkpoint.manifest.sequence for checkpoint in sync.content.checkpoints]
     if newest is None or not own_sequences or newest not in own_sequences:
@@ -289,7 +284,7 @@ def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> N
 
 
 def _copy_logs(sync: _Sync, names: tuple[str, ...]) -> None:
-    """Bring the files that differ. One that is rewritten meanwhile is looked at again."""
+    """Copy the files that differ; retry those that are rewritten meanwhile."""
     pieces = {name: sync.patience.call(partial(_read_piece, sync, name)) for name in names}
     new = {name: piece for name, piece in pieces.items() if piece is not None}
     changed = {name: piece for name, piece in new.items() if not _has_copy(sync, piece)}
@@ -326,7 +321,7 @@ def _version_of(piece: Piece) -> Version:
 
 
 def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
-    """Copy a file; return it as it was copied, or None where it would not hold still."""
+    """Copy a file; return it as it was copied, or None if it kept changing."""
     previous = sync.index.files.get(piece.name, ())[:-1]
     if (
         len(previous) == 1
@@ -354,14 +349,14 @@ def _can_append(sync: _Sync, piece: Piece, previous: Version) -> bool:
 
 
 def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:
-    """Send the new tail alone, where what is there is how the file begins."""
+    """Append the new tail of a file if the remote file is its beginning."""
     try:
         if copy_files.hash_chunks(piece.chunks(0), previous.size) != previous.xxh3_128:
             return False
         copy_files.append_tail(sync.remote, piece, piece.name, previous.size, sync.patience)
     except (copy_files.CopyStopped, CallTimeout):
         raise
-    except Exception:  # noqa: BLE001 - a place that cannot, each in its way: the file goes whole
+    except Exception:  # noqa: BLE001 - no append: the complete file is copied
         return False
     sync.result.files += 1
     sync.result.size += piece.size - previous.size
@@ -378,7 +373,7 @@ def _delete_old_blocks(sync: _Sync, versions: dict[str, tuple[Version, ...]]) ->
 
 
 def _write_latest(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
-    """Name the newest that is whole there."""
+    """Write the name of the newest complete checkpoint to `latest`."""
     if not arrived:
         return
     newest = max(arrived.values(), key=lambda each: each.manifest.sequence)

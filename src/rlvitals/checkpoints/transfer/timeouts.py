@@ -1,6 +1,6 @@
-"""Calls that may hang for good: each on a thread of its own, left behind when its time is up.
+"""Run calls with a timeout, each on a thread that is abandoned when its time is up.
 
-A link that goes silent raises nothing, and a thread that waits for it cannot be interrupted.
+A silent connection raises nothing, and a thread that waits for it cannot be interrupted.
 """
 
 import threading
@@ -16,11 +16,11 @@ CLEANUP_SECONDS = 5.0  # seconds at most for what is done in passing, after some
 
 
 class CallTimeout(Exception):  # noqa: N818 - as a link is
-    """A call that did not return in its time. Another try would take as long again."""
+    """A call that did not return in time. Another try would take as long."""
 
 
 def call_within(seconds: float, action: Callable[[], T]) -> T:
-    """Return what `action` returns; raise what it raises, or Hung after so many seconds."""
+    """Return the result of `action`; raise its error, or CallTimeout after `seconds`."""
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -41,14 +41,14 @@ def call_within(seconds: float, action: Callable[[], T]) -> T:
 
 
 class TimeLimited:
-    """A file system, or an open file: each of its calls within a time."""
+    """A file system or an open file whose calls have a timeout."""
 
     def __init__(self, real: Any, seconds: float) -> None:  # noqa: ANN401 - fsspec's own
-        """Name it, and the seconds that a call may take."""
+        """Wrap `real`; `seconds` is the timeout of a call."""
         self.real, self.seconds = real, seconds
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a method of it, for a call with an end."""
+        """Return a method of it with a timeout."""
         method = getattr(self.real, name)
 
         def call(*args: object, **options: object) -> Any:  # noqa: ANN401 - the same
@@ -57,6 +57,6 @@ class TimeLimited:
         return call
 
     def in_passing(self, name: str, *args: object) -> None:
-        """Call what is of no more than some use, once something broke; whatever it raises."""
+        """Call a clean-up method after an error; ignore its errors."""
         with suppress(Exception):
             call_within(min(CLEANUP_SECONDS, self.seconds), lambda: getattr(self.real, name)(*args))

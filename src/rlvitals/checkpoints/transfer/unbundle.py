@@ -1,4 +1,4 @@
-"""A run out of one file that may come from anybody: whole, in its folder alone, or not at all."""
+"""Unpack a run from an untrusted archive: complete, in its own folder only, or not at all."""
 
 import gzip
 import struct
@@ -36,13 +36,13 @@ ARCHIVE_ERRORS = (
 
 @dataclass(slots=True)
 class Unbundled:
-    """What was unpacked."""
+    """Result of unpacking."""
 
     folder: Path
     files: int
     size: int  # bytes
     steps: tuple[int, ...]  # of the checkpoints, ascending
-    aside: Path | None = None  # where the folder lies that was in its place
+    aside: Path | None = None  # the folder that it replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class _Header:
 def unbundle(
     archive: Path, folder: Path | None = None, *, force: bool = False, ratio: float = MAX_RATIO
 ) -> Unbundled:
-    """Unpack a run into a folder (default: of the name that it had, here).
+    """Unpack a run into a folder (default: its original name, in the working folder).
 
-    Nothing is written outside of it, and nothing stays where anything is wrong. Raises
-    UnreadableLog for what is no bundle, is damaged or refused, UsageError, OSError.
+    Nothing is written outside the folder, and nothing stays after an error. Raises UnreadableLog
+    for a file that is no bundle, is damaged or refused, UsageError, OSError.
     """
     if not archive.is_file():
         problem = "this is a folder, a file is needed" if archive.is_dir() else "no such file"
@@ -85,7 +85,7 @@ def unbundle(
 
 
 def _read_header(first: Member | None) -> _Header:
-    """Read what stands first. Raises Refused."""
+    """Read the first file, the list of files. Raises ArchiveRefused."""
     if (
         first is None
         or first.name.rpartition("/")[2] != BUNDLE_FILE
@@ -115,7 +115,7 @@ def _read_header(first: Member | None) -> _Header:
 
 
 def _check_names(header: _Header, names: list[str], first: str) -> None:
-    """Refuse names that lead elsewhere, or that some file systems take for one."""
+    """Raise ArchiveRefused for names that leave the folder, or that clash on some system."""
     if len(names) > MAX_BUNDLE_FILES:
         raise ArchiveRefused(f"it announces {len(names):,} files, more than {MAX_BUNDLE_FILES:,}")
     if (
@@ -143,7 +143,7 @@ def _check_target(target: Path, *, force: bool) -> None:
 
 
 def _check_size(header: _Header, archive: Path, target: Path, ratio: float) -> None:
-    """Refuse a bomb. Raises Refused, VitalsError where there is no room."""
+    """Refuse a bomb. Raises ArchiveRefused, VitalsError if the disk has no room."""
     packed_bytes = archive.stat().st_size
     if header.size > max(MAX_SAFE_BYTES, ratio * packed_bytes):
         raise ArchiveRefused(
@@ -169,7 +169,7 @@ def _unpack(stream: Iterator[Member], header: _Header, target: Path) -> Unbundle
 
 
 def _write_files(stream: Iterator[Member], header: _Header, work_folder: LocalFolder) -> None:
-    """Write each file as it was announced, once; nothing else, and nothing less."""
+    """Write each announced file once; raise ArchiveRefused for any other, or a missing one."""
     remaining = dict(header.files)
     for member in stream:
         root, _, name = member.name.partition("/")
@@ -191,7 +191,7 @@ def _write_files(stream: Iterator[Member], header: _Header, work_folder: LocalFo
 
 
 def _limit_chunks(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """End what gives more than it announced before it is written."""
+    """Raise ArchiveRefused before more bytes than announced are written."""
     for data in chunks:
         size -= len(data)
         if size < 0:

@@ -1,4 +1,4 @@
-"""Which checkpoints lie whole at a place: sealed, every file there with its size."""
+"""Find the complete checkpoints of a backup: sealed, with every file of the sealed size."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ UNNAMED_MANIFEST_PATH = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/mani
 
 @dataclass(frozen=True, slots=True)
 class RemoteCheckpoint:
-    """A checkpoint at a place."""
+    """A checkpoint of a backup."""
 
     name: str  # of its folder there
     manifest: Manifest
@@ -27,7 +27,7 @@ class RemoteCheckpoint:
 def named_checkpoints(
     remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
-    """Return the checkpoints that have their name, by it. Their bytes are not looked at."""
+    """Return the checkpoints with their final name, by name. Their bytes are not read."""
     checkpoints = dict(_find(remote, sizes, patience, MANIFEST_PATH))
     return {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint.name == name}
 
@@ -35,7 +35,7 @@ def named_checkpoints(
 def unnamed_checkpoints(
     remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
-    """Return those that were killed between their seal and their name, by the name to be."""
+    """Return those interrupted between manifest and final name, by final name."""
     return dict(_find(remote, sizes, patience, UNNAMED_MANIFEST_PATH))
 
 

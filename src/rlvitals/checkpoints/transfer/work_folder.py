@@ -1,12 +1,12 @@
-"""The folder in which a run is gathered, beside its place, until it gets its name.
+"""The temporary folder in which a run is unpacked or restored, next to its target.
 
-    .<name>.<what>-<random>/      made by `mkdtemp`: nobody foresees its name
-    .../rlvitals                  what it is for; the mark by which a later process knows it
-    .../run/                      what is gathered, with the permissions of any new folder
+    .<name>.<what>-<random>/      created by `mkdtemp`: its name cannot be predicted
+    .../rlvitals                  its target; identifies the folder to a later process
+    .../run/                      the files, with the permissions of any new folder
 
-Another user who may write beside the target can make a link or a folder of such a name, but not
-one that this user owns, that nobody else may enter, and that holds the mark: that one alone is
-gone on with, or deleted.
+Another user who may write next to the target can create a link or a folder of such a name, but not
+one that this user owns, that nobody else may enter, and that contains the mark: only that one is
+continued, or deleted.
 """
 
 import errno
@@ -30,11 +30,11 @@ UNSUPPORTED_LOCK_ERRNOS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.E
 
 @contextmanager
 def open_work_folder(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
-    """Give a folder to gather in, for one process; it is deleted at the end unless `go_on`.
+    """Yield a folder for one process; it is deleted at the end unless `go_on`.
 
-    `go_on`: what an earlier process for this target gathered and left is used again, and stays
-    where this one is broken off; else it is deleted. Raises UsageError where another process is at
-    this target, OSError.
+    `go_on`: reuse what an earlier process restored for this target, and keep the folder if this
+    process is interrupted; else it is deleted. Raises UsageError if another process works on this
+    target, OSError.
     """
     target = Path(os.path.realpath(target))  # the user's own path may be a link
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def open_work_folder(target: Path, purpose: str, *, go_on: bool) -> Iterator[Pat
     finally:
         if not go_on:
             shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # it holds what the next process goes on with
+        with suppress(OSError):  # not empty: the next process continues with it
             (folder / "run").rmdir()
         if not os.path.lexists(folder / "run"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -54,7 +54,7 @@ def open_work_folder(target: Path, purpose: str, *, go_on: bool) -> Iterator[Pat
 
 
 def put_in_place(work_folder: Path, target: Path) -> Path | None:
-    """Give what was gathered its name; set aside what is there, and return where that lies.
+    """Rename the folder to its target; set an existing one aside, and return its path.
 
     A target that is a link to a folder stays a link: the folder that it points to is replaced.
     """
@@ -79,9 +79,9 @@ def _make_folder(target: Path, prefix: str) -> tuple[Path, int]:
 
 
 def _find_earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
-    """Find what this user's earlier processes left for a target; delete what is not gone on with.
+    """Return the folder of an earlier process for a target; delete unusable ones.
 
-    Raises UsageError where another process holds it.
+    Raises UsageError if another process uses one.
     """
     leftover: tuple[Path, int] | None = None
     paths = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
@@ -104,7 +104,7 @@ def _find_earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] 
 
 
 def _open_mark(path: Path, target: Path) -> int | None:
-    """Open the mark of a folder that this user made for a target; None: it is not known as one."""
+    """Open the mark of a folder that this user created for a target; None if it is not one."""
     with suppress(OSError):
         status = path.lstat()
         is_owner = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
@@ -119,7 +119,7 @@ def _open_mark(path: Path, target: Path) -> int | None:
 
 
 def _try_lock(handle: int) -> bool:
-    """Take a file or folder for this process; where there are no locks, go on without."""
+    """Lock a file or folder for this process; True if the system has no locks."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
@@ -136,13 +136,13 @@ def _try_lock(handle: int) -> bool:
 
 @contextmanager
 def _lock_parent(parent: Path) -> Iterator[None]:
-    """Let one process at a time look for an earlier folder and make its own."""
+    """Let one process at a time find an earlier folder and create its own."""
     if os.name != "posix":
         yield
         return
     handle = os.open(parent, os.O_RDONLY)
     try:
-        end = time.monotonic() + LOCK_SECONDS  # who holds it for longer is none of ours
+        end = time.monotonic() + LOCK_SECONDS  # a longer lock is of another program
         while not _try_lock(handle) and time.monotonic() < end:
             time.sleep(0.01)
         yield
