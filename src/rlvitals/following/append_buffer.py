@@ -1,4 +1,4 @@
-"""The columns of a log that grows: a point costs the same however many there are."""
+"""Columns of a growing log: the cost of a point does not depend on their number."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,17 +9,15 @@ from numpy.typing import NDArray
 from rlvitals.types import Series
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-MAX_BATCHED_READS = (
-    32  # readings that are held before they are put behind the others: one copy for all
-)
+MAX_BATCHED_READS = 32  # readings that are appended with one copy
 MIN_COLUMN_POINTS = 64  # points that a column has room for at first
 
 
 class AppendBuffer:
-    """Columns by key: `add` what is new, and see them whole at any time.
+    """Columns by key: `add` new points, and read all of them at any time.
 
-    Room is left behind each column, so that it is copied log(n) times over its life: at most
-    half as much memory again as the points take.
+    Each column has spare capacity, so that it is copied log(n) times over its life: at most half as
+    much memory again as the points take.
     """
 
     def __init__(self) -> None:
@@ -30,11 +28,11 @@ class AppendBuffer:
         self._batch: list[Mapping[str, Series]] = []
 
     def __len__(self) -> int:
-        """Count the keys."""
+        """Return the number of keys."""
         return len(self._columns.keys() | {key for series in self._batch for key in series})
 
     def add(self, series: Mapping[str, Series]) -> None:
-        """Put points behind those of their keys."""
+        """Append points to their keys."""
         sizes = [column.steps.size for column in series.values()]
         if not any(sizes):
             return
@@ -46,7 +44,7 @@ class AppendBuffer:
             self._settle()
 
     def series(self) -> dict[str, Series]:
-        """Return every column as it stands: views that later points leave as they are."""
+        """Return every column: views that later points do not change."""
         self._settle()
         return {key: column.series() for key, column in self._columns.items()}
 
@@ -64,7 +62,7 @@ class AppendBuffer:
 
 
 class _Column:
-    """One key's steps, times and values, with room behind them."""
+    """Steps, times and values of one key, with spare capacity."""
 
     __slots__ = ("_count", "_steps", "_times", "_values")
 
@@ -100,7 +98,7 @@ def _grow(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
 def find_new_points(
     old: Mapping[str, Series], new: Mapping[str, Series]
 ) -> dict[str, Series] | None:
-    """Return what `new` has behind `old`, by key; None where it does not begin as `old` is."""
+    """Return the points of `new` after `old`, by key; None if `new` does not begin with `old`."""
     if not all(key in new and _starts_with(new[key], series) for key, series in old.items()):
         return None
     tails = {
@@ -120,6 +118,6 @@ def _starts_with(series: Series, prefix: Series) -> bool:
 
 
 def is_continuation(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
-    """Tell whether every key that both have goes on in `new` at later steps than it had."""
+    """Return whether every common key continues in `new` at later steps."""
     shared = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
     return bool(shared) and all(new[k].steps.min() > old[k].steps.max() for k in shared)

@@ -1,4 +1,4 @@
-"""What the readings of one file amount to: the log that one reading of the whole would give."""
+"""The log of one file, accumulated from its readings."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ MAX_ITEMS_PER_KEY = 1024  # histograms or texts of a key: with more, every secon
 
 
 class FileState:
-    """The log of one file, put together from its readings."""
+    """The log of one file, accumulated from its readings."""
 
     def __init__(self, reader: Reader) -> None:
         """Start empty, for the readings of `reader`."""
@@ -37,11 +37,11 @@ class FileState:
 
     @property
     def is_over(self) -> bool:
-        """Whether the log says that the process is over."""
+        """Whether the log records the end of the process."""
         return self._last is not None and self._last.ending is not None
 
     def add(self, log: Log) -> None:
-        """Add what a reading found since the one before it."""
+        """Add the result of one reading."""
         self.columns.add(log.series)
         if self._reader.sums_up:
             self._settings = dict(log.settings)
@@ -61,7 +61,7 @@ class FileState:
         self._last = log
 
     def log(self) -> Log:
-        """Return the whole log. Of passing notes those of the last reading count."""
+        """Return the complete log; of transient notes only those of the last reading."""
         last = self._last or Log(self._reader.name, {})
         passing = [note for note in last.notes if note in TRANSIENT_NOTES and note != REPLACED]
         return replace(
@@ -75,7 +75,7 @@ class FileState:
         )
 
     def series(self) -> Mapping[str, Series]:
-        """Return the columns as they stand."""
+        """Return the current columns."""
         return self.columns.series()
 
 

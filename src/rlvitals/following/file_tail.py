@@ -1,7 +1,7 @@
-"""One file of a run, read on whenever its disk says that it is another than before.
+"""Read one file of a run incrementally, whenever its size, time or inode changes.
 
-A change is told by size, time and inode alone, so that a disk of another machine will do. Where
-a disk keeps time in whole seconds, a file that changed is read once more when they have passed.
+Only size, time and inode are compared, so that a network file system works. If a file system keeps
+time in whole seconds, a changed file is read once more after they have passed.
 """
 
 import os
@@ -30,7 +30,7 @@ Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
 
 @dataclass(frozen=True, slots=True)
 class NewPoints:
-    """What a look at a file found."""
+    """Result of reading a file: its new points."""
 
     series: Mapping[str, Series]
     anew: bool = False  # the points stand in place of all that were there
@@ -41,7 +41,7 @@ class FileTail:
     """A file and the log that was read of it so far."""
 
     def __init__(self, path: Path, reader: Reader, previous: "FileTail | None" = None) -> None:
-        """Start with nothing read. `before`: a file that this one is a newer version of."""
+        """Start with nothing read. `before`: an older version of this file."""
         self.path, self.reader = path, reader
         self.state = FileState(reader)
         self.problem: UnreadableLog | None = None
@@ -50,27 +50,27 @@ class FileTail:
         self._tried = 0.0
         self._cursor: Cursor | None = None
         self._signs: tuple[Sign, ...] = ()
-        self._changed: float | None = None  # when a change was seen on a coarse clock
+        self._changed: float | None = None  # time of a change on a coarse clock
         self._before = previous.state if previous else None
         self._read = False
-        self._short: float | None = None  # since when it holds less than was read
+        self._short: float | None = None  # time since which it is shorter than what was read
 
     @property
     def log(self) -> Log | UnreadableLog:
-        """What was read of it, though it may be unreadable now; else why it cannot be read."""
+        """The log read so far, even if the file is unreadable now; else the error."""
         return self.problem if self.problem is not None and not self._read else self.state.log()
 
     @property
     def is_missing(self) -> bool:
-        """Whether there is no such file any more."""
+        """Whether the file no longer exists."""
         return not os.path.lexists(self.path)
 
     def is_failing(self, time_s: float) -> bool:
-        """Tell whether it has been unreadable for longer than a write may take."""
+        """Return whether it has been unreadable for longer than a write may take."""
         return self.problem is not None and time_s - self._failed >= FAILURE_SECONDS
 
     def look(self, time_s: float) -> NewPoints | None:
-        """Read what is new; None where there is nothing."""
+        """Read new points; None if there are none."""
         signs = self._sign()
         if signs == self._signs and not self._needs_retry(time_s):
             return None
@@ -105,7 +105,7 @@ class FileTail:
         return NewPoints(log.series, first=first) if log.series else None
 
     def _needs_retry(self, time_s: float) -> bool:
-        """Tell whether to read a file again of which nothing says that it changed."""
+        """Return whether to read a file again although it seems unchanged."""
         if self.problem is not None:
             return time_s - self._tried >= RETRY_SECONDS
         if self._changed is not None and time_s - self._changed >= COARSE_CLOCK_SECONDS:
@@ -114,7 +114,7 @@ class FileTail:
         return False
 
     def _is_shorter(self, log: Log, time_s: float) -> bool:
-        """Tell whether a file holds only a part of what was read: it may be half written."""
+        """Return whether a file contains only a part of what was read: it may be half written."""
         if find_new_points(log.series, self.state.series()) is None:
             return False
         self._short = time_s if self._short is None else self._short
@@ -122,14 +122,14 @@ class FileTail:
         return time_s - self._short < FAILURE_SECONDS
 
     def _sign(self) -> tuple[Sign, ...]:
-        """Return what tells of a change: of the file, and of those that grow beside it."""
+        """Return the signs of the file, and of files that grow next to it."""
         signs = [_open_sign(self.path)]
         find_neighbours = self.reader.grows
         signs += [_sign(path) for path in find_neighbours(self.path)] if find_neighbours else []
         return tuple(signs) if signs[0] != MISSING_SIGN else ()
 
     def _replace_log(self, previous: FileState, log: Log) -> NewPoints | None:
-        """Take a log that was read from its start, and return what it has more than before."""
+        """Take a log that was read from its start, and return its new points."""
         old = previous.series()
         tails = find_new_points(old, log.series)
         if tails is None and is_continuation(old, log.series):
@@ -144,7 +144,7 @@ class FileTail:
         return NewPoints(tails) if tails else None
 
     def _read_moved_file(self, inode: int) -> Log | None:
-        """Read the end of the file that stood here and was moved to another name beside it."""
+        """Read the end of the previous file of this name, which was renamed."""
         try:
             with os.scandir(self.path.parent) as entries:
                 for count, entry in enumerate(entries):
@@ -166,7 +166,7 @@ MISSING_SIGN: Sign = (-1, 0, 0)
 
 
 def _open_sign(path: Path) -> Sign:
-    """Return the sign of a file as who opens it sees it: a network disk keeps others for long."""
+    """Return the sign of a file after opening it: network file systems cache attributes."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
             return MISSING_SIGN
@@ -191,7 +191,7 @@ def _sign_of(status: os.stat_result) -> Sign:
 
 
 def _join(remainder: Log, news: NewPoints) -> NewPoints:
-    """Put points that stood in a moved file before those of the one in its place."""
+    """Return the points of a renamed file followed by those of its successor."""
     keys = dict.fromkeys((*remainder.series, *news.series))
     segments = {
         key: [log[key] for log in (remainder.series, news.series) if key in log] for key in keys

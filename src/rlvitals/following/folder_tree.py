@@ -1,4 +1,4 @@
-"""What lies at a path that is followed: looked through again when something about it changed."""
+"""The runs at a followed path: searched again when its folders change."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,10 +23,10 @@ Signs = dict[Path, tuple[int, int]]  # what may tell of a new file: time in ns, 
 
 
 class FolderTree:
-    """The runs at one path. Folders are told by their times, files that nobody claims by size."""
+    """The runs at one path. Changes are detected by folder times and by sizes of unknown files."""
 
     def __init__(self, path: Path, timer: Callable[[], float]) -> None:
-        """Look at `path` later. `timer` counts seconds from anywhere."""
+        """Store the path. `timer` returns seconds from any origin."""
         self.path = path
         self.problem: UnreadableLog | None = None  # why there is no run
         self._timer = timer
@@ -36,7 +36,7 @@ class FolderTree:
         self._not_before = 0.0  # by the timer
 
     def may_differ(self, time_s: float) -> bool:
-        """Tell whether there may be other runs than before, at no more than a small, fixed cost."""
+        """Return whether there may be other runs than before, at a small, constant cost."""
         start = self._timer()
         if self._found is None:
             return True
@@ -44,7 +44,7 @@ class FolderTree:
             return False
         if time_s - self._found >= MAX_SCAN_SECONDS:
             return True
-        # What came within one tick of a disk's clock is told by nothing: look once more.
+        # A change within one tick of the file system's clock is invisible: scan again.
         newest = max((time for time, _ in self._signs.values()), default=0) / 1e9
         if (
             time_s - self._found >= COARSE_CLOCK_SECONDS
@@ -56,7 +56,7 @@ class FolderTree:
         return signs != self._signs
 
     def find(self, time_s: float) -> tuple[Run, ...]:
-        """Find the runs that are there now; none where nothing can be read yet."""
+        """Find the current runs; empty if nothing can be read yet."""
         start = self._timer()
         walk = Walk(self.path) if self.path.is_dir() else None
         paths = [] if walk is None else [*walk.folders, *_possible_logs(walk.files)]
@@ -78,7 +78,7 @@ class FolderTree:
 
 
 def _database_files(runs: Iterable[Run]) -> list[Path]:
-    """Return the files in which several runs may stand: they may hold one more."""
+    """Return the files that can contain several runs: more may be added."""
     files = (pair for run in runs for pair in run.files)
     shared = {file: reader for file, reader in files if reader.name in DATABASE_READERS}
     neighbours = [p for file, reader in shared.items() if reader.grows for p in reader.grows(file)]
@@ -89,7 +89,7 @@ DATABASE_READERS = frozenset(reader.name for reader in READERS if reader.runs is
 
 
 def _possible_logs(files: Iterable[Path]) -> Iterable[Path]:
-    """Return the files whose first bytes may yet show that they are logs."""
+    """Yield the files whose first bytes may yet identify them as logs."""
     for file in files:
         if select.may_be_log(file):
             try:

@@ -1,4 +1,4 @@
-"""Two judgements of one run, told as what differs between them."""
+"""Compare two diagnoses of one run."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ RunAndTime = tuple[str, float]  # the run's name, and the time
 def find_changes(
     run_and_time: RunAndTime, previous: Diagnosis | None, current: Diagnosis
 ) -> Iterator[Change]:
-    """Yield what a judgement says that the one before it did not, the verdict first."""
+    """Yield the differences of a diagnosis from the previous one, the verdict first."""
     step = current.trace.last_step
     has_turned = previous is None or previous.verdict.word is not current.verdict.word
     yield Judged(*run_and_time, current, has_turned, previous is None)
@@ -36,7 +36,7 @@ def _findings_by_rule(diagnosis: Diagnosis | None) -> Mapping[str, tuple[Rule, F
 
 
 def _explain_clear(rule: Rule, current: Diagnosis) -> str:
-    """Say why a finding no longer stands."""
+    """Return why a finding no longer applies."""
     for muted in current.muted:
         if muted.rule.name == rule.name:
             return f"muted: {muted.reason}"

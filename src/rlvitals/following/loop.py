@@ -1,12 +1,12 @@
-"""Growing runs, followed: what changed at each look, and nothing that was told before.
+"""Follow growing runs: yield what changed at each look, each change once.
 
     watch = Watch([Path("runs")], judge)
     for change in follow(watch):
         ...
 
-Reading comes first at each look and is never put off by judging: a judgement takes as long as a
-hundred readings, so no more are made at once than a look has time for. How often it looks is bound
-by what looking costs, whatever the disk and however many the runs.
+Reading is done first at each look and is never delayed by judging: a judgement takes as long as a
+hundred readings, so only as many are made at once as a look has time for. The interval between
+looks is bounded by their cost, for any disk and any number of runs.
 """
 
 import time
@@ -27,10 +27,10 @@ MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement 
 
 
 class Watch:
-    """Runs under some paths. One look tells all that changed since the one before it.
+    """Runs under some paths. One look yields all changes since the previous one.
 
-    `judge` makes a diagnosis of a run's logs for each of the paths. `clock` gives epoch seconds,
-    `timer` counts seconds from anywhere.
+    `judge` returns a diagnosis of a run's logs for each of the paths. `clock` returns seconds since
+    the epoch, `timer` seconds from any origin.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Watch:
         clock: Callable[[], float] = clock.now,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Follow what lies at each path, or will."""
+        """Follow each path, which need not exist yet."""
         self.runs: list[FollowedRun] = []
         self._trees = [FolderTree(path, timer) for path in judges]
         self._judges = judges
@@ -51,11 +51,11 @@ class Watch:
 
     @property
     def waiting(self) -> tuple[FolderTree, ...]:
-        """The paths at which there is nothing to read as yet."""
+        """The paths at which there is nothing to read yet."""
         return tuple(tree for tree in self._trees if tree.problem is not None)
 
     def look(self, *, patient: bool = False) -> Iterator[Change]:
-        """Yield what changed. `patient`: judge all that is due, however long that takes."""
+        """Yield what changed. `patient`: make all pending judgements, however long they take."""
         self._began = self._timer()
         time_s = self._clock()
         for tree in self._trees:
@@ -71,18 +71,18 @@ class Watch:
         yield from self._judge_pending(time_s, patient=patient)
 
     def pause(self) -> float:
-        """Return how long to rest before the next look, in seconds."""
+        """Return the pause before the next look, in seconds."""
         pause_s = EVERY - (self._timer() - self._began)
         return min(max(pause_s, REST_FACTOR * self._spent, 0.0), MAX_REST_SECONDS)
 
     @property
     def over(self) -> bool:
-        """Whether there are runs, and nothing more is to be expected of any."""
+        """Whether there are runs, and no change is expected of any."""
         time_s = self._clock()
         return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
 
     def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
-        """Judge what is due, what was judged longest ago first."""
+        """Make pending judgements, the least recently judged run first."""
         start = self._timer()
         pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
         for followed in sorted(pending, key=lambda run: run.judged_at):
@@ -93,7 +93,7 @@ class Watch:
     def _update_runs(
         self, tree: FolderTree, runs: Sequence[Run], time_s: float
     ) -> Iterator[Change]:
-        """Go on with the runs that are known, begin with new ones, let go of others."""
+        """Continue the known runs, add new ones, and drop vanished ones."""
         tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
         paired = _pair_runs(tree_runs, runs)
         paired_ids = {id(followed) for followed in paired.values()}
@@ -117,16 +117,16 @@ class Watch:
                 yield from followed.vanish(time_s, "its files are read as another run's")
 
     def _unique_name(self, followed: FollowedRun, tree: FolderTree) -> str:
-        """Return a run's name, with its path before it where a run at another path has it too."""
+        """Return a run's name, prefixed with its path if another run has the same name."""
         name = followed.run.name
         other_runs = (f for f in self.runs if self._owner[id(f)] is not tree)
         return f"{tree.path} {name}" if any(f.run.name == name for f in other_runs) else name
 
 
 def _pair_runs(followed_runs: Sequence[FollowedRun], runs: Sequence[Run]) -> dict[int, FollowedRun]:
-    """Return which of the runs that were found is which that is followed, by their numbers.
+    """Return the followed run of each discovered run, by the numbers of the latter.
 
-    By a file that both have, of several the one of the same name; else by folder and name.
+    Runs are paired by a common file, preferring equal names; else by folder and name.
     """
     unpaired = list(followed_runs)
     pairs: dict[int, FollowedRun] = {}
@@ -157,7 +157,7 @@ def _is_same_folder(followed: FollowedRun, run: Run) -> bool:
 
 
 def _inherited_files(run: Run, unpaired: Sequence[FollowedRun]) -> dict[Path, FileTail]:
-    """Return the files of a run that were another's."""
+    """Return the files of a run that belonged to another one."""
     return {
         path: file
         for path, reader in run.files
@@ -169,7 +169,7 @@ def _inherited_files(run: Run, unpaired: Sequence[FollowedRun]) -> dict[Path, Fi
 def follow(
     watch: Watch, *, until_end: bool = False, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Change]:
-    """Look for ever, or until every run is over, and yield what changes."""
+    """Look for ever, or until every run is over, and yield the changes."""
     while True:
         yield from watch.look()
         if until_end and watch.over:

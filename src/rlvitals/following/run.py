@@ -1,4 +1,4 @@
-"""One run that is followed: what its files hold so far, what was said of it, and how it lives."""
+"""One followed run: its files, its last diagnosis, and whether it grows."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
 
 MIN_JUDGING_SECONDS = 10.0  # seconds between two judgements of a run, at least
 MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
-MIN_SILENCE_SECONDS = 60.0  # seconds: a shorter silence is told of no run
-# As the rule `no-new-rows` has it: a silence is long beside the gaps between rows.
+MIN_SILENCE_SECONDS = 60.0  # shorter silences are not reported
+# As in the rule `no-new-rows`: a silence is long relative to the gaps between rows.
 MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
 MAX_GAPS = 32  # between rows, the last ones
 MIN_GAPS = 5  # gaps that say what is usual
@@ -43,61 +43,61 @@ RESTART_REASON = "the run was started anew: its rows are others"
 
 
 class FollowedRun:
-    """A run that grows. `look` reads what is new, `judge` says what that makes of it."""
+    """A run that grows. `look` reads new points, `judge` yields the changes of its diagnosis."""
 
     def __init__(self, run: Run, judge: Judge, *, new: bool) -> None:
-        """Follow a run of which nothing was told yet; `new`: it was not there at first."""
+        """Follow a new run; `new`: it did not exist when following began."""
         self.run = run
-        self.name = run.name  # as it is told: of two runs of one name with more before it
+        self.name = run.name  # display name, unique among the followed runs
         self.diagnosis: Diagnosis | None = None
         self.vanished = False
         self._files = {path: FileTail(path, reader) for path, reader in run.files}
         self._judge, self._new = judge, new
         self._found = False
-        self._grew: float | None = None  # when it was last seen to grow
+        self._grew: float | None = None  # time of the last growth
         self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
-        self._since = 0.0  # when it grew last, or was found, as far as is known
+        self._since = 0.0  # time of the last known growth, or of the discovery
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
-        self._ask_at = 0.0  # the silence at which it is judged again, seconds
+        self._ask_at = 0.0  # silence, in seconds, after which it is judged again
         self._patience = LIVE
         self._quiet = self._over = self._spent = self._live = False
-        self._gone_since: float | None = None  # since when its files are gone
+        self._gone_since: float | None = None  # time at which its files were missing first
 
     @property
     def points(self) -> int:
-        """How many points were read of it."""
+        """Number of points read so far."""
         return sum(file.state.columns.points for file in self._files.values())
 
     @property
     def moves(self) -> bool:
-        """Whether it was seen to grow, or is known to go on: else its silence means nothing."""
+        """Whether it was observed to grow, or is known to run: else silence means nothing."""
         return self._grew is not None or self._live
 
     @property
     def judged_at(self) -> float:
-        """When it was judged last, in epoch s; 0 where it never was."""
+        """Time of the last judgement, in seconds since the epoch; 0 if none."""
         return self._judged or 0.0
 
     def file(self, path: Path, reader: Reader) -> FileTail | None:
-        """Return the file that is read there by this reader, None where none is."""
+        """Return the file at a path for this reader, None if there is none."""
         candidate = self._files.get(path)
         return candidate if candidate is not None and candidate.reader.name == reader.name else None
 
     def update(self, run: Run, inherited: Mapping[Path, FileTail]) -> None:
-        """Take the run as it was found now; `held`: files that another run gave up to it."""
+        """Update the run and its files; `inherited`: files taken from another run."""
         old_files, self.run, self._files = self._files, run, {}
         dropped = {path: file for path, file in old_files.items() if path not in dict(run.files)}
         for path, reader in run.files:
             tail = old_files.get(path) or inherited.get(path)
             if tail is None or tail.reader.name != reader.name:
                 older = (f for f in dropped.values() if f.reader.name == reader.name)
-                # A later checkpoint's file stands in place of the one before it.
+                # A later checkpoint's file replaces the previous one.
                 tail = FileTail(path, reader, None if reader.in_parts else next(older, None))
             self._files[path] = tail
 
     def is_over(self, time_s: float) -> bool:
-        """Tell whether nothing more is to be expected: it ended, is gone, or long silent."""
+        """Return whether no change is expected: it ended, vanished, or is silent for long."""
         silent = self.silence(time_s)
         if self.needs_judging(time_s):
             return False
@@ -109,14 +109,14 @@ class FollowedRun:
         )
 
     def state(self, time_s: float) -> str:
-        """Say in a word how it stands: "growing", "quiet" or "over"."""
+        """Return the state as a word: "growing", "quiet" or "over"."""
         if self._over or self._spent or self.vanished:
             return "over"
         is_quiet = self._quiet or not self.moves or self.silence(time_s) >= self._patience
         return "quiet" if is_quiet else "growing"
 
     def look(self, time_s: float) -> Iterator[Change]:
-        """Read what is new and yield it, with what it says of the run's life."""
+        """Read new points and yield the changes."""
         first, self._found = not self._found, True
         news = [(file, file.look(time_s)) for file in self._files.values()]
         if first:
@@ -144,7 +144,7 @@ class FollowedRun:
             yield Quiet(self.name, time_s, self._step, self.silence(time_s))
 
     def needs_judging(self, time_s: float) -> bool:
-        """Tell whether it is to be judged."""
+        """Return whether it should be judged now."""
         points = self.points
         has_ended = any(file.state.is_over for file in self._files.values())
         if self._judged is None:
@@ -159,7 +159,7 @@ class FollowedRun:
         return self.silence(time_s) >= self._ask_at
 
     def judge(self, time_s: float) -> Iterator[Change]:
-        """Judge it and yield what is different from before."""
+        """Judge the run and yield the changes."""
         logs = sources.together(self.run, {path: f.log for path, f in self._files.items()})
         diagnosis = self._judge(self.run, logs, time_s, self._grew)
         previous, self.diagnosis = self.diagnosis, diagnosis
@@ -171,7 +171,7 @@ class FollowedRun:
             self._since = time_s - cycle.silence
         silent = self.silence(time_s)
         if first and silent >= LIVE:
-            self._quiet = True  # nobody saw it grow: its rows say so
+            self._quiet = True  # its rows are that old
         self._ask_at = max(
             self._patience, SILENCE_FACTOR * silent if silent >= self._patience else 0.0
         )
@@ -183,7 +183,7 @@ class FollowedRun:
         yield from self._end(time_s, diagnosis.trace, cycle)
 
     def vanish(self, time_s: float, reason: str) -> Iterator[Change]:
-        """Say that the run is no longer there."""
+        """Report that the run no longer exists."""
         if not self.vanished:
             self.vanished = True
             yield Vanished(self.name, time_s, reason)
@@ -197,7 +197,7 @@ class FollowedRun:
 
     @property
     def _at_its_end(self) -> bool:
-        """Whether its steps seem to have reached its budget since it was judged."""
+        """Whether its steps have reached its budget since it was judged."""
         budget = self.diagnosis.trace.budget if self.diagnosis else None
         return budget is not None and not self._spent and self._step >= budget.steps
 
@@ -215,7 +215,7 @@ class FollowedRun:
     def _life(
         self, time_s: float, grown: Sequence[tuple[FileTail, NewPoints]], *, first: bool
     ) -> Iterator[Change]:
-        """Say what growing means: that it goes on after all, or was started anew."""
+        """Yield what growth implies: a resume after silence, or a restart."""
         silent = self.silence(time_s)
         is_restarted = any(file_news.anew for _, file_news in grown)
         if not first:
@@ -239,7 +239,7 @@ class FollowedRun:
         return f"it grows again after {span(silent)}"
 
     def _forget(self, time_s: float) -> Iterator[Change]:
-        """Take back what was said of rows that are no longer there."""
+        """Clear the findings of rows that no longer exist."""
         for rule, finding in self.diagnosis.findings if self.diagnosis else ():
             yield Cleared(self.name, time_s, rule, finding, RESTART_REASON, self._step)
         self.diagnosis, self._judged, self._points = None, None, 0
@@ -256,7 +256,7 @@ class FollowedRun:
         )
 
     def silence(self, time_s: float) -> float:
-        """Count the seconds since it grew or was found, or since the last row of a live run."""
+        """Return the seconds since it grew or was found, or since the last row of a live run."""
         return max(0.0, time_s - self._since)
 
     def _is_quiet(self, time_s: float) -> bool:
@@ -265,7 +265,7 @@ class FollowedRun:
         return is_judged and not self.vanished and is_silent
 
     def _troubles(self, time_s: float) -> Iterator[Change]:
-        """Say which files cannot be read, which can be again, and whether all are gone."""
+        """Yield which files became unreadable or readable, and whether all were deleted."""
         files = self._files.values()
         all_gone = (
             all(file.is_missing for file in files) if any(f.problem for f in files) else False
