@@ -1,4 +1,4 @@
-"""What keeps a run from being logged or resumed: one check for each thing that goes wrong."""
+"""Checks for problems that keep a run from being logged or resumed."""
 
 from rlvitals.doctor import (
     logs,

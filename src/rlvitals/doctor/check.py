@@ -1,4 +1,4 @@
-"""What a check of the doctor finds, and what a check is."""
+"""The checks of the doctor, and their results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from rlvitals.rules.rule import Severity
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong, how that is known, and what to try."""
+    """A problem: its evidence, and what to try."""
 
     severity: Severity
     said: str  # a sentence
@@ -19,7 +19,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is looked at."""
+    """One check."""
 
     name: str
     asks: str  # what is asked, as a sentence that ends with a question mark
@@ -28,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What came of all checks of a run."""
+    """Results of all checks of a run."""
 
     scene: Context
     troubles: tuple[tuple[Check, Trouble], ...]  # the gravest first

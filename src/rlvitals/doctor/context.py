@@ -1,4 +1,4 @@
-"""What the checks look at: gathered once, nothing changed."""
+"""The data that the checks read: gathered once, without changing anything."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FRESH_SECONDS = 120.0  # seconds: what was written this recently is being writte
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A path, and what lies there."""
+    """A path and the data found there."""
 
     path: Path
     working_folder: Path  # the working folder
@@ -34,27 +34,27 @@ class Context:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that is examined; None where there is none."""
+        """The examined folder; None if there is none."""
         return self.path if self.walk is not None else None
 
     def age(self, path: Path) -> float | None:
-        """Return the seconds since a file was written; None where nobody can tell."""
+        """Return the seconds since a file was written; None if unknown."""
         try:
             return max(0.0, self.time_s - path.stat().st_mtime)
         except OSError:
             return None
 
     def newest(self) -> tuple[Path, float] | None:
-        """Return the file that was written last, and how long ago."""
+        """Return the most recently written file and its age in seconds."""
         ages = [(file, age) for file in self.files() if (age := self.age(file)) is not None]
         return min(ages, key=lambda pair: pair[1]) if ages else None
 
     def files(self) -> Iterator[Path]:
-        """Go through the files of the folder."""
+        """Yield the files of the folder."""
         yield from self.walk.files if self.walk is not None else ()
 
     def inside(self, path: Path) -> str:
-        """Name a file as a person who looks into the folder would."""
+        """Return a file's path relative to the folder."""
         return (
             path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else str(path)
         )
@@ -67,7 +67,7 @@ def scene(
     time_s: float,
     working_folder: Path | None = None,
 ) -> Context:
-    """Look at a path, which need not exist."""
+    """Gather the data of a path, which need not exist."""
     path = naming.run_of(path)
     folder = path if is_folder(path) else None
     run_info, damage = (None, "") if folder is None else _read_run_info(folder)

@@ -1,4 +1,4 @@
-"""All checks of a run, the gravest trouble first."""
+"""Run all checks of the doctor, the most severe problem first."""
 
 from rlvitals.doctor import CHECKS
 from rlvitals.doctor.check import Examined
@@ -6,7 +6,7 @@ from rlvitals.doctor.context import Context
 
 
 def examine(scene: Context) -> Examined:
-    """Ask every check."""
+    """Run every check."""
     answers = [(check, list(check.look(scene))) for check in CHECKS]
     troubles = [(check, trouble) for check, check_troubles in answers for trouble in check_troubles]
     troubles.sort(key=lambda pair: -pair[1].severity)

@@ -1,4 +1,4 @@
-"""Whether logs appear: in the folder, or in another place."""
+"""Check that logs appear, in this folder or in another place."""
 
 import os
 import re
@@ -33,7 +33,7 @@ SINK_NOTE = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
 def check_logs(scene: Context) -> Iterable[Trouble]:
-    """Tell why nothing can be read, and where else there is something."""
+    """Yield why nothing can be read, and where other logs are."""
     if scene.traces:
         yield from _failing_sinks(scene)
         return
@@ -59,7 +59,7 @@ def check_logs(scene: Context) -> Iterable[Trouble]:
 
 
 def _failing_sinks(scene: Context) -> Iterator[Trouble]:
-    """Tell of what was to be written beside the run and was not, as the recorder noted it."""
+    """Yield the sinks that failed, as noted by the recorder."""
     reasons: dict[str, list[str]] = {}
     for trace in scene.traces:
         for note in trace.notes:
@@ -77,7 +77,7 @@ def _failing_sinks(scene: Context) -> Iterator[Trouble]:
 
 
 def _describe_contents(scene: Context) -> str:
-    """Say what is there in place of a log, and whether anything is being written."""
+    """Describe the files of a folder without a log, and the last write."""
     newest = scene.newest()
     if newest is None or scene.walk is None:
         return "it is empty"
@@ -92,14 +92,14 @@ def _describe_contents(scene: Context) -> str:
 
 
 def _list_patterns() -> list[str]:
-    """Name the files that tell a run at a glance; `rlvitals readers` has them all."""
+    """Return the common file patterns of logs; `rlvitals readers` lists all of them."""
     names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
     patterns = [reader.looks_for for reader in READERS if reader.name in names]
     return [*patterns, "and others (rlvitals readers)"]
 
 
 def _find_processes(scene: Context) -> list[str]:
-    """Say whether a process is there that was started with this path."""
+    """Return sentences for the processes that were started with this path."""
     name = scene.path.resolve().name
     own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     sentences = []
@@ -117,7 +117,7 @@ def _find_processes(scene: Context) -> list[str]:
 
 
 def _find_other_logs(scene: Context) -> Iterator[tuple[Path, float]]:
-    """Go through the places where programs write logs when nobody says where."""
+    """Yield the default log folders of other programs, and their ages in seconds."""
     bases = dict.fromkeys((scene.path.parent, scene.working_folder))
     folders = [base / name for base in bases for name in LOG_FOLDERS]
     visited: set[Path] = set()

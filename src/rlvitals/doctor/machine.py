@@ -1,4 +1,4 @@
-"""Whether the disk has room and the folder may be written."""
+"""Check that the disk has room and the folder is writable."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ MIN_FREE_SHARE = 0.02  # of the disk
 
 
 def look_at_disk(scene: Context) -> Iterable[Trouble]:
-    """Tell of a disk that the next checkpoint would fill."""
+    """Yield a problem if the next checkpoint would fill the disk."""
     folder = _nearest_folder(scene.path)
     try:
         usage = os.statvfs(folder)
@@ -43,7 +43,7 @@ def look_at_disk(scene: Context) -> Iterable[Trouble]:
 
 
 def look_at_rights(scene: Context) -> Iterable[Trouble]:
-    """Tell of what may not be read or written."""
+    """Yield a problem if files cannot be read or written."""
     if scene.folder is None:
         return
     problems = list(_find_rights_problems(scene))
@@ -72,7 +72,7 @@ def _find_rights_problems(scene: Context) -> Iterator[str]:
 
 
 def _nearest_folder(path: Path) -> Path:
-    """Return the nearest folder of a path that is there."""
+    """Return the nearest existing folder of a path."""
     return next(folder for folder in (path, *path.resolve().parents) if is_folder(folder))
 
 

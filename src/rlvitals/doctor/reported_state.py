@@ -1,4 +1,4 @@
-"""Whether what the run says of itself holds: its progress, its processes."""
+"""Check what the run reports of itself: its progress, its processes."""
 
 import re
 import socket
@@ -19,7 +19,7 @@ EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+
 
 
 def check_progress(scene: Context) -> Iterable[Trouble]:
-    """Tell of a progress file that is damaged, or that says what no longer holds."""
+    """Yield a problem for a progress file that is damaged or out of date."""
     progress = scene.progress
     if progress is None:
         return
@@ -64,7 +64,7 @@ def check_progress(scene: Context) -> Iterable[Trouble]:
 
 
 def check_record(scene: Context) -> Iterable[Trouble]:
-    """Tell of a `run.json`, or a copy of it, that is damaged or gone."""
+    """Yield a problem for a `run.json`, or its copy, that is damaged or missing."""
     if scene.damage:
         is_lost = scene.about is None
         yield Trouble(
@@ -76,7 +76,7 @@ def check_record(scene: Context) -> Iterable[Trouble]:
 
 
 def check_processes(scene: Context) -> Iterable[Trouble]:
-    """Tell of two processes that write to one folder."""
+    """Yield a problem for two processes that write to one folder."""
     evidence = _find_attempts(scene) or _find_event_writers(scene)
     if evidence:
         yield Trouble(
@@ -88,7 +88,7 @@ def check_processes(scene: Context) -> Iterable[Trouble]:
 
 
 def _find_attempts(scene: Context) -> list[str]:
-    """Name the attempts whose files grow, unless their process is known to be gone."""
+    """Return a sentence for each attempt that is being written, by a live process."""
     if scene.about is None:
         return []
     attempts = {attempt_info.number: attempt_info for attempt_info in scene.about.attempts}

@@ -1,4 +1,4 @@
-"""Whether a run would resume: checkpoints that are there, whole, and taken."""
+"""Check that a run would resume: checkpoints exist, are intact, and would be used."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ MAX_CHECKPOINTS = 4
 
 
 def check_resume(scene: Context) -> Iterable[Trouble]:
-    """Tell what keeps the run from going on where it was."""
+    """Yield what keeps the run from continuing at its last step."""
     checkpoints = scene.checkpoints
     if scene.folder is None or checkpoints is None:
         return
@@ -139,7 +139,7 @@ def _check_exactness(scene: Context, checkpoint: Seen) -> Iterator[Trouble]:
 
 
 def _find_restarts(scene: Context, checkpoints: Look) -> Iterator[str]:
-    """Yield what shows that an attempt began at the start, with a checkpoint at hand."""
+    """Yield evidence that an attempt began at step 0 despite a checkpoint."""
     starts = {
         checkpoint.sealed.attempt
         for checkpoint in checkpoints.seen
@@ -160,9 +160,9 @@ def _find_restarts(scene: Context, checkpoints: Look) -> Iterator[str]:
 
 
 def _find_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
-    """Yield a sentence where trainers' checkpoints do not share their first logged row.
+    """Yield a sentence if trainers' checkpoints do not share their first logged row.
 
-    When they were written tells nothing: copied files are as old as the copy.
+    File times prove nothing: copied files are as old as the copy.
     """
     rows = [
         (checkpoint, row)
@@ -189,7 +189,7 @@ def _read_first_row(folder: Path) -> dict[str, object]:
 
 
 def _find_step_back(scene: Context, steps: Sequence[int]) -> Iterator[str]:
-    """Yield what the log and the progress file say of an attempt that began at the start."""
+    """Yield evidence in the log and the progress file of an attempt that began at step 0."""
     for trace in scene.traces:
         first = trace.first_step
         for seam in trace.lifecycle.seams:

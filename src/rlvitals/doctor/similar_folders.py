@@ -1,4 +1,4 @@
-"""Whether it is the right folder: another one may be called almost like it, and hold the run."""
+"""Check that it is the right folder: another with a similar name may contain the run."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ EVENT_FILE_PREFIX = "events.out.tfevents."
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A folder that is called almost as the one asked for."""
+    """A folder with a similar name."""
 
     path: Path
     differs: str
@@ -32,7 +32,7 @@ class Similar:
 
 
 def check_folder_name(scene: Context) -> Iterable[Trouble]:
-    """Tell of folders with almost this name where this one does not hold what is sought."""
+    """Yield folders with similar names if this one lacks the expected content."""
     checkpoints = scene.checkpoints
     if scene.path.is_file() or (checkpoints is not None and checkpoints.seen):
         return
@@ -56,7 +56,7 @@ def check_folder_name(scene: Context) -> Iterable[Trouble]:
 
 
 def find_similar(scene: Context) -> list[Similar]:
-    """Return the folders near by that hold something and are called almost so, the likest first."""
+    """Return nearby folders with content and a similar name, the most similar first."""
     path = scene.path if scene.path.name else scene.path.resolve()
     matches = []
     for folder in islice(_iter_neighbours(path), MAX_SIMILAR_FOLDERS):
@@ -71,7 +71,7 @@ def find_similar(scene: Context) -> list[Similar]:
 
 
 def _iter_neighbours(path: Path) -> Iterator[Path]:
-    """Go through the folders beside a path; where what it lies in is not there, through cousins."""
+    """Yield the folders next to a path; if its parent does not exist, those one level up."""
     parent = path.parent
     if is_folder(parent):
         yield from _list_folders(parent)
@@ -90,7 +90,7 @@ def _list_folders(folder: Path) -> list[Path]:
 
 
 def likeness(first_name: str, second_name: str) -> float:
-    """Tell how alike two names are, part by part, from 0 to 1."""
+    """Return the similarity of two names, part by part, from 0 to 1."""
     first, second = (
         NAME_SEPARATOR.split(first_name.lower()),
         NAME_SEPARATOR.split(second_name.lower()),
@@ -103,7 +103,7 @@ def likeness(first_name: str, second_name: str) -> float:
 
 
 def describe_difference(first_name: str, second_name: str) -> str:
-    """Say in words in what two names differ."""
+    """Describe the difference of two names."""
     first, second = NAME_SEPARATOR.split(first_name), NAME_SEPARATOR.split(second_name)
     missing = [segment for segment in first if segment not in second]
     extra = [segment for segment in second if segment not in first]
@@ -119,7 +119,7 @@ def describe_difference(first_name: str, second_name: str) -> str:
 
 
 def _describe_content(folder: Path, time_s: float) -> str:
-    """Say what a folder holds of a run; empty: nothing."""
+    """Describe a folder's content of a run; "" if there is none."""
     try:
         names = {path.name for path in folder.iterdir()}
         steps = list(naming.steps(folder))

@@ -1,4 +1,4 @@
-"""Whether runs of Weights & Biases wait to be sent."""
+"""Check for offline runs of Weights & Biases that were not synchronised."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ MAX_OFFLINE_RUNS = 3
 
 
 def check_offline_runs(scene: Context) -> Iterable[Trouble]:
-    """Tell of offline runs without the mark that `wandb sync` leaves."""
+    """Yield offline runs without the mark that `wandb sync` writes."""
     folders = dict.fromkeys(
         folder.resolve()
         for base in (scene.path, scene.path.parent, scene.working_folder)
