@@ -1,4 +1,4 @@
-"""What must hold of an environment before anything is learned in it."""
+"""Checks of an environment before the first update."""
 
 import warnings
 from collections.abc import Sequence
@@ -73,9 +73,9 @@ def _spread(numbers: NDArray[np.float64]) -> float:
 
 
 def check_returns(returns: ArrayLike, *, variable: str = "returns") -> Check:
-    """Check that environments run apart: `returns` [n_envs, ...] of their first episodes differ.
+    """Check that environments differ: `returns` [n_envs, ...] of their first episodes differ.
 
-    The same row twice means the same seed twice: half of the data is a copy.
+    Two equal rows mean the same seed twice: half of the data is a copy.
     """
 
     def outcome() -> Outcome:
@@ -93,10 +93,10 @@ def check_returns(returns: ArrayLike, *, variable: str = "returns") -> Check:
 
 
 def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observation") -> Check:
-    """Check that environments are seeded apart, by the observations that episodes begin with.
+    """Check that environments have different seeds, by their first observations.
 
-    `starts[i]` [episodes, ...] of environment i, in order. Environments that begin alike are a
-    failure where their episodes begin in different ways: where all do alike, no seed shows.
+    `starts[i]` [episodes, ...] of environment i, in order. Equal starts of two environments are a
+    failure if the episodes of one differ: if all are equal, no seed shows.
     """
 
     def outcome() -> Outcome:

@@ -1,4 +1,4 @@
-"""What must hold at the first update of a language model trained on its own samples.
+"""Checks of the first update of a language model trained on its own samples.
 
 Pure: values in, checks out. Shapes: G groups of N samples, B samples of at most T tokens.
 """
@@ -21,7 +21,7 @@ def group_advantages(
 ) -> Check:
     """Check that each group of `size` neighbours has one prompt, and advantages of mean 0.
 
-    `advantages` [G * N] as the loss gets them; `groups` [G * N] says whose prompt a sample has.
+    `advantages` [G * N] as passed to the loss; `groups` [G * N] is the prompt of each sample.
     """
 
     def outcome() -> Outcome:
@@ -55,7 +55,7 @@ def _check_group_means(values: NDArray[np.float64], digits: float, variable: str
 def kl_to_reference(
     logps: ArrayLike, reference: ArrayLike, mask: ArrayLike, *, variable: str = "kl"
 ) -> Check:
-    """Check that the policy still is the reference: k3 of their log-probabilities [B, T] is 0."""
+    """Check that the policy equals the reference: k3 of their log-probabilities [B, T] is 0."""
 
     def outcome() -> Outcome:
         in_loss = to_floats(mask) > 0
@@ -77,11 +77,11 @@ def kl_to_reference(
 def loss_covers_generated(
     weight: ArrayLike, generated: ArrayLike, due: ArrayLike, *, variable: str = "loss weight"
 ) -> Check:
-    """Check that the loss weighs what the policy wrote, and nothing else.
+    """Check that the loss weighs what the policy generated, and nothing else.
 
     `weight` [B, T]: the loss's derivative by each token's log-probability. `generated` [B, T]:
     whether the policy drew that token. `due` [B]: whether each drawn token of a sample must have
-    a weight: it does not where the sample's advantage is 0.
+    a weight: False if the sample's advantage is 0.
     """
 
     def outcome() -> Outcome:
@@ -108,7 +108,7 @@ def loss_covers_generated(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One weight of a tensor: where it is, what it was before the update, and what it is now."""
+    """One weight of a tensor: its index, and its values before and after the update."""
 
     tensor: str
     index: int  # into the flattened tensor
@@ -118,10 +118,10 @@ class Place:
 
 
 def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
-    """Check that the weights with the largest gradient of each tensor were changed by an update.
+    """Check that an update changed the weight with the largest gradient of each tensor.
 
-    A type of 16 bits cannot hold a small step beside a large weight: there one tensor is enough
-    whose weight was not 0, which any step moves.
+    A type of 16 bits cannot represent a small step next to a large weight: for such types one
+    changed tensor is enough, whose weight was not 0.
     """
 
     def outcome() -> Outcome:
@@ -152,10 +152,10 @@ def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
 def sampler_has_weights(
     trainer: Mapping[str, float], sampler: Mapping[str, float] | None, *, why_not: str = ""
 ) -> Check:
-    """Check that the sampler draws with the weights that the update left.
+    """Check that the sampler uses the weights of the update.
 
-    Both name single weights ("lm_head.weight[12]") that the update moved. `why_not`: why the
-    sampler's are not known.
+    Both contain single weights ("lm_head.weight[12]") that the update changed. `why_not`: why the
+    sampler's are unknown.
     """
 
     def outcome() -> Outcome:
@@ -200,7 +200,7 @@ def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the reward says of a known right and a known wrong answer, in all and by part."""
+    """Rewards of a known right and a known wrong answer, in total and by part."""
 
     prompt: str
     right: float
@@ -209,7 +209,7 @@ class Scored:
 
 
 def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
-    """Check that each known right answer is paid more than the wrong one."""
+    """Check that each known right answer has a higher reward than the wrong one."""
 
     def outcome() -> Outcome:
         if not scored:
@@ -234,10 +234,11 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
 
 
 def logprobs_agree(differences: Sequence[float]) -> Outcome:
-    """Judge a sampler by the log-probabilities it reports, where its weights are out of sight.
+    """Judge a sampler by the log-probabilities it reports, if its weights are not accessible.
 
-    `differences`: mean |sampler's - trainer's| before the weights first moved and after. The first
-    tells the sampler's own rounding; a stale one is off by much more. In between nobody knows.
+    `differences`: mean |sampler's - trainer's| before the weights first changed and after. The
+    first is the sampler's own rounding; a stale sampler differs by much more. In between it is
+    unknown.
     """
     unknown = "the sampler's log-probabilities do not tell which weights it has"
     if len(differences) < MIN_COMPARED:

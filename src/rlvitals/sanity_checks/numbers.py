@@ -1,4 +1,4 @@
-"""Numbers of any library as float64 arrays, with the precision that they were computed in."""
+"""Convert numbers of any library to float64 arrays, and return their original precision."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def to_floats(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def machine_epsilon(values: ArrayLike) -> float:
-    """Return the machine epsilon of the type that `values` have; float64's for Python numbers."""
+    """Return the machine epsilon of the type of `values`; float64's for Python numbers."""
     if "bfloat16" in str(getattr(values, "dtype", "")):
         return BFLOAT16_EPS
     plain = np.asarray(_plain(values))
@@ -23,7 +23,7 @@ def machine_epsilon(values: ArrayLike) -> float:
 
 
 def rounding_error(values: ArrayLike) -> float:
-    """Return how far equal quantities may differ when computed twice: half of the digits."""
+    """Return how much equal quantities may differ when computed twice: half of the digits."""
     return float(np.sqrt(machine_epsilon(values)))
 
 
@@ -35,6 +35,6 @@ def _plain(values: Any) -> Any:  # noqa: ANN401 - numbers of any library
 
 
 def first_index(mask: NDArray[np.bool_]) -> str:
-    """Write the place of the first true value as an index: "[3, 0]"; "" for a single value."""
+    """Return the index of the first true value: "[3, 0]"; "" for a single value."""
     index = np.argwhere(mask)[0]
     return f"[{', '.join(str(i) for i in index)}]" if len(index) else ""

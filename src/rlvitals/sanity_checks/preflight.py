@@ -1,4 +1,4 @@
-"""`rlvitals.preflight(...)`: hand in what the first update has, and read what does not hold."""
+"""`rlvitals.preflight(...)`: check the values of the first update."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -26,11 +26,11 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
     samples: Sequence[Sequence[str]] | None = None,
     known_answers: Sequence[language.Scored] | None = None,
 ) -> Preflight:
-    """Check what must hold at the first update, of what is handed in; nothing else is judged.
+    """Check the given values of the first update; nothing else is judged.
 
     `returns` are those of each environment's first episode; `weights` those before and after the
     update. The arguments after them are of language models: those of the checks in `language`.
-    `checks` are made elsewhere and join the report. An environment is closed by nobody here.
+    `checks` are made elsewhere and join the report. Environments are not closed.
     """
     return Preflight(
         join_checks(

@@ -1,4 +1,4 @@
-"""What must hold at the first update of any policy-gradient method. Pure: values in, checks out."""
+"""Checks of the first update of any policy-gradient method. Pure: values in, checks out."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, roundin
 
 
 def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
-    """Check that before the first gradient step the policies of the ratio are the same one.
+    """Check that before the first gradient step both policies of the ratio are equal.
 
     `ratio`: pi_new(a|s) / pi_old(a|s) of the first minibatch, any shape, not clipped. `note` is
-    added to what a failure says: what is known to cause it.
+    appended to the message of a failure: a known cause.
     """
 
     def outcome() -> Outcome:
@@ -35,7 +35,7 @@ def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -
 
 
 def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
-    """Check that normalised advantages have mean 0, as what whitens them promises."""
+    """Check that normalised advantages have mean 0."""
 
     def outcome() -> Outcome:
         values = to_floats(advantages).ravel()
@@ -56,7 +56,7 @@ def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -
 
 
 def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
-    """Check that advantages are numbers and not all the same: else nothing can be learned."""
+    """Check that advantages are finite and not all equal: else nothing can be learned."""
 
     def outcome() -> Outcome:
         values = to_floats(advantages).ravel()
@@ -78,7 +78,7 @@ def weights_moved(
 ) -> Check:
     """Check that the first update changed the trained weights, and left them finite.
 
-    `before` and `after` are tensors by name, of what is trained alone: a frozen layer is not.
+    `before` and `after` are tensors by name, without frozen layers.
     """
 
     def outcome() -> Outcome:
