@@ -92,7 +92,7 @@ def saves(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float, f
             with fresh(root) as folder:
                 wrote = spent(lambda save=save, folder=folder: save(tensors, folder))
                 sealed = spent(lambda folder=folder: sealing(folder))
-                synced = spent(lambda folder=folder: disk.settle(folder))
+                synced = spent(lambda folder=folder: disk.sync_tree(folder))
                 found[name].append((wrote, sealed, synced))
         for _ in range(PAIRS):  # a small difference of two
             found["rlvitals"].append(own(state, root))
@@ -108,22 +108,22 @@ def own(state: rlvitals.State, root: Path) -> tuple[float, float, float]:
     with fresh(root) as folder:
         hashed = spent(lambda: state.copy().save(folder))
         sealed = spent(lambda: whole(folder))
-        synced = spent(lambda: disk.settle(folder))
+        synced = spent(lambda: disk.sync_tree(folder))
     return wrote, hashed + sealed, synced
 
 
 def sealing(folder: Path) -> None:
     """Hash and write a manifest, without fsync."""
-    sealed = {name: manifest.look(folder, name) for name in manifest.names(folder)}
+    sealed = {name: manifest.describe_file(folder, name) for name in manifest.list_files(folder)}
     written(folder, sealed)
 
 
 def whole(folder: Path) -> None:
     """Write a manifest of files whose hashes are known, as the writer tells them."""
     known = {name: manifest.File((folder / name).stat().st_size, "0" * 32)
-             for name in manifest.names(folder) if name.endswith(".safetensors")}  # fmt: skip
-    rest = {name: manifest.look(folder, name)
-            for name in manifest.names(folder) if name not in known}  # fmt: skip
+             for name in manifest.list_files(folder) if name.endswith(".safetensors")}  # fmt: skip
+    rest = {name: manifest.describe_file(folder, name)
+            for name in manifest.list_files(folder) if name not in known}  # fmt: skip
     written(folder, known | rest)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlvitals.following.changes import Points
-from rlvitals.following.loop import EVERY, Watch
+from rlvitals.following.loop import LOOK_SECONDS, Watch
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder
 from rlvitals.tracking.sinks.event_files.scalars import encode
@@ -48,7 +48,10 @@ def main() -> list[str]:
             rows.append(_followed(name, Path(place) / "runs", folders, append))
             if name == "event files":
                 rows.append(_peer(folders[:PEERS], append))
-    print(f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, a new row of each every {EVERY:g} s")
+    print(
+        f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, "
+        f"a new row of each every {LOOK_SECONDS:g} s"
+    )
     print(*TITLES, *rows, sep="\n")
     return rows
 
@@ -75,7 +78,7 @@ def _followed(
         for folder in folders:
             append(folder, range(row, row + 1))
         for costs in (busy, idle):
-            now[0] += EVERY
+            now[0] += LOOK_SECONDS
             began, wall = time.process_time(), time.perf_counter()
             told = [one for one in watch.look() if isinstance(one, Points)]
             costs.append(time.process_time() - began)
@@ -83,9 +86,9 @@ def _followed(
                 walls.append(time.perf_counter() - wall)
                 assert len(told) == RUNS, f"{len(told)} of {RUNS} runs grew"
                 assert all(len(one.series) == METRICS for one in told)
-    cost, seen = float(np.median(busy)), EVERY + float(np.median(walls))
+    cost, seen = float(np.median(busy)), LOOK_SECONDS + float(np.median(walls))
     return (
-        f"| {name} | {1e3 * cost:.0f} | {cost / EVERY:.1%} | {1e3 * np.median(idle):.0f} "
+        f"| {name} | {1e3 * cost:.0f} | {cost / LOOK_SECONDS:.1%} | {1e3 * np.median(idle):.0f} "
         f"| {1e3 * seen:,.0f} at most |"
     )
 
@@ -105,7 +108,7 @@ def _peer(folders: list[Path], append: Callable[[Path, range], None]) -> str:
             one.Reload()
         costs.append(time.process_time() - began)
     cost = float(np.median(costs)) * RUNS / len(folders)
-    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / EVERY:.1%} | | |"
+    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / LOOK_SECONDS:.1%} | | |"
 
 
 def _values(rows: range) -> NDArray[np.float64]:

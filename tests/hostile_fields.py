@@ -9,8 +9,8 @@ from pathlib import Path
 import xxhash
 
 import rlvitals
-from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.progress_file import FILE as PROGRESS
+from rlvitals.checkpoints.naming import MANIFEST_FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE as PROGRESS
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
 from rlvitals.tracking import heartbeat
 
@@ -147,7 +147,7 @@ FILES = {
     "end": Lines(EVENTS_FILE),
     "note": Note(EVENTS_FILE),
     "progress": Json(PROGRESS),
-    "manifest": Sealed(f"checkpoint-40/{MANIFEST}"),
+    "manifest": Sealed(f"checkpoint-40/{MANIFEST_FILE}"),
     "heartbeat": Heartbeat(f"{heartbeat.FOLDER}/1-0.beat"),
 }
 

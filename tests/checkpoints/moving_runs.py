@@ -99,7 +99,7 @@ def whole(folder):
     """Return the steps that are named like checkpoints: each must verify."""
     from rlvitals.checkpoints import manifest, naming
 
-    found = naming.steps(Path(folder))
+    found = naming.find_checkpoints(Path(folder))
     for step, path in found.items():
         assert manifest.verify(path).step == step
     return sorted(found)

@@ -33,8 +33,8 @@ from waiting import HANG_SECONDS
 import rlvitals
 from rlvitals.checkpoints import manifest
 from rlvitals.checkpoints.transfer import copy_files, filesystems, sync
-from rlvitals.checkpoints.transfer.backup import NotComplete, complete, until
-from rlvitals.checkpoints.transfer.backup_target import place_at
+from rlvitals.checkpoints.transfer.backup import BackupIncomplete, repeat_until, sync_once
+from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.restore import restore
 from rlvitals.cli import main
@@ -86,11 +86,11 @@ def target(request, tmp_path):
 
 
 def place(target):
-    return place_at(target)
+    return open_target(target)
 
 
 def back_up(run, target, **options):
-    return complete(run, place(target), patience=QUICK, **options)
+    return sync_once(run, place(target), patience=QUICK, **options)
 
 
 def bring(target, folder, **options):
@@ -336,7 +336,7 @@ def test_a_link_that_breaks_now_and_then_is_tried_again(tmp_path):
 def test_a_link_that_stays_broken_ends_the_round_and_the_next_completes(tmp_path, calls):
     run, target = recorded(tmp_path / "run"), f"flaky://{next(names)}"
     Flaky.breaks([False] * calls + [True] * 6)
-    with pytest.raises(NotComplete, match="the link is down"):
+    with pytest.raises(BackupIncomplete, match="the link is down"):
         back_up(run, target)
     sealed = [name for name in names_of(target) if name.endswith("manifest.json")]
     for path in sealed:  # what has its seal is whole
@@ -352,7 +352,7 @@ def test_a_link_that_stays_broken_ends_the_round_and_the_next_completes(tmp_path
 def test_files_that_got_there_before_the_link_broke_are_not_sent_again(tmp_path):
     run, target = plain(tmp_path / "run", steps=(50,)), f"flaky://{next(names)}"
     Flaky.breaks([False] * 4 + [True] * 6)
-    with pytest.raises(NotComplete):
+    with pytest.raises(BackupIncomplete):
         back_up(run, target)
     assert "checkpoint-50/model.bin" in names_of(target)
     assert back_up(run, target).files == 2
@@ -375,7 +375,7 @@ def test_a_connection_that_died_is_made_anew(tmp_path):
     run = plain(tmp_path / "run")
     Flaky.breaks([False] * 5 + [True] + [False] * 7 + [True])
     one = place("dies://t")
-    assert complete(run, one, patience=QUICK).newest == "checkpoint-100"
+    assert sync_once(run, one, patience=QUICK).newest == "checkpoint-100"
     restore(one, tmp_path / "back", patience=QUICK)
     assert moved(tmp_path / "back") == moved(run)
 
@@ -394,12 +394,12 @@ def test_what_reads_back_otherwise_is_written_again_and_then_refused(tmp_path, m
             path.write_bytes(data)
 
     monkeypatch.setattr(folder, "write", write)
-    assert complete(run, folder, patience=QUICK).newest == "checkpoint-50"
+    assert sync_once(run, folder, patience=QUICK).newest == "checkpoint-50"
     assert whole(tmp_path / "target") == [50]
     bad.extend(range(20))
     save(checkpoints(run), 100)
-    with pytest.raises(NotComplete, match="reads back otherwise"):
-        complete(run, folder, patience=QUICK)
+    with pytest.raises(BackupIncomplete, match="reads back otherwise"):
+        sync_once(run, folder, patience=QUICK)
     assert whole(tmp_path / "target") == [50]
 
 
@@ -472,11 +472,11 @@ def hanging():
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 8])
 def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hanging, calls):
     run, target = recorded(tmp_path / "run"), f"hangs://{next(names)}"
-    one = place_at(target, stall=0.05)
+    one = open_target(target, stall=0.05)
     hanging.calls = iter([False] * calls + [True])
-    with pytest.raises(NotComplete, match="the link hangs: a call has not returned"):
-        complete(run, one, patience=QUICK)
-    complete(run, one, patience=QUICK)
+    with pytest.raises(BackupIncomplete, match="the link hangs: a call has not returned"):
+        sync_once(run, one, patience=QUICK)
+    sync_once(run, one, patience=QUICK)
     bring(target, tmp_path / "back")
     assert moved(tmp_path / "back") == moved(run)
 
@@ -655,7 +655,7 @@ def test_no_room_at_the_target_is_said_before_anything_is_copied(tmp_path, monke
     folder = filesystems.LocalFolder(tmp_path / "target")
     monkeypatch.setattr(folder, "room", lambda: 100)
     with pytest.raises(VitalsError, match="no room"):
-        complete(run, folder)
+        sync_once(run, folder)
     assert whole(tmp_path / "target") == []
 
 
@@ -730,7 +730,7 @@ def test_only_rank_0_of_a_run_backs_up(tmp_path, monkeypatch):
 
 def test_rounds_come_each_time_until_the_run_is_over_and_then_one_more():
     rounds, over = [], iter([False] * 7 + [True] * 9)
-    until(
+    repeat_until(
         lambda: rounds.append(1),
         every=0.003,
         ending=threading.Event(),
@@ -848,7 +848,7 @@ def killed(folder, count, seed=0):
         broken += steps != whole(run)
         assert steps or not had
         had = bool(steps)
-    done = complete(run, place_at(target))
+    done = sync_once(run, open_target(target))
     assert done.newest == f"checkpoint-{max(whole(run))}"
     assert moved(target) == moved(run)
     return broken
@@ -926,7 +926,7 @@ def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target)
             found = restore(place(start), tmp_path / f"back-{count}")
             assert found.checkpoints
             assert not found.damaged
-            complete(run, place(start))
+            sync_once(run, place(start))
             bring(start, tmp_path / f"after-{count}")
             assert moved(tmp_path / f"after-{count}") == moved(run)
         else:

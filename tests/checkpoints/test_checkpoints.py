@@ -55,7 +55,7 @@ def save(checkpoints, step, content=None, **options):
 
 
 def there(folder):
-    return sorted(naming.steps(folder))
+    return sorted(naming.find_checkpoints(folder))
 
 
 def test_a_saved_checkpoint_is_found_verified_and_named_by_latest(tmp_path):
@@ -156,11 +156,11 @@ def test_too_little_room_is_seen_before_and_told_once(tmp_path, monkeypatch):
     said = Said()
     one = made(tmp_path, said, every=10)
     save(one, 10)
-    monkeypatch.setattr(disk, "free", lambda _: 100)
+    monkeypatch.setattr(disk, "count_free_bytes", lambda _: 100)
     assert not one.due(20)
     assert not one.due(30)
     assert len(said.about("no checkpoint at step")) == 1
-    monkeypatch.setattr(disk, "free", lambda _: 10**9)
+    monkeypatch.setattr(disk, "count_free_bytes", lambda _: 10**9)
     assert one.due(31)
 
 

@@ -218,7 +218,7 @@ def test_the_seal_of_a_hash_made_while_writing_is_that_of_the_file(tmp_path):
     alone(tmp_path)
     folder = tmp_path / "checkpoint-150"
     for name, file in manifest.read(folder).files.items():
-        assert manifest.look(folder, name) == file
+        assert manifest.describe_file(folder, name) == file
 
 
 def test_a_link_as_long_as_its_file_is_no_file_of_the_checkpoint(tmp_path):

@@ -28,7 +28,7 @@ def test_every_kind_of_number_is_what_the_library_writes(tmp_path, kind):
                "none": torch.empty(0, 3).to(getattr(torch, kind)),
                "one": torch.tensor(1).to(getattr(torch, kind))}  # fmt: skip
     written = hash_writer.write_arrays(tmp_path / "ours", parts(tensors))
-    assert written == manifest.look(tmp_path, "ours")
+    assert written == manifest.describe_file(tmp_path, "ours")
     save_file(tensors, tmp_path / "theirs")
     with safe_open(tmp_path / "ours", "pt") as ours, safe_open(tmp_path / "theirs", "pt") as theirs:
         assert set(ours.keys()) == set(theirs.keys()) == set(tensors)
@@ -54,7 +54,7 @@ def test_wide_numbers_come_first_so_that_all_are_aligned(tmp_path):
 def test_the_parts_that_are_written_at_once_do_not_matter(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(hash_writer, "WRITE_CHUNK_BYTES", chunk)
     written = hash_writer.write_arrays(tmp_path / "x", parts({"a": torch.arange(100.0)}))
-    assert written == manifest.look(tmp_path, "x")
+    assert written == manifest.describe_file(tmp_path, "x")
     assert load_file(tmp_path / "x")["a"].tolist() == list(range(100))
 
 

@@ -11,7 +11,7 @@ import rlvitals
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.state.training_state import State
-from rlvitals.checkpoints.transfer.backup import complete
+from rlvitals.checkpoints.transfer.backup import sync_once
 from rlvitals.checkpoints.transfer.bundle import bundle
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
@@ -64,7 +64,7 @@ def moved(tmp_path):
     """Return the ways in which a run comes into a folder: each takes the folder."""
     saved(tmp_path / "run", 10)
     bundle(tmp_path / "run", tmp_path / "run.zip")
-    complete(tmp_path / "run", LocalFolder(tmp_path / "backup"), tell=quiet)
+    sync_once(tmp_path / "run", LocalFolder(tmp_path / "backup"), tell=quiet)
     return {
         "unbundling": lambda out: unbundle(tmp_path / "run.zip", out),
         "restoring": lambda out: restore(LocalFolder(tmp_path / "backup"), out),
@@ -217,7 +217,9 @@ def test_a_checkpoint_that_lies_elsewhere_is_used_and_only_its_link_pruned(tmp_p
     one = Checkpoints(tmp_path / "run", keep=1, tell=quiet)
     assert one.restore().step == 10
     one.save_state(20, State(weights=np.zeros(3), step=20))
-    assert [path.name for path in naming.steps(tmp_path / "run").values()] == ["checkpoint-20"]
+    assert [path.name for path in naming.find_checkpoints(tmp_path / "run").values()] == [
+        "checkpoint-20"
+    ]
     assert contents(elsewhere) == before
     assert not list((tmp_path / "run").glob(".checkpoint*"))
 
@@ -265,9 +267,9 @@ def test_a_backup_does_not_write_through_a_link_at_its_target(tmp_path, victim, 
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / name).symlink_to(victim)
     try:
-        complete(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
+        sync_once(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
         saved(tmp_path / "run", 20, keep=1)
-        complete(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
+        sync_once(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
     except (rlvitals.VitalsError, OSError):
         pass
     assert contents(victim) == before

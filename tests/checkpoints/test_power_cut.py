@@ -11,7 +11,7 @@ from moving_runs import content, quiet
 
 import rlvitals
 from rlvitals.checkpoints import manifest, naming, progress
-from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.transfer.bundle import bundle
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder
@@ -70,7 +70,7 @@ def test_a_checkpoint_that_was_saved_is_there_and_whole(disk):
 def test_a_checkpoint_that_a_trainer_wrote_and_we_sealed_is_there_and_whole(disk):
     run = disk / "disk" / "out"
     with power_cut.recorded(disk / "disk") as tape:
-        one = InPlace(Owner(run), keep=2, tell=quiet)
+        one = HuggingFaceCheckpoints(FolderOwner(run), keep=2, tell=quiet)
         for number, step in enumerate((10, 20, 30, 30)):
             one.hide(step)
             folder = run / f"checkpoint-{step}"
@@ -176,7 +176,7 @@ def test_a_backup_that_was_reported_as_complete_brings_the_run_back(disk, tmp_pa
         except VitalsError:
             assert not reported, "nothing to restore"
             continue
-        steps = [manifest.verify(path).step for path in naming.steps(back).values()]
+        steps = [manifest.verify(path).step for path in naming.find_checkpoints(back).values()]
         if reported:
             newest = {0: 200, 1: 300, 2: 400}[reported[-1]]
             assert max(steps) >= newest

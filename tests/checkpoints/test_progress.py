@@ -15,7 +15,7 @@ from rlvitals.checkpoints import progress, progress_file
 from rlvitals.checkpoints.progress import Keeper
 from rlvitals.errors import UsageError
 
-FILE = progress_file.FILE
+FILE = progress_file.PROGRESS_FILE
 
 
 class Clock:

@@ -23,8 +23,8 @@ from moving_runs import (
     whole,
 )
 
-from rlvitals.checkpoints.transfer.backup import complete
-from rlvitals.checkpoints.transfer.backup_target import place_at
+from rlvitals.checkpoints.transfer.backup import sync_once
+from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
@@ -126,7 +126,7 @@ def test_the_same_program_goes_on_bit_for_bit(tmp_path, begun, straight, way):
 
 def backed(tmp_path, make=plain, **options):
     run = make(tmp_path / "run", **options)
-    complete(run, LocalFolder(tmp_path / "target"))
+    sync_once(run, LocalFolder(tmp_path / "target"))
     return run, LocalFolder(tmp_path / "target")
 
 
@@ -135,7 +135,7 @@ def test_a_folder_of_the_same_run_at_an_older_step_is_set_aside(tmp_path):
     shutil.copytree(run, tmp_path / "old")
     with checkpoints(run).save(100) as folder:
         (folder / "model.bin").write_bytes(b"new")
-    complete(run, target)
+    sync_once(run, target)
     done = restore(target, tmp_path / "old")
     assert done.aside == tmp_path / "old.before"
     assert (whole(tmp_path / "old"), whole(done.aside)) == ([50, 100], [50])
@@ -191,7 +191,7 @@ def test_a_log_that_is_damaged_or_gone_in_the_backup_is_named(tmp_path):
     (run / "a.log").write_text("one")
     (run / "b.log").write_text("two")
     target = LocalFolder(tmp_path / "target")
-    complete(run, target)
+    sync_once(run, target)
     (target.path / "a.log").write_text("eno")
     (target.path / "b.log").unlink()
     done = restore(target, tmp_path / "new")
@@ -206,7 +206,7 @@ def test_a_tail_that_was_torn_off_a_log_is_left_behind(tmp_path):
     run = plain(tmp_path / "run")
     (run / "a.log").write_bytes(b"x" * (2 << 20))
     target = LocalFolder(tmp_path / "target")
-    complete(run, target)
+    sync_once(run, target)
     with (target.path / "a.log").open("ab") as file:
         file.write(b"half a li")
     done = restore(target, tmp_path / "new")
@@ -221,7 +221,7 @@ def test_places_without_a_backup(tmp_path):
         ("run", "no backup is here"), ("empty", "nothing is here"), ("no", "nothing is here"),
     ):  # fmt: skip
         with pytest.raises(UnreadableLog, match=words):
-            restore(place_at(tmp_path / folder), tmp_path / "new")
+            restore(open_target(tmp_path / folder), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -297,7 +297,7 @@ def killed(folder, count, seed=0):
     kept = checkpoints(folder / "run")
     for step in (1, 2, 3):
         save(kept, step, size=6 << 20)
-    complete(folder / "run", LocalFolder(folder / "target"), tell=quiet)
+    sync_once(folder / "run", LocalFolder(folder / "target"), tell=quiet)
     half = 0
     for number in range(count):
         out = folder / f"out-{number}"

@@ -198,7 +198,7 @@ def fail(say, rank, folder, error):
 
 def test_what_fails_on_one_process_fails_on_all_and_leaves_nothing(tmp_path):
     first, second = together(fail, tmp_path, ValueError("not finite"))
-    assert first == ["Elsewhere: process 1 failed: not finite", [1]]
+    assert first == ["OtherProcessFailed: process 1 failed: not finite", [1]]
     assert second == ["ValueError: not finite", [1]]
     assert not list((tmp_path / "run").glob(".checkpoint-*"))
 

@@ -17,11 +17,11 @@ import pytest
 import rlvitals
 from rlvitals import doctor
 from rlvitals.checkpoints.progress import Keeper
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.cli import COMMANDS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
-from rlvitals.doctor.context import scene
+from rlvitals.doctor.context import gather_context
 from rlvitals.doctor.examine import examine
 
 
@@ -137,13 +137,13 @@ def test_a_run_that_began_anew_beside_its_old_folder(tmp_path, capsys):
 
 
 def test_likeness_of_names():
-    assert similar_folders.likeness("run-2025", "run-2025") == 1
+    assert similar_folders.name_likeness("run-2025", "run-2025") == 1
     assert (
-        similar_folders.likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
-        >= similar_folders.ALIKE
+        similar_folders.name_likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
+        >= similar_folders.MIN_LIKENESS
     )
-    assert similar_folders.likeness("native", "here") < similar_folders.ALIKE
-    assert similar_folders.likeness("ppo", "dqn") < similar_folders.ALIKE
+    assert similar_folders.name_likeness("native", "here") < similar_folders.MIN_LIKENESS
+    assert similar_folders.name_likeness("ppo", "dqn") < similar_folders.MIN_LIKENESS
 
 
 def test_no_log_appears(tmp_path, capsys):
@@ -260,10 +260,10 @@ def test_a_damaged_progress_file(tmp_path, capsys):
     keeper.update(150)
     keeper.finish()
     assert "progress" not in examined(capsys, folder)
-    (folder / FILE).write_bytes(b"")
+    (folder / PROGRESS_FILE).write_bytes(b"")
     (one,) = examined(capsys, folder)["progress"]
     assert "the copy before it is used" in one["said"]
-    assert (folder / FILE).read_bytes() == b""
+    assert (folder / PROGRESS_FILE).read_bytes() == b""
 
 
 def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
@@ -283,9 +283,9 @@ def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
 def test_a_progress_file_that_nobody_writes_to_any_more(tmp_path, capsys):
     folder = tmp_path / "run"
     Keeper(folder, 400).update(3)
-    said = json.loads((folder / FILE).read_text())
+    said = json.loads((folder / PROGRESS_FILE).read_text())
     said["last_update"] = "2020-01-01T00:00:00+00:00"
-    (folder / FILE).write_text(json.dumps(said))
+    (folder / PROGRESS_FILE).write_text(json.dumps(said))
     (one,) = examined(capsys, folder)["progress"]
     assert "its last sign is" in one["said"]
 
@@ -349,7 +349,7 @@ class Disk:
 def test_a_disk_that_is_full(tmp_path, monkeypatch, disk, said):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "statvfs", lambda _: disk)
-    found = [one.said for one in machine.look_at_disk(scene(folder, (), "", time.time()))]
+    found = [one.said for one in machine.check_disk(gather_context(folder, (), "", time.time()))]
     assert (found == []) if said is None else any(said in text for text in found)
 
 
@@ -388,7 +388,7 @@ def test_a_folder_that_may_not_be_written(tmp_path):
 def test_rights_that_are_missing_are_told_whoever_asks(tmp_path, monkeypatch):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "access", lambda _, mode: not mode & os.W_OK)
-    (one,) = machine.look_at_rights(scene(folder, (), "", time.time()))
+    (one,) = machine.check_rights(gather_context(folder, (), "", time.time()))
     assert "may not be written" in one.evidence[0]
 
 
@@ -419,7 +419,7 @@ def test_a_hostile_folder_breaks_nothing(tmp_path, capsys):
     (folder / "checkpoint-80" / "manifest.json").write_text('{"format": 99}')
     (folder / "checkpoint-90").mkdir()
     (folder / "checkpoint-90" / "trainer_state.json").write_text('{"log_history": {"0": 1}}')
-    (folder / FILE).mkdir()
+    (folder / PROGRESS_FILE).mkdir()
     (folder / "loop").symlink_to(folder)
     (folder / "run.json").write_text("{")
     examined(capsys, folder)
@@ -431,7 +431,7 @@ def test_every_check_is_told_apart_and_asked():
     names = [check.name for check in doctor.CHECKS]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Z].*\?", check.asks) for check in doctor.CHECKS)
-    assert examine(scene(Path("nowhere-at-all"), (), "", 0.0)).fine
+    assert examine(gather_context(Path("nowhere-at-all"), (), "", 0.0)).fine
 
 
 def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
@@ -444,7 +444,7 @@ def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
     for step in range(1, 4):
         run.log(step, {"loss": 1.0, f"other_{step}": 2.0})
     run.finish()
-    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    found = examine(gather_context(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
     assert "logs" not in [check.name for check in found.fine]
     (said,) = [one for check, one in found.troubles if check.name == "logs"]
     assert said.said == "the sink csv does not get all that is logged"
@@ -456,5 +456,5 @@ def test_logs_are_fine_beside_sinks_that_work(tmp_path):
     run = rlvitals.start(folder, sinks=["csv"])
     run.log(0, {"loss": 1.0})
     run.finish()
-    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    found = examine(gather_context(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
     assert "logs" in [check.name for check in found.fine]

@@ -8,7 +8,7 @@ from following import Followed, assert_as_read_at_once, judge, kinds, of, points
 from rlvitals import diagnose
 from rlvitals.following import changes
 from rlvitals.following.folder_tree import MAX_SCAN_SECONDS
-from rlvitals.following.loop import EVERY, MAX_REST_SECONDS, REST_FACTOR, Watch, follow
+from rlvitals.following.loop import LOOK_SECONDS, MAX_REST_SECONDS, REST_FACTOR, Watch, follow
 from rlvitals.rules.rule import Severity
 
 HEAD = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl,train/clip_fraction\n"
@@ -309,7 +309,7 @@ def test_looking_rests_the_longer_the_more_it_costs(tmp_path):
     write(tmp_path / "ppo")
     quick = Followed(tmp_path).watch
     list(quick.look())
-    assert quick.pause() == EVERY
+    assert quick.pause() == LOOK_SECONDS
     slow = Watch({tmp_path: judge}, timer=timer)
     list(slow.look())
     assert slow.pause() == REST_FACTOR * 0.25

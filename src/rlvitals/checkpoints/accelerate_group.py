@@ -5,7 +5,7 @@ from typing import TypeVar, cast
 Answer = TypeVar("Answer")
 
 
-def agreed(answer: Answer, world_size: int) -> Answer:
+def broadcast(answer: Answer, world_size: int) -> Answer:
     """Return the first process's value on every process; all of them must call this."""
     if world_size == 1:
         return answer
@@ -15,7 +15,7 @@ def agreed(answer: Answer, world_size: int) -> Answer:
     return cast("Answer", reply)
 
 
-def together(world_size: int) -> None:
+def wait_for_all(world_size: int) -> None:
     """Wait until every process has called this."""
     if world_size > 1:
         from accelerate import PartialState  # noqa: PLC0415 - with several processes

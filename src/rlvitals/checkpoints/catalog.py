@@ -136,7 +136,7 @@ class Catalog:
         try:
             folder.rename(target)
             if not target.is_symlink():
-                disk.write_whole(target / "why.txt", f"{message}\n")
+                disk.replace_text(target / "why.txt", f"{message}\n")
             message = f"{message}; it lies in {target.name}"
         except OSError:
             message = f"{message}; it could not be set aside"
@@ -162,8 +162,8 @@ class Catalog:
 
     def _steps(self) -> dict[int, Path]:
         """Return the folders with a checkpoint's name. Raises UnreadableCheckpoint."""
-        with manifests.reading(self.folder):
-            return naming.steps(self.folder)
+        with manifests.read_errors(self.folder):
+            return naming.find_checkpoints(self.folder)
 
     def find_other_trainers(self) -> int:
         """Find processes that save here at the same time; report each of them once.
@@ -190,7 +190,7 @@ class Catalog:
 
     def move_other_aside(self, step: int) -> None:
         """Set aside a step's checkpoint that another process saved. Raises OSError."""
-        target = naming.final(self.folder, step)
+        target = naming.checkpoint_path(self.folder, step)
         try:
             theirs = manifests.read(target).process in self.others
         except BadCheckpoint:

@@ -36,13 +36,13 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
         for share_files in written_files
         for name, fields in share_files.items()
     }
-    names = exchange_values(group, manifests.names(folder))[0]  # as rank 0 sees it
+    names = exchange_values(group, manifests.list_files(folder))[0]  # as rank 0 sees it
     unhashed = [name for name in names if name not in files]
     share = unhashed[group.rank :: group.size]
 
     def hash_share() -> dict[str, object]:
         check_complete(folder, names, patterns)
-        files = {name: asdict(manifests.look(folder, name)) for name in share}
+        files = {name: asdict(manifests.describe_file(folder, name)) for name in share}
         for name in (*share, *hashes):
             sync(folder / name)
         return dict(files)
@@ -73,7 +73,7 @@ def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) 
 
 def _publish(folder: Path, manifest: Manifest) -> str:
     """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
-    target, previous, message = naming.final(folder.parent, manifest.step), None, ""
+    target, previous, message = naming.checkpoint_path(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
         if _is_earlier(target, manifest):
             previous = naming.unfinished_path(folder.parent, manifest.step)
@@ -87,7 +87,7 @@ def _publish(folder: Path, manifest: Manifest) -> str:
             message = f"{target.name} was {other}: it lies in {backup_path.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
-    disk.write_whole(folder.parent / naming.LATEST_FILE, f"{target.name}\n")
+    disk.replace_text(folder.parent / naming.LATEST_FILE, f"{target.name}\n")
     if previous is not None:
         recovery.delete_folder(previous)
     return message

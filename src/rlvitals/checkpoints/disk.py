@@ -17,7 +17,7 @@ FULL_DISK_MESSAGES = (
 )  # fmt: skip
 
 
-def files(folder: Path) -> Iterator[Path]:
+def walk_files(folder: Path) -> Iterator[Path]:
     """Yield the files of a folder and its subfolders, sorted; links are not followed.
 
     Raises OSError for a folder that cannot be listed; a missing folder has no files.
@@ -34,17 +34,17 @@ def _raise_unless_missing(error: OSError) -> None:
 
 def count_bytes(folder: Path) -> int:
     """Return the size of a folder's files in bytes. Raises OSError."""
-    return sum(path.lstat().st_size for path in files(folder))
+    return sum(path.lstat().st_size for path in walk_files(folder))
 
 
-def free(folder: Path) -> int:
+def count_free_bytes(folder: Path) -> int:
     """Return the free space for a folder in bytes. Raises OSError."""
     return shutil.disk_usage(folder).free
 
 
-def settle(folder: Path) -> None:
+def sync_tree(folder: Path) -> None:
     """Sync every file of a folder, and the folders themselves, to disk. Raises OSError."""
-    for path in files(folder):
+    for path in walk_files(folder):
         if not path.is_symlink():
             sync(path)
     sync_folders(folder)
@@ -61,7 +61,7 @@ def sync_folder(folder: Path) -> None:
     sync(folder)
 
 
-def write_whole(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     """Replace a file by one rename, and sync its name to disk. Raises OSError."""
     with beside(path) as file:
         file.write(text.encode())

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 
-STATE = "trainer_state.json"  # written last of all
-ADAPTER = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
+TRAINER_STATE_FILE = "trainer_state.json"  # written last of all
+ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
 INCOMPLETE_FILE = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
 
 # By what: the names of which one must be there. Sharded by FSDP, DeepSpeed: folders of their own.
@@ -54,7 +54,7 @@ class Arguments(Protocol):
         """Return all arguments by name."""
 
 
-def computing(args: Arguments) -> dict[str, object]:
+def training_arguments(args: Arguments) -> dict[str, object]:
     """Return the arguments that a training must share with the one it continues."""
     return {
         key: value
@@ -63,7 +63,7 @@ def computing(args: Arguments) -> dict[str, object]:
     }
 
 
-def missing(
+def missing_files(
     names: Iterable[str], world_size: int, *, weights_only: bool = False, scaler: bool = False
 ) -> tuple[str, ...]:
     """Return what a checkpoint of `world_size` processes lacks.
@@ -72,7 +72,10 @@ def missing(
     checkpoint contains only the weights, and cannot be resumed from.
     """
     present = set(names)
-    needed = {"model or adapter weights": WEIGHT_PATTERNS, STATE: (STATE,)}
+    needed = {
+        "model or adapter weights": WEIGHT_PATTERNS,
+        TRAINER_STATE_FILE: (TRAINER_STATE_FILE,),
+    }
     if not weights_only:
         needed |= {
             "optimizer.pt": OPTIMIZER_PATTERNS,
@@ -107,21 +110,23 @@ def find_damage(folder: Path, step: int) -> str:
     checksums. A flipped bit in the weights is not: safetensors has no checksum. Raises OSError for
     a file that cannot be read.
     """
-    names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
+    names = [path.relative_to(folder).as_posix() for path in disk.walk_files(folder)]
     if INCOMPLETE_FILE in names:
         return f"{INCOMPLETE_FILE} is there"
-    absent = missing(names, count_processes(names))
-    if STATE in absent:
-        return f"it holds no {STATE}, which is written last"
+    absent = missing_files(names, count_processes(names))
+    if TRAINER_STATE_FILE in absent:
+        return f"it holds no {TRAINER_STATE_FILE}, which is written last"
     try:
-        saved_step = json.loads((folder / STATE).read_bytes())["global_step"]
+        saved_step = json.loads((folder / TRAINER_STATE_FILE).read_bytes())["global_step"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"its {STATE} is damaged"
+        return f"its {TRAINER_STATE_FILE} is damaged"
     if saved_step != step:
-        return f"its {STATE} is of step {saved_step}"
+        return f"its {TRAINER_STATE_FILE} is of step {saved_step}"
     if absent:
         return f"it holds no {', no '.join(absent)}"
-    unreadable = [name for name in names if name != MANIFEST and not _is_readable(folder / name)]
+    unreadable = [
+        name for name in names if name != MANIFEST_FILE and not _is_readable(folder / name)
+    ]
     return f"{unreadable[0]} is damaged" if unreadable else ""
 
 

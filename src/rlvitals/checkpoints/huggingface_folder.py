@@ -19,10 +19,10 @@ from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import VitalsError
 
-EVERY = sys.maxsize  # to keep: all of them
+KEEP_ALL = sys.maxsize  # to keep: all of them
 
 
-class InPlace(Checkpoints):
+class HuggingFaceCheckpoints(Checkpoints):
     """The checkpoints of a run whose trainer writes them; the options are those of Checkpoints."""
 
     _hidden: tuple[int, Path] | None = None  # an older checkpoint of the step that may be saved
@@ -54,7 +54,7 @@ class InPlace(Checkpoints):
         `shielded`: steps that are kept as long as they are listed here. Returns None, and reports
         why, if the folder cannot be sealed: a file is missing, or the disk is full.
         """
-        folder = naming.final(self.folder, step)
+        folder = naming.checkpoint_path(self.folder, step)
         try:
             sealed = self._sealed_in_place(folder, step, metrics or {}, facts or {})
         except (BadCheckpoint, CannotResume, OSError) as error:
@@ -71,7 +71,10 @@ class InPlace(Checkpoints):
 
         Written over, the folder would contain files of both.
         """
-        folder, hidden = naming.final(self.folder, step), naming.unfinished_path(self.folder, step)
+        folder, hidden = (
+            naming.checkpoint_path(self.folder, step),
+            naming.unfinished_path(self.folder, step),
+        )
         self._catalog.find_other_trainers()
         self._catalog.move_other_aside(step)
         if not folder.exists():
@@ -90,9 +93,9 @@ class InPlace(Checkpoints):
         if self._hidden is None:
             return
         step, hidden = self._hidden
-        if (hidden / naming.MANIFEST).exists():
+        if (hidden / naming.MANIFEST_FILE).exists():
             recovery.move_unsealed_aside(self.folder, step)
-        target = naming.final(self.folder, step)
+        target = naming.checkpoint_path(self.folder, step)
         if not target.exists():
             hidden.rename(target)
         self._forget()
@@ -103,14 +106,14 @@ class InPlace(Checkpoints):
         """Sync the folder to disk, and write its manifest. Raises BadCheckpoint, OSError."""
         if not folder.is_dir():
             raise BadCheckpoint("there is no such folder", where=str(folder))
-        check_complete(folder, manifests.names(folder), self.holds)
-        disk.settle(folder)
+        check_complete(folder, manifests.list_files(folder), self.holds)
+        disk.sync_tree(folder)
         draft = self._draft_manifest(step, metrics, facts, pinned=False)
         if not draft.facts.get("adopted"):  # else another process trained
             draft = replace(draft, code=code.record())
         sealed = manifests.seal(folder, draft)
         disk.sync_folder(self.folder)
-        disk.write_whole(self.folder / naming.LATEST_FILE, f"{folder.name}\n")
+        disk.replace_text(self.folder / naming.LATEST_FILE, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step
         return Checkpoint(folder, sealed)
 
@@ -125,7 +128,7 @@ class InPlace(Checkpoints):
 
 
 @dataclass(slots=True)  # not frozen: it replaces a run, whose fields are not
-class Owner:
+class FolderOwner:
     """The owner of checkpoints that belong to no recorded run."""
 
     folder: Path
@@ -148,14 +151,14 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
     accepted as it is: an earlier bit flip cannot be detected.
     """
     sealed_checkpoints = []
-    steps = naming.steps(folder)
+    steps = naming.find_checkpoints(folder)
     newest = max((step for step, path in steps.items() if _has_manifest(path)), default=-1)
     for step, path in steps.items():
         if _has_manifest(path):
             continue
-        names = [file.relative_to(path).as_posix() for file in disk.files(path)]
-        owner = Owner(folder, world_size=huggingface.count_processes(names))
-        folder_checkpoints = InPlace(owner, keep=EVERY, tell=tell)
+        names = [file.relative_to(path).as_posix() for file in disk.walk_files(path)]
+        owner = FolderOwner(folder, world_size=huggingface.count_processes(names))
+        folder_checkpoints = HuggingFaceCheckpoints(owner, keep=KEEP_ALL, tell=tell)
         problem = huggingface.find_damage(path, step)
         if step < newest:  # sealed after it, it would pass for the newest
             problem = f"{naming.CHECKPOINT_PREFIX}{newest} is newer, and sealed"
@@ -167,4 +170,4 @@ def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[C
 
 
 def _has_manifest(path: Path) -> bool:
-    return (path / naming.MANIFEST).exists()
+    return (path / naming.MANIFEST_FILE).exists()

@@ -18,7 +18,7 @@ from rlvitals.storage.run_folder import RUN_FILE, About, read_about
 from rlvitals.tracking import other_processes
 
 
-class State(StrEnum):
+class CheckpointState(StrEnum):
     """State of a folder that is named like a checkpoint."""
 
     WHOLE = "whole"  # every byte is as it was sealed
@@ -41,12 +41,12 @@ OTHER_CHECKPOINT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckpointStatus:
     """One checkpoint, or a folder that is named like one."""
 
     folder: Path
     step: int
-    state: State
+    state: CheckpointState
     why: str = ""  # in words: what is wrong, or missing
     size: int = 0  # bytes of its files, as they are now
     saved: float | None = None  # seconds since the epoch, as its manifest says
@@ -58,27 +58,27 @@ class Seen:
     @property
     def usable(self) -> bool:
         """Whether a run can continue from it."""
-        return self.state in {State.WHOLE, State.SEALED}
+        return self.state in {CheckpointState.WHOLE, CheckpointState.SEALED}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Inspection:
     """The checkpoints of a run, the oldest first, and the one that a resume would use."""
 
     folder: Path
-    seen: tuple[Seen, ...]
-    taken: Seen | None
+    seen: tuple[CheckpointStatus, ...]
+    taken: CheckpointStatus | None
     why: str  # why that one, or why none
     about: About | None = None
     others: tuple[str, ...] = ()  # saved by other programs, without a seal
     trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
-    def some(self, state: State) -> tuple[Seen, ...]:
+    def some(self, state: CheckpointState) -> tuple[CheckpointStatus, ...]:
         """Return the checkpoints in a state."""
         return tuple(entry for entry in self.seen if entry.state is state)
 
 
-def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
+def inspect(folder: Path, *, verify: bool = False, most: int = 0) -> Inspection:
     """Inspect the checkpoints of a run. Raises OSError.
 
     `verify`: read every byte. `most`: size, in bytes, up to which the chosen one is read anyway.
@@ -86,15 +86,15 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     run_info = _read_run_info(folder)
     entries = [
         _inspect_folder(path, step, run_info, verify=verify)
-        for step, path in naming.steps(folder).items()
+        for step, path in naming.find_checkpoints(folder).items()
     ]
     entries = _mark_stale(entries)
     entries = _add_keep_reasons(entries)
     usable = sorted((entry for entry in entries if entry.usable), key=_sequence, reverse=True)
-    refused: list[Seen] = []
+    refused: list[CheckpointStatus] = []
     for entry in usable:
         choice = entry
-        if entry.state is State.SEALED and entry.size <= most:
+        if entry.state is CheckpointState.SEALED and entry.size <= most:
             choice = _verify(entry)
             entries[entries.index(entry)] = choice
         if choice.usable:
@@ -102,7 +102,7 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
         refused.append(choice)
     else:
         choice = None
-    if any(entry.state is State.UNREADABLE for entry in entries):
+    if any(entry.state is CheckpointState.UNREADABLE for entry in entries):
         choice = None  # the newest is unknown
     leftovers = [*_list_set_aside(folder), *_list_unfinished(folder)]
     ordered = sorted((*entries, *leftovers), key=lambda entry: (entry.step, entry.folder.name))
@@ -111,7 +111,7 @@ def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
     trainers = _list_trainers(
         folder, (entry.sealed for entry in entries if entry.sealed is not None)
     )
-    return Look(folder, tuple(ordered), choice, reason, run_info, other_files, trainers)
+    return Inspection(folder, tuple(ordered), choice, reason, run_info, other_files, trainers)
 
 
 def _list_trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
@@ -135,35 +135,43 @@ def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if OTHER_CHECKPOINT.fullmatch(name)))
 
 
-def try_to(folder: Path) -> Look | None:
+def try_inspect(folder: Path) -> Inspection | None:
     """Inspect a run and read small checkpoints; None if the folder cannot be read."""
     try:
-        return look(folder, most=MAX_QUICK_READ_BYTES)
+        return inspect(folder, most=MAX_QUICK_READ_BYTES)
     except OSError:
         return None
 
 
-def differences(chosen: Seen, run_info: About | None) -> tuple[str, ...]:
+def differences(chosen: CheckpointStatus, run_info: About | None) -> tuple[str, ...]:
     """Return what differed, at the run's last start, from the process that saved a checkpoint."""
     if chosen.sealed is None or run_info is None:
         return ()
     last = run_info.attempts[-1].world_size if run_info.attempts else chosen.sealed.world_size
-    of_a_trainer = huggingface.STATE in chosen.sealed.files  # it has settings of its own
+    of_a_trainer = (
+        huggingface.TRAINER_STATE_FILE in chosen.sealed.files
+    )  # it has settings of its own
     settings = provenance.hash_settings(run_info.settings) if not of_a_trainer else ""
     comparable = replace(chosen.sealed, versions={}, facts={})
     return provenance.differences(comparable, {}, last, settings)
 
 
-def _inspect_folder(folder: Path, step: int, run_info: About | None, *, verify: bool) -> Seen:
+def _inspect_folder(
+    folder: Path, step: int, run_info: About | None, *, verify: bool
+) -> CheckpointStatus:
     try:
-        with manifests.reading(folder):
-            entry = Seen(folder, step, State.UNSEALED, size=disk.count_bytes(folder))
+        with manifests.read_errors(folder):
+            entry = CheckpointStatus(
+                folder, step, CheckpointState.UNSEALED, size=disk.count_bytes(folder)
+            )
             return _inspect_manifest(entry, run_info, verify=verify)
     except UnreadableCheckpoint as error:
-        return Seen(folder, step, State.UNREADABLE, _format_read_error(error))
+        return CheckpointStatus(folder, step, CheckpointState.UNREADABLE, _format_read_error(error))
 
 
-def _inspect_manifest(entry: Seen, run_info: About | None, *, verify: bool) -> Seen:
+def _inspect_manifest(
+    entry: CheckpointStatus, run_info: About | None, *, verify: bool
+) -> CheckpointStatus:
     """Return the status that the manifest implies. Raises OSError, UnreadableCheckpoint."""
     folder, step = entry.folder, entry.step
     try:
@@ -171,40 +179,48 @@ def _inspect_manifest(entry: Seen, run_info: About | None, *, verify: bool) -> S
     except NotSealed as error:
         damage = huggingface.find_damage(folder, step) if _is_huggingface_folder(folder) else ""
         complete = _is_huggingface_folder(folder) and not damage
-        problem = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
+        problem = error.problem if (folder / naming.MANIFEST_FILE).exists() else "no manifest"
         details = damage or ("else complete" if complete else "")
         return replace(
             entry, why=f"{problem}; {details}" if details else problem, complete=complete
         )
     except BadCheckpoint as error:
-        return replace(entry, state=State.DAMAGED, why=error.problem)
+        return replace(entry, state=CheckpointState.DAMAGED, why=error.problem)
     sealed_entry = replace(entry, saved=sealed.created or None, health=sealed.health, sealed=sealed)
     if run_info is not None and run_info.id and sealed.run_id not in {"", run_info.id}:
-        return replace(sealed_entry, state=State.FOREIGN, why="its manifest names another run")
+        return replace(
+            sealed_entry, state=CheckpointState.FOREIGN, why="its manifest names another run"
+        )
     if sealed.facts.get("weights_only"):
-        return replace(sealed_entry, state=State.BARE, why="a resume would begin a new optimizer")
+        return replace(
+            sealed_entry, state=CheckpointState.BARE, why="a resume would begin a new optimizer"
+        )
     if verify:
         return _verify(sealed_entry)
     problem = _find_size_mismatch(folder, sealed)
-    return replace(sealed_entry, state=State.DAMAGED if problem else State.SEALED, why=problem)
+    return replace(
+        sealed_entry,
+        state=CheckpointState.DAMAGED if problem else CheckpointState.SEALED,
+        why=problem,
+    )
 
 
 def _is_huggingface_folder(folder: Path) -> bool:
     """Return whether a Hugging Face trainer wrote a folder, or began to."""
     names = {entry.name for entry in folder.iterdir()}
-    return bool(names & {huggingface.STATE, "training_args.bin", *huggingface.ADAPTER}) or any(
-        name.endswith((".safetensors", "optimizer.pt", "scheduler.pt")) for name in names
-    )
+    return bool(
+        names & {huggingface.TRAINER_STATE_FILE, "training_args.bin", *huggingface.ADAPTER_FILES}
+    ) or any(name.endswith((".safetensors", "optimizer.pt", "scheduler.pt")) for name in names)
 
 
-def _verify(entry: Seen) -> Seen:
+def _verify(entry: CheckpointStatus) -> CheckpointStatus:
     try:
         manifests.verify(entry.folder, entry.sealed)
     except UnreadableCheckpoint as error:
-        return replace(entry, state=State.UNREADABLE, why=_format_read_error(error))
+        return replace(entry, state=CheckpointState.UNREADABLE, why=_format_read_error(error))
     except BadCheckpoint as error:
-        return replace(entry, state=State.DAMAGED, why=error.problem)
-    return replace(entry, state=State.WHOLE)
+        return replace(entry, state=CheckpointState.DAMAGED, why=error.problem)
+    return replace(entry, state=CheckpointState.WHOLE)
 
 
 def _format_read_error(error: UnreadableCheckpoint) -> str:
@@ -224,12 +240,14 @@ def _find_size_mismatch(folder: Path, sealed: Manifest) -> str:
     return ""
 
 
-def _mark_stale(entries: Sequence[Seen]) -> list[Seen]:
+def _mark_stale(entries: Sequence[CheckpointStatus]) -> list[CheckpointStatus]:
     """Mark checkpoints of later steps than one that was saved after them."""
     newest = max((entry for entry in entries if entry.usable), key=_sequence, default=None)
     return [
         replace(
-            entry, state=State.STALE, why=f"the run went back, and has saved step {newest.step:,}"
+            entry,
+            state=CheckpointState.STALE,
+            why=f"the run went back, and has saved step {newest.step:,}",
         )
         if newest is not None and entry.usable and entry.step > newest.step
         else entry
@@ -237,7 +255,7 @@ def _mark_stale(entries: Sequence[Seen]) -> list[Seen]:
     ]
 
 
-def _add_keep_reasons(entries: Sequence[Seen]) -> list[Seen]:
+def _add_keep_reasons(entries: Sequence[CheckpointStatus]) -> list[CheckpointStatus]:
     """Add to each usable checkpoint why retention keeps it."""
     usable = [entry for entry in entries if entry.sealed is not None and entry.usable]
     newest = max(usable, key=_sequence, default=None)
@@ -253,11 +271,11 @@ def _add_keep_reasons(entries: Sequence[Seen]) -> list[Seen]:
     ]
 
 
-def _sequence(entry: Seen) -> int:
+def _sequence(entry: CheckpointStatus) -> int:
     return entry.sealed.sequence if entry.sealed is not None else -1
 
 
-def _list_set_aside(folder: Path) -> list[Seen]:
+def _list_set_aside(folder: Path) -> list[CheckpointStatus]:
     entries = []
     asides = (naming.CORRUPT_SUFFIX, naming.FRESH_START_SUFFIX)
     paths = [
@@ -267,10 +285,10 @@ def _list_set_aside(folder: Path) -> list[Seen]:
         step = path.name.removeprefix(naming.CHECKPOINT_PREFIX).partition(".")[0]
         if path.is_dir() and step.isdigit():
             entries.append(
-                Seen(
+                CheckpointStatus(
                     path,
                     int(step),
-                    State.ASIDE,
+                    CheckpointState.ASIDE,
                     why=_read_set_aside_reason(path),
                     size=disk.count_bytes(path),
                 )
@@ -289,12 +307,12 @@ def _read_set_aside_reason(path: Path) -> str:
     return text.partition(": ")[2] or text
 
 
-def _list_unfinished(folder: Path) -> list[Seen]:
+def _list_unfinished(folder: Path) -> list[CheckpointStatus]:
     return [
-        Seen(
+        CheckpointStatus(
             leftover.path,
             leftover.step,
-            State.WRITING,
+            CheckpointState.WRITING,
             why="it has no name yet: being written, or its process was killed",
             size=disk.count_bytes(leftover.path),
         )
@@ -303,20 +321,24 @@ def _list_unfinished(folder: Path) -> list[Seen]:
 
 
 def _explain_choice(
-    choice: Seen | None, entries: Sequence[Seen], other_files: Sequence[str]
+    choice: CheckpointStatus | None, entries: Sequence[CheckpointStatus], other_files: Sequence[str]
 ) -> str:
     """Return why a resume uses this checkpoint, or none."""
-    if unreadable := [entry for entry in entries if entry.state is State.UNREADABLE]:
+    if unreadable := [entry for entry in entries if entry.state is CheckpointState.UNREADABLE]:
         return f"a resume stops: {unreadable[-1].folder.name} cannot be read"
     if choice is not None:
         newer = [entry for entry in entries if not entry.usable and _is_newer(entry, choice)]
-        reason = "the newest that is sealed" if choice.state is State.SEALED else "the newest whole"
+        reason = (
+            "the newest that is sealed"
+            if choice.state is CheckpointState.SEALED
+            else "the newest whole"
+        )
         exceptions = ", ".join(f"{entry.folder.name} is {entry.state}" for entry in newer)
         return f"{reason}; {exceptions}" if exceptions else reason
     return _explain_no_choice(entries, other_files)
 
 
-def _explain_no_choice(entries: Sequence[Seen], other_files: Sequence[str]) -> str:
+def _explain_no_choice(entries: Sequence[CheckpointStatus], other_files: Sequence[str]) -> str:
     if not entries and other_files:
         count = f"{len(other_files)} checkpoint{'s' if len(other_files) > 1 else ''}"
         return f"another program saved {count}, without a seal; the last is {other_files[-1]}"
@@ -325,14 +347,14 @@ def _explain_no_choice(entries: Sequence[Seen], other_files: Sequence[str]) -> s
     complete = [entry for entry in entries if entry.complete]
     if complete:
         return f"none is sealed; {complete[-1].folder.name} looks complete"
-    if any(entry.sealed is not None or entry.state is State.DAMAGED for entry in entries):
+    if any(entry.sealed is not None or entry.state is CheckpointState.DAMAGED for entry in entries):
         return "none is whole and of this run: a resume stops, and asks for --fresh"
     return "none is sealed and whole: a run starts afresh"
 
 
-def _is_newer(entry: Seen, choice: Seen) -> bool:
+def _is_newer(entry: CheckpointStatus, choice: CheckpointStatus) -> bool:
     if entry.sealed is not None:
-        return _sequence(entry) > _sequence(choice) and entry.state is not State.STALE
+        return _sequence(entry) > _sequence(choice) and entry.state is not CheckpointState.STALE
     return entry.step > choice.step
 
 

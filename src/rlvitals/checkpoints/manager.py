@@ -94,7 +94,7 @@ class Checkpoints:
 
     def _recover(self) -> tuple[int, int, str]:
         """Remove unfinished folders; return last sequence, attempt, process. CannotResume."""
-        with manifests.reading(self.folder):
+        with manifests.read_errors(self.folder):
             if self._group.rank == 0:
                 for text in recovery.recover(self.folder):
                     self._tell(text)
@@ -251,7 +251,7 @@ class Checkpoints:
         there is none.
         """
         self._writer.wait()
-        with manifests.reading(self.folder):
+        with manifests.read_errors(self.folder):
             checkpoint, refused = selection.choose_checkpoint(
                 self._group, self._catalog, self.holds, fresh=fresh, require_resume=require_resume
             )
@@ -284,7 +284,7 @@ class Checkpoints:
     def at(self, step: int) -> Checkpoint:
         """Return a step's checkpoint; change nothing. Raises BadCheckpoint if it is not intact."""
         self._writer.join()
-        folder = naming.final(self.folder, step)
+        folder = naming.checkpoint_path(self.folder, step)
         return Checkpoint(folder, manifests.verify(folder))
 
     def pin(self, step: int) -> None:
@@ -385,7 +385,7 @@ class Checkpoints:
     def _has_room(self, step: int) -> bool:
         try:
             newest = next(iter(self._catalog.list_usable()), None)
-            free_bytes = disk.free(self.folder)
+            free_bytes = disk.count_free_bytes(self.folder)
         except (OSError, CannotResume):
             return True  # the save itself will tell
         if newest is None:

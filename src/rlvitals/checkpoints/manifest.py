@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import xxhash
 
 from rlvitals.checkpoints import disk, naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.errors import VitalsError
 from rlvitals.storage import typed
 from rlvitals.storage.safe_files import NotAFile, read_regular
@@ -99,17 +99,19 @@ class Manifest:
 
 def seal(folder: Path, manifest: Manifest) -> Manifest:
     """Hash a folder's files and write its manifest, last of all. OSError, BadCheckpoint."""
-    sealed = replace(manifest, files={name: look(folder, name) for name in names(folder)})
+    sealed = replace(
+        manifest, files={name: describe_file(folder, name) for name in list_files(folder)}
+    )
     write(folder, sealed)
     return sealed
 
 
-def names(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     """List the files to seal. Raises OSError; BadCheckpoint for a link, or without files."""
     files = []
-    for path in disk.files(folder):
+    for path in disk.walk_files(folder):
         name = path.relative_to(folder).as_posix()
-        if name == MANIFEST:
+        if name == MANIFEST_FILE:
             continue
         if path.is_symlink():
             raise BadCheckpoint(
@@ -123,7 +125,7 @@ def names(folder: Path) -> list[str]:
     return files
 
 
-def look(folder: Path, name: str) -> File:
+def describe_file(folder: Path, name: str) -> File:
     """Return the size and hash of a file. Raises OSError."""
     path = folder / name
     return File(path.stat().st_size, file_digest(path))
@@ -144,7 +146,9 @@ def write(folder: Path, sealed: Manifest) -> None:
     content = {"format": MANIFEST_FORMAT, "written_by": "rlvitals"}
     content |= {spec.name: getattr(sealed, spec.name) for spec in fields(Manifest)}
     content |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
-    disk.write_whole(folder / MANIFEST, _to_json({**content, SEAL_KEY: _hash_content(content)}))
+    disk.replace_text(
+        folder / MANIFEST_FILE, _to_json({**content, SEAL_KEY: _hash_content(content)})
+    )
 
 
 def read(folder: Path, step: int | None = None) -> Manifest:
@@ -152,7 +156,7 @@ def read(folder: Path, step: int | None = None) -> Manifest:
 
     `step`: the expected step, if known. Raises UnreadableCheckpoint if the file cannot be read.
     """
-    path = folder / MANIFEST
+    path = folder / MANIFEST_FILE
     try:
         data = read_regular(path)
     except FileNotFoundError:
@@ -224,7 +228,7 @@ def _find_difference(path: Path, name: str, file: File) -> str:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def read_errors(path: Path) -> Iterator[None]:
     """Raise UnreadableCheckpoint for an OSError: an unreadable file may be intact."""
     try:
         yield
@@ -232,15 +236,15 @@ def reading(path: Path) -> Iterator[None]:
         raise UnreadableCheckpoint(path, error) from None
 
 
-def run_id(folder: Path) -> str:
+def find_run_id(folder: Path) -> str:
     """Return the run id of the newest checkpoint of a folder; "" if none. Raises OSError.
 
     Damaged manifests are skipped.
     """
     newest_sequence, newest_id = -1, ""
-    for path in naming.steps(folder).values():
+    for path in naming.find_checkpoints(folder).values():
         try:
-            sealed = parse(read_regular(path / MANIFEST), str(path))
+            sealed = parse(read_regular(path / MANIFEST_FILE), str(path))
         except (BadCheckpoint, FileNotFoundError, NotAFile):
             continue
         if sealed.run_id and sealed.sequence > newest_sequence:
@@ -267,7 +271,7 @@ def _hash_content(content: Mapping[str, object]) -> str:
 
 def _parse_manifest(content: Mapping[str, object]) -> Manifest:
     """Parse each field by its type. Raises ValueError."""
-    record = Fields(content, MANIFEST)
+    record = Fields(content, MANIFEST_FILE)
     files = Fields(record.values.get("files"), "files").values
     metrics = Fields(record.values.get("metrics", {}), "metrics")
     parent = record.values.get("parent")

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from rlvitals.storage import safe_files
 
-MANIFEST = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 LATEST_FILE = "latest"
 CHECKPOINT_PREFIX = "checkpoint-"
 CORRUPT_SUFFIX, OTHER_RUN_SUFFIX, FRESH_START_SUFFIX = "corrupt", "other", "before-fresh"
@@ -36,7 +36,7 @@ class Unfinished:
     pid: int
 
 
-def final(folder: Path, step: int) -> Path:
+def checkpoint_path(folder: Path, step: int) -> Path:
     """Return the path of a step's checkpoint."""
     return folder / f"{CHECKPOINT_PREFIX}{step}"
 
@@ -58,10 +58,10 @@ def unfinished_path(folder: Path, step: int) -> Path:
 
 def set_aside_path(folder: Path, step: int, suffix: str = CORRUPT_SUFFIX) -> Path:
     """Return a free name for a checkpoint that is set aside."""
-    return safe_files.free_name(final(folder, step), suffix)
+    return safe_files.free_name(checkpoint_path(folder, step), suffix)
 
 
-def steps(folder: Path) -> dict[int, Path]:
+def find_checkpoints(folder: Path) -> dict[int, Path]:
     """Return the folders named like checkpoints by their step, ascending. Raises OSError."""
     folders = {
         int(m[1]): path

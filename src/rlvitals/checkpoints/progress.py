@@ -21,7 +21,7 @@ from typing import Any
 from uuid import uuid4
 
 from rlvitals.checkpoints import progress_file
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.errors import UsageError, harmless
 from rlvitals.storage.safe_files import lock
 
@@ -204,7 +204,9 @@ class Keeper:
                 progress_file.save(self.folder, content)
         except OSError as error:
             if not self._is_failure_reported:
-                self._tell(f"{FILE} was not written: {error.strerror or error}; training goes on")
+                self._tell(
+                    f"{PROGRESS_FILE} was not written: {error.strerror or error}; training goes on"
+                )
             self._is_failure_reported = True
         else:
             self._content, self._pending, self._is_failure_reported = content, {}, False

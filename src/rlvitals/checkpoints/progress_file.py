@@ -18,7 +18,7 @@ from rlvitals.checkpoints import disk
 from rlvitals.storage import temp_files
 from rlvitals.storage.safe_files import read_regular
 
-FILE = "training_progress.json"
+PROGRESS_FILE = "training_progress.json"
 PREVIOUS_PROGRESS_FILE = ".training_progress.previous.json"
 
 
@@ -33,14 +33,14 @@ class StoredProgress:
 
 def load(folder: Path) -> StoredProgress:
     """Read the file, or its previous copy if the file is damaged; change nothing."""
-    content, damage = _try_parse(folder / FILE)
+    content, damage = _try_parse(folder / PROGRESS_FILE)
     if content is not None:
         return StoredProgress(content)
     previous, _ = _try_parse(folder / PREVIOUS_PROGRESS_FILE)
     if not damage and previous is None:
         return StoredProgress(exists=False)
     if not damage:  # the copy is there, the file is not: deleted, or lost
-        damage = f"{FILE} is missing, a copy of it is there"
+        damage = f"{PROGRESS_FILE} is missing, a copy of it is there"
     if previous is None:
         return StoredProgress(damage=f"{damage}, and there is no good copy of it")
     return StoredProgress(previous, f"{damage}: the copy before it is used")
@@ -51,13 +51,13 @@ def save(folder: Path, content: Mapping[str, object]) -> None:
 
     A damaged file is set aside, and never becomes the copy.
     """
-    path = folder / FILE
+    path = folder / PROGRESS_FILE
     current, damage = _parse(path)
     if current is not None:
         _keep_copy(path, folder / PREVIOUS_PROGRESS_FILE)
     elif damage:
         path.replace(_set_aside_path(path))
-    disk.write_whole(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+    disk.replace_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def _try_parse(path: Path) -> tuple[dict[str, Any] | None, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, naming
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, UnreadableCheckpoint
-from rlvitals.checkpoints.naming import MANIFEST, Unfinished
+from rlvitals.checkpoints.naming import MANIFEST_FILE, Unfinished
 from rlvitals.storage import temp_files
 
 ABANDONED_SECONDS = 86_400.0  # after the last write to an unfinished folder
@@ -20,10 +20,10 @@ def recover(folder: Path) -> Iterator[str]:
     for leftover in naming.find_unfinished(folder):
         if _may_be_active(leftover):
             continue
-        target = naming.final(folder, leftover.step)
+        target = naming.checkpoint_path(folder, leftover.step)
         try:
             manifests.verify(leftover.path)
-            is_complete = not (target / MANIFEST).exists()
+            is_complete = not (target / MANIFEST_FILE).exists()
         except UnreadableCheckpoint as error:
             yield f"{leftover.path.name} is left as it is: it {error.problem}"
             continue
@@ -42,8 +42,8 @@ def recover(folder: Path) -> Iterator[str]:
 
 def move_unsealed_aside(folder: Path, step: int) -> None:
     """Set aside a folder that has a checkpoint's name and no manifest. Raises OSError."""
-    target = naming.final(folder, step)
-    if os.path.lexists(target) and not (target / MANIFEST).exists():
+    target = naming.checkpoint_path(folder, step)
+    if os.path.lexists(target) and not (target / MANIFEST_FILE).exists():
         target.rename(naming.set_aside_path(folder, step))
 
 
@@ -62,7 +62,7 @@ def delete_folder(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
         return
-    (path / MANIFEST).unlink(missing_ok=True)
+    (path / MANIFEST_FILE).unlink(missing_ok=True)
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -77,7 +77,9 @@ def _may_be_active(leftover: Unfinished) -> bool:
     if is_local and not _is_running(leftover.pid):
         return False
     try:
-        newest = max(path.lstat().st_mtime for path in (leftover.path, *disk.files(leftover.path)))
+        newest = max(
+            path.lstat().st_mtime for path in (leftover.path, *disk.walk_files(leftover.path))
+        )
         return newest > _file_system_time(leftover.path) - ABANDONED_SECONDS
     except OSError:
         return True

@@ -11,7 +11,7 @@ from typing import cast
 from rlvitals.checkpoints import accelerate_group, huggingface, naming, progress_file
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.catalog import Catalog, Checkpoint, Refusal
-from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, NotSealed
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE, LostRun, read_about
@@ -58,11 +58,11 @@ def resume_from(
         )
     args = cast("huggingface.Arguments", args)
     folder, size = Path(args.output_dir or "."), int(args.world_size)
-    owner = Owner(folder, "", 0, size, huggingface.computing(args))
+    owner = FolderOwner(folder, "", 0, size, huggingface.training_arguments(args))
     return _run_on_first(owner, begin, first=args.process_index == 0)
 
 
-def _folder_owner(folder: Path) -> Owner:
+def _folder_owner(folder: Path) -> FolderOwner:
     """Return the owner of a folder. Raises UsageError if several processes train."""
     if launcher_rank.place(os.environ).world_size > 1:
         raise UsageError(
@@ -70,10 +70,12 @@ def _folder_owner(folder: Path) -> Owner:
             where=str(folder),
             hint="hand over the arguments: rlvitals.resume_from(args)",
         )
-    return Owner(folder)
+    return FolderOwner(folder)
 
 
-def _run_on_first(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
+def _run_on_first(
+    owner: FolderOwner, begin: Callable[[FolderOwner], str | None], *, first: bool
+) -> str | None:
     """Choose on the first process only: two would rename the same folders."""
     path, failure = None, None
     if first:
@@ -81,21 +83,21 @@ def _run_on_first(owner: Owner, begin: Callable[[Owner], str | None], *, first: 
             path = begin(owner)
         except VitalsError as error:
             failure = error
-    path, failure = accelerate_group.agreed((path, failure), owner.world_size)
+    path, failure = accelerate_group.broadcast((path, failure), owner.world_size)
     if failure is not None:
         raise failure
     return path
 
 
 def _find_checkpoint(
-    owner: Owner,
+    owner: FolderOwner,
     tell: Callable[[str], None] | None,
     check: Check | None,
     *,
     fresh: bool,
     require_resume: bool,
 ) -> str | None:
-    with manifests.reading(owner.folder):
+    with manifests.read_errors(owner.folder):
         owner.id = _read_run_id(owner.folder)
         checkpoints = _Resumable(owner, tell=tell)
         if not fresh:
@@ -125,11 +127,13 @@ class _CompleteCatalog(Catalog):
 
     def find_damaged(self) -> Iterator[Refusal]:
         """Yield checkpoints with a damaged manifest; report why others are not used."""
-        for step, folder in naming.steps(self.folder).items():
+        for step, folder in naming.find_checkpoints(self.folder).items():
             try:
                 sealed = manifests.read(folder, step)
             except NotSealed as error:
-                has_manifest = (folder / naming.MANIFEST).exists()  # newer, or of another program
+                has_manifest = (
+                    folder / naming.MANIFEST_FILE
+                ).exists()  # newer, or of another program
                 problem = (
                     error.problem if has_manifest else self._explain_missing_seal(folder, step)
                 )
@@ -149,7 +153,7 @@ class _CompleteCatalog(Catalog):
 
     def set_all_aside(self) -> None:
         """Rename every checkpoint, sealed or not: the Trainer would overwrite it. CannotResume."""
-        for path in naming.steps(self.folder).values():
+        for path in naming.find_checkpoints(self.folder).values():
             self.set_aside_for_fresh_start(path)
 
     def _explain_missing_seal(self, folder: Path, step: int) -> str:
@@ -162,15 +166,18 @@ class _CompleteCatalog(Catalog):
         )
 
 
-class _Resumable(InPlace):
+class _Resumable(HuggingFaceCheckpoints):
     """The checkpoints of a trainer that a training can continue from."""
 
     _catalog_type = _CompleteCatalog
 
     def refuse_to_begin_over(self) -> None:
         """Raise UsageError if complete checkpoints were saved without a manifest."""
-        folders = naming.steps(self.folder)
-        marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in folders.values()))
+        folders = naming.find_checkpoints(self.folder)
+        marks = (
+            self.folder / progress_file.PROGRESS_FILE,
+            *(p / naming.MANIFEST_FILE for p in folders.values()),
+        )
         complete_steps = [
             step for step, path in folders.items() if not huggingface.find_damage(path, step)
         ]

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from rlvitals.cli.command import Command
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.transfer.filesystems import Place
+    from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
 COMPLETE, NOT_COMPLETE, TERMINATED = 0, 1, 143
 UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -61,14 +61,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Do one round, or one each time."""
     from rlvitals.checkpoints.transfer import backup
-    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.backup_target import open_target
 
-    place, codes = place_at(args.target, stall=args.stall), [COMPLETE]
+    place, codes = open_target(args.target, stall=args.stall), [COMPLETE]
     ending = threading.Event()
     with _obeyed(ending, rounds=args.every is not None):
         if args.every is None:
             return _round(args, place)
-        backup.until(
+        backup.repeat_until(
             lambda: codes.append(_round(args, place)),
             every=args.every,
             ending=ending,
@@ -77,14 +77,14 @@ def run(args: Namespace) -> int:
     return codes[-1]
 
 
-def _round(args: Namespace, place: "Place") -> int:
-    from rlvitals.checkpoints.transfer.backup import NotComplete, complete
+def _round(args: Namespace, place: "RemoteFiles") -> int:
+    from rlvitals.checkpoints.transfer.backup import BackupIncomplete, sync_once
 
     try:
-        done = complete(
+        done = sync_once(
             args.run, place, keep_all=args.keep_all, tell=lambda text: print(f"  {text}")
         )
-    except NotComplete as error:
+    except BackupIncomplete as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return NOT_COMPLETE
     for name in done.removed:

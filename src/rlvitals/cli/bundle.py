@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Pack the run, and say what is in it."""
     from rlvitals.checkpoints.transfer.bundle import bundle
-    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.byte_text import format_bytes
     from rlvitals.errors import VitalsError
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
     for text in done.damaged:
         print(f"  {text}", file=sys.stderr)
     steps = ", ".join(f"{step:,}" for step in done.checkpoints) or "none"
-    sizes = f"{size(done.unpacked)} in {size(done.size)}"
+    sizes = f"{format_bytes(done.unpacked)} in {format_bytes(done.size)}"
     print(f"✓ Packed: {done.archive}: {done.files:,} files, {sizes}")
     print(f"  checkpoints: {steps}; rlvitals unbundle {done.archive}")
     return DAMAGED if done.damaged else WHOLE

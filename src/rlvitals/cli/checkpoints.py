@@ -25,7 +25,7 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.inspect_run import Look
+    from rlvitals.checkpoints.inspect_run import Inspection
 
 PASS, FOUND = 0, 1
 
@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
     if args.seal:
         _seal(folder)
     try:
-        found = inspect_run.look(folder, verify=args.verify)
+        found = inspect_run.inspect(folder, verify=args.verify)
     except OSError as error:
         hint = f"rlvitals doctor {folder}"
         raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
@@ -75,16 +75,16 @@ def _folder(path: Path) -> Path:
 
 def _seal(folder: Path) -> None:
     from rlvitals.checkpoints.huggingface_folder import adopt
-    from rlvitals.checkpoints.manifest import reading
+    from rlvitals.checkpoints.manifest import read_errors
 
-    with reading(folder):
+    with read_errors(folder):
         adopt(folder)
 
 
-def _code(found: "Look") -> int:
-    from rlvitals.checkpoints.inspect_run import State
+def _code(found: "Inspection") -> int:
+    from rlvitals.checkpoints.inspect_run import CheckpointState
 
-    wrong = found.some(State.DAMAGED) or found.some(State.UNREADABLE)
+    wrong = found.some(CheckpointState.DAMAGED) or found.some(CheckpointState.UNREADABLE)
     return FOUND if found.taken is None or wrong else PASS
 
 

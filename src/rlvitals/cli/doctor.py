@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Examine, tell, and return whether something is wrong."""
     from rlvitals.checkpoints import naming
-    from rlvitals.doctor.context import scene
+    from rlvitals.doctor.context import gather_context
     from rlvitals.doctor.examine import examine
     from rlvitals.rules.rule import Severity
     from rlvitals.views import doctor as shown
@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
     now = clock.now(flags.settings_for(args.path, args).diagnose.now)
     path = naming.run_of(args.path)
     traces, problem = _read(path, args, now)
-    found = examine(scene(path, traces, problem, now))
+    found = examine(gather_context(path, traces, problem, now))
     if args.json:
         print(json_view.document(shown.facts(found)))
     else:

@@ -85,7 +85,7 @@ def _subject(name: str, one: "Run", found: "Diagnosis", said: "Settings", now: f
     kept = progress.read(one.root)
     return Subject(
         summary=summary(name, found, None if kept is None else kept.trained),
-        standing=standing(name, found, kept, inspect_run.try_to(one.root), now),
+        standing=standing(name, found, kept, inspect_run.try_inspect(one.root), now),
         facts=load.facts(one),
         events=load.happened(one),
         others=load.others(one, load.given(said), found.trace),

@@ -44,11 +44,11 @@ def add_destination(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Bring it back, and say what to do next."""
-    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.backup_target import open_target
     from rlvitals.checkpoints.transfer.restore import restore
     from rlvitals.errors import VitalsError
 
-    place = place_at(args.target)
+    place = open_target(args.target)
     try:
         done = restore(
             place, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)

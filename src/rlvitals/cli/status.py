@@ -88,7 +88,9 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
     now = clock.now(chosen.diagnose.now)
     trace = load.load(run, load.given(chosen), now)
     judged = batch.judge_trace((run, chosen), trace)
-    return standing(run.name, judged, progress.read(run.root), inspect_run.try_to(run.root), now)
+    return standing(
+        run.name, judged, progress.read(run.root), inspect_run.try_inspect(run.root), now
+    )
 
 
 def _tell(args: Namespace, found: "list[Standing]") -> None:

@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Unpack the run, and say what to do next."""
-    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.byte_text import format_bytes
     from rlvitals.checkpoints.transfer.unbundle import unbundle
     from rlvitals.errors import VitalsError
 
@@ -46,7 +46,10 @@ def run(args: Namespace) -> int:
     if done.aside is not None:
         print(f"  the folder that was there lies in {done.aside}")
     newest = f"newest: step {done.steps[-1]:,}" if done.steps else "no checkpoint"
-    print(f"✓ Unpacked: {done.folder}: {done.files:,} files, {size(done.size)} verified; {newest}")
+    print(
+        f"✓ Unpacked: {done.folder}: {done.files:,} files, "
+        f"{format_bytes(done.size)} verified; {newest}"
+    )
     if done.steps:
         print(restore.GOES_ON.format(done.folder))
     return 0

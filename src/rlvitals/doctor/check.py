@@ -8,7 +8,7 @@ from rlvitals.rules.rule import Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Problem:
     """A problem: its evidence, and what to try."""
 
     severity: Severity
@@ -23,13 +23,13 @@ class Check:
 
     name: str
     asks: str  # what is asked, as a sentence that ends with a question mark
-    look: Callable[[Context], Iterable[Trouble]]
+    look: Callable[[Context], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class Examination:
     """Results of all checks of a run."""
 
-    scene: Context
-    troubles: tuple[tuple[Check, Trouble], ...]  # the gravest first
+    context: Context
+    troubles: tuple[tuple[Check, Problem], ...]  # the gravest first
     fine: tuple[Check, ...]

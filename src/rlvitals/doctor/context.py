@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlvitals.checkpoints import inspect_run as looking
 from rlvitals.checkpoints import naming, progress
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import Progress
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import is_folder
@@ -25,7 +25,7 @@ class Context:
     working_folder: Path  # the working folder
     time_s: float  # seconds since the epoch
     walk: Walk | None  # None: there is no folder
-    checkpoints: Look | None
+    checkpoints: Inspection | None
     progress: Progress | None
     about: About | None  # what a run of ours says of itself
     damage: str  # what is wrong with `run.json` or its copy, as a sentence; empty: nothing
@@ -60,7 +60,7 @@ class Context:
         )
 
 
-def scene(
+def gather_context(
     path: Path,
     traces: tuple[Trace, ...],
     problem: str,
@@ -76,7 +76,7 @@ def scene(
         working_folder=working_folder or Path.cwd(),
         time_s=time_s,
         walk=None if folder is None else Walk(folder),
-        checkpoints=None if folder is None else looking.try_to(folder),
+        checkpoints=None if folder is None else looking.try_inspect(folder),
         progress=None if folder is None else progress.read(folder),
         about=run_info,
         damage=damage,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psutil
 
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import FRESH_SECONDS, Context
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.readers import READERS, select
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
@@ -32,63 +32,65 @@ MAX_LOGS = 3
 SINK_NOTE = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
-def check_logs(scene: Context) -> Iterable[Trouble]:
+def check_logs(context: Context) -> Iterable[Problem]:
     """Yield why nothing can be read, and where other logs are."""
-    if scene.traces:
-        yield from _failing_sinks(scene)
+    if context.traces:
+        yield from _failing_sinks(context)
         return
-    tries = [f"rlvitals follow {scene.path}"]
-    if not os.path.lexists(scene.path):
+    tries = [f"rlvitals follow {context.path}"]
+    if not os.path.lexists(context.path):
         sentence = "there is nothing at this path"
         up = next(
-            folder for folder in (scene.path, *scene.path.resolve().parents) if is_folder(folder)
+            folder
+            for folder in (context.path, *context.path.resolve().parents)
+            if is_folder(folder)
         )
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
-    elif scene.folder is None:
-        sentence, evidence = "this file is no log that can be read", [scene.problem]
+    elif context.folder is None:
+        sentence, evidence = "this file is no log that can be read", [context.problem]
         tries = ["rlvitals readers"]
     else:
         sentence = "no log appears in this folder"
-        evidence = [_describe_contents(scene), f"looked for {', '.join(_list_patterns())}"]
-    evidence += _find_processes(scene)
-    for log_folder, age in list(_find_other_logs(scene))[:MAX_LOGS]:
-        evidence.append(f"logs lie in {log_folder}, the last written {span(age)} ago")
+        evidence = [_describe_contents(context), f"looked for {', '.join(_list_patterns())}"]
+    evidence += _find_processes(context)
+    for log_folder, age in list(_find_other_logs(context))[:MAX_LOGS]:
+        evidence.append(f"logs lie in {log_folder}, the last written {format_duration(age)} ago")
         tries.insert(0, f"rlvitals diagnose {log_folder}")
-    yield Trouble(Severity.ERROR, sentence, tuple(filter(None, evidence)), tuple(tries))
+    yield Problem(Severity.ERROR, sentence, tuple(filter(None, evidence)), tuple(tries))
 
 
-def _failing_sinks(scene: Context) -> Iterator[Trouble]:
+def _failing_sinks(context: Context) -> Iterator[Problem]:
     """Yield the sinks that failed, as noted by the recorder."""
     reasons: dict[str, list[str]] = {}
-    for trace in scene.traces:
+    for trace in context.traces:
         for note in trace.notes:
             if (match := SINK_NOTE.search(note)) and match["why"] not in reasons.get(
                 match["name"], []
             ):
                 reasons.setdefault(match["name"], []).append(match["why"])
     for name, texts in reasons.items():
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             f"the sink {name} does not get all that is logged",
             (*texts[:MAX_LOGS], "the run's own files are written apart from it"),
-            (f"rlvitals export {scene.path} numbers.csv", f"rlvitals diagnose {scene.path}"),
+            (f"rlvitals export {context.path} numbers.csv", f"rlvitals diagnose {context.path}"),
         )
 
 
-def _describe_contents(scene: Context) -> str:
+def _describe_contents(context: Context) -> str:
     """Describe the files of a folder without a log, and the last write."""
-    newest = scene.newest()
-    if newest is None or scene.walk is None:
+    newest = context.newest()
+    if newest is None or context.walk is None:
         return "it is empty"
     file, age = newest
-    name = scene.inside(file)
+    name = context.inside(file)
     fresh = age < FRESH_SECONDS
-    last = f"{name} is being written" if fresh else f"{name} came last, {span(age)} ago"
-    checkpoints = scene.checkpoints
+    last = f"{name} is being written" if fresh else f"{name} came last, {format_duration(age)} ago"
+    checkpoints = context.checkpoints
     count = len(checkpoints.seen) if checkpoints is not None else 0
     details = f", {count} of them checkpoints' folders" if count else ""
-    return f"it holds {scene.walk.kinds()}{details}; {last}"
+    return f"it holds {context.walk.kinds()}{details}; {last}"
 
 
 def _list_patterns() -> list[str]:
@@ -98,9 +100,9 @@ def _list_patterns() -> list[str]:
     return [*patterns, "and others (rlvitals readers)"]
 
 
-def _find_processes(scene: Context) -> list[str]:
+def _find_processes(context: Context) -> list[str]:
     """Return sentences for the processes that were started with this path."""
-    name = scene.path.resolve().name
+    name = context.path.resolve().name
     own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     sentences = []
     for process in psutil.process_iter(["pid", "cmdline"]):
@@ -116,9 +118,9 @@ def _find_processes(scene: Context) -> list[str]:
     return sentences[:MAX_LOGS] or [f"no process on this machine was started with {name}"]
 
 
-def _find_other_logs(scene: Context) -> Iterator[tuple[Path, float]]:
+def _find_other_logs(context: Context) -> Iterator[tuple[Path, float]]:
     """Yield the default log folders of other programs, and their ages in seconds."""
-    bases = dict.fromkeys((scene.path.parent, scene.working_folder))
+    bases = dict.fromkeys((context.path.parent, context.working_folder))
     folders = [base / name for base in bases for name in LOG_FOLDERS]
     visited: set[Path] = set()
     newest_logs = []
@@ -126,7 +128,7 @@ def _find_other_logs(scene: Context) -> Iterator[tuple[Path, float]]:
         resolved = folder.resolve()
         if (
             resolved in visited
-            or scene.path.resolve().is_relative_to(resolved)
+            or context.path.resolve().is_relative_to(resolved)
             or not is_folder(folder)
         ):
             continue
@@ -134,7 +136,7 @@ def _find_other_logs(scene: Context) -> Iterator[tuple[Path, float]]:
         ages = [
             (file.parent, age)
             for file in _walk_logs(folder)
-            if (age := scene.age(file)) is not None
+            if (age := context.age(file)) is not None
         ]
         newest_logs += [min(ages, key=lambda pair: pair[1])] if ages else []
     yield from sorted(newest_logs, key=lambda pair: pair[1])

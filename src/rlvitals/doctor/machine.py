@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rlvitals.checkpoints.disk import FREE_SPACE_FACTOR
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
@@ -14,60 +14,60 @@ MIN_FREE_BYTES = 1e9  # bytes: less, and logs alone may fill it
 MIN_FREE_SHARE = 0.02  # of the disk
 
 
-def look_at_disk(scene: Context) -> Iterable[Trouble]:
+def check_disk(context: Context) -> Iterable[Problem]:
     """Yield a problem if the next checkpoint would fill the disk."""
-    folder = _nearest_folder(scene.path)
+    folder = _nearest_folder(context.path)
     try:
         usage = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has none
         return
     free_bytes, total_bytes = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
-    checkpoints = scene.checkpoints
+    checkpoints = context.checkpoints
     sizes = (
         [entry.size for entry in checkpoints.seen if entry.usable or entry.complete]
         if checkpoints
         else []
     )
     needed_bytes = FREE_SPACE_FACTOR * sizes[-1] if sizes else 0.0
-    tries = (f"rlvitals checkpoints {scene.path}", f"df -h {folder}")
+    tries = (f"rlvitals checkpoints {context.path}", f"df -h {folder}")
     if free_bytes < needed_bytes:
         room = f"{_format_gb(free_bytes)} free, {_format_gb(needed_bytes)} needed"
         sentence = f"the next checkpoint does not fit: {room}"
-        yield Trouble(Severity.ERROR, sentence, (f"{folder}",), tries)
+        yield Problem(Severity.ERROR, sentence, (f"{folder}",), tries)
     elif total_bytes and free_bytes < MIN_FREE_BYTES and free_bytes < MIN_FREE_SHARE * total_bytes:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING, f"the disk is nearly full: {_format_gb(free_bytes)} free", (), tries
         )
     if usage.f_files and not usage.f_favail:
-        yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {folder}",), tries)
+        yield Problem(Severity.ERROR, "the disk takes no more files", (f"df -i {folder}",), tries)
 
 
-def look_at_rights(scene: Context) -> Iterable[Trouble]:
+def check_rights(context: Context) -> Iterable[Problem]:
     """Yield a problem if files cannot be read or written."""
-    if scene.folder is None:
+    if context.folder is None:
         return
-    problems = list(_find_rights_problems(scene))
+    problems = list(_find_rights_problems(context))
     if problems:
-        yield Trouble(
+        yield Problem(
             Severity.ERROR,
             "the folder cannot be read and written as a training needs it",
             tuple(problems),
-            (f"ls -la {scene.path}",),
+            (f"ls -la {context.path}",),
         )
 
 
-def _find_rights_problems(scene: Context) -> Iterator[str]:
-    folder = scene.path
+def _find_rights_problems(context: Context) -> Iterator[str]:
+    folder = context.path
     if not os.access(folder, os.W_OK | os.X_OK):
         yield f"{folder} may not be written by this user"
     readonly = getattr(os, "ST_RDONLY", 0)
     if readonly and os.statvfs(folder).f_flag & readonly:
         yield f"the file system of {folder} is read-only"
-    if scene.walk is not None:
-        yield from (note for note in scene.walk.notes if note.startswith("cannot look into"))
-    for file in scene.files():
+    if context.walk is not None:
+        yield from (note for note in context.walk.notes if note.startswith("cannot look into"))
+    for file in context.files():
         if not os.access(file, os.R_OK):
-            yield f"{scene.inside(file)} may not be read"
+            yield f"{context.inside(file)} may not be read"
             return
 
 
@@ -80,5 +80,5 @@ def _format_gb(size: float) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
 
 
-DISK_CHECK = Check("disk", "Is there room on the disk?", look_at_disk)
-RIGHTS_CHECK = Check("rights", "May it be read and written?", look_at_rights)
+DISK_CHECK = Check("disk", "Is there room on the disk?", check_disk)
+RIGHTS_CHECK = Check("rights", "May it be read and written?", check_rights)

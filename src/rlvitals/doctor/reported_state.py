@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from psutil import pid_exists
 
 from rlvitals.checkpoints.progress import RUNNING
-from rlvitals.checkpoints.progress_file import FILE
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import FRESH_SECONDS, Context
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_folder import block_files
@@ -18,21 +18,21 @@ from rlvitals.storage.run_folder import block_files
 EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
 
 
-def check_progress(scene: Context) -> Iterable[Trouble]:
+def check_progress(context: Context) -> Iterable[Problem]:
     """Yield a problem for a progress file that is damaged or out of date."""
-    progress = scene.progress
+    progress = context.progress
     if progress is None:
         return
     if progress.damage:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             progress.damage,
             ("it is set aside and written anew by the next process that trains",),
-            (f"rlvitals status {scene.path}", f"jq . {scene.path / FILE}"),
+            (f"rlvitals status {context.path}", f"jq . {context.path / PROGRESS_FILE}"),
         )
-    end_reason = next((t.lifecycle.lost for t in scene.traces if t.lifecycle.lost), "")
+    end_reason = next((t.lifecycle.lost for t in context.traces if t.lifecycle.lost), "")
     if progress.status == RUNNING and end_reason:
-        checkpoints = scene.checkpoints
+        checkpoints = context.checkpoints
         checkpoint_name = (
             checkpoints.taken.folder.name
             if checkpoints is not None and checkpoints.taken is not None
@@ -43,43 +43,44 @@ def check_progress(scene: Context) -> Iterable[Trouble]:
             if checkpoint_name
             else ""
         )
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             "it says running, yet its process is gone",
             (end_reason,),
-            tuple(filter(None, (advice, f"rlvitals diagnose {scene.path}"))),
+            tuple(filter(None, (advice, f"rlvitals diagnose {context.path}"))),
         )
         return
-    is_alive = any(trace.lifecycle.alive for trace in scene.traces)
-    moments = [progress.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
+    is_alive = any(trace.lifecycle.alive for trace in context.traces)
+    moments = [progress.updated, *(trace.lifecycle.last_row for trace in context.traces)]
     times = [moment for moment in moments if moment is not None]
-    silent_s = scene.time_s - max(times) if times else 0.0
+    silent_s = context.time_s - max(times) if times else 0.0
     if progress.status == RUNNING and not is_alive and silent_s > LIVE:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
-            f"it says running, yet its last sign is {span(silent_s)} old by this machine's clock",
-            (f"{FILE} was last written at step {progress.step or 0:,}",),
-            (f"rlvitals diagnose {scene.path}",),
+            f"it says running, yet its last sign is {format_duration(silent_s)} old "
+            "by this machine's clock",
+            (f"{PROGRESS_FILE} was last written at step {progress.step or 0:,}",),
+            (f"rlvitals diagnose {context.path}",),
         )
 
 
-def check_record(scene: Context) -> Iterable[Trouble]:
+def check_record(context: Context) -> Iterable[Problem]:
     """Yield a problem for a `run.json`, or its copy, that is damaged or missing."""
-    if scene.damage:
-        is_lost = scene.about is None
-        yield Trouble(
+    if context.damage:
+        is_lost = context.about is None
+        yield Problem(
             Severity.ERROR if is_lost else Severity.WARNING,
-            scene.damage,
+            context.damage,
             ("it is written anew by the next process that records into this folder",),
-            (f"rlvitals verify {scene.path}",),
+            (f"rlvitals verify {context.path}",),
         )
 
 
-def check_processes(scene: Context) -> Iterable[Trouble]:
+def check_processes(context: Context) -> Iterable[Problem]:
     """Yield a problem for two processes that write to one folder."""
-    evidence = _find_attempts(scene) or _find_event_writers(scene)
+    evidence = _find_attempts(context) or _find_event_writers(context)
     if evidence:
-        yield Trouble(
+        yield Problem(
             Severity.ERROR,
             "two processes write to this folder at once",
             tuple(evidence),
@@ -87,14 +88,14 @@ def check_processes(scene: Context) -> Iterable[Trouble]:
         )
 
 
-def _find_attempts(scene: Context) -> list[str]:
+def _find_attempts(context: Context) -> list[str]:
     """Return a sentence for each attempt that is being written, by a live process."""
-    if scene.about is None:
+    if context.about is None:
         return []
-    attempts = {attempt_info.number: attempt_info for attempt_info in scene.about.attempts}
+    attempts = {attempt_info.number: attempt_info for attempt_info in context.about.attempts}
     sentences = {}
-    for file in block_files(scene.path):
-        age = scene.age(file.path)
+    for file in block_files(context.path):
+        age = context.age(file.path)
         attempt = attempts.get(file.attempt)
         has_exited = (
             attempt is not None
@@ -104,22 +105,24 @@ def _find_attempts(scene: Context) -> list[str]:
         if age is not None and age < FRESH_SECONDS and not has_exited:
             process = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
             sentences[file.attempt if attempt is None else attempt.pid] = (
-                f"attempt {file.attempt}{process}: written {span(age)} ago"
+                f"attempt {file.attempt}{process}: written {format_duration(age)} ago"
             )
     return list(sentences.values()) if len(sentences) > 1 else []
 
 
-def _find_event_writers(scene: Context) -> list[str]:
+def _find_event_writers(context: Context) -> list[str]:
     sentences = {}
-    for file in scene.files():
+    for file in context.files():
         match = EVENT_FILE.search(file.name)
-        age = scene.age(file)
+        age = context.age(file)
         if match is None or age is None or age >= FRESH_SECONDS:
             continue
         if match["host"] == socket.gethostname() and not pid_exists(int(match["pid"])):
             continue
         process = f"process {match['pid']} on {match['host']}"
-        sentences[match["pid"]] = f"{process} writes {scene.inside(file)}: {span(age)} ago"
+        sentences[match["pid"]] = (
+            f"{process} writes {context.inside(file)}: {format_duration(age)} ago"
+        )
     return list(sentences.values()) if len(sentences) > 1 else []
 
 

@@ -6,9 +6,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.huggingface import STATE
-from rlvitals.checkpoints.inspect_run import Look, Seen, State, differences
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.checkpoints.huggingface import TRAINER_STATE_FILE
+from rlvitals.checkpoints.inspect_run import (
+    CheckpointState,
+    CheckpointStatus,
+    Inspection,
+    differences,
+)
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
@@ -16,45 +21,45 @@ TIMING_KEYS = ("step_time", "train_runtime", "train_samples_per_second", "train_
 MAX_CHECKPOINTS = 4
 
 
-def check_resume(scene: Context) -> Iterable[Trouble]:
+def check_resume(context: Context) -> Iterable[Problem]:
     """Yield what keeps the run from continuing at its last step."""
-    checkpoints = scene.checkpoints
-    if scene.folder is None or checkpoints is None:
+    checkpoints = context.checkpoints
+    if context.folder is None or checkpoints is None:
         return
     if checkpoints.trainers:
-        yield Trouble(
+        yield Problem(
             Severity.ERROR,
             "two trainings in one folder: a resume takes the newest checkpoint of both",
             checkpoints.trainers,
             ("end one of them, or give it a folder of its own",),
         )
     if not checkpoints.seen:
-        if scene.traces:
-            yield _describe_absence(scene)
+        if context.traces:
+            yield _describe_absence(context)
         return
-    yield from _check_damage(scene, checkpoints)
+    yield from _check_damage(context, checkpoints)
     if checkpoints.taken is None:
-        yield from _check_seals(scene, checkpoints)
+        yield from _check_seals(context, checkpoints)
     else:
-        yield from _check_exactness(scene, checkpoints.taken)
-    if restarted := list(_find_restarts(scene, checkpoints)):
-        yield Trouble(
+        yield from _check_exactness(context, checkpoints.taken)
+    if restarted := list(_find_restarts(context, checkpoints)):
+        yield Problem(
             Severity.ERROR,
             "the run began anew at its start although it had checkpoints",
             tuple(restarted),
             (
                 "trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))",
                 "in a loop of your own: checkpoints.restore(...) before it",
-                f"rlvitals checkpoints {scene.path}",
+                f"rlvitals checkpoints {context.path}",
             ),
         )
 
 
-def _describe_absence(scene: Context) -> Trouble:
-    trace = scene.traces[0]
+def _describe_absence(context: Context) -> Problem:
+    trace = context.traces[0]
     save_steps = trace.number("save_steps")
     evidence = ["no checkpoint-<step> folder lies in it"]
-    other_files = scene.checkpoints.others if scene.checkpoints is not None else ()
+    other_files = context.checkpoints.others if context.checkpoints is not None else ()
     if other_files:
         evidence.append(
             f"another program's lie there, without a seal: {', '.join(other_files[-3:])}"
@@ -63,7 +68,7 @@ def _describe_absence(scene: Context) -> Trouble:
         evidence.append(
             f"the first comes at step {save_steps:,.0f}; the run is at {trace.last_step:,}"
         )
-    return Trouble(
+    return Problem(
         Severity.NOTE,
         "no checkpoint that could be verified is there to resume from",
         tuple(evidence),
@@ -71,9 +76,9 @@ def _describe_absence(scene: Context) -> Trouble:
     )
 
 
-def _check_damage(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
-    if unread := checkpoints.some(State.UNREADABLE):
-        yield Trouble(
+def _check_damage(context: Context, checkpoints: Inspection) -> Iterator[Problem]:
+    if unread := checkpoints.some(CheckpointState.UNREADABLE):
+        yield Problem(
             Severity.ERROR,
             f"a resume stops: {unread[-1].folder.name} cannot be read",
             _format_statuses(unread),
@@ -81,10 +86,10 @@ def _check_damage(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
         )
     aside = [
         checkpoint
-        for checkpoint in checkpoints.some(State.ASIDE)
+        for checkpoint in checkpoints.some(CheckpointState.ASIDE)
         if f".{naming.CORRUPT_SUFFIX}" in checkpoint.folder.name
     ]
-    damaged = [*checkpoints.some(State.DAMAGED), *aside]
+    damaged = [*checkpoints.some(CheckpointState.DAMAGED), *aside]
     if not damaged:
         return
     consequence = (
@@ -92,45 +97,45 @@ def _check_damage(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
         if checkpoints.taken is None
         else f"{checkpoints.taken.folder.name} is taken"
     )
-    yield Trouble(
+    yield Problem(
         Severity.WARNING if checkpoints.taken is not None else Severity.ERROR,
         f"{_format_count(damaged)} damaged: {consequence}",
         _format_statuses(damaged),
-        (f"rlvitals checkpoints {scene.path} --verify",),
+        (f"rlvitals checkpoints {context.path} --verify",),
     )
 
 
-def _check_seals(scene: Context, checkpoints: Look) -> Iterator[Trouble]:
-    unsealed = checkpoints.some(State.UNSEALED)
+def _check_seals(context: Context, checkpoints: Inspection) -> Iterator[Problem]:
+    unsealed = checkpoints.some(CheckpointState.UNSEALED)
     complete = [checkpoint for checkpoint in unsealed if checkpoint.complete]
     if complete:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             f"no checkpoint is sealed: nobody could tell a damaged one; "
             f"{complete[-1].folder.name} looks complete",
             _format_statuses([checkpoint for checkpoint in unsealed if not checkpoint.complete]),
-            (f"rlvitals checkpoints {scene.path} --seal",),
+            (f"rlvitals checkpoints {context.path} --seal",),
         )
     elif unsealed:
-        yield Trouble(
+        yield Problem(
             Severity.ERROR,
             "no checkpoint is complete: a resume would begin parts of the training anew",
             _format_statuses(unsealed),
             ("save the optimizer, the scheduler and the random states too: save_only_model=False",),
         )
-    elif checkpoints.some(State.FOREIGN):
-        yield Trouble(
+    elif checkpoints.some(CheckpointState.FOREIGN):
+        yield Problem(
             Severity.ERROR,
             "the checkpoints here are another run's",
-            _format_statuses(checkpoints.some(State.FOREIGN)),
+            _format_statuses(checkpoints.some(CheckpointState.FOREIGN)),
             ("give each run a folder of its own",),
         )
 
 
-def _check_exactness(scene: Context, checkpoint: Seen) -> Iterator[Trouble]:
-    differs = differences(checkpoint, scene.about)
+def _check_exactness(context: Context, checkpoint: CheckpointStatus) -> Iterator[Problem]:
+    differs = differences(checkpoint, context.about)
     if differs:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             f"a resume from {checkpoint.folder.name} continues, but not bit for bit",
             differs,
@@ -138,7 +143,7 @@ def _check_exactness(scene: Context, checkpoint: Seen) -> Iterator[Trouble]:
         )
 
 
-def _find_restarts(scene: Context, checkpoints: Look) -> Iterator[str]:
+def _find_restarts(context: Context, checkpoints: Inspection) -> Iterator[str]:
     """Yield evidence that an attempt began at step 0 despite a checkpoint."""
     starts = {
         checkpoint.sealed.attempt
@@ -156,10 +161,10 @@ def _find_restarts(scene: Context, checkpoints: Look) -> Iterator[str]:
     yield from _find_two_starts(
         [checkpoint for checkpoint in checkpoints.seen if checkpoint.sealed is None]
     )
-    yield from _find_step_back(scene, [checkpoint.step for checkpoint in checkpoints.seen])
+    yield from _find_step_back(context, [checkpoint.step for checkpoint in checkpoints.seen])
 
 
-def _find_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
+def _find_two_starts(checkpoints: Sequence[CheckpointStatus]) -> Iterator[str]:
     """Yield a sentence if trainers' checkpoints do not share their first logged row.
 
     File times prove nothing: copied files are as old as the copy.
@@ -180,7 +185,7 @@ def _find_two_starts(checkpoints: Sequence[Seen]) -> Iterator[str]:
 
 def _read_first_row(folder: Path) -> dict[str, object]:
     try:
-        state = json.loads((folder / STATE).read_bytes())
+        state = json.loads((folder / TRAINER_STATE_FILE).read_bytes())
         row = state["log_history"][0]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
@@ -188,15 +193,15 @@ def _read_first_row(folder: Path) -> dict[str, object]:
     return {k: v for k, v in row.items() if k not in TIMING_KEYS} if isinstance(row, dict) else {}
 
 
-def _find_step_back(scene: Context, steps: Sequence[int]) -> Iterator[str]:
+def _find_step_back(context: Context, steps: Sequence[int]) -> Iterator[str]:
     """Yield evidence in the log and the progress file of an attempt that began at step 0."""
-    for trace in scene.traces:
+    for trace in context.traces:
         first = trace.first_step
         for seam in trace.lifecycle.seams:
             if seam <= first and any(step > seam for step in steps):
                 yield f"its log goes back to step {seam:,}, where it began"
                 break
-    rows = scene.progress.said.get("attempts") if scene.progress is not None else None
+    rows = context.progress.said.get("attempts") if context.progress is not None else None
     attempts = (
         [attempt for attempt in rows if isinstance(attempt, dict)] if isinstance(rows, list) else []
     )
@@ -212,7 +217,7 @@ def _find_step_back(scene: Context, steps: Sequence[int]) -> Iterator[str]:
             break
 
 
-def _format_statuses(checkpoints: Sequence[Seen]) -> tuple[str, ...]:
+def _format_statuses(checkpoints: Sequence[CheckpointStatus]) -> tuple[str, ...]:
     sentences = [
         f"{checkpoint.folder.name}: {checkpoint.why}" for checkpoint in reversed(checkpoints)
     ]
@@ -222,7 +227,7 @@ def _format_statuses(checkpoints: Sequence[Seen]) -> tuple[str, ...]:
     return (*sentences[:MAX_CHECKPOINTS], *more)
 
 
-def _format_count(checkpoints: Sequence[Seen]) -> str:
+def _format_count(checkpoints: Sequence[CheckpointStatus]) -> str:
     return "a checkpoint is" if len(checkpoints) == 1 else f"{len(checkpoints)} checkpoints are"
 
 

@@ -8,14 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from rlvitals.checkpoints import naming
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 
 NAME_SEPARATOR = re.compile(r"[-_. ]+")
-ALIKE = 0.6  # of 1: how alike the parts of two names must be
+MIN_LIKENESS = 0.6  # of 1: how alike the parts of two names must be
 MAX_SIMILAR_FOLDERS, MAX_MATCHES = 2000, 3
 LOG_FILES = ("trainer_state.json", "run.json", "progress.csv", "training_progress.json")
 EVENT_FILE_PREFIX = "events.out.tfevents."
@@ -31,18 +31,20 @@ class Similar:
     likeness: float
 
 
-def check_folder_name(scene: Context) -> Iterable[Trouble]:
+def check_folder_name(context: Context) -> Iterable[Problem]:
     """Yield folders with similar names if this one lacks the expected content."""
-    checkpoints = scene.checkpoints
-    if scene.path.is_file() or (checkpoints is not None and checkpoints.seen):
+    checkpoints = context.checkpoints
+    if context.path.is_file() or (checkpoints is not None and checkpoints.seen):
         return
-    if scene.folder is not None and scene.traces:
-        matches = [folder for folder in find_similar(scene) if "checkpoint" in folder.holds]
+    if context.folder is not None and context.traces:
+        matches = [folder for folder in find_similar(context) if "checkpoint" in folder.holds]
         sentence = "this folder has no checkpoint, one that is called almost like it has"
         severity = Severity.NOTE
     else:
-        matches = list(find_similar(scene))
-        problem = "there is no such folder" if scene.folder is None else "this folder holds no run"
+        matches = list(find_similar(context))
+        problem = (
+            "there is no such folder" if context.folder is None else "this folder holds no run"
+        )
         sentence = f"{problem}, but one that is called almost like it does"
         severity = Severity.ERROR
     if matches:
@@ -52,18 +54,18 @@ def check_folder_name(scene: Context) -> Iterable[Trouble]:
         ]
         tries = [f"rlvitals status {best_matches[0].path}"]
         tries.append("give the training that output folder, seed and mode: it resumes there")
-        yield Trouble(severity, sentence, tuple(evidence), tuple(tries))
+        yield Problem(severity, sentence, tuple(evidence), tuple(tries))
 
 
-def find_similar(scene: Context) -> list[Similar]:
+def find_similar(context: Context) -> list[Similar]:
     """Return nearby folders with content and a similar name, the most similar first."""
-    path = scene.path if scene.path.name else scene.path.resolve()
+    path = context.path if context.path.name else context.path.resolve()
     matches = []
     for folder in islice(_iter_neighbours(path), MAX_SIMILAR_FOLDERS):
         if folder == path or not is_folder(folder):
             continue
-        alike = likeness(path.name, folder.name)
-        if alike >= ALIKE and (holds := _describe_content(folder, scene.time_s)):
+        alike = name_likeness(path.name, folder.name)
+        if alike >= MIN_LIKENESS and (holds := _describe_content(folder, context.time_s)):
             matches.append(
                 Similar(folder, describe_difference(path.name, folder.name), holds, alike)
             )
@@ -89,7 +91,7 @@ def _list_folders(folder: Path) -> list[Path]:
         return []
 
 
-def likeness(first_name: str, second_name: str) -> float:
+def name_likeness(first_name: str, second_name: str) -> float:
     """Return the similarity of two names, part by part, from 0 to 1."""
     first, second = (
         NAME_SEPARATOR.split(first_name.lower()),
@@ -122,8 +124,8 @@ def _describe_content(folder: Path, time_s: float) -> str:
     """Describe a folder's content of a run; "" if there is none."""
     try:
         names = {path.name for path in folder.iterdir()}
-        steps = list(naming.steps(folder))
-        age = span(max(0.0, time_s - folder.stat().st_mtime))
+        steps = list(naming.find_checkpoints(folder))
+        age = format_duration(max(0.0, time_s - folder.stat().st_mtime))
     except OSError:
         return ""
     if steps:

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from rlvitals.doctor.check import Check, Trouble
+from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
 MAX_OFFLINE_RUNS = 3
 
 
-def check_offline_runs(scene: Context) -> Iterable[Trouble]:
+def check_offline_runs(context: Context) -> Iterable[Problem]:
     """Yield offline runs without the mark that `wandb sync` writes."""
     folders = dict.fromkeys(
         folder.resolve()
-        for base in (scene.path, scene.path.parent, scene.working_folder)
+        for base in (context.path, context.path.parent, context.working_folder)
         for folder in (base / "wandb", base / ".wandb")
     )
     waiting = [run for folder in folders for run in _find_unsent(folder)]
@@ -25,7 +25,7 @@ def check_offline_runs(scene: Context) -> Iterable[Trouble]:
         [f"and {len(waiting) - MAX_OFFLINE_RUNS} more"] if len(waiting) > MAX_OFFLINE_RUNS else []
     )
     runs = f"{len(waiting)} offline run{'s' if len(waiting) > 1 else ''} of W&B"
-    yield Trouble(
+    yield Problem(
         Severity.NOTE,
         f"{runs} never sent: the dashboard does not have {'them' if len(waiting) > 1 else 'it'}",
         (*names, *more),

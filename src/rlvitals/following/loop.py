@@ -20,7 +20,7 @@ from rlvitals.following.run import FollowedRun, Judge
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.tracking import clock
 
-EVERY = 1.0  # seconds from one look to the next
+LOOK_SECONDS = 1.0  # seconds from one look to the next
 REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
 MAX_REST_SECONDS = 30.0  # seconds that it ever rests
 MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
@@ -72,7 +72,7 @@ class Watch:
 
     def pause(self) -> float:
         """Return the pause before the next look, in seconds."""
-        pause_s = EVERY - (self._timer() - self._began)
+        pause_s = LOOK_SECONDS - (self._timer() - self._began)
         return min(max(pause_s, REST_FACTOR * self._spent, 0.0), MAX_REST_SECONDS)
 
     @property

@@ -19,7 +19,7 @@ from rlvitals.following.changes import (
     Unreadable,
     Vanished,
 )
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.following.file_tail import FAILURE_SECONDS, FileTail, NewPoints
 from rlvitals.following.judgement_changes import find_changes
 from rlvitals.readers.discovery import sources
@@ -236,7 +236,7 @@ class FollowedRun:
             return "its files are back"
         if self._over:
             return "it grows again, though its log says that it had ended"
-        return f"it grows again after {span(silent)}"
+        return f"it grows again after {format_duration(silent)}"
 
     def _forget(self, time_s: float) -> Iterator[Change]:
         """Clear the findings of rows that no longer exist."""

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.huggingface import ADAPTER, STATE
+from rlvitals.checkpoints.huggingface import ADAPTER_FILES, TRAINER_STATE_FILE
 from rlvitals.storage.safe_files import beside
 
 ARGUMENTS = "training_args.bin"
@@ -23,7 +23,7 @@ ARGUMENTS = "training_args.bin"
 
 def keep(checkpoint: Path, root: Path, args: Any) -> None:
     """Bring the root up to a checkpoint: state, adapter, arguments, each whole. OSError."""
-    _copy(checkpoint, root, (STATE, *ADAPTER))
+    _copy(checkpoint, root, (TRAINER_STATE_FILE, *ADAPTER_FILES))
     write_arguments(root, args)
 
 
@@ -32,16 +32,18 @@ def finish(root: Path, args: Any, state: Any, model: Any, last: Path | None) -> 
 
     `last`: the checkpoint of the last step, if one was saved.
     """
-    disk.write_whole(root / STATE, json.dumps(asdict(state), indent=2, sort_keys=True) + "\n")
+    disk.replace_text(
+        root / TRAINER_STATE_FILE, json.dumps(asdict(state), indent=2, sort_keys=True) + "\n"
+    )
     write_arguments(root, args)
     if args.load_best_model_at_end and state.best_model_checkpoint:
         last = Path(state.best_model_checkpoint)
     if last is not None:
-        _copy(last, root, ADAPTER)
+        _copy(last, root, ADAPTER_FILES)
     elif hasattr(model, "peft_config") and not (args.fsdp or args.deepspeed):
         with TemporaryDirectory(dir=root, prefix=".adapter-") as made:
             model.save_pretrained(made)
-            _copy(Path(made), root, ADAPTER)
+            _copy(Path(made), root, ADAPTER_FILES)
 
 
 def write_arguments(folder: Path, args: Any) -> None:

@@ -220,7 +220,7 @@ class Record(TrainerCallback):
             return False, False  # the processes agree at the steps that log: it costs a message
         asked = None if self.run is None else self.run.requests()
         save, stop = (False, False) if asked is None else (asked.save, asked.stop)
-        return accelerate_group.agreed((save, stop), args.world_size)
+        return accelerate_group.broadcast((save, stop), args.world_size)
 
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:

@@ -20,7 +20,7 @@ from transformers.trainer_utils import SaveStrategy
 
 from rlvitals.checkpoints import accelerate_group, disk, huggingface, naming, progress
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.huggingface_folder import EVERY, InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import KEEP_ALL, FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Health
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.retention import Best
@@ -52,7 +52,9 @@ class Seal(TrainerCallback):
         self.keep, self.keep_best, self.keep_every = keep, keep_best, keep_every
         self.keep_healthy, self.health, self._tell = keep_healthy, health, tell
         self.run: Run | None = None  # that is being recorded beside
-        self.checkpoints: InPlace | None = None  # on world process zero, while training
+        self.checkpoints: HuggingFaceCheckpoints | None = (
+            None  # on world process zero, while training
+        )
         self._progress: progress.Keeper | None = None
         self._limit: int | None = None  # the Trainer's own
         self._off = False
@@ -83,8 +85,8 @@ class Seal(TrainerCallback):
             self._progress.update(step)
             if self.run is not None:
                 self.run.at_finish(self._broke_off)
-        there = [one for one in naming.steps(Path(args.output_dir)) if one > step]
-        self._there = set(accelerate_group.agreed(there, args.world_size))
+        there = [one for one in naming.find_checkpoints(Path(args.output_dir)) if one > step]
+        self._there = set(accelerate_group.broadcast(there, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
         begun = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
@@ -131,11 +133,11 @@ class Seal(TrainerCallback):
         """Seal what was written, once all processes have written their part."""
         if self._off:
             return
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
             self._seal(args, state, state.global_step)
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -144,7 +146,7 @@ class Seal(TrainerCallback):
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
         if args.enable_jit_checkpoint:
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
@@ -156,15 +158,19 @@ class Seal(TrainerCallback):
     def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
         """Seal what was saved on SIGTERM: no event tells of it."""
         for step in (state.global_step - 1, state.global_step):
-            folder = naming.final(Path(args.output_dir), step)
-            written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
+            folder = naming.checkpoint_path(Path(args.output_dir), step)
+            written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
             if written and step not in self._before:
                 self._seal(args, state, step, BETWEEN)
 
     def _leave(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
         """Write the end of the training into the run's folder."""
         root = Path(args.output_dir)
-        last = naming.final(root, state.global_step) if self._since == state.global_step else None
+        last = (
+            naming.checkpoint_path(root, state.global_step)
+            if self._since == state.global_step
+            else None
+        )
         try:
             huggingface_root.finish(root, args, state, model, last)
         except OSError as error:
@@ -179,8 +185,8 @@ class Seal(TrainerCallback):
         if kept is not None:
             kept.finish(progress.FAILED if status == "failed" else progress.STOPPED)
 
-    def _made(self, args: TrainingArguments) -> InPlace:
-        run, settings = self.run, huggingface.computing(args)
+    def _made(self, args: TrainingArguments) -> HuggingFaceCheckpoints:
+        run, settings = self.run, huggingface.training_arguments(args)
         folder, size = Path(args.output_dir), int(args.world_size)
         note = None if run is None else run.note
         who, attempt = ("", 0) if run is None else (run.id, run.attempt)
@@ -189,9 +195,9 @@ class Seal(TrainerCallback):
             name = str(args.metric_for_best_model)
             name = name if name.startswith("eval_") else f"eval_{name}"
             best = Best(name, "max" if args.greater_is_better else "min")
-        return InPlace(
-            Owner(folder, who, attempt, size, settings, note),
-            keep=self.keep or self._limit or EVERY,
+        return HuggingFaceCheckpoints(
+            FolderOwner(folder, who, attempt, size, settings, note),
+            keep=self.keep or self._limit or KEEP_ALL,
             keep_best=best,
             keep_every=self.keep_every,
             keep_healthy=self.keep_healthy,
@@ -203,9 +209,9 @@ class Seal(TrainerCallback):
         checkpoints = self.checkpoints
         if checkpoints is None:
             return
-        folder = naming.final(checkpoints.folder, step)
-        names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-        missing = huggingface.missing(
+        folder = naming.checkpoint_path(checkpoints.folder, step)
+        names = [path.relative_to(folder).as_posix() for path in disk.walk_files(folder)]
+        missing = huggingface.missing_files(
             names, args.world_size, weights_only=args.save_only_model, scaler=bool(args.fp16)
         )
         if missing:
@@ -278,20 +284,20 @@ class Seal(TrainerCallback):
         """Leave out a save that the disk cannot take: the Trainer would end by its error."""
         if control.should_save:
             room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
-            control.should_save = accelerate_group.agreed(room, args.world_size)
+            control.should_save = accelerate_group.broadcast(room, args.world_size)
 
     def _make_way(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:
             self._there.discard(state.global_step)
             if self.checkpoints is not None:
                 self.checkpoints.hide(state.global_step)
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
 
     def _find_best(self, args: TrainingArguments, state: TrainerState) -> None:
         """Find the best checkpoint in a folder that was moved: the Trainer keeps its old path."""
         if not state.best_global_step:
             return
-        own = naming.final(Path(args.output_dir), state.best_global_step)
+        own = naming.checkpoint_path(Path(args.output_dir), state.best_global_step)
         why = ""
         if self.checkpoints is not None:
             try:
@@ -300,7 +306,7 @@ class Seal(TrainerCallback):
                 why = "" if own.is_dir() else "it is not there"
             except (BadCheckpoint, CannotResume) as error:
                 why = error.problem
-        why = accelerate_group.agreed(why, args.world_size)
+        why = accelerate_group.broadcast(why, args.world_size)
         if why:
             self._say(
                 f"the best checkpoint so far, {own.name}, cannot be used ({why}): "

@@ -7,7 +7,7 @@ import torch
 
 from rlvitals.integrations.trl_hooks import ROW, Loss, Tap, draws_samples
 from rlvitals.sanity_checks import language, updates
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, run_check
 
 RATIO = "the probability ratio is 1 before the first gradient step"
 LOGPS = "the loss has the log-probabilities of the generated tokens"
@@ -72,7 +72,7 @@ def ratio(tap: Tap) -> Check:
     else:
         why = "TRL does not compute it here: it takes it to be 1 (see logps-of-tokens)"
         return Check("ratio-is-one", RATIO, CouldNotCheck(why))
-    return updates.ratio_is_one(_as_computed(off.exp(), tap), note=_dropout(tap))
+    return updates.check_ratio(_as_computed(off.exp(), tap), note=_dropout(tap))
 
 
 def _lengthwise(loss: Loss, old: torch.Tensor) -> torch.Tensor:
@@ -123,7 +123,7 @@ def logps(tap: Tap) -> Check:
     mask = loss.inputs["completion_mask"][:rows, :tokens] > 0
     kept = Loss({"completion_mask": mask}, None)
     off = _masked(kept, loss.logps[:rows, :tokens] - loss.alone, tap)
-    found = updates.ratio_is_one(
+    found = updates.check_ratio(
         _as_computed(off.exp(), tap), variable="exp(logp in the loss - logp)", note=_dropout(tap)
     )
     return Check("logps-of-tokens", LOGPS, _reworded(found.outcome))
@@ -145,7 +145,7 @@ def groups(tap: Tap) -> Check:
     shared = tap.first.shared
     advantages = torch.tensor([a for part in shared for a in part.advantages])
     prompts = [prompt for part in shared for prompt in part.prompts]
-    return language.group_advantages(advantages, prompts, int(tap.trainer.num_generations))
+    return language.check_group_advantages(advantages, prompts, int(tap.trainer.num_generations))
 
 
 def kl(tap: Tap, resumed: int) -> Check:
@@ -166,7 +166,7 @@ def kl(tap: Tap, resumed: int) -> Check:
         return Check(name, KL, CouldNotCheck(why))
     off = torch.cat([_masked(loss, reference - loss.logps, tap) for loss, reference in pairs])
     zero = _as_computed(torch.zeros_like(off), tap)
-    return language.kl_to_reference(zero, off, torch.ones_like(off))
+    return language.check_kl_to_reference(zero, off, torch.ones_like(off))
 
 
 def covers(tap: Tap) -> Check:
@@ -180,13 +180,11 @@ def covers(tap: Tap) -> Check:
             return Check("loss-covers-generated", COVERS, CouldNotCheck(why))
         rows = loss.inputs[ROW]
         if loss.weight.shape != first.drawn[rows].shape:
-            return language.loss_covers_generated(
-                loss.weight, first.drawn[rows], torch.ones(len(rows))
-            )
+            return language.check_loss_mask(loss.weight, first.drawn[rows], torch.ones(len(rows)))
         weights.append(loss.weight)
         drawn.append(first.drawn[rows] & ~first.exempt[rows, None])
         due.append(_due(loss, tap))
-    return language.loss_covers_generated(torch.cat(weights), torch.cat(drawn), torch.cat(due))
+    return language.check_loss_mask(torch.cat(weights), torch.cat(drawn), torch.cat(due))
 
 
 def _due(loss: Loss, tap: Tap) -> torch.Tensor:
@@ -206,29 +204,29 @@ def sampler(tap: Tap) -> Check:
     """Compare weights that the update moved: the trainer's, and those of the model that drew."""
     why = "training ended before samples were drawn with the updated weights"
     if tap.second is None:
-        return language.sampler_has_weights({}, None, why_not=why)
+        return language.check_sampler_weights({}, None, why_not=why)
     drew = tap.second.local.weights
     if drew is None:
-        judge = language.logprobs_agree
-        return attempted("sampler-has-weights", SAMPLER, lambda: judge(tap.differences))
-    return language.sampler_has_weights(tap.moved, drew)
+        judge = language.check_logprobs
+        return run_check("sampler-has-weights", SAMPLER, lambda: judge(tap.differences))
+    return language.check_sampler_weights(tap.moved, drew)
 
 
 def ranks(tap: Tap) -> Check:
     """Compare the samples of the processes."""
     assert tap.first is not None  # noqa: S101 - `_missing` has seen to it
     pairs = [zip(part.prompts, part.answers, strict=True) for part in tap.first.shared]
-    return language.ranks_differ([[prompt + answer for prompt, answer in own] for own in pairs])
+    return language.check_ranks([[prompt + answer for prompt, answer in own] for own in pairs])
 
 
 def right_beats_wrong(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> Check:
     """Ask the trainer's own reward functions about known answers; all processes ask together."""
     if not examples:
-        return language.rewards_rank(())
+        return language.check_reward_order(())
     if getattr(trainer, "environment_factories", None) is not None:
-        return language.rewards_rank((), why_not="the rewards need an environment's state")
+        return language.check_reward_order((), why_not="the rewards need an environment's state")
     try:
-        return language.rewards_rank(_scores(trainer, examples))
+        return language.check_reward_order(_scores(trainer, examples))
     except Exception as error:  # noqa: BLE001 - a reward function of the user's, on our examples
         said = f"{type(error).__name__}: {error}"
         return Check("right-beats-wrong", RIGHT, Failed("reward functions", "no reward", said))

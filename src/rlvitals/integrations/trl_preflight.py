@@ -116,7 +116,7 @@ class Preflight(TrainerCallback):
             return
         named = dict(self._model().named_parameters())
         places = [
-            language.Place(
+            language.WeightChange(
                 name,
                 seen.index,
                 seen.before,
@@ -125,12 +125,12 @@ class Preflight(TrainerCallback):
             )
             for name, seen in self._before.items()
         ]
-        self._moved = language.weights_moved(places, self._rate)
+        self._moved = language.check_weight_changes(places, self._rate)
         self.tap.watched = {p.tensor: p.index for p in places if p.before != p.after}
 
     def _finish(self, state: TrainerState) -> None:
         self.tap.close()
-        moved = self._moved or language.weights_moved((), self._rate)
+        moved = self._moved or language.check_weight_changes((), self._rate)
         made = trl_checks.every(self.tap, self._resumed, moved, self._scored)
         mine = [check for check in made if check.name not in self.skip]
         self.report = Report(tuple(_worst(gather_object([mine]))))

@@ -109,7 +109,7 @@ def join_checks(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
     )
 
 
-def attempted(name: str, says: str, make: Callable[[], Outcome]) -> Check:
+def run_check(name: str, says: str, make: Callable[[], Outcome]) -> Check:
     """Run a check; an exception becomes CouldNotCheck with its message."""
     try:
         outcome = make()

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, run_check
 from rlvitals.sanity_checks.numbers import first_index, to_floats
 
 MIN_ROWS = 2  # values: fewer cannot vary
 
 
-def environment(env: Any) -> tuple[Check, ...]:  # noqa: ANN401 - Gymnasium's object
+def check_environment(env: Any) -> tuple[Check, ...]:  # noqa: ANN401 - Gymnasium's object
     """Run Gymnasium's own `check_env` on an environment: its API, spaces, seeding."""
-    return (attempted("check-env", "Gymnasium's check_env passes", lambda: _check_env(env)),)
+    return (run_check("check-env", "Gymnasium's check_env passes", lambda: _check_env(env)),)
 
 
 def _check_env(env: Any) -> Outcome:  # noqa: ANN401 - Gymnasium's object
@@ -33,15 +33,15 @@ def _check_env(env: Any) -> Outcome:  # noqa: ANN401 - Gymnasium's object
     return Passed()
 
 
-def observations(values: ArrayLike, *, variable: str = "observations") -> tuple[Check, Check]:
+def check_observations(values: ArrayLike, *, variable: str = "observations") -> tuple[Check, Check]:
     """Check that observations [n, ...] are finite, and that they vary."""
     return (
-        attempted(
+        run_check(
             "observations-finite",
             "observations are finite",
             lambda: _check_finite(values, variable),
         ),
-        attempted(
+        run_check(
             "observations-vary", "observations vary", lambda: _check_variation(values, variable)
         ),
     )
@@ -89,10 +89,10 @@ def check_returns(returns: ArrayLike, *, variable: str = "returns") -> Check:
                     return Failed(f"{variable}[{i}]", _format_row(row), reason)
         return Passed()
 
-    return attempted("environments-differ", "environments run apart", outcome)
+    return run_check("environments-differ", "environments run apart", outcome)
 
 
-def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observation") -> Check:
+def check_starts(starts: Sequence[ArrayLike], *, variable: str = "first observation") -> Check:
     """Check that environments have different seeds, by their first observations.
 
     `starts[i]` [episodes, ...] of environment i, in order. Equal starts of two environments are a
@@ -118,7 +118,7 @@ def starts_differ(starts: Sequence[ArrayLike], *, variable: str = "first observa
         reason = f"environments {i} and {j} begin alike, and episodes do not: the same seed twice"
         return Failed(f"{variable} of environment {j}", _format_row(rows[j][0]), reason)
 
-    return attempted("seeds-differ", "environments have seeds of their own", outcome)
+    return run_check("seeds-differ", "environments have seeds of their own", outcome)
 
 
 def _format_row(row: NDArray[np.float64]) -> str:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, run_check
 from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
 
 MIN_COMPARED = 2  # samples, ranks: one alone can be compared with nothing
 MAX_TEXT_LENGTH = 40  # characters of a text that is shown
 
 
-def group_advantages(
+def check_group_advantages(
     advantages: ArrayLike, groups: Sequence[str], size: int, *, variable: str = "advantages"
 ) -> Check:
     """Check that each group of `size` neighbours has one prompt, and advantages of mean 0.
@@ -38,7 +38,7 @@ def group_advantages(
             return CouldNotCheck("every advantage is 0: each group's samples were paid alike")
         return _check_group_means(values.reshape(-1, size), rounding_error(advantages), variable)
 
-    return attempted("group-advantages-centred", "advantages have mean 0 in every group", outcome)
+    return run_check("group-advantages-centred", "advantages have mean 0 in every group", outcome)
 
 
 def _check_group_means(values: NDArray[np.float64], digits: float, variable: str) -> Outcome:
@@ -52,7 +52,7 @@ def _check_group_means(values: NDArray[np.float64], digits: float, variable: str
     return Failed(f"mean of {variable} in group {worst}", f"{means[worst]:.6g}", reason)
 
 
-def kl_to_reference(
+def check_kl_to_reference(
     logps: ArrayLike, reference: ArrayLike, mask: ArrayLike, *, variable: str = "kl"
 ) -> Check:
     """Check that the policy equals the reference: k3 of their log-probabilities [B, T] is 0."""
@@ -69,12 +69,12 @@ def kl_to_reference(
         reason = "before any update the policy is not the reference that it is held to"
         return Failed(f"{variable} (k3, mean over tokens)", f"{k3:.6g}", reason)
 
-    return attempted(
+    return run_check(
         "kl-to-reference-is-zero", "the KL to the reference is 0 before the first update", outcome
     )
 
 
-def loss_covers_generated(
+def check_loss_mask(
     weight: ArrayLike, generated: ArrayLike, due: ArrayLike, *, variable: str = "loss weight"
 ) -> Check:
     """Check that the loss weighs what the policy generated, and nothing else.
@@ -101,13 +101,13 @@ def loss_covers_generated(
             return CouldNotCheck("the loss weighs no token: every advantage is 0")
         return Passed()
 
-    return attempted(
+    return run_check(
         "loss-covers-generated", "the loss covers the tokens that were generated alone", outcome
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WeightChange:
     """One weight of a tensor: its index, and its values before and after the update."""
 
     tensor: str
@@ -117,7 +117,7 @@ class Place:
     dtype: str  # "float32"
 
 
-def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
+def check_weight_changes(weights: Sequence[WeightChange], learning_rate: float) -> Check:
     """Check that an update changed the weight with the largest gradient of each tensor.
 
     A type of 16 bits cannot represent a small step next to a large weight: for such types one
@@ -146,10 +146,10 @@ def weights_moved(weights: Sequence[Place], learning_rate: float) -> Check:
             return Failed(f"change of {_weight_name(exact[0])}", "0", reason + count)
         return Passed()
 
-    return attempted("weights-moved", "the first update moved the weights", outcome)
+    return run_check("weights-moved", "the first update moved the weights", outcome)
 
 
-def sampler_has_weights(
+def check_sampler_weights(
     trainer: Mapping[str, float], sampler: Mapping[str, float] | None, *, why_not: str = ""
 ) -> Check:
     """Check that the sampler uses the weights of the update.
@@ -174,10 +174,10 @@ def sampler_has_weights(
         )
         return Failed(f"the sampler's {name}", f"{sampler[name]:.9g}", reason)
 
-    return attempted("sampler-has-weights", "the sampler draws with the updated weights", outcome)
+    return run_check("sampler-has-weights", "the sampler draws with the updated weights", outcome)
 
 
-def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
+def check_ranks(samples: Sequence[Sequence[str]]) -> Check:
     """Check that no two processes drew the same samples: `samples[rank]` are prompt and answer."""
 
     def outcome() -> Outcome:
@@ -195,7 +195,7 @@ def ranks_differ(samples: Sequence[Sequence[str]]) -> Check:
                 return Failed(f"samples of process {rank}", _truncate(texts[0]), reason)
         return Passed()
 
-    return attempted("ranks-differ", "the processes draw different samples", outcome)
+    return run_check("ranks-differ", "the processes draw different samples", outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Scored:
     parts: Mapping[str, tuple[float, float]]  # right, wrong
 
 
-def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
+def check_reward_order(scored: Sequence[Scored], *, why_not: str = "") -> Check:
     """Check that each known right answer has a higher reward than the wrong one."""
 
     def outcome() -> Outcome:
@@ -230,10 +230,10 @@ def rewards_rank(scored: Sequence[Scored], *, why_not: str = "") -> Check:
                 return Failed(variable, f"{example.right:.6g}", reason)
         return Passed()
 
-    return attempted("right-beats-wrong", "a right answer is paid more than a wrong one", outcome)
+    return run_check("right-beats-wrong", "a right answer is paid more than a wrong one", outcome)
 
 
-def logprobs_agree(differences: Sequence[float]) -> Outcome:
+def check_logprobs(differences: Sequence[float]) -> Outcome:
     """Judge a sampler by the log-probabilities it reports, if its weights are not accessible.
 
     `differences`: mean |sampler's - trainer's| before the weights first changed and after. The
@@ -253,7 +253,7 @@ def logprobs_agree(differences: Sequence[float]) -> Outcome:
     return CouldNotCheck(unknown)
 
 
-def _weight_name(weight: Place) -> str:
+def _weight_name(weight: WeightChange) -> str:
     return f"{weight.tensor}[{weight.index}]"
 
 

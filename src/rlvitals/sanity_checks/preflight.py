@@ -35,17 +35,17 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
     return Preflight(
         join_checks(
             *checks,
-            () if env is None else environments.environment(env),
-            () if observations is None else environments.observations(observations),
+            () if env is None else environments.check_environment(env),
+            () if observations is None else environments.check_observations(observations),
             () if returns is None else (environments.check_returns(returns),),
             _updates(ratio, advantages, normalised_advantages),
-            () if weights is None else (updates.weights_moved(*weights),),
-            () if group_advantages is None else language.group_advantages(*group_advantages),
-            () if reference is None else language.kl_to_reference(*reference),
-            () if loss_weight is None else language.loss_covers_generated(*loss_weight),
-            () if sampler is None else language.sampler_has_weights(*sampler),
-            () if samples is None else language.ranks_differ(samples),
-            () if known_answers is None else language.rewards_rank(known_answers),
+            () if weights is None else (updates.check_weights(*weights),),
+            () if group_advantages is None else language.check_group_advantages(*group_advantages),
+            () if reference is None else language.check_kl_to_reference(*reference),
+            () if loss_weight is None else language.check_loss_mask(*loss_weight),
+            () if sampler is None else language.check_sampler_weights(*sampler),
+            () if samples is None else language.check_ranks(samples),
+            () if known_answers is None else language.check_reward_order(known_answers),
         )
     )
 
@@ -54,8 +54,8 @@ def _updates(
     ratio: ArrayLike | None, advantages: ArrayLike | None, normalised: ArrayLike | None
 ) -> Iterator[Check]:
     if ratio is not None:
-        yield updates.ratio_is_one(ratio)
+        yield updates.check_ratio(ratio)
     if advantages is not None:
-        yield updates.advantages_finite(advantages)
+        yield updates.check_advantages(advantages)
     if normalised is not None:
-        yield updates.advantages_centred(normalised)
+        yield updates.check_normalised_advantages(normalised)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, run_check
 from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
 
 
-def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
+def check_ratio(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
     """Check that before the first gradient step both policies of the ratio are equal.
 
     `ratio`: pi_new(a|s) / pi_old(a|s) of the first minibatch, any shape, not clipped. `note` is
@@ -31,10 +31,10 @@ def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -
         return Failed(f"{variable}{index}", f"{values[worst]:.6g}", f"{reason} ({share}){note}")
 
     says = "the probability ratio is 1 before the first gradient step"
-    return attempted("ratio-is-one", says, outcome)
+    return run_check("ratio-is-one", says, outcome)
 
 
-def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
+def check_normalised_advantages(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
     """Check that normalised advantages have mean 0."""
 
     def outcome() -> Outcome:
@@ -52,10 +52,10 @@ def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -
             return Passed()
         return Failed(f"mean of {variable}", f"{mean:.6g}", "normalised advantages have mean 0")
 
-    return attempted("advantages-centred", "normalised advantages have mean 0", outcome)
+    return run_check("advantages-centred", "normalised advantages have mean 0", outcome)
 
 
-def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
+def check_advantages(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
     """Check that advantages are finite and not all equal: else nothing can be learned."""
 
     def outcome() -> Outcome:
@@ -70,10 +70,10 @@ def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") ->
             return Failed(variable, f"{values[0]:.6g}", reason)
         return Passed()
 
-    return attempted("advantages-vary", "advantages are finite and not all the same", outcome)
+    return run_check("advantages-vary", "advantages are finite and not all the same", outcome)
 
 
-def weights_moved(
+def check_weights(
     before: Mapping[str, ArrayLike], after: Mapping[str, ArrayLike], *, what: str = "the policy"
 ) -> Check:
     """Check that the first update changed the trained weights, and left them finite.
@@ -100,4 +100,4 @@ def weights_moved(
             return Failed(f"change of {', '.join(unmoved)}", "0", reason)
         return Passed()
 
-    return attempted("weights-moved", "the first update moved every trained weight", outcome)
+    return run_check("weights-moved", "the first update moved every trained weight", outcome)

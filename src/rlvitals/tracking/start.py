@@ -245,7 +245,7 @@ def _known_id(path: Path) -> str:
         return ""
     from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded where a run goes on
 
-    return manifest.run_id(path)
+    return manifest.find_run_id(path)
 
 
 def _name() -> str:

@@ -6,23 +6,23 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.checkpoints.inspect_run import Look, Seen, State
+from rlvitals.checkpoints.inspect_run import CheckpointState, CheckpointStatus, Inspection
 from rlvitals.errors import harmless
 from rlvitals.tracking import clock
 from rlvitals.views.console import grid
 
-COLOUR: Mapping[State, str] = {
-    State.WHOLE: "green",
-    State.SEALED: "green",
-    State.DAMAGED: "bold red",
-    State.UNREADABLE: "bold red",
-    State.UNSEALED: "yellow",
+COLOUR: Mapping[CheckpointState, str] = {
+    CheckpointState.WHOLE: "green",
+    CheckpointState.SEALED: "green",
+    CheckpointState.DAMAGED: "bold red",
+    CheckpointState.UNREADABLE: "bold red",
+    CheckpointState.UNSEALED: "yellow",
 }
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 HEADS = ("step", "saved", "size", "state", "health", "kept because")
 
 
-def table(found: Look, differs: Sequence[str]) -> RenderableType:
+def table(found: Inspection, differs: Sequence[str]) -> RenderableType:
     """Lay out the answer, then a line for each checkpoint."""
     blocks: list[RenderableType] = [_answer(found, differs)]
     if found.seen:
@@ -32,7 +32,7 @@ def table(found: Look, differs: Sequence[str]) -> RenderableType:
     return Group(*blocks)
 
 
-def _answer(found: Look, differs: Sequence[str]) -> RenderableType:
+def _answer(found: Inspection, differs: Sequence[str]) -> RenderableType:
     taken = found.taken
     if taken is None:
         head = Text.assemble(("A resume takes none", "bold"), f": {harmless(found.why)}")
@@ -47,7 +47,7 @@ def _answer(found: Look, differs: Sequence[str]) -> RenderableType:
     return Group(*lines)
 
 
-def _rows(found: Look) -> RenderableType:
+def _rows(found: Inspection) -> RenderableType:
     rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     for head in ("", *HEADS):
         rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
@@ -64,11 +64,11 @@ def _rows(found: Look) -> RenderableType:
     return rows
 
 
-def _is(one: Seen, other: Seen | None) -> bool:
+def _is(one: CheckpointStatus, other: CheckpointStatus | None) -> bool:
     return other is not None and one.folder == other.folder
 
 
-def _whys(wrong: Sequence[Seen]) -> RenderableType:
+def _whys(wrong: Sequence[CheckpointStatus]) -> RenderableType:
     names = [harmless(one.folder.name) for one in reversed(wrong)]
     rows = grid(max(map(len, names)))
     for name, one in zip(names, reversed(wrong), strict=True):
@@ -82,7 +82,7 @@ def size(count: int) -> str:
     return f"{count / one:,.3g} {unit}" if unit != "B" else f"{count:,} B"
 
 
-def facts(found: Look, differs: Sequence[str]) -> dict[str, object]:
+def facts(found: Inspection, differs: Sequence[str]) -> dict[str, object]:
     """Choose what `--json` tells."""
     return {
         "resume": None if found.taken is None else found.taken.folder.name,

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rlvitals.doctor.check import Check, Examined, Trouble
+from rlvitals.doctor.check import Check, Examination, Problem
 from rlvitals.errors import harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
@@ -14,7 +14,7 @@ LABEL = 10  # columns
 INDENT = 2
 
 
-def report(found: Examined) -> RenderableType:
+def report(found: Examination) -> RenderableType:
     """Lay out the answer, the troubles, and what was fine."""
     blocks: list[RenderableType] = [_answer(found)]
     for check, trouble in found.troubles:
@@ -23,8 +23,8 @@ def report(found: Examined) -> RenderableType:
     return Group(*blocks)
 
 
-def _answer(found: Examined) -> Text:
-    where = harmless(str(found.scene.path))
+def _answer(found: Examination) -> Text:
+    where = harmless(str(found.context.path))
     graver = [one for _, one in found.troubles if one.severity > Severity.NOTE]
     if not graver:
         also = f", {_count(len(found.troubles), 'thing')} to know" if found.troubles else ""
@@ -38,7 +38,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _trouble(check: Check, trouble: Trouble) -> RenderableType:
+def _trouble(check: Check, trouble: Problem) -> RenderableType:
     colour = phrases.SEVERITY[trouble.severity]
     head = Text.assemble(
         (f"{trouble.severity.name.lower()}[{check.name}]", f"bold {colour}"),
@@ -52,10 +52,10 @@ def _trouble(check: Check, trouble: Trouble) -> RenderableType:
     return Group(head, Padding(rows, (0, 0, 0, INDENT), expand=False))
 
 
-def facts(found: Examined) -> dict[str, object]:
+def facts(found: Examination) -> dict[str, object]:
     """Choose what `--json` tells."""
     return {
-        "path": str(found.scene.path),
+        "path": str(found.context.path),
         "troubles": [
             {
                 "check": check.name,

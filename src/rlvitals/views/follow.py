@@ -12,7 +12,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import harmless
 from rlvitals.following import changes
 from rlvitals.following.changes import Change
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.following.loop import Watch
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import liveness
@@ -109,7 +109,7 @@ def _life(  # noqa: PLR0911 - one for each kind of change
         case changes.Ended():
             return _ended(change)
         case changes.Quiet():
-            said = f"no new row for {span(change.seconds)}, at step {change.step:,}"
+            said = f"no new row for {format_duration(change.seconds)}, at step {change.step:,}"
             return _headed("quiet", "bold yellow", said)
         case changes.Vanished():
             return _headed("gone", "bold", change.why)
@@ -135,7 +135,7 @@ def status(watch: Watch, now: float) -> str:
     runs = len(watch.runs)
     said = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
     ages = [one.silence(now) for one in watch.runs if one.moves]
-    last = f" · grew {span(min(ages))} ago" if ages and min(ages) > 0 else ""
+    last = f" · grew {format_duration(min(ages))} ago" if ages and min(ages) > 0 else ""
     said = said if runs != 1 else next(word for word, count in counts.items() if count)
     return f"{clock(now)}  {runs:,} run{'' if runs == 1 else 's'}: {said}{last}"
 

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals import metrics
-from rlvitals.checkpoints.inspect_run import Look, State
+from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
 from rlvitals.errors import harmless
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.tracking import clock
 from rlvitals.types import Trace
@@ -56,7 +56,7 @@ def several(runs: Sequence[Standing]) -> RenderableType:
             harmless(one.name),
             one.state,
             _short(one),
-            "" if one.eta is None else span(one.eta),
+            "" if one.eta is None else format_duration(one.eta),
             one.diagnosis.verdict.word.value,
         )
         for one in runs
@@ -107,7 +107,7 @@ def _left(found: Standing, now: float) -> str:
     if found.eta is None:
         over = found.state == "finished"
         return "nothing is left" if over else f"time left unknown: {found.eta_why}"
-    said = f"{span(found.eta)} of training left"
+    said = f"{format_duration(found.eta)} of training left"
     if found.state == "running":
         said += f", done about {_moment(now + found.eta, now)}"
     return said
@@ -123,7 +123,7 @@ def _moment(when: float, now: float) -> str:
 def _age(found: Standing) -> str:
     cycle = found.diagnosis.trace.lifecycle
     if cycle.silence is not None:
-        return f" · last row {span(cycle.silence)} ago"
+        return f" · last row {format_duration(cycle.silence)} ago"
     return "" if cycle.last_row is None else f" · last row {clock.date(cycle.last_row)}"
 
 
@@ -148,7 +148,7 @@ def _said(found: Standing) -> Iterator[tuple[str, str]]:
     attempts = max(found.diagnosis.trace.lifecycle.attempts, progress.attempts if progress else 1)
     if found.trained is not None:
         count = f" in {attempts} attempts" if attempts > 1 else ""
-        yield "trained", f"{span(found.trained)}{count}"
+        yield "trained", f"{format_duration(found.trained)}{count}"
     if progress is not None and progress.chunks:
         total = progress.total_chunks or len(progress.chunks)
         yield "chunks", f"{progress.completed_chunks} of {total} done"
@@ -156,16 +156,18 @@ def _said(found: Standing) -> Iterator[tuple[str, str]]:
         yield "progress", progress.damage
 
 
-def checkpoint(look: Look) -> str:
+def checkpoint(look: Inspection) -> str:
     """Say which checkpoint a run would go on from."""
     taken = look.taken
     if taken is None:
         return look.why
     when = "" if taken.saved is None else f", saved {clock.date(taken.saved)}"
-    read = "every byte verified" if taken.state is State.WHOLE else "sealed, bytes not read"
+    read = (
+        "every byte verified" if taken.state is CheckpointState.WHOLE else "sealed, bytes not read"
+    )
     more = sum(one.usable for one in look.seen) - 1
     others = f"; {more} older" if more else ""
-    bad = [f"{one.folder.name} is {one.state}" for one in look.some(State.DAMAGED)]
+    bad = [f"{one.folder.name} is {one.state}" for one in look.some(CheckpointState.DAMAGED)]
     return "; ".join([f"{taken.folder.name}: {read}{when}{others}", *bad])
 
 

@@ -14,22 +14,22 @@ from typing import Self
 
 from rlvitals.checkpoints.owner import RecordedRun, Tell
 from rlvitals.checkpoints.transfer import file_selection
-from rlvitals.checkpoints.transfer.backup_target import place_at
+from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
-from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.checkpoints.transfer.sync import SyncResult, check_separate, sync_run
 from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
 from rlvitals.storage import redact
 
 
-class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
+class BackupIncomplete(VitalsError):  # noqa: N818 - the name says what went wrong
     """An interrupted backup: files at the target are intact, and the next round continues."""
 
 
-def complete(  # noqa: PLR0913 - what, where to, how, each by its name
+def sync_once(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    remote: Place,
+    remote: RemoteFiles,
     *,
     keep_all: bool = False,
     patience: RetryPolicy | None = None,
@@ -45,7 +45,7 @@ def complete(  # noqa: PLR0913 - what, where to, how, each by its name
         raise
     except Exception as error:  # storage libraries raise errors of their own kinds
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise NotComplete(
+        raise BackupIncomplete(
             f"the backup is not complete: {redact.text(message) or type(error).__name__}",
             where=remote.name,
             hint="the next round goes on where this one stopped",
@@ -81,7 +81,7 @@ class Backup:
             raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
         self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
-        self._remote = place_at(target, dict(options or {}), stall)
+        self._remote = open_target(target, dict(options or {}), stall)
         if self._active:
             check_separate(self._folder, self._remote)
         self._every, self._keep_all, self._stall = every, keep_all, stall
@@ -161,7 +161,7 @@ class Backup:
     def _sync(self, *, last: bool) -> None:
         self._current = result = SyncResult(self._remote.name)
         try:
-            complete(
+            sync_once(
                 self._folder,
                 self._remote,
                 keep_all=self._keep_all,
@@ -217,7 +217,7 @@ def _print_to_stderr(text: str) -> None:
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")
 
 
-def until(
+def repeat_until(
     one_round: Callable[[], object],
     *,
     every: float,

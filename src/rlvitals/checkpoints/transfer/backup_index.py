@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
 from rlvitals.checkpoints.transfer.file_selection import INDEX_FILE
-from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
 
@@ -40,7 +40,9 @@ class Index:
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # folder: its files
 
 
-def read_index(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -> Index | None:
+def read_index(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
+) -> Index | None:
     """Read a backup's index; None if there is none. Raises VitalsError for a newer format."""
     content = _read_json(remote, INDEX_FILE, sizes, patience)
     if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
@@ -57,7 +59,7 @@ def read_index(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -
         return None
 
 
-def write_index(remote: Place, index: Index, patience: RetryPolicy) -> None:
+def write_index(remote: RemoteFiles, index: Index, patience: RetryPolicy) -> None:
     """Replace a backup's index."""
     content = {
         "format": INDEX_FORMAT,
@@ -76,7 +78,7 @@ def write_index(remote: Place, index: Index, patience: RetryPolicy) -> None:
 
 
 def claim_index(
-    remote: Place, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
+    remote: RemoteFiles, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
 ) -> Index:
     """Return the index of this run's backup. Raises UsageError if the place is another run's."""
     index = read_index(remote, sizes, patience)
@@ -105,12 +107,14 @@ def claim_index(
     return own_index
 
 
-def _read_run_id(remote: Place, sizes: Mapping[str, int], patience: RetryPolicy) -> str:
+def _read_run_id(remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy) -> str:
     content = _read_json(remote, RUN_FILE, sizes, patience)
     return str(content.get("id", "")) if isinstance(content, dict) else ""
 
 
-def _read_json(remote: Place, name: str, sizes: Mapping[str, int], patience: RetryPolicy) -> object:
+def _read_json(
+    remote: RemoteFiles, name: str, sizes: Mapping[str, int], patience: RetryPolicy
+) -> object:
     if name not in sizes or sizes[name] > MAX_INDEX_BYTES:
         return None
     try:

@@ -3,15 +3,15 @@
 import os
 from pathlib import Path
 
-from rlvitals.checkpoints.transfer.filesystems import LocalFolder, Place
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
 from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 
 
-def place_at(
+def open_target(
     target: str | os.PathLike[str],
     options: dict[str, object] | None = None,
     stall: float = STALL_SECONDS,
-) -> Place:
+) -> RemoteFiles:
     """Return the file store of a path or URL; calls to a URL end after `stall` seconds.
 
     Raises UsageError, VitalsError if fsspec is not installed.

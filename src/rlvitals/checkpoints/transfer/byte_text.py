@@ -1,7 +1,7 @@
 """Format numbers of bytes."""
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Format a number of bytes in the largest unit with at least one."""
     for unit, unit_bytes in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= unit_bytes:
@@ -11,4 +11,4 @@ def size(count: int) -> str:
 
 def format_no_room(needed: int, free: int) -> str:
     """Return a sentence for a disk without enough space."""
-    return f"no room: {size(needed)} are needed, {size(free)} are free"
+    return f"no room: {format_bytes(needed)} are needed, {format_bytes(free)} are free"

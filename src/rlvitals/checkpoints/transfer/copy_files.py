@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import xxhash
 
-from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, Place
+from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, RemoteFiles
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
 
@@ -119,7 +119,7 @@ def file_chunks(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
     return chunks
 
 
-def remote_piece(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
+def remote_piece(remote: RemoteFiles, name: str, size: int, xxh3_128: str) -> Piece:
     """Return a remote file as something to copy: its first `size` bytes."""
 
     def chunks(start: int) -> Iterator[bytes]:
@@ -133,7 +133,7 @@ def remote_piece(remote: Place, name: str, size: int, xxh3_128: str) -> Piece:
     return Piece(name, size, xxh3_128, chunks)
 
 
-def copy_piece(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> None:
+def copy_piece(remote: RemoteFiles, piece: Piece, name: str, patience: RetryPolicy) -> None:
     """Write a file and read it back. Raises SourceChanged, CopyStopped, CopyMismatch."""
     for _ in range(patience.tries):
         patience.call(lambda: remote.write(name, verify_chunks(piece, patience)))
@@ -142,7 +142,9 @@ def copy_piece(remote: Place, piece: Piece, name: str, patience: RetryPolicy) ->
     raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def append_tail(remote: Place, piece: Piece, name: str, start: int, patience: RetryPolicy) -> None:
+def append_tail(
+    remote: RemoteFiles, piece: Piece, name: str, start: int, patience: RetryPolicy
+) -> None:
     """Append the new tail of a file that has grown. Raises NotImplementedError if unsupported."""
     hasher = xxhash.xxh3_128()
 
@@ -169,7 +171,7 @@ def hash_chunks(chunks: Iterator[bytes], size: int | None = None) -> str:
     return hasher.hexdigest()
 
 
-def is_same(remote: Place, piece: Piece, name: str, patience: RetryPolicy) -> bool:
+def is_same(remote: RemoteFiles, piece: Piece, name: str, patience: RetryPolicy) -> bool:
     """Return whether the remote file has the same content, bit for bit."""
     return (
         patience.call(lambda: hash_chunks(_check_stop(remote.read(name), patience)))

@@ -13,7 +13,7 @@ from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer.copy_files import Piece, SourceChanged, file_chunks, read_piece
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
@@ -70,7 +70,7 @@ def checkpoint_pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
 
 def manifest_piece(checkpoint: Checkpoint) -> Piece:
     """Return a checkpoint's manifest. Raises SourceChanged if it was saved again since."""
-    piece = read_piece(checkpoint.folder / MANIFEST, MANIFEST)
+    piece = read_piece(checkpoint.folder / MANIFEST_FILE, MANIFEST_FILE)
     try:
         is_same = (
             manifests.parse(b"".join(piece.chunks(0)), str(checkpoint.folder))
@@ -91,10 +91,10 @@ def checkpoint_bytes(sealed: Manifest) -> int:
 def _find_checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
     """Return the sealed, the skipped and the unreadable: the last are not damaged."""
     sealed, skipped, unreadable = [], [], []
-    for step, path in naming.steps(folder).items():
+    for step, path in naming.find_checkpoints(folder).items():
         try:
             with suppress(FileNotFoundError):
-                (path / MANIFEST).read_bytes()
+                (path / MANIFEST_FILE).read_bytes()
             sealed.append(Checkpoint(path, manifests.read(path, step)))
         except OSError as error:
             unreadable.append(f"{path.name} cannot be read: {error.strerror or error}")

@@ -17,7 +17,7 @@ from rlvitals.storage.temp_files import HALF
 COPY_CHUNK_BYTES = 4 << 20  # bytes that are read and written at once
 
 
-class Place(Protocol):
+class RemoteFiles(Protocol):
     """Files by name below one root; names are joined by "/"."""
 
     name: str  # for messages: without secrets
@@ -79,7 +79,9 @@ class LocalFolder:
             return {}
         if not self.path.is_dir():
             raise UsageError("this is a file, a folder is needed", where=self.name)
-        entries = ((path, path.lstat()) for path in disk.files(self.path) if not path.is_symlink())
+        entries = (
+            (path, path.lstat()) for path in disk.walk_files(self.path) if not path.is_symlink()
+        )
         return {path.relative_to(self.path).as_posix(): status.st_size for path, status in entries}
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
@@ -130,7 +132,7 @@ class LocalFolder:
         target = self.path / folder
         if target.exists() and not (self.path / work_folder).exists():
             return  # done before the error
-        disk.settle(inside(self.path, work_folder))
+        disk.sync_tree(inside(self.path, work_folder))
         if target.exists():
             self._hide(folder)
         (self.path / work_folder).rename(target)
@@ -165,7 +167,7 @@ class LocalFolder:
         ancestor = next(
             path for path in (self.path, *self.path.absolute().parents) if path.exists()
         )
-        return disk.free(ancestor)
+        return disk.count_free_bytes(ancestor)
 
     def tidy(self) -> None:
         """Delete partial files of killed processes a day after the last write. Raises OSError."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import (
     backup_index,
     byte_text,
@@ -19,7 +19,7 @@ from rlvitals.checkpoints.transfer import (
 )
 from rlvitals.checkpoints.transfer.backup_index import Index, Version
 from rlvitals.checkpoints.transfer.copy_files import CopyMismatch, RetryPolicy, SourceChanged
-from rlvitals.checkpoints.transfer.filesystems import LocalFolder, Place
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
 from rlvitals.checkpoints.transfer.verify_remote import (
     RemoteCheckpoint,
     named_checkpoints,
@@ -45,7 +45,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class _Restore:
-    remote: Place
+    remote: RemoteFiles
     sizes: Mapping[str, int]
     work_folder: LocalFolder  # where it is restored to
     present: Mapping[str, int]  # files of an earlier try: size in bytes
@@ -61,7 +61,7 @@ class _Restore:
 
 
 def restore(
-    remote: Place,
+    remote: RemoteFiles,
     folder: Path | None = None,
     *,
     force: bool = False,
@@ -93,7 +93,9 @@ def restore(
             [checkpoint for checkpoint in arrived if not _is_foreign(work, index, checkpoint)],
             tell,
         )
-        usable = {naming.final(Path(), checkpoint.manifest.step).name for checkpoint in arrived}
+        usable = {
+            naming.checkpoint_path(Path(), checkpoint.manifest.step).name for checkpoint in arrived
+        }
         result.damaged += index_check.describe_damage(sizes, usable)
         result.left += index_check.describe_missing(index, sizes, usable)
         _restore_logs(work, index)
@@ -103,7 +105,7 @@ def restore(
 
 
 def _list_checkpoints(
-    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> list[RemoteCheckpoint]:
     """Return the checkpoints that may be restored, the newest first."""
     finished, nameless = (
@@ -177,7 +179,7 @@ def _restore_checkpoints(
 ) -> None:
     """Restore each checkpoint, its manifest last; skip damaged ones."""
     for checkpoint in arrived:
-        name = naming.final(Path(), checkpoint.manifest.step).name
+        name = naming.checkpoint_path(Path(), checkpoint.manifest.step).name
         try:
             for file, fields in sorted(checkpoint.manifest.files.items()):
                 source = f"{checkpoint.name}/{file}"
@@ -192,7 +194,7 @@ def _restore_checkpoints(
             work.result.newest = checkpoint.manifest.step
             LocalFolder(work.work_folder.path).write(naming.LATEST_FILE, (f"{name}\n".encode(),))
         work.result.checkpoints += 1
-        size = byte_text.size(file_selection.checkpoint_bytes(checkpoint.manifest))
+        size = byte_text.format_bytes(file_selection.checkpoint_bytes(checkpoint.manifest))
         tell(f"{name}: {size} restored and verified")
 
 
@@ -234,7 +236,7 @@ def _delete_old_files(work: _Restore) -> None:
     for path in LocalFolder(work_folder).sizes():
         top = path.split("/", 1)[0]
         is_sealed = (
-            naming.CHECKPOINT_NAME.fullmatch(top) and (work_folder / top / MANIFEST).exists()
+            naming.CHECKPOINT_NAME.fullmatch(top) and (work_folder / top / MANIFEST_FILE).exists()
         )
         if path not in generated and not is_sealed and not (path in work.sizes and _is_file(path)):
             work.work_folder.remove([path])

@@ -11,12 +11,12 @@ from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming, provenance
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import backup_index, byte_text, copy_files, file_selection
 from rlvitals.checkpoints.transfer.backup_index import NO_VERSION, Index, Version
 from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
 from rlvitals.checkpoints.transfer.file_selection import Content
-from rlvitals.checkpoints.transfer.filesystems import LocalFolder, Place
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
 from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_checkpoints
 from rlvitals.errors import UsageError, VitalsError
@@ -52,13 +52,13 @@ class SyncResult:
         count = f"{len(names)} checkpoint{'s' * (len(names) != 1)}, " if names else ""
         return (
             f"{head}: {count}{self.files:,} file{'s' * (self.files != 1)}, "
-            f"{byte_text.size(self.size)} copied to {self.target} and verified{newest}"
+            f"{byte_text.format_bytes(self.size)} copied to {self.target} and verified{newest}"
         )
 
 
 @dataclass(slots=True)
 class _Sync:
-    remote: Place
+    remote: RemoteFiles
     content: Content
     index: Index
     sizes: dict[str, int]
@@ -80,7 +80,7 @@ class _Sync:
 
 def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    remote: Place,
+    remote: RemoteFiles,
     *,
     keep_all: bool = False,
     patience: RetryPolicy | None = None,
@@ -120,7 +120,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     return sync.result
 
 
-def check_separate(folder: Path, remote: Place) -> None:
+def check_separate(folder: Path, remote: RemoteFiles) -> None:
     """Check that neither folder contains the other. Raises UsageError."""
     if not isinstance(remote, LocalFolder):
         return
@@ -191,16 +191,16 @@ class _CheckpointCopier:
             and remote_checkpoint.manifest.files == checkpoint.manifest.files
         ):
             # Only the manifest differs: the checkpoint was pinned.
-            sync.copy(seal, f"{name}/{MANIFEST}")
+            sync.copy(seal, f"{name}/{MANIFEST_FILE}")
             return replace(remote_checkpoint, manifest=checkpoint.manifest)
         work_folder = sync.remote.begin(name, replaces=remote_checkpoint is not None)
         self._announce(checkpoint, work_folder)
         self._copy_files(checkpoint, work_folder)
-        sync.copy(seal, f"{work_folder}/{MANIFEST}")
+        sync.copy(seal, f"{work_folder}/{MANIFEST_FILE}")
         names = _file_names(checkpoint.manifest.files)
         sync.patience.call(partial(sync.remote.settle, work_folder, name, names, old_files))
         sync.result.checkpoints.append(name)
-        size = byte_text.size(file_selection.checkpoint_bytes(checkpoint.manifest))
+        size = byte_text.format_bytes(file_selection.checkpoint_bytes(checkpoint.manifest))
         sync.tell(f"{name}: {size} copied and verified")
         return RemoteCheckpoint(name, checkpoint.manifest)
 
@@ -258,7 +258,7 @@ def _is_current(checkpoint: Checkpoint) -> bool:
 
 def _file_names(names: Mapping[str, object]) -> tuple[str, ...]:
     """Return a checkpoint's file names, its manifest last."""
-    return (*sorted(names), MANIFEST)
+    return (*sorted(names), MANIFEST_FILE)
 
 
 def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:

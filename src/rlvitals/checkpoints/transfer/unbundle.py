@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import archives, byte_text, copy_files, path_safety
 from rlvitals.checkpoints.transfer.archives import ArchiveRefused, Limit, Member, ZstdError
 from rlvitals.checkpoints.transfer.backup_index import Version
@@ -161,7 +161,7 @@ def _unpack(stream: Iterator[Member], header: _Header, target: Path) -> Unbundle
     with open_work_folder(target, "unbundling", go_on=False) as work_folder:
         _write_files(stream, header, LocalFolder(work_folder))
         aside = put_in_place(work_folder, target)
-    tops = {path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST}")}
+    tops = {path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST_FILE}")}
     steps = sorted(
         int(match[1]) for top in tops if (match := naming.CHECKPOINT_NAME.fullmatch(top))
     )

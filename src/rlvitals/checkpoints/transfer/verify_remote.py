@@ -7,9 +7,9 @@ from functools import partial
 
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
-from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
 MAX_MANIFEST_BYTES = 256 << 20  # bytes of a manifest: more is none of ours
 MANIFEST_PATH = re.compile(r"(checkpoint-(\d+))/manifest\.json")
@@ -25,7 +25,7 @@ class RemoteCheckpoint:
 
 
 def named_checkpoints(
-    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
     """Return the checkpoints with their final name, by name. Their bytes are not read."""
     checkpoints = dict(_find(remote, sizes, patience, MANIFEST_PATH))
@@ -33,20 +33,20 @@ def named_checkpoints(
 
 
 def unnamed_checkpoints(
-    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> dict[str, RemoteCheckpoint]:
     """Return those interrupted between manifest and final name, by final name."""
     return dict(_find(remote, sizes, patience, UNNAMED_MANIFEST_PATH))
 
 
 def _find(
-    remote: Place, sizes: Mapping[str, int], patience: RetryPolicy, pattern: re.Pattern[str]
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy, pattern: re.Pattern[str]
 ) -> Iterator[tuple[str, RemoteCheckpoint]]:
     for path in sizes:
         match = pattern.fullmatch(path)
         if match is None or sizes[path] > MAX_MANIFEST_BYTES:
             continue
-        folder = path.removesuffix(f"/{MANIFEST}")
+        folder = path.removesuffix(f"/{MANIFEST_FILE}")
         data = patience.call(partial(_read, remote, path))
         try:
             sealed = manifests.parse(data, f"{remote.name}/{path}", int(match[2]))
@@ -56,5 +56,5 @@ def _find(
             yield match[1], RemoteCheckpoint(folder, sealed)
 
 
-def _read(remote: Place, path: str) -> bytes:
+def _read(remote: RemoteFiles, path: str) -> bytes:
     return read_small(remote.read(path), MAX_MANIFEST_BYTES)

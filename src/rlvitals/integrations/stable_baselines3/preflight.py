@@ -16,7 +16,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
 from rlvitals.sanity_checks import environments, updates
 from rlvitals.sanity_checks import preflight as made
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Outcome, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Outcome, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ class Preflight(BaseCallback):
     def _on_training_start(self) -> None:
         self.report = None
         self.before = {}
-        self.checks = [attempted("check-env", "Gymnasium's check_env passes", self._check_env)]
+        self.checks = [run_check("check-env", "Gymnasium's check_env passes", self._check_env)]
         self.position = getattr(getattr(self.model, "replay_buffer", None), "pos", 0)
 
     def _on_step(self) -> bool:
@@ -98,7 +98,7 @@ class Preflight(BaseCallback):
         done = getattr(self.model, "_n_updates", 0) - self.updates
         if done < max(1, getattr(self.model, "policy_delay", 1)):  # TD3's actor learns later
             return
-        self.checks.append(updates.weights_moved(self.before, dict(self._trained())))
+        self.checks.append(updates.check_weights(self.before, dict(self._trained())))
         self._tell()
 
     def _tell(self) -> None:
@@ -121,7 +121,7 @@ class Preflight(BaseCallback):
     def _check_env(self) -> Outcome:
         env = self.make_env() if self.make_env else gym.make(self._registered())
         try:
-            (check,) = environments.environment(env)
+            (check,) = environments.check_environment(env)
             return check.outcome
         finally:
             env.close()
@@ -142,27 +142,27 @@ class Preflight(BaseCallback):
         yield from self._seen(found)
         first = next(iter(found.observations.values()))
         began = model.rollout_buffer.episode_starts.astype(bool)
-        yield environments.starts_differ([first[began[:, i], i] for i in range(model.n_envs)])
+        yield environments.check_starts([first[began[:, i], i] for i in range(model.n_envs)])
         yield from self._ratios(found)
         advantages = found.more["advantages"]
-        yield updates.advantages_finite(advantages)
+        yield updates.check_advantages(advantages)
         if getattr(model, "normalize_advantage", False):
             flat = advantages.ravel()[: getattr(model, "batch_size", advantages.size)]
             # ppo.py and a2c.py, train: the same expression on the first samples of the rollout.
             white = (flat - flat.mean()) / (flat.std(ddof=1) + np.float32(1e-8))
-            yield updates.advantages_centred(white, variable="normalised advantages")
+            yield updates.check_normalised_advantages(white, variable="normalised advantages")
 
     def _seen(self, found: rollouts.Collected) -> Iterator[Check]:
         for name, values in found.observations.items():
             flat = values.reshape(-1, *values.shape[2:])
-            yield from environments.observations(flat, variable=rollouts.variable(name))
+            yield from environments.check_observations(flat, variable=rollouts.variable(name))
 
     def _ratios(self, found: rollouts.Collected) -> Iterator[Check]:
         """Ask the policy again, as it collected and as it will learn."""
         model: Any = self.model
         old = found.more["log_probs"].ravel()[:MOST]
         new = self._log_probs(model.policy, found)
-        yield updates.ratio_is_one(np.exp(new - old))
+        yield updates.check_ratio(np.exp(new - old))
         if any(isinstance(module, NOISY) for module in model.policy.modules()):
             learning = copy.deepcopy(model.policy)
             learning.set_training_mode(True)
@@ -170,7 +170,7 @@ class Preflight(BaseCallback):
             with torch.random.fork_rng(devices):
                 again = self._log_probs(learning, found)
             note = "; dropout or batch normalisation changes the policy between the two"
-            yield updates.ratio_is_one(
+            yield updates.check_ratio(
                 np.exp(again - old), variable="ratio in training mode", note=note
             )
 

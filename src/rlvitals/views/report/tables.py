@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.storage.events import Event
 from rlvitals.types import Table, Trace
 from rlvitals.views import phrases
@@ -94,7 +94,7 @@ def _facts(one: Event) -> str:
     return ", ".join(f"{key} {cell(value)}" for key, value in one.facts.items())
 
 
-def checkpoints(look: Look | None) -> Grid:
+def checkpoints(look: Inspection | None) -> Grid:
     """Tell every checkpoint, and which one a resume would take."""
     if look is None or not (look.seen or look.others):
         return NO_GRID
