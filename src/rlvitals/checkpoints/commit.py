@@ -28,14 +28,9 @@ def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     group share the work. Returns a message for the user, or "". Raises `error`, or the failure of
     another process; OSError; BadCheckpoint for an incomplete folder.
     """
-    written_files = exchange_values(
-        group, {name: asdict(file) for name, file in hashes.items()}, error
-    )
-    files = {
-        name: File(**fields)
-        for share_files in written_files
-        for name, fields in share_files.items()
-    }
+    own = {name: asdict(file) for name, file in hashes.items()}
+    shares = exchange_values(group, own, error)
+    files = {name: File(**fields) for share in shares for name, fields in share.items()}
     names = exchange_values(group, manifests.list_files(folder))[0]  # as rank 0 sees it
     unhashed = [name for name in names if name not in files]
     share = unhashed[group.rank :: group.size]

@@ -1,7 +1,6 @@
 """Save, retain, verify and resume the checkpoints of a run."""
 
 import shutil
-import sys
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,14 +18,13 @@ from rlvitals.checkpoints.commit import commit
 from rlvitals.checkpoints.disk import disk_is_full
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume, File, Manifest
 from rlvitals.checkpoints.other_trainers import this_process
-from rlvitals.checkpoints.owner import RecordedRun, Tell, check_writable, find_owner
+from rlvitals.checkpoints.owner import RecordedRun, Tell, check_writable, find_owner, print_stderr
 from rlvitals.checkpoints.resume_result import Resumed
 from rlvitals.checkpoints.retention import Best, Policy
 from rlvitals.checkpoints.state.tensors import BufferPool
-from rlvitals.checkpoints.state.training_state import State
-from rlvitals.checkpoints.state.training_state import rank_folder as of_rank
+from rlvitals.checkpoints.state.training_state import State, rank_folder
 from rlvitals.checkpoints.training_code import code
-from rlvitals.errors import UsageError, harmless
+from rlvitals.errors import UsageError
 
 GROUP_WAIT_SECONDS = 600.0  # seconds a process waits for the others
 
@@ -74,7 +72,7 @@ class Checkpoints:
         self.every, self.holds, self._health = every, tuple(holds), health
         self._owner = find_owner(folder_or_run, settings, world_size)
         self.folder = self._owner.folder
-        self._to_person: Tell = _print_to_stderr if tell is None else tell
+        self._to_person: Tell = print_stderr if tell is None else tell
         self._group = ranks.find_group(self._owner, patience) if together else ranks.SingleProcess()
         self._world = self._group.size if together else self._owner.world_size
         self._catalog = self._catalog_type(self.folder, self._owner.run_id, self._tell)
@@ -86,9 +84,8 @@ class Checkpoints:
         self._begin()
 
     def _begin(self) -> None:
-        self._sequence, self._catalog.attempt, process = ranks.run_on_all(
-            self._group, self._recover
-        )[0]
+        counts = ranks.run_on_all(self._group, self._recover)[0]
+        self._sequence, self._catalog.attempt, process = counts
         self._catalog.sequence = self._sequence
         self._catalog.process = "" if isinstance(self._group, ranks.SingleProcess) else process
 
@@ -99,14 +96,8 @@ class Checkpoints:
                 for text in recovery.recover(self.folder):
                     self._tell(text)
             sealed = [checkpoint.manifest for checkpoint in self._catalog.iter_sealed()]
-        attempt = self._owner.attempt or 1 + max(
-            (checkpoint.attempt for checkpoint in sealed), default=0
-        )
-        return (
-            max((checkpoint.sequence for checkpoint in sealed), default=0),
-            attempt,
-            this_process(),
-        )
+        attempt = self._owner.attempt or 1 + max((m.attempt for m in sealed), default=0)
+        return max((m.sequence for m in sealed), default=0), attempt, this_process()
 
     @property
     def attempt(self) -> int:
@@ -166,11 +157,11 @@ class Checkpoints:
         def write() -> None:
             files: dict[str, File] = {}
             with self._commit_folder(manifest, files) as folder:
-                rank_folder = of_rank(folder, self._group.rank, self._group.size)
-                rank_folder.mkdir(exist_ok=True)
-                arrays = copy.save(rank_folder)
+                own_folder = rank_folder(folder, self._group.rank, self._group.size)
+                own_folder.mkdir(exist_ok=True)
+                arrays = copy.save(own_folder)
                 files |= {
-                    (rank_folder / k).relative_to(folder).as_posix(): v for k, v in arrays.items()
+                    (own_folder / k).relative_to(folder).as_posix(): v for k, v in arrays.items()
                 }
 
         if self._buffers is None:
@@ -209,10 +200,7 @@ class Checkpoints:
     def latest(self) -> Checkpoint | None:
         """Return the newest intact checkpoint of this run, or None; change nothing."""
         self._writer.join()
-        return next(
-            (checkpoint for checkpoint in self._catalog.list_usable() if _is_intact(checkpoint)),
-            None,
-        )
+        return next(filter(_is_intact, self._catalog.list_usable()), None)
 
     def best(self) -> Checkpoint | None:
         """Return the best intact checkpoint by `keep_best`, or by the saved policy; or None."""
@@ -222,9 +210,7 @@ class Checkpoints:
         ranked = self.policy.best or retention.policy_from_dict(next(policies, None)).best
         remaining = {checkpoint.manifest.sequence: checkpoint for checkpoint in candidates}
         while ranked and (
-            first := ranked.of(
-                [retention.make_entry(checkpoint.manifest) for checkpoint in remaining.values()]
-            )
+            first := ranked.of([retention.make_entry(c.manifest) for c in remaining.values()])
         ):
             if _is_intact(checkpoint := remaining.pop(first.sequence)):
                 return checkpoint
@@ -267,8 +253,7 @@ class Checkpoints:
     ) -> Resumed | None:
         """Load what `save_state` saved, as `restore` does.
 
-        A process that did not exist at the save gets the state of another, without its random
-        streams.
+        A process that is new since the save gets another's state, without its random streams.
         """
         return self.restore(
             lambda folder: state.load_rank(folder, self._group.rank),
@@ -370,9 +355,8 @@ class Checkpoints:
             if not disk_is_full(exception):
                 raise
             self._saved = manifest.step  # not at each step from now on: at the next that is due
-            self._tell(
-                f"checkpoint {manifest.step:,} was not saved, the disk is full: training goes on"
-            )
+            problem = "was not saved, the disk is full: training goes on"
+            self._tell(f"checkpoint {manifest.step:,} {problem}")
         else:
             self._sequence, self._saved = manifest.sequence, manifest.step
             if message:
@@ -413,7 +397,3 @@ def _is_intact(checkpoint: Checkpoint) -> bool:
     except BadCheckpoint:
         return False
     return True
-
-
-def _print_to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

@@ -1,6 +1,7 @@
 """The owner of checkpoints: a recorded run, or a folder."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.checkpoints import naming, provenance
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, harmless
 from rlvitals.storage.safe_files import make_folders
 
 Tell = Callable[[str], None]
@@ -74,6 +75,11 @@ def check_writable(folder: Path) -> None:
     """Check that a checkpoint can be written to the run folder. Raises UsageError."""
     if not os.access(folder, os.W_OK):
         raise UsageError("the run's folder cannot be written to", where=str(folder))
+
+
+def print_stderr(text: str) -> None:
+    """Print a message for the user, without control characters."""
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
 
 
 def _check_folder(folder: Path) -> None:

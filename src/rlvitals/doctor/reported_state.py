@@ -33,16 +33,10 @@ def check_progress(context: Context) -> Iterable[Problem]:
     end_reason = next((t.lifecycle.lost for t in context.traces if t.lifecycle.lost), "")
     if progress.status == RUNNING and end_reason:
         checkpoints = context.checkpoints
-        checkpoint_name = (
-            checkpoints.taken.folder.name
-            if checkpoints is not None and checkpoints.taken is not None
-            else ""
-        )
-        advice = (
-            f"run the same command again: it resumes from {checkpoint_name}"
-            if checkpoint_name
-            else ""
-        )
+        advice = ""
+        if checkpoints is not None and checkpoints.taken is not None:
+            checkpoint_name = checkpoints.taken.folder.name
+            advice = f"run the same command again: it resumes from {checkpoint_name}"
         yield Problem(
             Severity.WARNING,
             "it says running, yet its process is gone",

@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rlvitals.checkpoints.owner import RecordedRun, Tell
+from rlvitals.checkpoints.owner import RecordedRun, Tell, print_stderr
 from rlvitals.checkpoints.transfer import file_selection
 from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.checkpoints.transfer.sync import SyncResult, check_separate, sync_run
 from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
-from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import redact
 
 
@@ -85,7 +85,7 @@ class Backup:
         if self._active:
             check_separate(self._folder, self._remote)
         self._every, self._keep_all, self._stall = every, keep_all, stall
-        self._tell: Tell = _print_to_stderr if tell is None else tell
+        self._tell: Tell = print_stderr if tell is None else tell
         self._patience, self._stop_event = RetryPolicy(beat=self._beat), threading.Event()
         self._moved_s = clock.monotonic()  # time of the last progress
         self._is_abandoned = False
@@ -211,10 +211,6 @@ def _lower_priority() -> None:
     if sys.platform == "linux":  # elsewhere a niceness applies to the process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # training comes first
-
-
-def _print_to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
 
 
 def repeat_until(

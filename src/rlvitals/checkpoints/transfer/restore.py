@@ -88,14 +88,8 @@ def restore(
         result = Restored(target, left=list(index_check.describe_extra_files(index, sizes)))
         work = _Restore(remote, sizes, LocalFolder(work_folder), present, result, patience)
         _check_space(work_folder, index, arrived, present)
-        _restore_checkpoints(
-            work,
-            [checkpoint for checkpoint in arrived if not _is_foreign(work, index, checkpoint)],
-            tell,
-        )
-        usable = {
-            naming.checkpoint_path(Path(), checkpoint.manifest.step).name for checkpoint in arrived
-        }
+        _restore_checkpoints(work, [c for c in arrived if not _is_foreign(work, index, c)], tell)
+        usable = {naming.checkpoint_path(Path(), c.manifest.step).name for c in arrived}
         result.damaged += index_check.describe_damage(sizes, usable)
         result.left += index_check.describe_missing(index, sizes, usable)
         _restore_logs(work, index)
