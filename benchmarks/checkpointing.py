@@ -111,13 +111,13 @@ def own(state: rlvitals.State, root: Path) -> tuple[float, float, float]:
     with fresh(root) as folder:
         hashed = spent(lambda: state.copy().save(folder))
         sealed = spent(lambda: whole(folder))
-        synced = spent(lambda: disk.settle(folder))
+        synced = spent(lambda: disk.sync_tree(folder))
     return wrote, hashed + sealed, synced
 
 
 def sealing(folder: Path) -> None:
     """Hash and write a manifest, without fsync."""
-    sealed = {name: manifest.look(folder, name) for name in manifest.names(folder)}
+    sealed = {name: manifest.describe_file(folder, name) for name in manifest.list_files(folder)}
     written(folder, sealed)
 
 

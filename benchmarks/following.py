@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlvitals.following.changes import Points
-from rlvitals.following.loop import EVERY, Watch
+from rlvitals.following.loop import LOOK_SECONDS, Watch
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder
 from rlvitals.tracking.sinks.event_files.scalars import encode
@@ -48,7 +48,10 @@ def main() -> list[str]:
             rows.append(_followed(name, Path(folder) / "runs", folders, append))
             if name == "event files":
                 rows.append(_peer(folders[:PEERS], append))
-    print(f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, a new row of each every {EVERY:g} s")
+    print(
+        f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, "
+        f"a new row of each every {LOOK_SECONDS:g} s"
+    )
     print(*TITLES, *rows, sep="\n")
     return rows
 
@@ -107,7 +110,7 @@ def _peer(folders: list[Path], append: Callable[[Path, range], None]) -> str:
             accumulator.Reload()
         costs.append(time.process_time() - start_time)
     cost = float(np.median(costs)) * RUNS / len(folders)
-    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / EVERY:.1%} | | |"
+    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / LOOK_SECONDS:.1%} | | |"
 
 
 def _values(rows: range) -> NDArray[np.float64]:

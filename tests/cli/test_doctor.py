@@ -21,7 +21,7 @@ from rlvitals.checkpoints.progress_file import FILE
 from rlvitals.cli import GROUPS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
-from rlvitals.doctor.context import scene
+from rlvitals.doctor.context import gather_context
 from rlvitals.doctor.examine import examine
 
 
@@ -139,13 +139,13 @@ def test_a_run_that_began_anew_beside_its_old_folder(tmp_path, capsys):
 
 
 def test_likeness_of_names():
-    assert similar_folders.likeness("run-2025", "run-2025") == 1
+    assert similar_folders.name_likeness("run-2025", "run-2025") == 1
     assert (
-        similar_folders.likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
-        >= similar_folders.ALIKE
+        similar_folders.name_likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
+        >= similar_folders.MIN_LIKENESS
     )
-    assert similar_folders.likeness("native", "here") < similar_folders.ALIKE
-    assert similar_folders.likeness("ppo", "dqn") < similar_folders.ALIKE
+    assert similar_folders.name_likeness("native", "here") < similar_folders.MIN_LIKENESS
+    assert similar_folders.name_likeness("ppo", "dqn") < similar_folders.MIN_LIKENESS
 
 
 def test_no_log_appears(tmp_path, capsys):
@@ -424,7 +424,7 @@ def test_a_hostile_folder_breaks_nothing(tmp_path, capsys):
     (folder / "checkpoint-80" / "manifest.json").write_text('{"format": 99}')
     (folder / "checkpoint-90").mkdir()
     (folder / "checkpoint-90" / "trainer_state.json").write_text('{"log_history": {"0": 1}}')
-    (folder / FILE).mkdir()
+    (folder / PROGRESS_FILE).mkdir()
     (folder / "loop").symlink_to(folder)
     (folder / "run.json").write_text("{")
     examined(capsys, folder)
@@ -436,7 +436,7 @@ def test_every_check_is_told_apart_and_asked():
     names = [check.name for check in doctor.CHECKS]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Z].*\?", check.asks) for check in doctor.CHECKS)
-    assert examine(scene(Path("nowhere-at-all"), (), "", 0.0)).fine
+    assert examine(gather_context(Path("nowhere-at-all"), (), "", 0.0)).fine
 
 
 def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):

@@ -17,7 +17,7 @@ from waiting import HANG_SECONDS
 import rlvitals
 from rlvitals.checkpoints import inspect_run
 from rlvitals.checkpoints.progress import Keeper
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.cli import main
 from rlvitals.diagnosis import engine
 from rlvitals.diagnosis.status import Change, standing
@@ -148,8 +148,11 @@ def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(t
     )
     judged = engine.diagnose(bare)
     sealed = tuple(
-        inspect_run.Seen(
-            tmp_path / f"checkpoint-{step}", step, inspect_run.State.SEALED, saved=NOW + step * 6
+        inspect_run.CheckpointStatus(
+            tmp_path / f"checkpoint-{step}",
+            step,
+            inspect_run.CheckpointState.SEALED,
+            saved=NOW + step * 6,
         )
         for step in (50, 100, 150)
     )
@@ -160,7 +163,7 @@ def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(t
     for step in (50, 100, 150):
         folder = trainer_folder(tmp_path, steps=step) / f"checkpoint-{step}"
         os.utime(folder, (NOW + step * 6, NOW + step * 6))
-    copied = standing("run", judged, None, inspect_run.look(tmp_path), NOW)
+    copied = standing("run", judged, None, inspect_run.inspect(tmp_path), NOW)
     assert (copied.eta, copied.eta_why) == (None, "the log has no times")
 
 
@@ -233,7 +236,7 @@ def test_as_json(tmp_path, capsys):
 
 def test_a_damaged_progress_file_is_said(tmp_path, capsys):
     folder = recorded(tmp_path / "ours")
-    (folder / FILE).write_bytes(b"{")
+    (folder / PROGRESS_FILE).write_bytes(b"{")
     assert "is damaged: the copy before it is used" in told(capsys, folder)
 
 
@@ -246,7 +249,7 @@ def test_what_is_not_there_or_wrong(tmp_path, capsys):
 
 def test_a_hostile_name_reaches_no_terminal(tmp_path, capsys):
     folder = trainer_folder(tmp_path / "a\x1b[31mred")
-    (folder / FILE).write_text(json.dumps({
+    (folder / PROGRESS_FILE).write_text(json.dumps({
         "status": "running", "chunks": [{"chunk_id": 1, "status": "\x1b[2J", "checkpoint": "\x1b"}],
     }))  # fmt: skip
     assert "\x1b" not in told(capsys, folder)

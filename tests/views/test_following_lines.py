@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlvitals.following import changes
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series
 from rlvitals.views import json_view
@@ -116,4 +116,4 @@ def test_notes_are_told_where_they_are_asked_for():
     [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (2e5, "2 days")],
 )
 def test_spans(seconds, said):
-    assert span(seconds) == said
+    assert format_duration(seconds) == said

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.transfer.filesystems import Place
+    from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
 EXIT_TERMINATED = 143  # 128 + SIGTERM
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -61,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Back up once, or repeatedly with `--every`."""
     from rlvitals.checkpoints.transfer import backup
-    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.backup_target import open_target
 
     target, codes = place_at(args.target, stall=args.stall), [EXIT_OK]
     ending = threading.Event()
@@ -84,7 +84,7 @@ def _back_up(args: Namespace, target: "Place") -> int:
         result = complete(
             args.run, target, keep_all=args.keep_all, tell=lambda text: print(f"  {text}")
         )
-    except NotComplete as error:
+    except BackupIncomplete as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return EXIT_PROBLEM
     for name in result.removed:

@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Pack the run and print the contents of the archive."""
     from rlvitals.checkpoints.transfer.bundle import bundle
-    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.byte_text import format_bytes
     from rlvitals.errors import VitalsError
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")

@@ -25,7 +25,7 @@ from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import UnreadableLog
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.inspect_run import Look
+    from rlvitals.checkpoints.inspect_run import Inspection
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -80,9 +80,9 @@ def _folder(path: Path) -> Path:
 
 def _seal(folder: Path) -> None:
     from rlvitals.checkpoints.huggingface_folder import adopt
-    from rlvitals.checkpoints.manifest import reading
+    from rlvitals.checkpoints.manifest import read_errors
 
-    with reading(folder):
+    with read_errors(folder):
         adopt(folder)
 
 

@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Examine the run, print the result and return the exit code."""
     from rlvitals.checkpoints import naming
-    from rlvitals.doctor.context import scene
+    from rlvitals.doctor.context import gather_context
     from rlvitals.doctor.examine import examine
     from rlvitals.rules.rule import Severity
     from rlvitals.views import doctor as view

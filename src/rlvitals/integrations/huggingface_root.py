@@ -31,12 +31,14 @@ def finish(root: Path, args: Any, state: Any, model: Any, last: Path | None) -> 
 
     `last`: the checkpoint of the last step, if it was saved.
     """
-    disk.write_whole(root / STATE, json.dumps(asdict(state), indent=2, sort_keys=True) + "\n")
+    disk.replace_text(
+        root / TRAINER_STATE_FILE, json.dumps(asdict(state), indent=2, sort_keys=True) + "\n"
+    )
     write_arguments(root, args)
     if args.load_best_model_at_end and state.best_model_checkpoint:
         last = Path(state.best_model_checkpoint)
     if last is not None:
-        _copy(last, root, ADAPTER)
+        _copy(last, root, ADAPTER_FILES)
     elif hasattr(model, "peft_config") and not (args.fsdp or args.deepspeed):
         with TemporaryDirectory(dir=root, prefix=".adapter-") as temporary:
             model.save_pretrained(temporary)

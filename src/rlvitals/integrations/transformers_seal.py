@@ -20,7 +20,7 @@ from transformers.trainer_utils import SaveStrategy
 
 from rlvitals.checkpoints import accelerate_group, disk, huggingface, naming, progress
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.huggingface_folder import EVERY, InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import KEEP_ALL, FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Health
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.retention import Best
@@ -131,11 +131,11 @@ class Seal(TrainerCallback):
         """Seal a checkpoint once all processes have written their part."""
         if self._off:
             return
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
             self._seal(args, state, state.global_step)
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -144,7 +144,7 @@ class Seal(TrainerCallback):
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
         if args.enable_jit_checkpoint:
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
@@ -156,15 +156,19 @@ class Seal(TrainerCallback):
     def _seal_jit_checkpoint(self, args: TrainingArguments, state: TrainerState) -> None:
         """Seal the checkpoint that was saved on SIGTERM, for which there is no event."""
         for step in (state.global_step - 1, state.global_step):
-            folder = naming.final(Path(args.output_dir), step)
-            written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
+            folder = naming.checkpoint_path(Path(args.output_dir), step)
+            written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
             if written and step not in self._before:
                 self._seal(args, state, step, "the place within a step, where SIGTERM came,")
 
     def _finish_root(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
         """Write the final files into the run's folder."""
         root = Path(args.output_dir)
-        last = naming.final(root, state.global_step) if self._since == state.global_step else None
+        last = (
+            naming.checkpoint_path(root, state.global_step)
+            if self._since == state.global_step
+            else None
+        )
         try:
             huggingface_root.finish(root, args, state, model, last)
         except OSError as error:
@@ -203,9 +207,9 @@ class Seal(TrainerCallback):
         checkpoints = self.checkpoints
         if checkpoints is None:
             return
-        folder = naming.final(checkpoints.folder, step)
-        names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-        missing = huggingface.missing(
+        folder = naming.checkpoint_path(checkpoints.folder, step)
+        names = [path.relative_to(folder).as_posix() for path in disk.walk_files(folder)]
+        missing = huggingface.missing_files(
             names, args.world_size, weights_only=args.save_only_model, scaler=bool(args.fp16)
         )
         if missing:
@@ -278,14 +282,14 @@ class Seal(TrainerCallback):
         """Skip a save without disk space: the Trainer would end with an error."""
         if control.should_save:
             room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
-            control.should_save = accelerate_group.agreed(room, args.world_size)
+            control.should_save = accelerate_group.broadcast(room, args.world_size)
 
     def _hide_older(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:
             self._there.discard(state.global_step)
             if self.checkpoints is not None:
                 self.checkpoints.hide(state.global_step)
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
 
     def _find_best(self, args: TrainingArguments, state: TrainerState) -> None:
         """Find the best checkpoint in a moved folder: the Trainer keeps its old path."""

@@ -7,7 +7,7 @@ import torch
 
 from rlvitals.integrations.trl_hooks import ROW_KEY, Loss, Tap, draws_samples
 from rlvitals.sanity_checks import language, updates
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, run_check
 
 RATIO_TITLE = "the probability ratio is 1 before the first gradient step"
 LOGPS_TITLE = "the loss has the log-probabilities of the generated tokens"
@@ -188,9 +188,7 @@ def covers(tap: Tap) -> Check:
             return Check("loss-covers-generated", COVERS_TITLE, CouldNotCheck(problem))
         rows = loss.inputs[ROW_KEY]
         if loss.weight.shape != first.drawn[rows].shape:
-            return language.loss_covers_generated(
-                loss.weight, first.drawn[rows], torch.ones(len(rows))
-            )
+            return language.check_loss_mask(loss.weight, first.drawn[rows], torch.ones(len(rows)))
         weights.append(loss.weight)
         drawn.append(first.drawn[rows] & ~first.exempt[rows, None])
         must_train.append(_select_trained(loss, tap))
@@ -236,11 +234,11 @@ def ranks(tap: Tap) -> Check:
 def right_beats_wrong(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> Check:
     """Score known answers with the trainer's reward functions, on all processes together."""
     if not examples:
-        return language.rewards_rank(())
+        return language.check_reward_order(())
     if getattr(trainer, "environment_factories", None) is not None:
-        return language.rewards_rank((), why_not="the rewards need an environment's state")
+        return language.check_reward_order((), why_not="the rewards need an environment's state")
     try:
-        return language.rewards_rank(_scores(trainer, examples))
+        return language.check_reward_order(_scores(trainer, examples))
     except Exception as error:  # noqa: BLE001 - a reward function of the user's, on our examples
         problem = f"{type(error).__name__}: {error}"
         return Check(

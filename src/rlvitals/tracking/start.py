@@ -249,7 +249,7 @@ def _known_id(path: Path) -> str:
         return ""
     from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded for a resumed run
 
-    return manifest.run_id(path)
+    return manifest.find_run_id(path)
 
 
 def _default_name() -> str:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.checkpoints.inspect_run import Look, Seen, State
+from rlvitals.checkpoints.inspect_run import CheckpointState, CheckpointStatus, Inspection
 from rlvitals.errors import harmless
 from rlvitals.tracking import clock
 from rlvitals.views.console import grid

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rlvitals.doctor.check import Check, Examined, Trouble
+from rlvitals.doctor.check import Check, Examination, Problem
 from rlvitals.errors import harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases

@@ -12,7 +12,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import harmless
 from rlvitals.following import changes
 from rlvitals.following.changes import Change
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.following.loop import Watch
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import liveness

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals import metrics
-from rlvitals.checkpoints.inspect_run import Look, State
+from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
 from rlvitals.errors import harmless
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.tracking import clock
 from rlvitals.types import Trace
@@ -125,7 +125,7 @@ def _moment(time_s: float, now_s: float) -> str:
 def _age(standing: Standing) -> str:
     cycle = standing.diagnosis.trace.lifecycle
     if cycle.silence is not None:
-        return f" · last row {span(cycle.silence)} ago"
+        return f" · last row {format_duration(cycle.silence)} ago"
     return "" if cycle.last_row is None else f" · last row {clock.date(cycle.last_row)}"
 
 

@@ -16,7 +16,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
 from rlvitals.sanity_checks import environments, updates
 from rlvitals.sanity_checks import preflight as made
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Outcome, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Outcome, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ class Preflight(BaseCallback):
     def _on_training_start(self) -> None:
         self.report = None
         self.before = {}
-        self.checks = [attempted("check-env", "Gymnasium's check_env passes", self._check_env)]
+        self.checks = [run_check("check-env", "Gymnasium's check_env passes", self._check_env)]
         self.position = getattr(getattr(self.model, "replay_buffer", None), "pos", 0)
 
     def _on_step(self) -> bool:
@@ -127,7 +127,7 @@ class Preflight(BaseCallback):
     def _check_env(self) -> Outcome:
         env = self.make_env() if self.make_env else gym.make(self._find_env_id())
         try:
-            (check,) = environments.environment(env)
+            (check,) = environments.check_environment(env)
             return check.outcome
         finally:
             env.close()
@@ -156,12 +156,12 @@ class Preflight(BaseCallback):
             flat = advantages.ravel()[: getattr(model, "batch_size", advantages.size)]
             # ppo.py and a2c.py, train: the same expression on the first samples of the rollout.
             white = (flat - flat.mean()) / (flat.std(ddof=1) + np.float32(1e-8))
-            yield updates.advantages_centred(white, variable="normalised advantages")
+            yield updates.check_normalised_advantages(white, variable="normalised advantages")
 
     def _check_observations(self, rollout: rollouts.Collected) -> Iterator[Check]:
         for name, values in rollout.observations.items():
             flat = values.reshape(-1, *values.shape[2:])
-            yield from environments.observations(flat, variable=rollouts.variable(name))
+            yield from environments.check_observations(flat, variable=rollouts.variable(name))
 
     def _ratios(self, rollout: rollouts.Collected) -> Iterator[Check]:
         """Evaluate the policy again, in collection mode and in training mode."""

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.storage.events import Event
 from rlvitals.types import Table, Trace
 from rlvitals.views import phrases
