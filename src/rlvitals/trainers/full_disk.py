@@ -26,9 +26,9 @@ def explained(folder: Path) -> Iterator[None]:
         raise error(folder) from raised
 
 
-def error(folder: Path, what: str = "the training cannot go on") -> rlvitals.VitalsError:
+def error(folder: Path, problem: str = "the training cannot go on") -> rlvitals.VitalsError:
     """Return the error that says so, and what that comes to."""
-    return rlvitals.VitalsError(f"the disk is full: {what}", where=str(folder), hint=HINT)
+    return rlvitals.VitalsError(f"the disk is full: {problem}", where=str(folder), hint=HINT)
 
 
 def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
@@ -37,7 +37,7 @@ def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
     The last one of a training is what it was for: without it VitalsError is raised.
     """
     try:
-        stands = any(one.step == step for one in checkpoints.all())
+        stands = any(checkpoint.step == step for checkpoint in checkpoints.all())
     except rlvitals.CannotResume:  # an older one cannot be read: no reason to end a training
         return True
     if last and not stands:

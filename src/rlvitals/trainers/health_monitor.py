@@ -43,33 +43,33 @@ class Judge:
 
     def judge(self, step: int) -> None:
         """Diagnose the run as it stands, and tell what is new. A failure is told too."""
-        began = time.monotonic()
+        started = time.monotonic()
         try:
-            found = rlvitals.diagnose(self._folder)
+            diagnosis = rlvitals.diagnose(self._folder)
         except rlvitals.VitalsError as error:
             self._tell(f"no diagnosis: {error.problem}", False)
         else:
-            self._compare(found)
+            self._compare(diagnosis)
         self._then, self._step = time.monotonic(), step
-        self._cost = self._then - began
+        self._cost = self._then - started
 
-    def _compare(self, found: rlvitals.Diagnosis) -> None:
-        before = self.diagnosis
-        known = set() if before is None else {rule.name for rule in _bad(before)}
-        now = {rule.name for rule in _bad(found)}
-        for rule, finding in found.findings:
-            if rule.name not in now or rule.name in known:
+    def _compare(self, diagnosis: rlvitals.Diagnosis) -> None:
+        previous = self.diagnosis
+        previous_rules = set() if previous is None else {rule.name for rule in _bad(previous)}
+        current_rules = {rule.name for rule in _bad(diagnosis)}
+        for rule, finding in diagnosis.findings:
+            if rule.name not in current_rules or rule.name in previous_rules:
                 continue
             if rule.name in self._told:
                 self._tell(f"{rule.name} is back", True)
             else:
                 self._tell(f"{rule.name} since step {finding.began}: {finding.summary}", True)
                 self._told.add(rule.name)
-        for name in sorted(known - now):
+        for name in sorted(previous_rules - current_rules):
             self._tell(f"{name} is over", False)
-        if before is None or found.verdict.word is not before.verdict.word:
-            self._tell(f"the run is {found.verdict.word.value}", False)
-        self.diagnosis = found
+        if previous is None or diagnosis.verdict.word is not previous.verdict.word:
+            self._tell(f"the run is {diagnosis.verdict.word.value}", False)
+        self.diagnosis = diagnosis
 
     def health(self, step: int) -> str:
         """Return "healthy", or what is wrong, by the last diagnosis before a step."""
@@ -79,5 +79,7 @@ class Judge:
         return ", ".join(rule.name for rule in _bad(self.diagnosis)) or "healthy"
 
 
-def _bad(found: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
-    return [rule for rule, finding in found.findings if finding.severity > rlvitals.Severity.NOTE]
+def _bad(diagnosis: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
+    return [
+        rule for rule, finding in diagnosis.findings if finding.severity > rlvitals.Severity.NOTE
+    ]

@@ -43,10 +43,10 @@ def entered(folder: Path) -> Iterator[None]:
         check(folder)
         yield
         return
-    held = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)  # for as long as the other needs to begin
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # for as long as the other needs to begin
         check(folder)
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)

@@ -58,8 +58,8 @@ class Stopping:
     def _noted(self, number: int, _: FrameType | None) -> None:
         if self._raised:
             return
-        again, self.asked = self.asked is not None, number
-        if again or not self.patient:
+        repeated, self.asked = self.asked is not None, number
+        if repeated or not self.patient:
             self._raised = True
             raise _error(number)
 

@@ -414,9 +414,9 @@ def test_sinks_get_their_options(tmp_path, capsys):
 
 def test_a_bar_is_drawn_where_it_is_wanted(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert console.Bar(1, wanted=True).drawn
+    assert console.Bar(1, enabled=True).drawn
     assert not console.Bar(
-        1, wanted=config(monitoring__progress_bar=False).monitoring.progress_bar
+        1, enabled=config(monitoring__progress_bar=False).monitoring.progress_bar
     ).drawn
 
 

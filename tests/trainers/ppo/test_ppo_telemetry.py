@@ -325,7 +325,7 @@ def test_a_long_run_shows_few_updates_and_a_short_one_all():
 
 
 def test_no_bar_where_nobody_looks(capsys):
-    bar = console.Bar(100, wanted=True)
+    bar = console.Bar(100, enabled=True)
     bar.update(50, {"reward": 1.0})
     bar.print("a line")
     bar.close()
@@ -336,7 +336,7 @@ def test_a_bar_in_a_terminal_is_one_line_and_prints_above_itself(monkeypatch, ca
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    bar = console.Bar(1000, wanted=True)
+    bar = console.Bar(1000, enabled=True)
     assert bar.drawn
     bar.update(500, {"reward": -1.25, "sps": 12_345.0, "approx_kl": 0.01, "latency": 3.0})
     bar.print("[PPO:checkpoint] step=5 [x]")
@@ -346,7 +346,7 @@ def test_a_bar_in_a_terminal_is_one_line_and_prints_above_itself(monkeypatch, ca
     assert "[PPO:checkpoint] step=5 [x]\n" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace(
         "\r", ""
     )
-    assert not console.Bar(1000, wanted=False).drawn
+    assert not console.Bar(1000, enabled=False).drawn
 
 
 # -- live diagnosis -------------------------------------------------------------------------------

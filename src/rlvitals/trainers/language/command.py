@@ -35,12 +35,12 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     """Give a parser the flags; their defaults are those of the model that `options` name."""
     model = asked_model(options, Config().model.vlm_name)
     parser.set_defaults(preset_of=model)
-    shown = (
+    defaults = (
         ({"training.mode": algorithm}, ""),
         schema.quick(options, QUICK),
         (presets.preset(model), presets.source(model)),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
     add_plan_flags(parser)
 
 
@@ -67,14 +67,14 @@ def add_plan_flags(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def plan(config: Any, chosen: Mapping[str, Any]) -> Any:
+def plan(config: Any, args: Mapping[str, Any]) -> Any:
     """Return the estimate of a training. Raises VitalsError."""
     from rlvitals.trainers.language.planning import estimate
 
-    given = (chosen["device_flops"], chosen["device_bandwidth"], chosen["prompt_tokens"])
-    if min(given) < 0:
+    stated = (args["device_flops"], args["device_bandwidth"], args["prompt_tokens"])
+    if min(stated) < 0:
         raise UsageError("a rate or a length cannot be below 0", where="--plan")
-    return estimate.plan(config, estimate.Stated(*given))
+    return estimate.plan(config, estimate.Stated(*stated))
 
 
 def asked_model(options: Sequence[str], default: str) -> str:
@@ -82,24 +82,24 @@ def asked_model(options: Sequence[str], default: str) -> str:
     return schema.asked(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
-    said = schema.said(chosen, Config)
-    asked = said.setdefault("training.mode", algorithm)
-    if asked != algorithm:
-        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="--mode")
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file: Path | None = chosen["config"]
-    return schema.load(Config, file, said, below=presets.preset(chosen["preset_of"]))
+    overrides = schema.said(args, Config)
+    mode = overrides.setdefault("training.mode", algorithm)
+    if mode != algorithm:
+        raise UsageError(f"train {algorithm}, or --mode {mode}?", where="--mode")
+    if args["quick_test"]:
+        overrides = {**QUICK, **overrides}
+    file: Path | None = args["config"]
+    return schema.load(Config, file, overrides, below=presets.preset(args["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
+def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language import factory
     from rlvitals.trainers.language.program import Training
 
     with full_disk.explained(factory.folder(config)):
         training = Training(config)
-        training.begin_as(chosen)
+        training.begin_as(args)
         return training.result(training.run(), config.monitoring.plots_dir)

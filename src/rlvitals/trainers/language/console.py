@@ -54,43 +54,43 @@ def _length(config: Config) -> list[str]:
     return [f"  Epochs: {config.training.num_epochs:g}"]
 
 
-def batch_line(mode: str, told: Told, lambda_psr: float, weights: Sequence[float]) -> str:
+def batch_line(mode: str, result: Told, lambda_psr: float, weights: Sequence[float]) -> str:
     """Say what a generation came to, at the optimizer's step it was drawn at.
 
     `weights`: of the reward functions. GRPO's mean is that of the weighted sums, as `reward` is.
     """
-    begin = f"{mode.upper()} [Step {told.step}]:"
-    found = told.signal
-    if found is None:
-        samples = list(zip(*told.rewards.values(), strict=True))
-        sums = [total for one in samples if (total := _total(one, weights)) is not None]
+    begin = f"{mode.upper()} [Step {result.step}]:"
+    signal = result.signal
+    if signal is None:
+        samples = list(zip(*result.rewards.values(), strict=True))
+        sums = [total for sample in samples if (total := _total(sample, weights)) is not None]
         mean = sum(sums) / len(sums) if sums else float("nan")
         return f"{begin} {len(samples)} samples | Avg reward: {mean:.3f}"
-    positive, negative = found.positives, found.negatives
-    all_, mean = len(found.positive), found.mean
-    counted = {
-        sample_weights.PSR: f"{positive}/{all_} positive samples",
-        sample_weights.NSR: f"{negative}/{all_} negative samples",
+    positive, negative = signal.positives, signal.negatives
+    count, mean = len(signal.positive), signal.mean
+    counts = {
+        sample_weights.PSR: f"{positive}/{count} positive samples",
+        sample_weights.NSR: f"{negative}/{count} negative samples",
         sample_weights.W_REINFORCE: f"{positive} pos (λ={lambda_psr:g}) + {negative} neg (λ=1.0)",
     }[mode]
-    return f"{begin} {counted} | Avg reward: {mean:.3f}"
+    return f"{begin} {counts} | Avg reward: {mean:.3f}"
 
 
 def _total(paid: Sequence[float], weights: Sequence[float]) -> float | None:
     """Return what a sample was paid by all functions; None where none paid it."""
-    known = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
-    return sum(known) if known else None
+    terms = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
+    return sum(terms) if terms else None
 
 
-def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
+def reward_line(title: str, paid: Sequence[float], limit: int = 0) -> str:
     """List what a function paid; of more than `most` samples the first, with their number."""
-    return f"{title}: {_list(paid, most)}"
+    return f"{title}: {_list(paid, limit)}"
 
 
-def _list(paid: Sequence[float], most: int) -> str:
-    shown = paid[:most] if most else paid
-    text = str([round(one, 3) + 0.0 for one in shown]).replace("nan", "none")  # -0.0 is 0
-    return text if len(shown) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
+def _list(paid: Sequence[float], limit: int) -> str:
+    head = paid[:limit] if limit else paid
+    text = str([round(reward, 3) + 0.0 for reward in head]).replace("nan", "none")  # -0.0 is 0
+    return text if len(head) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
 
 
 class Progress:
@@ -114,9 +114,9 @@ class Progress:
 
     def update(self, step: int) -> str:
         """Go to a step; returns a line for the log where a tenth is over."""
-        part = step * PARTS // max(self._total, 1)
-        due, self._told = part > self._told and self._wanted, part
-        if not (due or self.drawn):
+        tenth = step * PARTS // max(self._total, 1)
+        is_new_tenth, self._told = tenth > self._told and self._wanted, tenth
+        if not (is_new_tenth or self.drawn):
             return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
@@ -124,7 +124,7 @@ class Progress:
         )  # fmt: skip
         if self.drawn:
             self._draw(line)
-        return str(line) if due else ""
+        return str(line) if is_new_tenth else ""
 
     def print(self, text: str) -> None:
         """Print a line above it."""

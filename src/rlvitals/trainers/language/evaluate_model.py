@@ -78,25 +78,27 @@ def load(folder: Path, *, step: int | None = None) -> Trained:
     loaded = _began_with(config, folder)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
-    found = _checkpoint(folder, step) if step != 0 else None
-    model = _with(loaded.model, found.folder) if found else loaded.model
+    checkpoint = _checkpoint(folder, step) if step != 0 else None
+    model = _with(loaded.model, checkpoint.folder) if checkpoint else loaded.model
     if torch.cuda.is_available() and not loaded.tiny:
         model = model.to("cuda")
-    at = config.training
-    task = data.load(config.data, vision=loaded.vision, seed=at.seed)
+    training = config.training
+    task = data.load(config.data, vision=loaded.vision, seed=training.seed)
     if not len(task.held_out):
         raise rlvitals.UsageError(
             "its task keeps no questions back", where=config.data.dataset_name
         )
     return Trained(
-        policy=Policy(model.eval(), loaded.processor, at.temperature, at.max_completion_length),
+        policy=Policy(
+            model.eval(), loaded.processor, training.temperature, training.max_completion_length
+        ),
         config=config,
-        step=found.step if found else 0,
+        step=checkpoint.step if checkpoint else 0,
         questions=task.held_out,
         judge=judge_name(config),
         right=judge(config, task.rewards),
         others=_others(config, task.rewards),
-        batch=TINY_BATCH if loaded.tiny else max(at.batch_size, 1),
+        batch=TINY_BATCH if loaded.tiny else max(training.batch_size, 1),
         notes=task.notes,
     )
 
@@ -119,15 +121,15 @@ def _config(folder: Path) -> Config:
     )
 
 
-def _of_rlhf(found: rlhf.Config) -> Config:
+def _of_rlhf(config: rlhf.Config) -> Config:
     """Return what an RLHF training is asked like."""
-    own = found.rlhf
+    settings = config.rlhf
     return Config(
         training=TrainingConfig(
-            mode="rlhf", seed=own.seed, temperature=own.temperature, batch_size=own.batch_size,
-            max_completion_length=own.response_length, threads=own.threads,
+            mode="rlhf", seed=settings.seed, temperature=settings.temperature, batch_size=settings.batch_size,
+            max_completion_length=settings.response_length, threads=settings.threads,
         ),
-        model=found.model, data=found.data, rewards=found.rewards,
+        model=config.model, data=config.data, rewards=config.rewards,
     )  # fmt: skip
 
 
@@ -142,12 +144,12 @@ def _began_with(config: Config, folder: Path) -> models.Loaded:
 
 
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
-    held = rlvitals.Checkpoints(folder, tell=lambda _: None)
-    found = held.latest() if step is None else held.at(step)
-    if found is None:
+    checkpoints = rlvitals.Checkpoints(folder, tell=lambda _: None)
+    checkpoint = checkpoints.latest() if step is None else checkpoints.at(step)
+    if checkpoint is None:
         hint = f"rlvitals checkpoints {folder}"
         raise rlvitals.UsageError("there is no whole checkpoint", where=str(folder), hint=hint)
-    return found
+    return checkpoint
 
 
 def _with(model: Any, folder: Path) -> Any:
@@ -188,8 +190,8 @@ def _others(config: Config, default: tuple[str, ...]) -> dict[str, Paid]:
 
 
 def _paid(config: Config, default: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Paid]:
-    asked = replace(config.rewards, functions=names, weights=(), on_error="skip")
-    functions = rewards.functions(asked, default, failed=lambda _: None)
+    rewards_config = replace(config.rewards, functions=names, weights=(), on_error="skip")
+    functions = rewards.functions(rewards_config, default, failed=lambda _: None)
     return {reward.name: _scores(reward) for reward in functions}
 
 
@@ -218,11 +220,11 @@ def evaluate(
     """
     count = min(questions or len(trained.questions), len(trained.questions))
     rows = [trained.questions[i] for i in range(count)]
-    said = _counted(progress, len(rows) * (1 + samples))
+    count_marks = _counted(progress, len(rows) * (1 + samples))
     right, paid = list[bool](), {name: list[float | None]() for name in trained.others}
     for batch in _batches(rows, trained.batch):
         likeliest = generate.greedy(trained.policy, batch)
-        right += said(trained.right(batch, likeliest))
+        right += count_marks(trained.right(batch, likeliest))
         for name, scores in trained.others.items():
             paid[name] += scores(batch, likeliest)
     total, marks = Entropy(), list[bool]()
@@ -230,7 +232,9 @@ def evaluate(
         torch.manual_seed(seed)
         for batch, each in _samples(rows, samples, trained.batch):
             answers = generate.sampled(trained.policy, batch, total, each=each)
-            marks += said(trained.right([row for row in batch for _ in range(each)], answers))
+            marks += count_marks(
+                trained.right([row for row in batch for _ in range(each)], answers)
+            )
     shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
     return Evaluated(tuple(right), samples, shares, total.mean(), _means(paid))
 

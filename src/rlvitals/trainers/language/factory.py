@@ -34,9 +34,9 @@ def folder(config: Config) -> Path:
     template = config.training.output_dir
     plain = Path(named(template, config))
     if config.training.mode == GRPO and FIELD in template and not plain.exists():
-        other = Path(named(template.replace(FIELD, f"-{GRPO}"), config))
-        if other.exists():
-            return other
+        grpo_folder = Path(named(template.replace(FIELD, f"-{GRPO}"), config))
+        if grpo_folder.exists():
+            return grpo_folder
     return plain
 
 
@@ -69,9 +69,9 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
     """Return TRL's arguments. Raises UsageError for those that do not go together."""
     _check(config)
     training, saving = config.training, config.checkpointing
-    said: dict[str, Any] = {name: getattr(training, name) for name in SAME}
-    said |= {name: getattr(training, own) for name, own in RENAMED.items()}
-    said |= {
+    options: dict[str, Any] = {name: getattr(training, name) for name in SAME}
+    options |= {name: getattr(training, key) for name, key in RENAMED.items()}
+    options |= {
         "output_dir": str(output),
         "run_name": named(config.monitoring.run_name, config),
         "max_steps": training.max_steps or -1,
@@ -88,7 +88,7 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         "disable_tqdm": True,  # and our own line of progress
     }
     try:
-        return GRPOConfig(**said)
+        return GRPOConfig(**options)
     except ValueError as error:
         raise UsageError(str(error), where="the settings", hint=_together(config)) from None
 
@@ -104,10 +104,10 @@ def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
 
 def _check(config: Config) -> None:
     """Raise UsageError for numbers that train nothing."""
-    for name, least in AT_LEAST.items():
+    for name, minimum in AT_LEAST.items():
         section, key = name.split(".")
-        if (value := getattr(getattr(config, section), key)) < least:
-            raise UsageError(f"it cannot be {value}", where=name, hint=f"{least} or more")
+        if (value := getattr(getattr(config, section), key)) < minimum:
+            raise UsageError(f"it cannot be {value}", where=name, hint=f"{minimum} or more")
     training = config.training
     if not training.temperature:
         raise UsageError(
@@ -120,10 +120,12 @@ def _check(config: Config) -> None:
 
 def fits(changed: list[str], checkpoint: str) -> None:
     """Raise UsageError where a checkpoint is of other weights than those that are trained now."""
-    other = [one for one in changed if one.startswith(tuple(f"{key} " for key in OF_WEIGHTS))]
-    if other:
+    weight_changes = [
+        change for change in changed if change.startswith(tuple(f"{key} " for key in OF_WEIGHTS))
+    ]
+    if weight_changes:
         raise UsageError(
-            f"its checkpoint holds other weights: {'; '.join(other)}",
+            f"its checkpoint holds other weights: {'; '.join(weight_changes)}",
             where=checkpoint,
             hint="the settings it was saved with, or another --output-dir",
         )
@@ -131,10 +133,10 @@ def fits(changed: list[str], checkpoint: str) -> None:
 
 def enough(args: GRPOConfig, samples: int) -> None:
     """Raise UsageError where all samples do not make one generation: nothing would be trained."""
-    asked = args.generation_batch_size // args.num_generations
-    if samples < asked:
+    prompts_needed = args.generation_batch_size // args.num_generations
+    if samples < prompts_needed:
         raise UsageError(
-            f"{samples} samples do not make a generation, which asks {asked} questions "
+            f"{samples} samples do not make a generation, which asks {prompts_needed} questions "
             f"{args.num_generations} times each",
             where="the data",
             hint=f"--batch-size {samples * args.num_generations}, or more samples",
@@ -152,13 +154,13 @@ def _together(config: Config) -> str:
 
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
     """Return what is written beside the run's own files, with its options. Raises UsageError."""
-    own = {f"{p}/{key}": f"{p}/{key}" for p in sample_weights.PREFIX.values() for key in OF_MODES}
-    return run_metadata.sinks(config, name, mode, names=own, prefix=TRAIN)
+    names = {f"{p}/{key}": f"{p}/{key}" for p in sample_weights.PREFIX.values() for key in OF_MODES}
+    return run_metadata.sinks(config, name, mode, names=names, prefix=TRAIN)
 
 
 def flat(config: Config) -> dict[str, object]:
     """Return the settings a run is recorded with beside TRL's own arguments."""
-    found: dict[str, object] = {"mode": config.training.mode}
+    settings: dict[str, object] = {"mode": config.training.mode}
     for section in (config.model, config.data, config.signal, config.rewards):
-        found |= schema.written(section)
-    return found
+        settings |= schema.written(section)
+    return settings

@@ -90,30 +90,33 @@ def _answers(
     policy: Policy, rows: Sequence[Row], total: Entropy | None, how: Mapping[str, Any]
 ) -> Answers:
     tokenizer, ends = models.tokenizer_of(policy.processor), policy.ends()
-    asked = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
-    length = asked["input_ids"].shape[1]
-    listening = LogitsProcessorList()
+    batch = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
+    length = batch["input_ids"].shape[1]
+    processors = LogitsProcessorList()
     if total is not None:
-        listening.append(_Adding(total, policy.temperature, length, ends))
-    said = GenerationConfig(
+        processors.append(_Adding(total, policy.temperature, length, ends))
+    generation_config = GenerationConfig(
         max_new_tokens=policy.longest, pad_token_id=tokenizer.pad_token_id, eos_token_id=ends,
         bos_token_id=tokenizer.bos_token_id, suppress_tokens=policy.image_tokens(),
         disable_compile=True, **how,
     )  # fmt: skip
     # What ours leaves at a default would be the model's own (transformers issue 42762).
-    own, policy.model.generation_config = policy.model.generation_config, said
+    original_config, policy.model.generation_config = (
+        policy.model.generation_config,
+        generation_config,
+    )
     try:
         with torch.inference_mode():
-            made = policy.model.generate(
-                **asked.to(policy.model.device), logits_processor=listening
+            tokens = policy.model.generate(
+                **batch.to(policy.model.device), logits_processor=processors
             )
     finally:
-        policy.model.generation_config = own
-    ids = [_until(one, ends) for one in made[:, length:].tolist()]
+        policy.model.generation_config = original_config
+    ids = [_until(completion, ends) for completion in tokens[:, length:].tolist()]
     texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
     talks = is_conversational({"prompt": rows[0]["prompt"]})
-    said_by = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
-    return Answers(said_by, ids)
+    completions = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
+    return Answers(completions, ids)
 
 
 def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None) -> Any:
@@ -122,8 +125,8 @@ def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None)
         return processor(text=list(prompts), padding=True, padding_side="left", return_tensors="pt")
     how: dict[str, Any] = {"padding": True}
     if isinstance(processor, ProcessorMixin):
-        shown = [None] * len(prompts) if images is None else [[image] for image in images]
-        prompts = list(map(prepare_multimodal_messages, prompts, shown))
+        image_lists = [None] * len(prompts) if images is None else [[image] for image in images]
+        prompts = list(map(prepare_multimodal_messages, prompts, image_lists))
         how = {"processor_kwargs": how}
     return processor.apply_chat_template(
         conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
@@ -137,4 +140,4 @@ def _images(rows: Sequence[Row]) -> list[Any] | None:
 
 def _until(ids: list[int], ends: Sequence[int]) -> list[int]:
     """Cut ids after the first that ends a completion."""
-    return next((ids[: i + 1] for i, one in enumerate(ids) if one in ends), ids)
+    return next((ids[: i + 1] for i, token in enumerate(ids) if token in ends), ids)

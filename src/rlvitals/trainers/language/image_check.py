@@ -37,7 +37,7 @@ def measure(policy: Policy, rows: Sequence[Row], right: Right, *, batch: int) ->
     if len(set(pixels)) > 1:
         swaps = [{**row, "image": rows[_next(pixels, i)]["image"]} for i, row in enumerate(rows)]
         other_marks = _marks(policy, swaps, right, batch)
-    flips = sum(own != other for own, other in zip(own_marks, other_marks, strict=True))
+    flips = sum(mark != swapped for mark, swapped in zip(own_marks, other_marks, strict=True))
     blank = sum(all(low == high for low, high in _bands(row["image"])) for row in rows)
     counts = {
         RIGHT_OWN: sum(own_marks),
@@ -52,26 +52,26 @@ def measure(policy: Policy, rows: Sequence[Row], right: Right, *, batch: int) ->
 
 def sentence(shares: Mapping[str, float]) -> str:
     """Say what a check came to, and what it cannot tell."""
-    count, own = shares[QUESTIONS], shares[RIGHT_OWN]
-    start = f"Images: {own:.0%} of {count:.0f} training questions are answered right"
+    count, accuracy = shares[QUESTIONS], shares[RIGHT_OWN]
+    start = f"Images: {accuracy:.0%} of {count:.0f} training questions are answered right"
     if shares[BLANK_SHARE] == 1:
         return f"{start}; all of their images are blank"
     if shares[DISTINCT_SHARE] * count == 1 < count:
         return f"{start}; all have the same image, which is no fault where the task has only one"
-    if not own:
+    if not accuracy:
         return f"{start}: whether answers depend on the image cannot be told yet"
     return f"{start}, and {shares[RIGHT_OTHER]:.0%} with the image of another one"
 
 
 def _marks(policy: Policy, rows: Sequence[Row], right: Right, batch: int) -> list[bool]:
-    parts = (rows[i : i + batch] for i in range(0, len(rows), batch))
-    return [mark for part in parts for mark in right(part, generate.greedy(policy, part))]
+    batches = (rows[i : i + batch] for i in range(0, len(rows), batch))
+    return [mark for chunk in batches for mark in right(chunk, generate.greedy(policy, chunk))]
 
 
 def _next(pixels: Sequence[Any], row: int) -> int:
     """Return the first row after one, in a circle, whose image is another one."""
-    places = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
-    return next(place for place in places if pixels[place] != pixels[row])
+    indices = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
+    return next(index for index in indices if pixels[index] != pixels[row])
 
 
 def _bands(image: Any) -> list[tuple[int, int]]:
@@ -115,10 +115,10 @@ class ImageCheck(TrainerCallback):
         model = self.policy.model
         training = model.training
         count = min(self.questions, len(self.rows))
-        places = Random(step).sample(range(len(self.rows)), count)  # noqa: S311 - no secret
+        indices = Random(step).sample(range(len(self.rows)), count)  # noqa: S311 - no secret
         model.eval()
         try:
-            rows = [self.rows[place] for place in places]
+            rows = [self.rows[index] for index in indices]
             shares = measure(self.policy, rows, self.right, batch=self.batch)
         except Exception as error:  # noqa: BLE001 - as of a machine without memory for it
             self.failed = True

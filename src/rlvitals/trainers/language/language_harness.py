@@ -126,8 +126,8 @@ class Course(harness.Course):
         self.log.info("")
         level = self._summary
         try:
-            said = rlvitals.summarise(self.folder)
+            summary = rlvitals.summarise(self.folder)
         except rlvitals.VitalsError as error:  # as where other runs are in its folder
-            level, said = logging.WARNING, f"no summary: {error}"
-        for line in said.splitlines():
+            level, summary = logging.WARNING, f"no summary: {error}"
+        for line in summary.splitlines():
             self.log.log(level, "%s", line)

@@ -74,8 +74,8 @@ def tokenizer_of(processor: Any) -> Any:
 
 def ends(model: Any, tokenizer: Any) -> list[int]:
     """Return the tokens that end a completion: the tokenizer's, and those the model names."""
-    named = getattr(model.generation_config, "eos_token_id", None)
-    ids = [named] if isinstance(named, int) else list(named or ())
+    eos_token_id = getattr(model.generation_config, "eos_token_id", None)
+    ids = [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id or ())
     return sorted({tokenizer.eos_token_id, *ids})
 
 
@@ -121,12 +121,12 @@ def load(
 
 def _fetched(config: ModelConfig) -> tuple[Any, Any]:
     """Load a model of Hugging Face and its processor, by what its configuration says it is."""
-    about, kind, vision = described(config)
-    name = about.name_or_path
+    model_config, kind, vision = described(config)
+    name = model_config.name_or_path
     with _explained(name):
         # The processor first: where it cannot be had, no weights are fetched.
-        processor = processors.load(about, name, vision=vision)
-        return kind.from_pretrained(name, config=about, dtype=dtype(config)), processor
+        processor = processors.load(model_config, name, vision=vision)
+        return kind.from_pretrained(name, config=model_config, dtype=dtype(config)), processor
 
 
 def described(config: ModelConfig) -> tuple[Any, Any, bool]:
@@ -142,24 +142,24 @@ def described(config: ModelConfig) -> tuple[Any, Any, bool]:
         name = str(path)
     elif name.startswith((".", "/", "~")):
         raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
-    elif "/" not in name and (meant := nearest(name, (*tiny.KINDS, *ALIASES))):
+    elif "/" not in name and (suggestion := nearest(name, (*tiny.KINDS, *ALIASES))):
         # The hub's own names without an owner are few, old, and spelt like none of these.
-        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
+        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=suggestion)
     with _explained(name):
-        about = AutoConfig.from_pretrained(name)
-    kind, vision = _class(about, name)
-    processors.check(about, f"{WHERE}: {name}", vision=vision)
-    return about, kind, vision
+        model_config = AutoConfig.from_pretrained(name)
+    kind, vision = _class(model_config, name)
+    processors.check(model_config, f"{WHERE}: {name}", vision=vision)
+    return model_config, kind, vision
 
 
-def _class(about: Any, name: str) -> tuple[Any, bool]:
+def _class(model_config: Any, name: str) -> tuple[Any, bool]:
     """Return what loads a model, and whether it reads images."""
-    if type(about) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+    if type(model_config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         return AutoModelForImageTextToText, True
-    if type(about) in MODEL_FOR_CAUSAL_LM_MAPPING:
+    if type(model_config) in MODEL_FOR_CAUSAL_LM_MAPPING:
         return AutoModelForCausalLM, False
     raise UsageError(
-        f"{about.model_type} is neither a causal language model nor one of images and text",
+        f"{model_config.model_type} is neither a causal language model nor one of images and text",
         where=f"{WHERE}: {name}",
     )
 
@@ -177,19 +177,19 @@ def dtype(config: ModelConfig) -> Any:
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Say in a sentence what of a model is missing."""
-    where = f"{WHERE}: {name}"
+    location = f"{WHERE}: {name}"
     try:
         yield
     except (ImportError, OSError, ValueError, KeyError) as error:
-        said = str(error)
-        if isinstance(error, ImportError) or "torchvision" in said:
-            raise VitalsError(_needs(said), where=where, hint=_install(said)) from error
-        known = ", ".join((*tiny.KINDS, *ALIASES))
-        hint = next(text for word, text in HUB if word in said)
+        message = str(error)
+        if isinstance(error, ImportError) or "torchvision" in message:
+            raise VitalsError(_needs(message), where=location, hint=_install(message)) from error
+        names = ", ".join((*tiny.KINDS, *ALIASES))
+        hint = next(text for key, text in HUB if key in message)
         raise VitalsError(
-            f"the model cannot be loaded: {_first(said)}",
-            where=where,
-            hint=nearest(name, (*tiny.KINDS, *ALIASES)) or hint.format(name=name, known=known),
+            f"the model cannot be loaded: {_first(message)}",
+            where=location,
+            hint=nearest(name, (*tiny.KINDS, *ALIASES)) or hint.format(name=name, known=names),
         ) from error
 
 
@@ -199,10 +199,10 @@ def _first(text: str) -> str:
 
 def _needs(text: str) -> str:
     """Say which part of a model needs what."""
-    found = re.search(r"(\w+) requires the (\w+) library", text)
+    match = re.search(r"(\w+) requires the (\w+) library", text)
     return (
-        f"its {found[1]} needs {found[2].lower()}, which is not installed"
-        if found
+        f"its {match[1]} needs {match[2].lower()}, which is not installed"
+        if match
         else _first(text)
     )
 
@@ -225,11 +225,11 @@ def _end(model: Any, processor: Any) -> None:
         )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    told = model.generation_config
-    if told.pad_token_id is None:
-        told.pad_token_id = tokenizer.pad_token_id
-    if told.eos_token_id is None:
-        told.eos_token_id = tokenizer.eos_token_id
+    generation = model.generation_config
+    if generation.pad_token_id is None:
+        generation.pad_token_id = tokenizer.pad_token_id
+    if generation.eos_token_id is None:
+        generation.eos_token_id = tokenizer.eos_token_id
 
 
 def give_template(processor: Any, tell: Callable[[str], None]) -> None:
@@ -253,33 +253,37 @@ def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraCo
     The default names the layers of many families: a model that lacks some has them elsewhere, or
     under `OTHERS`. Each layer that a person names has to be there.
     """
-    there, asked = _linear(model), config.lora_targets
-    found = [name for name in asked if name in there]
-    missing = [name for name in asked if name not in there]
-    if missing and asked == ModelConfig().lora_targets:
-        found += [name for name in OTHERS if name in there]
-        missing = [] if found else missing
-    if missing or not found:
+    layers, targets = _linear(model), config.lora_targets
+    matches = [name for name in targets if name in layers]
+    missing = [name for name in targets if name not in layers]
+    if missing and targets == ModelConfig().lora_targets:
+        matches += [name for name in OTHERS if name in layers]
+        missing = [] if matches else missing
+    if missing or not matches:
         raise UsageError(
             f"the model has no linear layer {' or '.join(missing) or 'at all'}",
             where="model.lora_targets",
-            hint=f"one of {', '.join(there)}, or --lora false",
+            hint=f"one of {', '.join(layers)}, or --lora false",
         )
-    if set(found) != set(asked):
-        tell(f"Adapters on {', '.join(found)}")
+    if set(matches) != set(targets):
+        tell(f"Adapters on {', '.join(matches)}")
     return LoraConfig(
         r=config.lora_r, lora_alpha=config.lora_alpha, lora_dropout=config.lora_dropout,
-        target_modules=found, task_type="CAUSAL_LM",
-        fan_in_fan_out=all(there[name] is Conv1D for name in found),
+        target_modules=matches, task_type="CAUSAL_LM",
+        fan_in_fan_out=all(layers[name] is Conv1D for name in matches),
     )  # fmt: skip
 
 
 def _linear(model: Any) -> dict[str, type]:
     """Return a model's linear layers by their last names, without the one over the vocabulary."""
-    found: dict[str, type] = {}
+    layers: dict[str, type] = {}
     head = model.get_output_embeddings()
-    for name, part in model.named_modules():
+    for name, module in model.named_modules():
         last = name.rpartition(".")[2]
-        if isinstance(part, torch.nn.Linear | Conv1D) and part is not head and not last.isdigit():
-            found[last] = Conv1D if isinstance(part, Conv1D) else torch.nn.Linear
-    return dict(sorted(found.items()))
+        if (
+            isinstance(module, torch.nn.Linear | Conv1D)
+            and module is not head
+            and not last.isdigit()
+        ):
+            layers[last] = Conv1D if isinstance(module, Conv1D) else torch.nn.Linear
+    return dict(sorted(layers.items()))

@@ -68,11 +68,11 @@ class ModesTrainer(GRPOTrainer):
         return names.index(correctness)
 
     def _check(self) -> None:
-        kept = (
+        only_kept = (
             self._mode in (sample_weights.PSR, sample_weights.NSR)
             and self._signal.normalise == "kept"
         )
-        if kept and self.loss_type not in BY_TOKENS:
+        if only_kept and self.loss_type not in BY_TOKENS:
             raise UsageError(
                 f"the loss {self.loss_type!r} is no mean over the tokens that are kept",
                 where="signal.normalise",
@@ -85,13 +85,13 @@ class ModesTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        found = None if self._mode == GRPO else self._taught()
-        if found is not None:
-            self._teach(out, found, len(inputs))
+        signal = None if self._mode == GRPO else self._taught()
+        if signal is not None:
+            self._teach(out, signal, len(inputs))
         if self._on_batch is not None and self.model.training:
             columns = self._paid.T.tolist()
             paid = dict(zip(self.reward_func_names, columns, strict=True))
-            self._on_batch(Told(self.state.global_step, found, paid))
+            self._on_batch(Told(self.state.global_step, signal, paid))
         return out
 
     def _taught(self) -> sample_weights.Signal:
@@ -101,26 +101,26 @@ class ModesTrainer(GRPOTrainer):
             compared = self._paid[:, self._compared]
         return sample_weights.signal(self._mode, compared, self._signal)
 
-    def _teach(self, out: dict[str, Any], found: sample_weights.Signal, rows: int) -> None:
+    def _teach(self, out: dict[str, Any], signal: sample_weights.Signal, rows: int) -> None:
         """Put this process's advantages into its batch, and what they came to into the log."""
         first = self.accelerator.process_index * rows
         mine = slice(first, first + rows)
-        out["advantages"] = found.advantages[mine].to(out["advantages"].device)
+        out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
         if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
-            out["num_items_in_batch"] = self._tokens(out, found.kept[mine])
-        shown = self._logs["advantages"]  # of the table of completions: GRPO's are in it
-        for _ in range(min(len(found.advantages), len(shown))):
-            shown.pop()
-        shown.extend(found.advantages.tolist())
-        told = self._metrics["train" if self.model.training else "eval"]
-        for name, value in sample_weights.metrics(self._mode, found).items():
-            told[name].append(value)
+            out["num_items_in_batch"] = self._tokens(out, signal.kept[mine])
+        logged = self._logs["advantages"]  # of the table of completions: GRPO's are in it
+        for _ in range(min(len(signal.advantages), len(logged))):
+            logged.pop()
+        logged.extend(signal.advantages.tolist())
+        metrics = self._metrics["train" if self.model.training else "eval"]
+        for name, value in sample_weights.metrics(self._mode, signal).items():
+            metrics[name].append(value)
 
-    def _tokens(self, out: Mapping[str, Any], kept: torch.Tensor) -> torch.Tensor:
+    def _tokens(self, out: Mapping[str, Any], is_learned: torch.Tensor) -> torch.Tensor:
         """Count the tokens of the samples that are learned from, over all processes."""
         mask = out["completion_mask"]
         if "tool_mask" in out:
             mask = mask * out["tool_mask"]
-        own = mask[kept.to(mask.device)].sum()
-        found: torch.Tensor = self.accelerator.gather(own).sum()
-        return found
+        count = mask[is_learned.to(mask.device)].sum()
+        signal: torch.Tensor = self.accelerator.gather(count).sum()
+        return signal

@@ -23,9 +23,9 @@ class PassAtK:
     high: float
 
 
-def powers(most: int) -> tuple[int, ...]:
+def powers(limit: int) -> tuple[int, ...]:
     """Return 1, 2, 4 and so on up to `most`."""
-    return tuple(1 << i for i in range(most.bit_length()))
+    return tuple(1 << i for i in range(limit.bit_length()))
 
 
 def chances(n: int, k: int) -> Array:

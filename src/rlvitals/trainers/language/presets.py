@@ -41,8 +41,8 @@ def table() -> str:
     """Return the presets as a table in Markdown."""
     lines = ["| model | starts from |", "| --- | --- |"]
     for name, values in KNOWN.items():
-        held = ", ".join(f"`{key.split('.')[1]}` {_shown(one)}" for key, one in values.items())
-        lines.append(f"| {name} | {held} |")
+        cells = ", ".join(f"`{key.split('.')[1]}` {_shown(value)}" for key, value in values.items())
+        lines.append(f"| {name} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
@@ -52,9 +52,13 @@ def _shown(value: object) -> str:
 
 def line(config: Config) -> str:
     """Say what of its preset a training keeps; empty where there is none."""
-    kept = []
+    unchanged = []
     for name, value in preset(config.model.vlm_name).items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) == value:
-            kept.append(f"{key}={_shown(value)}")
-    return f"{source(config.model.vlm_name)}: {' '.join(kept)} (any flag overrides)" if kept else ""
+            unchanged.append(f"{key}={_shown(value)}")
+    return (
+        f"{source(config.model.vlm_name)}: {' '.join(unchanged)} (any flag overrides)"
+        if unchanged
+        else ""
+    )

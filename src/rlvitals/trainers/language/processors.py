@@ -20,18 +20,18 @@ VIDEOS = "video_processor"
 SMOLVLM = "smolvlm"
 
 
-def check(about: Any, name: str, *, vision: bool) -> None:
+def check(model_config: Any, name: str, *, vision: bool) -> None:
     """Raise VitalsError where a model needs a package or a GPU that is not here.
 
     `about`: its configuration; `name`: as it is called in the error.
     """
-    package = _missing_package(about.model_type) if vision else ""
+    package = _missing_package(model_config.model_type) if vision else ""
     if package:
         raise VitalsError(
             f"its processor needs {package}, which is not installed",
             where=name, hint=install(package),
         )  # fmt: skip
-    quantised = getattr(about, "quantization_config", None)
+    quantised = getattr(model_config, "quantization_config", None)
     if quantised is not None:
         _check_quantised(quantised, name)
 
@@ -69,7 +69,7 @@ def install(package: str) -> str:
     )
 
 
-def load(about: Any, name: str, *, vision: bool, **options: Any) -> Any:
+def load(model_config: Any, name: str, *, vision: bool, **options: Any) -> Any:
     """Return a model's tokenizer, or its processor if it reads images.
 
     Video processors need torchvision. Where it is missing the processor is built without one:
@@ -77,18 +77,18 @@ def load(about: Any, name: str, *, vision: bool, **options: Any) -> Any:
     """
     if not vision:
         return AutoTokenizer.from_pretrained(name, padding_side="left", **options)
-    kind = AutoProcessor if is_torchvision_available() else _for_images(about)
+    kind = AutoProcessor if is_torchvision_available() else _for_images(model_config)
     return kind.from_pretrained(name, padding_side="left", **options)
 
 
-def _for_images(about: Any) -> Any:
+def _for_images(model_config: Any) -> Any:
     """Return a processor class that needs no video processor.
 
     A class without its video processor keeps its name, which is saved as `processor_class`.
     """
-    if about.model_type == SMOLVLM:
+    if model_config.model_type == SMOLVLM:
         return Idefics3Processor
-    kind = PROCESSOR_MAPPING.get(type(about), AutoProcessor)
+    kind = PROCESSOR_MAPPING.get(type(model_config), AutoProcessor)
     attributes = [] if kind is AutoProcessor else kind.get_attributes()
     if VIDEOS not in attributes:
         return AutoProcessor

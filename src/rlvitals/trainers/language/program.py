@@ -65,14 +65,14 @@ class Training(Course):
         set_seed(config.training.seed)
         seed = config.training.seed
         base = self.folder / models.BASE
-        found = data.find(config.data, self.log.info)  # before a model is loaded for nothing
+        dataset = data.find(config.data, self.log.info)  # before a model is loaded for nothing
         self.begin_usage(config, seed)  # before weights are fetched
         with self.args.main_process_first(local=False):  # a tiny model is made once
             models.prepare(config.model, seed=seed, base=base, tell=self.log.info)
         loaded = models.load(config.model, seed=seed, base=base, tell=self.log.info)
         if threads := config.training.threads or (1 if loaded.tiny else 0):
             torch.set_num_threads(threads)
-        task = data.load(config.data, vision=loaded.vision, seed=seed, found=found)
+        task = data.load(config.data, vision=loaded.vision, seed=seed, found=dataset)
         notes = chat_template.check(config.data, loaded, task)
         factory.enough(self.args, len(task.train))
         changed = schema.changed(self.folder / factory.SAVED_AS, config, besides=HERE)
@@ -82,8 +82,8 @@ class Training(Course):
             for note in (*task.notes, *notes):
                 self.log.warning("%s: %s", task.name, note)
             started = [line] if (line := presets.line(config)) else []
-            for said in (*started, *console.heading(config, len(task.train))):
-                self.log.info("%s", said)
+            for text in (*started, *console.heading(config, len(task.train))):
+                self.log.info("%s", text)
         trainer = self._trainer(loaded, task)
         goes_on = self._goes_on(changed)
         if self.first:  # what was refused is not what this run is trained with
@@ -105,13 +105,13 @@ class Training(Course):
             factory.fits(changed, str(checkpoint))
 
         fresh = self.fresh or not self.config.checkpointing.resume
-        found = rlvitals.resume_from(
+        resume_path = rlvitals.resume_from(
             self.args, tell=self._tell, check=check, fresh=fresh,
             require_resume=self.require_resume,
         )  # fmt: skip
-        if found and changed:
+        if resume_path and changed:
             self._tell(f"settings changed: {'; '.join(changed)}")
-        return found
+        return resume_path
 
     def _record(self) -> None:
         """Begin to record, on the first process."""
@@ -125,11 +125,11 @@ class Training(Course):
 
     def _trainer(self, loaded: models.Loaded, task: data.Task) -> ModesTrainer:
         config = self.config
-        paid = self.named or self._paid(task.rewards)
-        self.titles = {one.name: one.title for one in paid}
-        self.args.reward_weights = rewards.weights(config.rewards, paid)
+        reward_functions = self.named or self._paid(task.rewards)
+        self.titles = {reward.name: reward.title for reward in reward_functions}
+        self.args.reward_weights = rewards.weights(config.rewards, reward_functions)
         trainer = ModesTrainer(
-            model=loaded.model, args=self.args, reward_funcs=paid, train_dataset=task.train,
+            model=loaded.model, args=self.args, reward_funcs=reward_functions, train_dataset=task.train,
             processing_class=loaded.processor, peft_config=loaded.lora, mode=config.training.mode,
             signal=config.signal, correctness=config.rewards.correctness, on_batch=self._told,
         )  # fmt: skip
@@ -154,10 +154,10 @@ class Training(Course):
         self, trainer: ModesTrainer, loaded: models.Loaded, task: data.Task
     ) -> ImageCheck | None:
         """Return the check of the images; None without images, or with several processes."""
-        wanted = self.config.checks
-        steps, questions = wanted.image_check_steps, wanted.image_check_questions
-        shown = "image" in task.train.column_names and self.args.world_size == 1
-        if not (shown and steps and questions):
+        checks = self.config.checks
+        steps, questions = checks.image_check_steps, checks.image_check_questions
+        has_images = "image" in task.train.column_names and self.args.world_size == 1
+        if not (has_images and steps and questions):
             return None
         training = self.config.training
         policy = Policy(
@@ -170,8 +170,11 @@ class Training(Course):
         )  # fmt: skip
 
     def _paid(self, default: tuple[str, ...]) -> list[rewards.Reward]:
-        paid = rewards.functions(self.config.rewards, default, failed=self.failed)
-        return [*paid[:-1], replace(paid[-1], last=lambda n: {ERRORS: self.share_failed(n)})]
+        reward_functions = rewards.functions(self.config.rewards, default, failed=self.failed)
+        return [
+            *reward_functions[:-1],
+            replace(reward_functions[-1], last=lambda n: {ERRORS: self.share_failed(n)}),
+        ]
 
     def _judge(self) -> Judge | None:
         seconds = self.config.monitoring.diagnose_seconds
@@ -182,16 +185,16 @@ class Training(Course):
     def _tell(self, text: str) -> None:
         self.log.info("[checkpoint] %s", text)
 
-    def _told(self, told: Told) -> None:
+    def _told(self, result: Told) -> None:
         """Print what a generation came to: each line whole in the file."""
         mode, lambda_psr = self.config.training.mode, self.config.signal.lambda_psr
-        line = console.batch_line(mode, told, lambda_psr, self.args.reward_weights)
-        paid = [(self.titles.get(name, name), row) for name, row in told.rewards.items()]
-        whole = [line, *(console.reward_line(title, row) for title, row in paid)]
-        now = time.monotonic()
-        if now - self._shown < self.config.monitoring.console_seconds:
-            self.lines.write(whole)
+        line = console.batch_line(mode, result, lambda_psr, self.args.reward_weights)
+        paid = [(self.titles.get(name, name), row) for name, row in result.rewards.items()]
+        lines = [line, *(console.reward_line(title, row) for title, row in paid)]
+        clock_s = time.monotonic()
+        if clock_s - self._shown < self.config.monitoring.console_seconds:
+            self.lines.write(lines)
             return
-        self._shown = now
+        self._shown = clock_s
         short = [line, *(console.reward_line(title, row, console.SHOWN) for title, row in paid)]
-        self.log.info("%s", "\n".join(whole), extra={"short": "\n".join(short)})
+        self.log.info("%s", "\n".join(lines), extra={"short": "\n".join(short)})

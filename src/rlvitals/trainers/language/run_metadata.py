@@ -18,12 +18,12 @@ def fields(model: ModelConfig, data: DataConfig, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def filled(template: str, known: Mapping[str, Any]) -> str:
+def filled(template: str, fields: Mapping[str, Any]) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     try:
-        return template.format_map(known)
+        return template.format_map(fields)
     except (KeyError, ValueError, IndexError) as error:
-        names = ", ".join(f"{{{name}}}" for name in known)
+        names = ", ".join(f"{{{name}}}" for name in fields)
         raise UsageError(
             f"{template!r} cannot be filled in: {error}", where="a name", hint=f"it knows {names}"
         ) from None
@@ -40,7 +40,7 @@ def sinks(
 
     `tags`: how keys are spelt there. Raises UsageError for a place that there is not.
     """
-    known: dict[str, Mapping[str, Any]] = {
+    options: dict[str, Mapping[str, Any]] = {
         "tensorboard": {"folder": config.logging_dir, "tables": False, **tags},
         "wandb": {
             "project": config.wandb_project, "name": name, "every": config.wandb_steps,
@@ -48,12 +48,12 @@ def sinks(
             **({"entity": config.wandb_entity} if config.wandb_entity else {}),
         },
     }  # fmt: skip
-    wanted = [one for one in config.report_to if one != "none"]
-    for one in wanted:
-        if one not in known:
+    kinds = [kind for kind in config.report_to if kind != "none"]
+    for kind in kinds:
+        if kind not in options:
             raise UsageError(
-                f"nothing reports to {one!r}",
+                f"nothing reports to {kind!r}",
                 where="monitoring.report_to",
-                hint=nearest(one, known) or f"one of {', '.join(known)}, none",
+                hint=nearest(kind, options) or f"one of {', '.join(options)}, none",
             )
-    return {one: known[one] for one in wanted}
+    return {kind: options[kind] for kind in kinds}

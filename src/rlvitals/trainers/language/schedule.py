@@ -28,23 +28,24 @@ class Schedule(TrainerCallback):
         if not (0 < state.global_step < state.max_steps and isinstance(schedule, LambdaLR)):
             return
         groups = schedule.optimizer.param_groups
-        before = [float(group["lr"]) for group in groups]
+        old_rates = [float(group["lr"]) for group in groups]
         schedule.base_lrs = [args.learning_rate for _ in groups]
-        now = _rates(schedule)
-        for group, rate in zip(groups, now, strict=True):
+        new_rates = _rates(schedule)
+        for group, rate in zip(groups, new_rates, strict=True):
             group["lr"], group["initial_lr"] = rate, args.learning_rate
-        schedule._last_lr = now  # noqa: SLF001 - what `get_last_lr` says, and the Trainer logs
-        if now != before:
+        schedule._last_lr = new_rates  # noqa: SLF001 - what `get_last_lr` says, and the Trainer logs
+        if new_rates != old_rates:
             self._tell(
                 f"the schedule is that of {state.max_steps:,} steps now: step "
-                f"{state.global_step + 1:,} has a learning rate of {now[0]:.3g}, and would have "
-                f"had {before[0]:.3g}"
+                f"{state.global_step + 1:,} has a learning rate of {new_rates[0]:.3g}, and would have "
+                f"had {old_rates[0]:.3g}"
             )
 
 
 def _rates(schedule: LambdaLR) -> list[float]:
     """Return the rate that each group has at the step that the schedule is at."""
-    at = schedule.last_epoch
+    epoch = schedule.last_epoch
     return [
-        base * part(at) for base, part in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
+        base * factor(epoch)
+        for base, factor in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
     ]

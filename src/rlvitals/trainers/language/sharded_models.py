@@ -28,17 +28,17 @@ def check_resume(args: TrainingArguments, checkpoint: Path) -> None:
     Found out early and in a sentence: DeepSpeed says so in a traceback of each process, and
     without it a new optimizer would begin, silently.
     """
-    now = args.deepspeed_plugin is not None
-    if now != any(checkpoint.glob(SHARED)):
-        by, here = ("without", "with") if now else ("by", "without")
+    uses_deepspeed = args.deepspeed_plugin is not None
+    if uses_deepspeed != any(checkpoint.glob(SHARED)):
+        saved_by, read_by = ("without", "with") if uses_deepspeed else ("by", "without")
         raise VitalsError(
-            f"it was saved {by} DeepSpeed, and its optimizer cannot be read {here} it",
+            f"it was saved {saved_by} DeepSpeed, and its optimizer cannot be read {read_by} it",
             where=str(checkpoint), hint=AGAIN,
         )  # fmt: skip
-    parts = sum(1 for _ in checkpoint.glob(PARTS))
-    if parts and parts != args.world_size:
+    count = sum(1 for _ in checkpoint.glob(PARTS))
+    if count and count != args.world_size:
         raise VitalsError(
-            f"DeepSpeed shared it out over {parts} processes, and {args.world_size} cannot read it",
+            f"DeepSpeed shared it out over {count} processes, and {args.world_size} cannot read it",
             where=str(checkpoint),
-            hint=f"--num_processes {parts}, or another run with another --output-dir",
+            hint=f"--num_processes {count}, or another run with another --output-dir",
         )  # fmt: skip

@@ -57,8 +57,10 @@ class Following(TrainerCallback):
         if not self._skip_empty:
             return
         model: torch.nn.Module = kwargs["model"]
-        found = [one.grad for one in model.parameters() if one.grad is not None]
-        if found and not any(bool(grad.any()) for grad in found):
+        gradients = [
+            parameter.grad for parameter in model.parameters() if parameter.grad is not None
+        ]
+        if gradients and not any(bool(grad.any()) for grad in gradients):
             model.zero_grad(set_to_none=True)
             self.skipped += 1
             self._log.debug("step %d: nothing to learn from, skipped", state.global_step)
@@ -101,11 +103,11 @@ class Following(TrainerCallback):
 
     def _agreed(self, args: TrainingArguments, control: TrainerControl) -> bool:
         """Whether a signal came: the same answer on every process, at the steps that log."""
-        own = self._stopping.asked is not None
+        local_stop = self._stopping.asked is not None
         if args.world_size == 1:
-            self._asked = own
+            self._asked = local_stop
         elif control.should_log:
-            told = torch.tensor([own], dtype=torch.int32, device=args.device)
-            torch.distributed.all_reduce(told)
-            self._asked = bool(told)
+            flag = torch.tensor([local_stop], dtype=torch.int32, device=args.device)
+            torch.distributed.all_reduce(flag)
+            self._asked = bool(flag)
         return self._asked

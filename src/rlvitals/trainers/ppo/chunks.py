@@ -25,10 +25,10 @@ RUNNING, COMPLETED = "running", "completed"
 
 def check(config: Config) -> None:
     """Raise UsageError for settings that chunks cannot be made with."""
-    at = config.training
-    if at.chunk_mode and at.chunk_size < 1:
+    training = config.training
+    if training.chunk_mode and training.chunk_size < 1:
         raise rlvitals.UsageError("a chunk of no requests", where="training.chunk_size")
-    if at.chunk_mode and not config.checkpointing.enable:
+    if training.chunk_mode and not config.checkpointing.enable:
         raise rlvitals.UsageError(
             "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
         )
@@ -59,8 +59,8 @@ class Chunks:
     @property
     def over(self) -> bool:
         """Whether the current one has had its requests."""
-        at = self._ppo.at
-        return at.chunk.number > 0 and at.steps >= self._goal()
+        counters = self._ppo.at
+        return counters.chunk.number > 0 and counters.steps >= self._goal()
 
     def resumed(self) -> None:
         """Say again what a killed process may not have come to say: that its chunk was done."""
@@ -71,21 +71,25 @@ class Chunks:
         """Return the steps of the next rollout: a chunk is cut into rollouts of one length."""
         self._begin()
         envs = self._ppo.envs.count
-        left = math.ceil((self._goal() - self._ppo.at.steps) / envs)
-        return math.ceil(left / math.ceil(left / self._ppo.config.rollout_length))
+        steps_left = math.ceil((self._goal() - self._ppo.at.steps) / envs)
+        return math.ceil(steps_left / math.ceil(steps_left / self._ppo.config.rollout_length))
 
-    def after(self, rollout: Rollout, told: dict[str, float]) -> None:
+    def after(self, rollout: Rollout, metrics: dict[str, float]) -> None:
         """Take in an update."""
-        at = self._ppo.at.chunk
+        chunk = self._ppo.at.chunk
         if not self._ppo.envs.continuous:
-            taken = np.bincount(rollout.actions[rollout.valid], minlength=self._ppo.envs.actions)
-            at.counts = (taken + np.array(at.counts or [0] * len(taken))).tolist()
-        at.last_kl = told.get("kl_ref")
-        if at.first_kl is None and at.last_kl is not None:
-            at.first_kl = at.last_kl
+            action_counts = np.bincount(
+                rollout.actions[rollout.valid], minlength=self._ppo.envs.actions
+            )
+            chunk.counts = (
+                action_counts + np.array(chunk.counts or [0] * len(action_counts))
+            ).tolist()
+        chunk.last_kl = metrics.get("kl_ref")
+        if chunk.first_kl is None and chunk.last_kl is not None:
+            chunk.first_kl = chunk.last_kl
         if self.cloned is not None:
-            later = self.cloned.held_out.agreement(self._ppo)
-            self._log.info("[chunk] %s", self.cloned.verdict(later))
+            agreement = self.cloned.held_out.agreement(self._ppo)
+            self._log.info("[chunk] %s", self.cloned.verdict(agreement))
             self.cloned = None
         if self.over:
             self._sum_up(rollout)
@@ -101,17 +105,17 @@ class Chunks:
         return min(self._ppo.at.chunk.number * self._size, self._ppo.total_steps)
 
     def _begin(self) -> None:
-        at = self._ppo.at
-        if at.chunk.number == 0 or self.over:
-            number = max(at.chunk.number, at.steps // self._size) + 1
-            at.chunk = type(at.chunk)(number, at.steps)
+        counters = self._ppo.at
+        if counters.chunk.number == 0 or self.over:
+            number = max(counters.chunk.number, counters.steps // self._size) + 1
+            counters.chunk = type(counters.chunk)(number, counters.steps)
         if self._file is None:
             self._file = LogFile(self._folder / self._name(), encoding="utf-8")
             self._file.setFormatter(logging.Formatter(FORMAT))
             self._log.addHandler(self._file)
             self._say(RUNNING)
             self._log.info(
-                "[chunk] %d/%d from step %d to %d", at.chunk.number, self.count, at.steps,
+                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count, counters.steps,
                 self._goal(),
             )  # fmt: skip
 
@@ -121,27 +125,29 @@ class Chunks:
     def _say(self, status: str) -> None:
         if self.keeper is None:
             return
-        at = self._ppo.at
-        done = status == COMPLETED
+        counters = self._ppo.at
+        is_completed = status == COMPLETED
         self.keeper.chunk(
-            at.chunk.number, status=status, log_file=self._name(),
-            requests=at.steps - at.chunk.began,
-            checkpoint=f"checkpoint-{at.steps}" if done else None,
+            counters.chunk.number, status=status, log_file=self._name(),
+            requests=counters.steps - counters.chunk.began,
+            checkpoint=f"checkpoint-{counters.steps}" if is_completed else None,
         )  # fmt: skip
 
     def _sum_up(self, rollout: Rollout) -> None:
-        at = self._ppo.at
-        line = f"[chunk] {at.chunk.number}/{self.count} requests={at.steps - at.chunk.began}"
-        if at.chunk.counts:
-            line += f" act={listed([n / sum(at.chunk.counts) for n in at.chunk.counts])}"
-        if at.chunk.last_kl is not None:
+        counters = self._ppo.at
+        line = f"[chunk] {counters.chunk.number}/{self.count} requests={counters.steps - counters.chunk.began}"
+        if counters.chunk.counts:
+            line += (
+                f" act={listed([n / sum(counters.chunk.counts) for n in counters.chunk.counts])}"
+            )
+        if counters.chunk.last_kl is not None:
             line += self._warm(rollout)
-            line += f" kl_to_warm_start={at.chunk.first_kl:.4f}->{at.chunk.last_kl:.4f}"
+            line += f" kl_to_warm_start={counters.chunk.first_kl:.4f}->{counters.chunk.last_kl:.4f}"
         self._log.info(line)
 
     def _warm(self, rollout: Rollout) -> str:
         """Say how often the warm start would take each action in the last rollout's states."""
-        seen = torch.from_numpy(rollout.observations[rollout.valid])
+        obs = torch.from_numpy(rollout.observations[rollout.valid])
         frozen = self._ppo.frozen
         if frozen is None or self._ppo.envs.continuous:
             return ""
@@ -149,7 +155,7 @@ class Chunks:
         if rollout.masks is not None:
             masks = torch.from_numpy(rollout.masks[rollout.valid])
         with torch.inference_mode():
-            logits = networks.mask_logits(frozen.actor(seen), masks)
+            logits = networks.mask_logits(frozen.actor(obs), masks)
             shares = torch.softmax(logits, -1).mean(0)
         return f" warm={listed(shares.tolist())}"
 

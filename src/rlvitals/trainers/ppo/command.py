@@ -41,8 +41,8 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     )
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
-    shown = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    defaults = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
 
 
 def _env(options: Sequence[str]) -> str:
@@ -51,16 +51,16 @@ def _env(options: Sequence[str]) -> str:
     return schema.asked(options, ("--env",), "training.env", default, find=factory.settings_file)
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    said = factory.fitted(schema.said(chosen, Config))
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file = chosen["config"]
-    place = file and factory.settings_file(file)
+    overrides = factory.fitted(schema.said(args, Config))
+    if args["quick_test"]:
+        overrides = {**QUICK, **overrides}
+    file = args["config"]
+    path = file and factory.settings_file(file)
     return schema.load(
-        Config, place, said, below=presets.preset(chosen["env_of_preset"]), unread=UNREAD,
+        Config, path, overrides, below=presets.preset(args["env_of_preset"]), unread=UNREAD,
         tell=lambda note: say(f"[PPO:init] {note}\n"),
     )  # fmt: skip
 
@@ -96,16 +96,16 @@ def conclusion(returns: Sequence[float]) -> str:
     )
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> None:
+def train(config: Config, args: Mapping[str, Any]) -> None:
     """Train."""
     from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
 
-    source = chosen["config"] or ""
-    if chosen["quick_test"]:
+    source = args["config"] or ""
+    if args["quick_test"]:
         say(f"{expectation(config)}\n")
     with full_disk.explained(Path(config.training.output_dir)):
-        training = Training(config, verbose=chosen["verbose"], source=str(source))
-        training.begin_as(chosen)
+        training = Training(config, verbose=args["verbose"], source=str(source))
+        training.begin_as(args)
         training.run()
-    if chosen["quick_test"]:
+    if args["quick_test"]:
         say(f"{conclusion(training.held_out.returns)}\n")

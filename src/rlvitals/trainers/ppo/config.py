@@ -319,7 +319,9 @@ class Config:
     @property
     def environment(self) -> ClusterConfig:
         """The cluster with its reward and its curriculum."""
-        served = {one.name: getattr(self.cluster, one.name) for one in fields(self.cluster)}
+        served = {
+            setting.name: getattr(self.cluster, setting.name) for setting in fields(self.cluster)
+        }
         return ClusterConfig(
             **served, reward=self.reward_config, curriculum=self.curriculum_learning
         )

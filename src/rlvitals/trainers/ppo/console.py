@@ -46,22 +46,22 @@ class Thinned(logging.Filter):
 class Bar:
     """One line in a terminal that shows how far a training is; nothing anywhere else."""
 
-    def __init__(self, total_steps: int, *, wanted: bool) -> None:
+    def __init__(self, total_steps: int, *, enabled: bool) -> None:
         """Draw nothing yet."""
         self._total = total_steps
-        self.drawn = wanted and sys.stdout.isatty()
+        self.drawn = enabled and sys.stdout.isatty()
         self._progress: Progress | None = None
         self._task: Any = None
 
-    def update(self, step: int, told: Mapping[str, float]) -> None:
+    def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show a step and the numbers of its update."""
         if not self.drawn:
             return
         if self._progress is None:
             self._begin(step)
-        said = [text.format(told[name]) for name, text in SHOWN if name in told]
+        texts = [text.format(metrics[name]) for name, text in SHOWN if name in metrics]
         self._progress.update(  # type: ignore[union-attr]
-            self._task, completed=min(step, self._total), said="  ".join(said[:MOST])
+            self._task, completed=min(step, self._total), said="  ".join(texts[:MOST])
         )
 
     def print(self, line: str) -> None:
@@ -107,16 +107,16 @@ class Console(logging.Handler):
 def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> logging.Logger:
     """Return what writes all lines to `ppo_training.log` in a folder, and few to the console."""
     # No logger of the process: two trainings in it share no lines.
-    made = logging.Logger(f"rlvitals.ppo.{folder.name}", logging.DEBUG)  # noqa: LOG001
+    log = logging.Logger(f"rlvitals.ppo.{folder.name}", logging.DEBUG)  # noqa: LOG001
     console = Console(bar)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
         console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
     file = LogFile(folder / LOG, encoding="utf-8")
     file.setFormatter(logging.Formatter(FORMAT))
-    made.addHandler(console)
-    made.addHandler(file)
-    return made
+    log.addHandler(console)
+    log.addHandler(file)
+    return log
 
 
 def _no_update(record: logging.LogRecord) -> bool:

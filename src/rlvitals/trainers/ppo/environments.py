@@ -95,24 +95,24 @@ class Environments:
         observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
         flat = self._flat(observations)
         self._finite(np.asarray(rewards)[:, None], "pays a reward of")
-        done = terminated | truncated
+        dones = terminated | truncated
         valid = ~self._resets
         final = flat
         if self._mode is AutoresetMode.NEXT_STEP:
-            self._resets = done
-        elif done.any():
-            final = self._finals(flat, done, info)
+            self._resets = dones
+        elif dones.any():
+            final = self._finals(flat, dones, info)
         self.observations = flat
         self.episode_return += np.where(valid, rewards, 0.0)
         self.episode_length += valid
-        ended = [
+        episodes = [
             (float(self.episode_return[i]), int(self.episode_length[i]))
-            for i in np.flatnonzero(done & ~self._partial)
+            for i in np.flatnonzero(dones & ~self._partial)
         ]
-        self._partial[done] = False
-        self.episode_return[done], self.episode_length[done] = 0.0, 0
+        self._partial[dones] = False
+        self.episode_return[dones], self.episode_length[dones] = 0.0, 0
         step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
-        return step, ended
+        return step, episodes
 
     def close(self) -> None:
         """End the environments and their processes."""
@@ -143,18 +143,18 @@ class Environments:
     def _finals(
         self,
         flat: NDArray[Any],
-        done: Bools,
+        dones: Bools,
         info: Mapping[str, Any],
     ) -> NDArray[Any]:
         """Return where the actions led, in the modes that leave the reset to this step or to us."""
         final = flat.copy()
         if self._mode is AutoresetMode.SAME_STEP:
-            for i in np.flatnonzero(done):
+            for i in np.flatnonzero(dones):
                 final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
             self._finite(final)
         else:  # DISABLED: we reset
-            fresh, _ = self.vector.reset(options={"reset_mask": done})
-            flat[done] = self._flat(fresh)[done]
+            fresh, _ = self.vector.reset(options={"reset_mask": dones})
+            flat[dones] = self._flat(fresh)[dones]
         return final
 
     def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
@@ -193,8 +193,8 @@ class Separate(Environments):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the environments need to go on."""
-        here = {name: getattr(self, name).copy() for name in self.HERE}
-        return here | {"there": subprocess_env.states(self.vector)}
+        state = {name: getattr(self, name).copy() for name in self.HERE}
+        return state | {"there": subprocess_env.states(self.vector)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""

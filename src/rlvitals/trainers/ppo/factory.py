@@ -24,13 +24,13 @@ OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"}
 
 def build(config: Config) -> PPO:
     """Build the environments, the policy and the trainer of a configuration."""
-    at, own = config.training, config.ppo_config
-    random.seed(at.seed)
-    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
-    torch.manual_seed(at.seed)
-    ours = at.env == cluster.ID
+    training, ppo_config = config.training, config.ppo_config
+    random.seed(training.seed)
+    np.random.seed(training.seed)  # noqa: NPY002 - what an environment may draw from
+    torch.manual_seed(training.seed)
+    is_cluster = training.env == cluster.ID
     envs = environment(config)
-    layout = _layout(config) if ours and config.network.shared_scorer else None
+    layout = _layout(config) if is_cluster and config.network.shared_scorer else None
     policy = networks.build(
         envs.features, envs.actions, continuous=envs.continuous,
         hidden=config.network.hidden_sizes, activation=config.network.activation, layout=layout,
@@ -38,35 +38,40 @@ def build(config: Config) -> PPO:
     replica_shape = None
     if layout is not None and config.network.shared_normaliser:
         replica_shape = layout.replicas, layout.features
-    led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
-    made = PPO(
-        envs, policy, own, total_steps=at.total_steps, seed=at.seed,
+    temperature, spikes = (
+        config.temperature_control,
+        config.advanced_optimization.adaptive_batch_size,
+    )
+    ppo = PPO(
+        envs, policy, ppo_config, total_steps=training.total_steps, seed=training.seed,
         schedule=config.advanced_optimization.learning_rate_schedule,
         reference=config.kl_regularization,
-        temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
-        spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
+        temperature=Controller(temperature) if temperature.enabled else Fixed(temperature.base_temperature),
+        spikes=SpikeReaction(spikes, ppo_config.minibatch_size) if spikes.enable else None,
         replica_shape=replica_shape,
     )  # fmt: skip
-    begins = config.warm_start
+    warm_start = config.warm_start
     if (
-        begins.hold_to_reference
-        and not begins.skip_warmstart
-        and (ours or begins.external_pretrain)
+        warm_start.hold_to_reference
+        and not warm_start.skip_warmstart
+        and (is_cluster or warm_start.external_pretrain)
     ):
-        made.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
-    return made
+        ppo.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
+    return ppo
 
 
 def environment(config: Config) -> environments.Environments:
     """Make the environments of a configuration."""
-    at = config.training
-    options = {"config": config.environment} if at.env == cluster.ID else {}
-    return environments.make(at.env, at.num_envs, processes=at.processes, **options)
+    training = config.training
+    options = {"config": config.environment} if training.env == cluster.ID else {}
+    return environments.make(
+        training.env, training.num_envs, processes=training.processes, **options
+    )
 
 
 def _layout(config: Config) -> networks.Layout:
-    seen = len(of_replica(config.environment))
-    return networks.Layout(config.cluster.replicas, seen, len(CLUSTER_FEATURES))
+    features = len(of_replica(config.environment))
+    return networks.Layout(config.cluster.replicas, features, len(CLUSTER_FEATURES))
 
 
 def qps(config: Config) -> float:
@@ -80,13 +85,13 @@ def write(config: Config, folder: Path) -> None:
     schema.write(folder / FILE, moved)
 
 
-def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
+def fitted(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a command line said, with fewer of the default speeds for fewer replicas."""
-    count = said.get("cluster.replicas")
+    count = overrides.get("cluster.replicas")
     speeds = Config().cluster.speeds
-    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
-        return dict(said)
-    return {**said, "cluster.speeds": speeds[:count]}
+    if count is None or "cluster.speeds" in overrides or not 1 <= count < len(speeds):
+        return dict(overrides)
+    return {**overrides, "cluster.speeds": speeds[:count]}
 
 
 def settings_file(file: Path) -> Path:
@@ -100,18 +105,18 @@ def sinks(config: MonitoringConfig, actions: int = 0) -> dict[str, Mapping[str, 
 
     `actions`: how many discrete ones there are.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    options: dict[str, Mapping[str, Any]] = {}
     if config.tensorboard_enabled:
         names = telemetry.TAGS | telemetry.action_tags(actions)
-        found["tensorboard"] = {"port": config.tensorboard_port, "names": names}
+        options["tensorboard"] = {"port": config.tensorboard_port, "names": names}
     if config.metrics_export_enabled:
-        found[config.metrics_export_format] = {
+        options[config.metrics_export_format] = {
             "interval": config.metrics_export_interval,
             "subsamples": config.metrics_subsamples,
         }
     if config.wandb:
-        found["wandb"] = {"project": config.wandb_project}
-    return found
+        options["wandb"] = {"project": config.wandb_project}
+    return options
 
 
 def flat(config: Config) -> dict[str, object]:
@@ -119,7 +124,7 @@ def flat(config: Config) -> dict[str, object]:
 
     What is off is None: a limit of 0 would be another thing.
     """
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for key in schema.keys(Config):
         if key.path[-1] == "output_dir":
             continue  # a run may be moved
@@ -128,5 +133,5 @@ def flat(config: Config) -> dict[str, object]:
             value = getattr(value, name)
         plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
         off = key.path[-1] in OFF_AT_ZERO and value == 0
-        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
-    return found
+        settings[plain] = None if off else list(value) if isinstance(value, tuple) else value
+    return settings

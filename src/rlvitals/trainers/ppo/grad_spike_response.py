@@ -59,13 +59,13 @@ class SpikeReaction:
     def _is_spike(self, norm: float) -> bool:
         if not math.isfinite(norm):
             return True
-        known = self._seen >= REMEMBERED // 2
-        return known and norm > self.config.spike_threshold * math.exp(self._log_norm)
+        has_history = self._seen >= REMEMBERED // 2
+        return has_history and norm > self.config.spike_threshold * math.exp(self._log_norm)
 
     def _learn(self, norm: float) -> None:
         if norm <= 0.0:
             return
         self._seen += 1
         weight = 1.0 / min(self._seen, REMEMBERED)
-        before = 0.0 if self._seen == 1 else self._log_norm
-        self._log_norm = before + weight * (math.log(norm) - before)
+        mean = 0.0 if self._seen == 1 else self._log_norm
+        self._log_norm = mean + weight * (math.log(norm) - mean)

@@ -44,8 +44,8 @@ def best(config: Config) -> rlvitals.Best | None:
 
 def wanted(config: Config) -> bool:
     """Tell whether anything is to be evaluated."""
-    own = config.evaluation
-    return own.enable and (_serves(config) or own.held_out_episodes > 0)
+    evaluation = config.evaluation
+    return evaluation.enable and (_serves(config) or evaluation.held_out_episodes > 0)
 
 
 def _serves(config: Config) -> bool:
@@ -75,9 +75,9 @@ class HeldOut:
 
     def after_update(self) -> Numbers:
         """Evaluate where it is time; returns nothing where it is not."""
-        step, before = self._ppo.at.steps, self._before
-        over = step >= self._ppo.total_steps > before
-        if not self.wanted or not (over or step // self._every > before // self._every):
+        step, last_step = self._ppo.at.steps, self._before
+        is_final = step >= self._ppo.total_steps > last_step
+        if not self.wanted or not (is_final or step // self._every > last_step // self._every):
             return {}
         self._before = step
         return self._evaluated()
@@ -85,48 +85,48 @@ class HeldOut:
     def _evaluated(self) -> Numbers:
         trained = evaluate.Trained(self._ppo, self._config, self._ppo.at.steps)
         if self._serves:
-            found = self._numbers("eval", trained.schedule)
+            metrics = self._numbers("eval", trained.schedule)
         else:
             with _untouched():
-                each = evaluate.on_episodes(
+                episodes = evaluate.on_episodes(
                     trained, seed=SEED, episodes=self._own.held_out_episodes
                 )
-            found = {
-                "eval_return": float(np.mean(each.returns)),
-                "eval_length": float(np.mean(each.lengths)),
+            metrics = {
+                "eval_return": float(np.mean(episodes.returns)),
+                "eval_length": float(np.mean(episodes.lengths)),
             }
-        self.returns.append(found["eval_return"])
-        self._say("ppo", found)
-        return found
+        self.returns.append(metrics["eval_return"])
+        self._say("ppo", metrics)
+        return metrics
 
     def _baseline(self) -> Numbers:
         name = self._own.baseline_scheduler
-        found = self._numbers("baseline", cluster.baselines()[name])
-        self._recorder.event("baseline", 0, scheduler=name, **found)
-        self._say(name, found)
-        return found
+        metrics = self._numbers("baseline", cluster.baselines()[name])
+        self._recorder.event("baseline", 0, scheduler=name, **metrics)
+        self._say(name, metrics)
+        return metrics
 
-    def _numbers(self, whose: str, policy: cluster.Policy) -> Numbers:
-        config, own = self._config.environment, self._own
+    def _numbers(self, prefix: str, policy: cluster.Policy) -> Numbers:
+        config, evaluation = self._config.environment, self._own
         if self._busy is None:
             warm = cluster.baselines()[WARMED_BY]
-            self._busy = cluster.busy(warm, config, seed=STREAM, envs=own.held_out_clusters)
-        found = cluster.evaluate(
+            self._busy = cluster.busy(warm, config, seed=STREAM, envs=evaluation.held_out_clusters)
+        result = cluster.evaluate(
             policy,
             config,
-            envs=own.held_out_clusters,
-            steps=own.held_out_decisions,
+            envs=evaluation.held_out_clusters,
+            steps=evaluation.held_out_decisions,
             begin=self._busy,
         )
         return {
-            f"{whose}_return": found.reward * config.horizon,  # as an episode of the training has
-            f"{whose}_latency": found.mean, f"{whose}_latency_p95": found.p95,
-            f"{whose}_latency_p99": found.p99,
+            f"{prefix}_return": result.reward * config.horizon,  # as an episode of the training has
+            f"{prefix}_latency": result.mean, f"{prefix}_latency_p95": result.p95,
+            f"{prefix}_latency_p99": result.p99,
         }  # fmt: skip
 
-    def _say(self, who: str, found: Numbers) -> None:
-        told = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in found.items())
-        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.at.steps, who, told)
+    def _say(self, policy_name: str, metrics: Numbers) -> None:
+        text = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in metrics.items())
+        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.at.steps, policy_name, text)
 
 
 @contextmanager

@@ -57,11 +57,15 @@ class ReplicaScorer(nn.Module):
 
     def forward(self, observations: Tensor) -> Tensor:
         """Return logits [n, replicas]."""
-        at = self.layout
-        own = observations[:, : at.replicas * at.features].view(-1, at.replicas, at.features)
-        mean = own.mean(1, keepdim=True).expand_as(own)
-        shared = observations[:, None, at.replicas * at.features :].expand(-1, at.replicas, -1)
-        scores: Tensor = self.score(torch.cat([own, mean, shared], -1))
+        layout = self.layout
+        replica_features = observations[:, : layout.replicas * layout.features].view(
+            -1, layout.replicas, layout.features
+        )
+        mean = replica_features.mean(1, keepdim=True).expand_as(replica_features)
+        shared = observations[:, None, layout.replicas * layout.features :].expand(
+            -1, layout.replicas, -1
+        )
+        scores: Tensor = self.score(torch.cat([replica_features, mean, shared], -1))
         return scores[..., 0]
 
 
@@ -172,5 +176,5 @@ def build(  # noqa: PLR0913 - what a network is made of
 
 def parameters_of(module: nn.Module) -> dict[str, tuple[int, ...]]:
     """Return each parameter's name and shape: what must fit for weights to be loaded."""
-    found: dict[str, Any] = module.state_dict()
-    return {name: tuple(value.shape) for name, value in found.items()}
+    state: dict[str, Any] = module.state_dict()
+    return {name: tuple(value.shape) for name, value in state.items()}

@@ -38,20 +38,20 @@ def stabilise(ppo: PPO, config: StabilisationConfig) -> Iterator[Stabilised]:
     total = config.statistics_stabilization_steps
     act = _actor(ppo, config)
     sums: dict[str, float] = {}
-    done = 0
+    count = 0
     ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_during_stabilization
     while ppo.at.stabilised < total:
-        seen = ppo.observe(ppo.envs.observations, learn=True)
-        step, _ = ppo.envs.step(act(seen))
+        obs = ppo.observe(ppo.envs.observations, learn=True)
+        step, _ = ppo.envs.step(act(obs))
         ppo.scale(step.rewards, step.terminated | step.truncated)
         ppo.at.stabilised += 1
-        done += 1
-        told = means([step]) | {"reward": float(step.rewards.mean())}
-        for name, value in told.items():
+        count += 1
+        numbers = means([step]) | {"reward": float(step.rewards.mean())}
+        for name, value in numbers.items():
             sums[name] = sums.get(name, 0.0) + value
         if ppo.at.stabilised % REPORT_EVERY == 0 or ppo.at.stabilised == total:
-            now = {name: value / done for name, value in sums.items()}
-            yield Stabilised(ppo.at.stabilised, total, now)
+            baseline = {name: value / count for name, value in sums.items()}
+            yield Stabilised(ppo.at.stabilised, total, baseline)
     ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_after_stabilization
 
 
@@ -59,8 +59,8 @@ def _actor(
     ppo: PPO, config: StabilisationConfig
 ) -> Callable[[NDArray[np.float32]], NDArray[np.generic]]:
     if config.stabilization_policy == "policy":
-        return lambda seen: sample_actions.draw(
-            ppo.policy, seen, ppo.temperature.value, ppo.rng, ppo.masks()
+        return lambda obs: sample_actions.draw(
+            ppo.policy, obs, ppo.temperature.value, ppo.rng, ppo.masks()
         )[0]
     envs = ppo.envs
     if envs.continuous:

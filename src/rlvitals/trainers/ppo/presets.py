@@ -55,16 +55,18 @@ def table() -> str:
     """Return the presets as a table in Markdown."""
     lines = ["| environment | starts from |", "| --- | --- |"]
     for env in (*KNOWN, "any other"):
-        held = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
-        lines.append(f"| {env} | {held} |")
+        cells = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
+        lines.append(f"| {env} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
 def line(config: Config) -> str:
     """Say what of its preset a training keeps; empty for the cluster."""
-    env, kept = config.training.env, []
+    env, unchanged = config.training.env, []
     for name, value in preset(env).items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) == value:
-            kept.append(f"{key}={value}")
-    return f"[PPO:init] {source(env)}: {' '.join(kept)} (any flag overrides)" if kept else ""
+            unchanged.append(f"{key}={value}")
+    return (
+        f"[PPO:init] {source(env)}: {' '.join(unchanged)} (any flag overrides)" if unchanged else ""
+    )

@@ -53,7 +53,7 @@ class Training(Course):
         self.ppo.on_step = self._on_step
         folder, total = Path(config.training.output_dir), config.training.total_steps
         folder.mkdir(parents=True, exist_ok=True)
-        self.bar = console.Bar(total, wanted=config.monitoring.progress_bar)
+        self.bar = console.Bar(total, enabled=config.monitoring.progress_bar)
         super().__init__(folder, console.logger(folder, self.bar, total, verbose=verbose))
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
@@ -81,8 +81,8 @@ class Training(Course):
         self._saved = -1  # the step of the last checkpoint
         self._length = config.ppo_config.rollout_length  # of the next rollout
         self.log.info(telemetry.init_line(config, self.ppo))
-        if started := presets.line(config):
-            self.log.info(started)
+        if preset_line := presets.line(config):
+            self.log.info(preset_line)
 
     def trained(self) -> str:
         """Resume or warm-start, settle the statistics, and learn."""
@@ -109,10 +109,10 @@ class Training(Course):
         """Close the environments, and record how it ended wherever that is kept."""
         with suppress(Exception):  # what ended the training is what is told
             self.ppo.envs.close()
-        ended = ENDS.get(status, "stopped")
+        outcome = ENDS.get(status, "stopped")
         if self.chunks is not None:
-            self.chunks.ended(ended)
-        self.keeper.finish(ended, problem)
+            self.chunks.ended(outcome)
+        self.keeper.finish(outcome, problem)
         self.recorder.finish(status, traceback=trace)
         self.bar.close()
         console.close(self.log)
@@ -160,74 +160,76 @@ class Training(Course):
     def _clone(self) -> None:
         config = self.config.warm_start
         if config.demo_path:
-            held = demonstrations.load(Path(config.demo_path))
+            demos = demonstrations.load(Path(config.demo_path))
         else:
-            held = demonstrations.collect(
+            demos = demonstrations.collect(
                 self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
                 loads=config.demo_loads, seed=self.config.training.seed,
             )  # fmt: skip
-        self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
-        for at in warm_start.clone(self.ppo, held, config):
-            shown = at.epoch in {1, config.bc_epochs} or at.epoch % EPOCHS_A_LINE == 0
+        self.log.info("[PPO:warmstart] %d decisions of %s", len(demos), ", ".join(demos.names))
+        for result in warm_start.clone(self.ppo, demos, config):
+            is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % EPOCHS_A_LINE == 0
             self.log.log(
-                logging.INFO if shown else logging.DEBUG,
+                logging.INFO if is_logged else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
-                at.epoch, config.bc_epochs, at.now.loss, at.now.accuracy, at.blind.accuracy,
+                result.epoch, config.bc_epochs, result.now.loss, result.now.accuracy, result.blind.accuracy,
             )  # fmt: skip
-            self.recorder.event("warm_start", 0, epoch=at.epoch, **asdict(at.now))
-            if at.epoch == config.bc_epochs:
-                self.log.info("[PPO:warmstart] %s", at.verdict())
+            self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.now))
+            if result.epoch == config.bc_epochs:
+                self.log.info("[PPO:warmstart] %s", result.verdict())
                 if self.chunks is not None:
-                    self.chunks.cloned = at
+                    self.chunks.cloned = result
         warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED)
 
     def _stabilise(self) -> None:
         config = self.config.statistics_stabilization
-        for at in normaliser_warmup.stabilise(self.ppo, config):
-            self._settling(f"step={at.step}/{at.steps} - collecting baseline statistics")
-            if at.over:
-                self._stabilised(at)
+        for progress in normaliser_warmup.stabilise(self.ppo, config):
+            self._settling(
+                f"step={progress.step}/{progress.steps} - collecting baseline statistics"
+            )
+            if progress.over:
+                self._stabilised(progress)
 
     def _settling(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)
 
-    def _stabilised(self, at: normaliser_warmup.Stabilised) -> None:
-        held = telemetry.normaliser_numbers(self.ppo)
-        self._settling(f"Completed! Normalizer statistics collected over {at.steps} steps")
+    def _stabilised(self, progress: normaliser_warmup.Stabilised) -> None:
+        stats = telemetry.normaliser_numbers(self.ppo)
+        self._settling(f"Completed! Normalizer statistics collected over {progress.steps} steps")
         self._settling(
-            f"Final normalizer stats - mean_magnitude={held['obs_norm_mean']:.4f}, "
-            f"std_magnitude={held['obs_norm_std']:.4f}"
+            f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
+            f"std_magnitude={stats['obs_norm_std']:.4f}"
         )
         self._settling("Transitioning to PPO training mode")
         if self.config.statistics_stabilization.collect_baseline_stats:
-            self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
+            self.recorder.log(0, {f"baseline/{name}": v for name, v in progress.baseline.items()})
 
     def learn(self) -> str:
         """Learn until the end, or until someone asks for it; returns how it ended."""
-        ppo, parts = self.ppo, self.chunks
+        ppo, chunks = self.ppo, self.chunks
         self.stopping.patient = True
-        told: dict[str, float] = {}
-        began = time.monotonic()
+        metrics: dict[str, float] = {}
+        started = time.monotonic()
         while ppo.at.steps < ppo.total_steps:
-            if parts is not None:
-                self._length = parts.length()
+            if chunks is not None:
+                self._length = chunks.length()
             rollout, stats = ppo.iterate(self._length)
-            told = telemetry.numbers(ppo, rollout, stats)
-            told |= self._tell(rollout, told)
-            if parts is not None:
-                parts.after(rollout, told)
+            metrics = telemetry.numbers(ppo, rollout, stats)
+            metrics |= self._tell(rollout, metrics)
+            if chunks is not None:
+                chunks.after(rollout, metrics)
             self._judge()
-            asked = self.recorder.requests()
-            if why := self._why_save(asked, told):
-                self._save(why, told)
-            if parts is not None and parts.over:
-                parts.ended("completed")
+            requests = self.recorder.requests()
+            if reason := self._why_save(requests, metrics):
+                self._save(reason, metrics)
+            if chunks is not None and chunks.over:
+                chunks.ended("completed")
             self.stopping.check()
-            if asked.stop:
+            if requests.stop:
                 self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
                 return "stopped"
-        self._save("the end", told)
-        seconds = time.monotonic() - began
+        self._save("the end", metrics)
+        seconds = time.monotonic() - started
         self.log.info(
             "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
             seconds, self.folder,
@@ -236,22 +238,22 @@ class Training(Course):
 
     # -- what goes along -------------------------------------------------------------------------
 
-    def _on_step(self, done: int, step: Step) -> None:
+    def _on_step(self, steps_done: int, step: Step) -> None:
         length = self._length
-        if done % max(length // ROLLOUT_LINES, 1) == 0:
-            at = self.ppo.at.steps + done * self.ppo.envs.count
+        if steps_done % max(length // ROLLOUT_LINES, 1) == 0:
+            global_step = self.ppo.at.steps + steps_done * self.ppo.envs.count
             reward = float(step.rewards.mean())
-            self.log.debug(telemetry.rollout_line(at, done, length, reward))
+            self.log.debug(telemetry.rollout_line(global_step, steps_done, length, reward))
 
-    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> dict[str, float]:
+    def _tell(self, rollout: Rollout, metrics: Mapping[str, float]) -> dict[str, float]:
         """Tell an update; returns what it was evaluated at, where it was."""
         step = self.ppo.at.steps
-        recorded = telemetry.recorded(told, self.config.monitoring)
-        self.log.info(telemetry.update_line(step, told), extra={"step": step})
+        recorded = telemetry.recorded(metrics, self.config.monitoring)
+        self.log.info(telemetry.update_line(step, metrics), extra={"step": step})
         evaluated = self.held_out.after_update()
         self.recorder.log(step, recorded | evaluated)
-        self.events.after(rollout, told)
-        self.bar.update(step, told)
+        self.events.after(rollout, metrics)
+        self.bar.update(step, metrics)
         self.keeper.update(step)
         return evaluated
 
@@ -269,13 +271,13 @@ class Training(Course):
         if self.config.training.env == CLUSTER:
             cluster = self.config.cluster
             facts |= {"num_replicas": cluster.replicas, "qps": factory.qps(self.config)}
-        made = rlvitals.Keeper(
+        keeper = rlvitals.Keeper(
             self.folder, self.ppo.total_steps, tell=self.log.warning, config_file=source,
             external_pretrain=self.config.warm_start.external_pretrain, **facts,
         )  # fmt: skip
         if self.chunks is not None:
-            self.chunks.keeper = made
-        return made
+            self.chunks.keeper = keeper
+        return keeper
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
         config = self.config.checkpointing
@@ -292,39 +294,39 @@ class Training(Course):
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _why_save(self, asked: rlvitals.Requests, told: Mapping[str, float]) -> str:
+    def _why_save(self, requests: rlvitals.Requests, metrics: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
         ranked = "" if self.best is None else self.best.metric
         reasons = (
-            (asked.save or asked.stop, "asked for"),
+            (requests.save or requests.stop, "asked for"),
             (self.stopping.asked is not None, "interrupted"),
             (self.chunks is not None and self.chunks.over, "the end of a chunk"),
             (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
-            (ranked.startswith("eval_") and ranked in told, "evaluated"),
+            (ranked.startswith("eval_") and ranked in metrics, "evaluated"),
         )
-        return next((why for holds, why in reasons if holds), "")
+        return next((reason for holds, reason in reasons if holds), "")
 
-    def _save(self, why: str, told: Mapping[str, float] | None = None) -> None:
+    def _save(self, reason: str, metrics: Mapping[str, float] | None = None) -> None:
         step = self.ppo.at.steps
         if self.checkpoints is None or step == self._saved:
             return
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=metrics) as folder:
             state.save(folder)
         if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
             return
         self._saved = step
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
-        self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
+        self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, reason)
 
     def _newest(self) -> str:
         """Say what there is to go on from."""
         try:
-            found = None if self.checkpoints is None else self.checkpoints.latest()
+            checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         except rlvitals.CannotResume:
             return "the newest checkpoint cannot be read"
         return (
             "no checkpoint yet"
-            if found is None
-            else f"the newest checkpoint is {found.folder.name}"
+            if checkpoint is None
+            else f"the newest checkpoint is {checkpoint.folder.name}"
         )

@@ -67,10 +67,10 @@ def advantages(rollout: Rollout, gamma: float, lam: float) -> F32:
     delta = rollout.rewards + gamma * rollout.next_values * alive - rollout.values
     keep = gamma * lam * (1.0 - rollout.done)
     found = np.empty_like(delta, np.float32)
-    later = np.zeros(delta.shape[1], delta.dtype)
+    last_gae = np.zeros(delta.shape[1], delta.dtype)
     for t in range(len(delta) - 1, -1, -1):
-        later = delta[t] + keep[t] * later
-        found[t] = later
+        last_gae = delta[t] + keep[t] * last_gae
+        found[t] = last_gae
     return found
 
 
@@ -109,8 +109,8 @@ def means(steps: list[Step]) -> dict[str, float]:
             if not isinstance(values, np.ndarray) or values.shape != step.valid.shape:
                 continue
             if values.dtype.kind in "fbiu" and name[0] != "_":
-                told = step.valid & step.info.get(f"_{name}", step.valid)
+                is_reported = step.valid & step.info.get(f"_{name}", step.valid)
                 total = sums.setdefault(name, [0.0, 0.0])
-                total[0] += float(values[told].sum())
-                total[1] += float(told.sum())
+                total[0] += float(values[is_reported].sum())
+                total[1] += float(is_reported.sum())
     return {name: total / count for name, (total, count) in sums.items() if count}

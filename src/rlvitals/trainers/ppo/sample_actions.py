@@ -60,8 +60,8 @@ def log_softmax(logits: F32, temperature: float, masks: Bools | None = None) -> 
     if masks is not None:
         scaled = np.where(masks, scaled, np.float32(MASKED))
     scaled -= scaled.max(1, keepdims=True)
-    found: F32 = scaled - np.log(np.exp(scaled).sum(1, keepdims=True))
-    return found
+    log_probs: F32 = scaled - np.log(np.exp(scaled).sum(1, keepdims=True))
+    return log_probs
 
 
 def choose(log_probs: F32, rng: np.random.Generator) -> tuple[NDArray[np.int64], F32]:

@@ -50,7 +50,7 @@ def coefficients(
     config: PPOConfig,
     schedule: ScheduleConfig,
     reference: ReferenceConfig,
-    at: Counters,
+    counters: Counters,
     progress: float,
 ) -> dict[str, float]:
     """Return the learning rate and the weights of the loss's terms where a run stands."""
@@ -58,17 +58,17 @@ def coefficients(
     entropy = linear(config.entropy_coef, last, progress)
     if config.entropy_warmup_updates:
         entropy += linear(
-            config.entropy_warmup_coef, 0.0, at.updates / config.entropy_warmup_updates
+            config.entropy_warmup_coef, 0.0, counters.updates / config.entropy_warmup_updates
         )
     return {
-        "lr": config.learning_rate * lr_factor(schedule, at.updates, progress),
+        "lr": config.learning_rate * lr_factor(schedule, counters.updates, progress),
         "entropy_coef": entropy,
         "entropy_min": config.entropy_min,
-        "kl_coef": at.kl_coef,
+        "kl_coef": counters.kl_coef,
         "kl_ref_coef": linear(
             reference.kl_ref_coef_initial,
             reference.kl_ref_coef_final,
-            at.minibatches / max(reference.kl_ref_decay_steps, 1),
+            counters.minibatches / max(reference.kl_ref_decay_steps, 1),
         ),
     }
 

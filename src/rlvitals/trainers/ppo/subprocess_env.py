@@ -40,19 +40,19 @@ class Held(gym.Wrapper[Any, Any, Any, Any]):
 
     def held(self) -> Files:
         """Return the state as files."""
-        with tempfile.TemporaryDirectory() as place:
-            rlvitals.State(env=self.env).save(Path(place))
+        with tempfile.TemporaryDirectory() as folder:
+            rlvitals.State(env=self.env).save(Path(folder))
             return {
                 file.name: np.frombuffer(file.read_bytes(), np.uint8)
-                for file in sorted(Path(place).iterdir())
+                for file in sorted(Path(folder).iterdir())
             }
 
     def put(self) -> None:
         """Take the state in `to_put`."""
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as folder:
             for name, data in self.to_put.items():
-                (Path(place) / name).write_bytes(data.tobytes())
-            rlvitals.State(env=self.env).load(Path(place))
+                (Path(folder) / name).write_bytes(data.tobytes())
+            rlvitals.State(env=self.env).load(Path(folder))
         self.to_put = {}
 
 
@@ -63,7 +63,7 @@ def states(vector: AsyncVectorEnv) -> list[Files]:
 
 def put(vector: AsyncVectorEnv, states: list[Mapping[str, Any]]) -> None:
     """Give each environment its state back."""
-    vector.set_attr("to_put", [dict(one) for one in states])
+    vector.set_attr("to_put", [dict(state) for state in states])
     vector.call("put")
 
 
@@ -84,12 +84,12 @@ def dead(vector: object) -> str:
     """Say which processes of a vector died, and how; empty where none did."""
     if not isinstance(vector, AsyncVectorEnv):
         return ""
-    found = []
+    deaths = []
     for i, process in enumerate(vector.processes):
         process.join(PATIENCE / len(vector.processes))
         if process.exitcode is not None:
-            found.append(f"environment {i} ({_ended(process.exitcode)})")
-    return ", ".join(found)
+            deaths.append(f"environment {i} ({_ended(process.exitcode)})")
+    return ", ".join(deaths)
 
 
 def _ended(code: int) -> str:
@@ -104,11 +104,11 @@ def _ended(code: int) -> str:
 def deaf() -> Iterator[None]:
     """Let processes that begin in it not hear Ctrl-C: it is this one's to end them."""
     try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     except ValueError:  # not the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)

@@ -112,28 +112,28 @@ def action_tags(actions: int) -> dict[str, str]:
     }
 
 
-def recorded(told: Mapping[str, float], config: MonitoringConfig) -> Numbers:
+def recorded(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
     """Return those of an update's numbers that are to be recorded."""
     tracks, tail = config.advanced_metrics, config.tail_latency_tracking
     off = "|".join(pattern for name, pattern in TRACKED.items() if not getattr(tracks, name))
     left_out = re.compile(off) if off else None
-    wanted = tail.percentiles if tail.enable else ()
-    found = {
+    percentiles = tail.percentiles if tail.enable else ()
+    selected = {
         name: value
-        for name, value in told.items()
+        for name, value in metrics.items()
         if not (left_out and left_out.fullmatch(name))
-        and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in wanted)
+        and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in percentiles)
         and (tail.enable or not name.startswith("tail_latency_"))
     }
-    if "tail_latency_samples" in found:
-        found["tail_latency_alerts"] = float(is_slow(told, config))
-    return found
+    if "tail_latency_samples" in selected:
+        selected["tail_latency_alerts"] = float(is_slow(metrics, config))
+    return selected
 
 
-def is_slow(told: Mapping[str, float], config: MonitoringConfig) -> bool:
+def is_slow(metrics: Mapping[str, float], config: MonitoringConfig) -> bool:
     """Tell whether the slowest requests are slower than they may be."""
     tail = config.tail_latency_tracking
-    return tail.enable and 0.0 < tail.alert_threshold_p99 < told.get("latency_p99", 0.0)
+    return tail.enable and 0.0 < tail.alert_threshold_p99 < metrics.get("latency_p99", 0.0)
 
 
 def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
@@ -148,8 +148,8 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     if config.temperature_control.enabled:
         names += [f"temp_{name}" for name in CONTROLLER]
     if not ppo.envs.continuous:
-        for one in ("action_replica", "action_count"):
-            names += [f"{one}_{i}" for i in range(ppo.envs.actions)]
+        for prefix in ("action_replica", "action_count"):
+            names += [f"{prefix}_{i}" for i in range(ppo.envs.actions)]
         names += ["selected_replica"]
     if config.training.env == CLUSTER:
         percentiles = [
@@ -157,7 +157,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
         ]
         names += [*SERVING, *PARTS, *percentiles]
         names += FAILURES if config.cluster.failures.mean_time_to_failure else ()
-        evaluation = [f"{whose}_{name}" for whose in ("eval", "baseline") for name in SERVED]
+        evaluation = [f"{policy}_{name}" for policy in ("eval", "baseline") for name in SERVED]
         names += evaluation if evaluated else []
     elif evaluated:
         names += ["eval_return", "eval_length"]
@@ -170,60 +170,60 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     """Return all numbers of one update, under the names they are logged by."""
-    told = {name: value for name, value in rollout.facts.items() if name not in LABELS}
-    found = dict(stats) | told
+    facts = {name: value for name, value in rollout.facts.items() if name not in LABELS}
+    metrics = dict(stats) | facts
     if rollout.episodes:
         returns, lengths = zip(*rollout.episodes, strict=True)
-        found |= {
+        metrics |= {
             "ep_return": float(np.mean(returns)), "ep_length": float(np.mean(lengths)),
             "episodes": float(len(returns)),
         }  # fmt: skip
-    found |= {
+    metrics |= {
         "buffer_progress": len(rollout.rewards) / ppo.config.rollout_length,
         "episode_mask": 1.0 - float(rollout.done[rollout.valid].mean()),
     }
-    if "compression" in found:
-        found["raw_reward"] = found["reward"] - found["compression"]
-    if found.get("tail_latency_samples"):
-        found["tail_latency_violation_rate"] = (
-            found["tail_latency_violations"] / found["tail_latency_samples"]
+    if "compression" in metrics:
+        metrics["raw_reward"] = metrics["reward"] - metrics["compression"]
+    if metrics.get("tail_latency_samples"):
+        metrics["tail_latency_violation_rate"] = (
+            metrics["tail_latency_violations"] / metrics["tail_latency_samples"]
         )
     if not ppo.envs.continuous:
-        found |= action_shares(rollout, ppo.envs.actions)
-    found["temperature"] = float(rollout.temperatures.mean())
-    led = getattr(ppo.temperature, "told", None)
-    if led is not None:
-        found |= {f"temp_{name}": value for name, value in led().items()}
-    return found | normaliser_numbers(ppo) | {"update": float(ppo.at.updates)}
+        metrics |= action_shares(rollout, ppo.envs.actions)
+    metrics["temperature"] = float(rollout.temperatures.mean())
+    controller_stats = getattr(ppo.temperature, "told", None)
+    if controller_stats is not None:
+        metrics |= {f"temp_{name}": value for name, value in controller_stats().items()}
+    return metrics | normaliser_numbers(ppo) | {"update": float(ppo.at.updates)}
 
 
 def action_shares(rollout: Rollout, actions: int) -> Numbers:
     """Return how often each action was taken, as a share and as a count."""
     counts = np.bincount(rollout.actions[rollout.valid].reshape(-1), minlength=actions)
     shares = counts / max(int(counts.sum()), 1)
-    found = {f"action_replica_{i}": float(share) for i, share in enumerate(shares)}
-    found |= {f"action_count_{i}": float(count) for i, count in enumerate(counts)}
-    return found | {"selected_replica": float(counts.argmax())}  # most often
+    metrics = {f"action_replica_{i}": float(share) for i, share in enumerate(shares)}
+    metrics |= {f"action_count_{i}": float(count) for i, count in enumerate(counts)}
+    return metrics | {"selected_replica": float(counts.argmax())}  # most often
 
 
 def normaliser_numbers(ppo: PPO) -> Numbers:
     """Return what the normalisers hold."""
-    seen, paid = ppo.observe.moments, ppo.scale.moments
+    obs_moments, reward_moments = ppo.observe.moments, ppo.scale.moments
     return {
-        "obs_norm_count": seen.count,
-        "obs_norm_mean": float(np.abs(seen.mean).mean()),
-        "obs_norm_std": float(np.sqrt(seen.var).mean()),
-        "reward_norm_count": paid.count,
-        "reward_norm_std": float(np.sqrt(paid.var)),
+        "obs_norm_count": obs_moments.count,
+        "obs_norm_mean": float(np.abs(obs_moments.mean).mean()),
+        "obs_norm_std": float(np.sqrt(obs_moments.var).mean()),
+        "reward_norm_count": reward_moments.count,
+        "reward_norm_std": float(np.sqrt(reward_moments.var)),
     }
 
 
 def shares_by_environment(rollout: Rollout, actions: int) -> NDArray[np.float64]:
     """Return how often each environment took each action: shares [n, actions]."""
-    taken = np.where(rollout.valid, rollout.actions, -1)
-    counts = np.stack([(taken == i).sum(0) for i in range(actions)], 1)
-    found: NDArray[np.float64] = counts / np.maximum(rollout.valid.sum(0), 1)[:, None]
-    return found
+    taken_actions = np.where(rollout.valid, rollout.actions, -1)
+    counts = np.stack([(taken_actions == i).sum(0) for i in range(actions)], 1)
+    shares: NDArray[np.float64] = counts / np.maximum(rollout.valid.sum(0), 1)[:, None]
+    return shares
 
 
 def listed(values: Iterable[float]) -> str:
@@ -233,38 +233,40 @@ def listed(values: Iterable[float]) -> str:
 
 def init_line(config: Config, ppo: PPO) -> str:
     """Say what is trained, and how."""
-    own, paid = config.ppo_config, config.reward_config
+    ppo_config, reward = config.ppo_config, config.reward_config
     return (
-        f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={paid.mode} | "
-        f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={own.learning_rate:.2e} "
-        f"gamma={own.gamma:.3f} lam={own.gae_lambda:.3f} clip={own.clip_ratio:.2f} "
-        f"ent={own.entropy_coef:.3f} vf={own.value_coef:.3f} epochs={own.epochs} "
-        f"roll={own.rollout_length} mb={own.minibatch_size} gnorm={own.max_grad_norm:.2f} | "
-        f"lat_w={paid.alpha:.2f} bal_w={paid.load_balance_penalty:.2f}"
+        f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={reward.mode} | "
+        f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={ppo_config.learning_rate:.2e} "
+        f"gamma={ppo_config.gamma:.3f} lam={ppo_config.gae_lambda:.3f} clip={ppo_config.clip_ratio:.2f} "
+        f"ent={ppo_config.entropy_coef:.3f} vf={ppo_config.value_coef:.3f} epochs={ppo_config.epochs} "
+        f"roll={ppo_config.rollout_length} mb={ppo_config.minibatch_size} gnorm={ppo_config.max_grad_norm:.2f} | "
+        f"lat_w={reward.alpha:.2f} bal_w={reward.load_balance_penalty:.2f}"
     )
 
 
-def rollout_line(step: int, done: int, length: int, reward: float) -> str:
+def rollout_line(step: int, steps_done: int, length: int, reward: float) -> str:
     """Say how far a rollout is."""
-    return f"[PPO:rollout] step={step} buf_ptr={done}/{length} current_r={reward:.4f}"
+    return f"[PPO:rollout] step={step} buf_ptr={steps_done}/{length} current_r={reward:.4f}"
 
 
-def update_line(step: int, told: Mapping[str, float]) -> str:
+def update_line(step: int, metrics: Mapping[str, float]) -> str:
     """Say what an update did, and what the reward was made of."""
     line = (
-        f"[PPO:update] step={step} pi={told['pi_loss']:.6f} vf={told['vf_loss']:.6f} "
-        f"ent={told['entropy']:.4f} kl={told['approx_kl']:.5f} clip={told['clipfrac']:.3f} "
-        f"ev={told['explained_var']:.3f} gnorm={told['pg_grad_norm']:.3f} lr={told['lr']:.2e} "
-        f"R({told['reward_mean']:.3f}/{told['reward_std']:.3f}/{told['reward_min']:.3f}"
-        f"/{told['reward_max']:.3f}) Adv_std={told['advantage_std']:.3f} "
-        f"V/Ret={told['value_mean']:.3f}/{told['return_mean']:.3f}"
+        f"[PPO:update] step={step} pi={metrics['pi_loss']:.6f} vf={metrics['vf_loss']:.6f} "
+        f"ent={metrics['entropy']:.4f} kl={metrics['approx_kl']:.5f} clip={metrics['clipfrac']:.3f} "
+        f"ev={metrics['explained_var']:.3f} gnorm={metrics['pg_grad_norm']:.3f} lr={metrics['lr']:.2e} "
+        f"R({metrics['reward_mean']:.3f}/{metrics['reward_std']:.3f}/{metrics['reward_min']:.3f}"
+        f"/{metrics['reward_max']:.3f}) Adv_std={metrics['advantage_std']:.3f} "
+        f"V/Ret={metrics['value_mean']:.3f}/{metrics['return_mean']:.3f}"
     )
-    if "ep_return" in told:
-        line += f" ep_return={told['ep_return']:.1f}"
-    shares = [told[name] for name in told if name.startswith("action_replica_")]
+    if "ep_return" in metrics:
+        line += f" ep_return={metrics['ep_return']:.1f}"
+    shares = [metrics[name] for name in metrics if name.startswith("action_replica_")]
     if shares:
         line += f" act={listed(shares)}"
-    parts = [
-        f"{name}={value:.4f}" for name, value in told.items() if name.endswith(BREAKDOWN) and value
+    terms = [
+        f"{name}={value:.4f}"
+        for name, value in metrics.items()
+        if name.endswith(BREAKDOWN) and value
     ]
-    return f"{line} | {' '.join(parts)}" if parts else line
+    return f"{line} | {' '.join(terms)}" if terms else line

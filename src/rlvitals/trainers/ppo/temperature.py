@@ -112,22 +112,22 @@ class Controller:
             self.target_qps += _slowly(self.target_qps, qps, alpha)
         if not self.config.target_latency:
             self.target_latency += _slowly(self.target_latency, latency, alpha)
-        more = _relative(qps, self.target_qps)
-        later = max(_relative(latency, self.target_latency), 0.0)
-        self.qps_pressure += alpha * (more - self.qps_pressure)
-        self.latency_pressure += alpha * (later - self.latency_pressure)
+        excess_qps = _relative(qps, self.target_qps)
+        excess_latency = max(_relative(latency, self.target_latency), 0.0)
+        self.qps_pressure += alpha * (excess_qps - self.qps_pressure)
+        self.latency_pressure += alpha * (excess_latency - self.latency_pressure)
 
     def _look_for_stagnation(self, throughput: float, latency: float) -> None:
         self._window.append((throughput, latency))
         if len(self._window) < self.config.stagnation_window:
             return
         columns = zip(*self._window, strict=True)
-        now = tuple(float(np.mean(column)) for column in columns)
+        means = tuple(float(np.mean(column)) for column in columns)
         self._window.clear()
         if self._before is not None:
-            pairs = zip(now, self._before, strict=True)
+            pairs = zip(means, self._before, strict=True)
             self._changes.append(sum(abs(_relative(a, b)) for a, b in pairs))
-        self._before = (now[0], now[1])
+        self._before = (means[0], means[1])
 
     def _pulse(self) -> None:
         self._since_pulse += 1
@@ -154,14 +154,14 @@ class Controller:
         pulsing = self.pulse_remaining > 0
         boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0
         highest = config.max_temperature * (2.0 if pulsing else 1.0)
-        wanted = config.base_temperature + shift + boost
-        return min(max(wanted, config.min_temperature), highest)
+        temperature = config.base_temperature + shift + boost
+        return min(max(temperature, config.min_temperature), highest)
 
 
-def _relative(now: float, target: float) -> float:
-    return (now - target) / target if target else 0.0
+def _relative(value: float, target: float) -> float:
+    return (value - target) / target if target else 0.0
 
 
-def _slowly(target: float, now: float, alpha: float) -> float:
+def _slowly(target: float, value: float, alpha: float) -> float:
     """Return what a learned target moves by; the first value is taken as it is."""
-    return SLOW * alpha * (now - target) if target else now
+    return SLOW * alpha * (value - target) if target else value

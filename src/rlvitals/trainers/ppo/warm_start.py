@@ -50,8 +50,8 @@ class Demonstrated:
     def agreement(self, ppo: PPO) -> Agreement:
         """Compare the policy as it is now, at temperature 1."""
         with torch.inference_mode():
-            seen = torch.from_numpy(ppo.observe(self.observations, learn=False))
-            logits = ppo.policy.actor(seen)
+            obs = torch.from_numpy(ppo.observe(self.observations, learn=False))
+            logits = ppo.policy.actor(obs)
             loss = float(nn.functional.cross_entropy(logits, self.actions))
             return Agreement(loss, float((logits.argmax(1) == self.actions).float().mean()))
 
@@ -66,17 +66,17 @@ class Cloned:
     blind: Agreement
     held_out: Demonstrated
 
-    def verdict(self, later: Agreement | None = None) -> str:
+    def verdict(self, updated: Agreement | None = None) -> str:
         """Say whether the warm start took, by its agreement with the demonstrations.
 
         `later`: the agreement after the first update, which then decides.
         """
-        last = later or self.now
+        last = updated or self.now
         took = last.loss < (1 - LEAST_GAIN) * self.blind.loss
-        stages = (self.untrained, self.now, *([later] if later else []))
-        hits = " -> ".join(f"{one.accuracy:.1%}" for one in stages)
-        losses = " -> ".join(f"{one.loss:.3f}" for one in stages)
-        when = "untrained, cloned, after the first update" if later else "untrained, cloned"
+        stages = (self.untrained, self.now, *([updated] if updated else []))
+        hits = " -> ".join(f"{stage.accuracy:.1%}" for stage in stages)
+        losses = " -> ".join(f"{stage.loss:.3f}" for stage in stages)
+        when = "untrained, cloned, after the first update" if updated else "untrained, cloned"
         return (
             f"the warm start {'took' if took else 'did NOT take'}: agreement with the "
             f"demonstrations {hits} (always the commonest action: {self.blind.accuracy:.1%}), "
@@ -97,20 +97,22 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
             hint="collect them with the same cluster settings: rlvitals demos -o demos.npz",
         )
     rows = ppo.observe(demos.observations, learn=True)
-    seen, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
+    obs, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
     weights = torch.from_numpy(_weights(demos))
     order = torch.from_numpy(ppo.rng.permutation(len(demos)))
-    held = max(int(config.bc_holdout * len(demos)), 1)
-    apart, taught = order[:held], order[held:]
-    held_out = Demonstrated(demos.observations[apart.numpy()], actions[apart])
+    held_out_count = max(int(config.bc_holdout * len(demos)), 1)
+    held_out_rows, train_rows = order[:held_out_count], order[held_out_count:]
+    held_out = Demonstrated(demos.observations[held_out_rows.numpy()], actions[held_out_rows])
     untrained, blind = held_out.agreement(ppo), held_out.blind
     optimizer = torch.optim.Adam(ppo.policy.actor.parameters(), lr=config.bc_learning_rate)
     for epoch in range(config.bc_epochs):
-        for index in torch.split(taught[_shuffled(len(taught), ppo.rng)], config.bc_batch_size):
+        for index in torch.split(
+            train_rows[_shuffled(len(train_rows), ppo.rng)], config.bc_batch_size
+        ):
             noise = ppo.rng.normal(0.0, config.bc_noise, (len(index), rows.shape[1]))
-            near = seen[index] + torch.from_numpy(noise.astype(np.float32))
+            noisy = obs[index] + torch.from_numpy(noise.astype(np.float32))
             losses = nn.functional.cross_entropy(
-                ppo.policy.actor(near), actions[index], reduction="none"
+                ppo.policy.actor(noisy), actions[index], reduction="none"
             )
             optimizer.zero_grad()
             (losses * weights[index]).mean().backward()
@@ -132,19 +134,19 @@ def _weights(demos: Demos) -> NDArray[np.float32]:
 
 def save(ppo: PPO, file: Path) -> None:
     """Write the actor and what its inputs are normalised by."""
-    held = {name: value.contiguous() for name, value in ppo.policy.actor.state_dict().items()}
+    tensors = {name: value.contiguous() for name, value in ppo.policy.actor.state_dict().items()}
     moments = ppo.observe.moments
-    held |= {
+    tensors |= {
         f"{MOMENTS}mean": torch.from_numpy(moments.mean.copy()),
         f"{MOMENTS}var": torch.from_numpy(moments.var.copy()),
         f"{MOMENTS}count": torch.tensor(moments.count, dtype=torch.float64),
     }
-    made = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+    temporary = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
     try:
-        save_file(held, made)
-        made.replace(file)
+        save_file(tensors, temporary)
+        temporary.replace(file)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def load(ppo: PPO, file: Path) -> None:
@@ -154,16 +156,18 @@ def load(ppo: PPO, file: Path) -> None:
     begin afresh in silence.
     """
     try:
-        held = load_file(file)
+        tensors = load_file(file)
     except (OSError, SafetensorError) as error:
         raise UsageError(f"the weights cannot be read: {error}", where=str(file)) from None
-    weights = {name: value for name, value in held.items() if not name.startswith(MOMENTS)}
-    there = {name: tuple(value.shape) for name, value in held.items()}
-    here = dict(parameters_of(ppo.policy.actor))
-    if f"{MOMENTS}mean" in held:  # a scorer of replicas fits any number of them, its inputs do not
-        here |= {f"{MOMENTS}{name}": (ppo.envs.features,) for name in ("mean", "var")}
-        here[f"{MOMENTS}count"] = ()
-    misfit = difference(there, here)
+    weights = {name: value for name, value in tensors.items() if not name.startswith(MOMENTS)}
+    file_shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    model_shapes = dict(parameters_of(ppo.policy.actor))
+    if (
+        f"{MOMENTS}mean" in tensors
+    ):  # a scorer of replicas fits any number of them, its inputs do not
+        model_shapes |= {f"{MOMENTS}{name}": (ppo.envs.features,) for name in ("mean", "var")}
+        model_shapes[f"{MOMENTS}count"] = ()
+    misfit = difference(file_shapes, model_shapes)
     if misfit:
         raise UsageError(
             f"the weights do not fit: {misfit}",
@@ -171,21 +175,23 @@ def load(ppo: PPO, file: Path) -> None:
             hint="use the network and cluster settings that they were trained with",
         )
     ppo.policy.actor.load_state_dict(weights)
-    if f"{MOMENTS}mean" in held:
+    if f"{MOMENTS}mean" in tensors:
         moments = ppo.observe.moments
-        moments.mean = held[f"{MOMENTS}mean"].numpy()
-        moments.var = held[f"{MOMENTS}var"].numpy()
-        moments.count = float(held[f"{MOMENTS}count"])
+        moments.mean = tensors[f"{MOMENTS}mean"].numpy()
+        moments.var = tensors[f"{MOMENTS}var"].numpy()
+        moments.count = float(tensors[f"{MOMENTS}count"])
 
 
-def difference(there: Mapping[str, tuple[int, ...]], here: Mapping[str, tuple[int, ...]]) -> str:
+def difference(
+    file_shapes: Mapping[str, tuple[int, ...]], model_shapes: Mapping[str, tuple[int, ...]]
+) -> str:
     """Say where the shapes of two sets of weights differ; empty where they do not."""
-    said = [
-        f"{name} is {_shape(there.get(name))} there and {_shape(here.get(name))} here"
-        for name in sorted({*there, *here})
-        if there.get(name) != here.get(name)
+    differences = [
+        f"{name} is {_shape(file_shapes.get(name))} there and {_shape(model_shapes.get(name))} here"
+        for name in sorted({*file_shapes, *model_shapes})
+        if file_shapes.get(name) != model_shapes.get(name)
     ]
-    return "; ".join(said)
+    return "; ".join(differences)
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

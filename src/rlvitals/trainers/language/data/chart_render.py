@@ -71,7 +71,7 @@ def _tiny(plan: Plan, side: int) -> Image:
             _glyphs(pen, text, left - 1 - 4 * len(text), min(max(height(tick) - 2, 0), bottom - 3))
     if plan.shown(0).endswith("%"):
         _glyphs(pen, "%", 0, 0)
-    middles = [left + int((place + 0.5) * across) for place in range(len(plan.names))]
+    middles = [left + int((index + 0.5) * across) for index in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
         _glyphs(pen, name, middle - 1, side - 5)
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
@@ -83,11 +83,11 @@ def _tiny(plan: Plan, side: int) -> Image:
 
 
 def _glyphs(pen: ImageDraw, text: str, left: int, top: int) -> None:
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         for row, bits in enumerate(GLYPHS[character]):
             for column in range(3):
                 if int(bits) >> (2 - column) & 1:
-                    pen.point((left + 4 * place + column, top + row), fill=BLACK)
+                    pen.point((left + 4 * index + column, top + row), fill=BLACK)
 
 
 def _readable(plan: Plan, side: int) -> Image:
@@ -109,7 +109,7 @@ def _readable(plan: Plan, side: int) -> Image:
         colour, width = (AXIS, SMOOTH) if tick == 0 else (GRID, SMOOTH)
         pen.line((left, height(tick), right, height(tick)), colour, width)
         pen.text((left - large * 0.015, height(tick)), plan.shown(tick), BLACK, font, "rm")
-    middles = [left + (place + 0.5) * across for place in range(len(plan.names))]
+    middles = [left + (index + 0.5) * across for index in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
         pen.text((middle, bottom + large * 0.045), name, BLACK, _fitting(font, name, across), "mm")
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
@@ -131,11 +131,11 @@ def _fitting(font: FreeTypeFont | ImageFont, name: str, across: float) -> FreeTy
 
 def _ticks(plan: Plan) -> list[float]:
     count = round((plan.high - plan.low) / plan.tick)
-    return [round(plan.low + place * plan.tick, 6) for place in range(count + 1)]
+    return [round(plan.low + index * plan.tick, 6) for index in range(count + 1)]
 
 
 def _line(pen: ImageDraw, points: list[tuple[float, float]], width: int, style: int) -> None:
-    line, mark = (COLOURS[place % len(COLOURS)] for place in (style, style + 1))
+    line, mark = (COLOURS[index % len(COLOURS)] for index in (style, style + 1))
     pen.line(points, line, width)
     for x, y in points:
         pen.rectangle((x - width, y - width, x + width, y + width), mark)
@@ -145,6 +145,6 @@ def _bars(
     pen: ImageDraw, points: list[tuple[float, float]], zero: float, half: float, style: int
 ) -> None:
     """Draw bars from `zero`; `half` of a bar's width. All in pixels."""
-    for place, (x, y) in enumerate(points):
-        colour = COLOURS[(style + place) % len(COLOURS)]
+    for index, (x, y) in enumerate(points):
+        colour = COLOURS[(style + index) % len(COLOURS)]
         pen.rectangle((x - half, min(y, zero), x + half, max(y, zero)), colour)

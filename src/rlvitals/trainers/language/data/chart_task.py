@@ -94,17 +94,17 @@ class Facts:
     names: tuple[str, ...]
     values: tuple[float, ...]
 
-    def value(self, place: int) -> str:
+    def value(self, index: int) -> str:
         """Write the value of a bar."""
-        return self.subject.shown(self.values[place])
+        return self.subject.shown(self.values[index])
 
-    def step(self, place: int) -> str:
+    def step(self, index: int) -> str:
         """Write what is read of a bar."""
-        return f"{self.names[place]} is at {self.value(place)}."
+        return f"{self.names[index]} is at {self.value(index)}."
 
-    def after(self, place: int, shift: int) -> int:
+    def after(self, index: int, shift: int) -> int:
         """Return the place `shift` bars after one; the first follows the last."""
-        return (place + shift) % len(self.names)
+        return (index + shift) % len(self.names)
 
     def held_out(self) -> bool:
         """Say whether charts of this content are kept for evaluation."""
@@ -116,18 +116,18 @@ class Facts:
     def alike(self) -> list[Facts]:
         """Return the facts of other subjects that have the same table: another axis shows them."""
         return [
-            replace(self, subject=other)
-            for other in TINY
-            if other != self.subject
-            and other.column == self.subject.column
-            and all(other.low <= value <= other.high for value in self.values)
+            replace(self, subject=subject)
+            for subject in TINY
+            if subject != self.subject
+            and subject.column == self.subject.column
+            and all(subject.low <= value <= subject.high for value in self.values)
         ]
 
     def drawn_for(self, *, evaluation: bool) -> bool:
         """Say whether a chart of this content may be drawn for evaluation, or for training."""
         if not evaluation:
             return not self.held_out()
-        return self.held_out() and all(other.held_out() for other in self.alike())
+        return self.held_out() and all(facts.held_out() for facts in self.alike())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,8 @@ def chart(
 
 def table(columns: tuple[str, ...], rows: tuple[tuple[str | float, ...], ...]) -> str:
     """Write a table in the guide's form: one JSON object of columns and rows."""
-    made = {"columns": columns, "rows": rows}
-    return json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    document = {"columns": columns, "rows": rows}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _facts(random: Random, *, tiny: bool) -> Facts:
@@ -248,55 +248,55 @@ def _two(facts: Facts, random: Random) -> tuple[int, int]:
 
 
 def _value(facts: Facts, random: Random, shift: int) -> Question:
-    place = random.randrange(len(facts.names))
-    query = f"What is the value of {facts.names[place]}?"
-    place = facts.after(place, shift)
-    return Question(query, facts.value(place), (facts.step(place),))
+    index = random.randrange(len(facts.names))
+    query = f"What is the value of {facts.names[index]}?"
+    index = facts.after(index, shift)
+    return Question(query, facts.value(index), (facts.step(index),))
 
 
 def _extreme(facts: Facts, random: Random, shift: int) -> Question:
     """Ask for the name, or the value, of the highest or the lowest; for a value where two are."""
-    word, pick = random.choice((("highest", max), ("lowest", min)))
+    extreme, pick = random.choice((("highest", max), ("lowest", min)))
     value = pick(facts.values)
     if facts.values.count(value) > 1:
         return _value(facts, random, shift)
-    place = facts.values.index(value)
-    name, shown = facts.names[place], facts.value(place)
-    step = f"The {word} value is {shown}, at {name}."
+    index = facts.values.index(value)
+    name, value_text = facts.names[index], facts.value(index)
+    step = f"The {extreme} value is {value_text}, at {name}."
     if random.choice((True, False)):
-        return Question(f"Which one is the {word}?", name, (step,))
-    return Question(f"What is the {word} value?", shown, (step,))
+        return Question(f"Which one is the {extreme}?", name, (step,))
+    return Question(f"What is the {extreme} value?", value_text, (step,))
 
 
 def _difference(facts: Facts, random: Random, shift: int) -> Question:
-    one, two = _two(facts, random)
-    query = f"What is the value of {facts.names[one]} minus that of {facts.names[two]}?"
-    one, two = facts.after(one, shift), facts.after(two, shift)
-    result = facts.subject.shown(facts.values[one] - facts.values[two])
-    steps = (facts.step(one), facts.step(two), f"The difference is {result}.")
+    first, second = _two(facts, random)
+    query = f"What is the value of {facts.names[first]} minus that of {facts.names[second]}?"
+    first, second = facts.after(first, shift), facts.after(second, shift)
+    result = facts.subject.shown(facts.values[first] - facts.values[second])
+    steps = (facts.step(first), facts.step(second), f"The difference is {result}.")
     return Question(query, result, steps)
 
 
 def _comparison(facts: Facts, random: Random, shift: int) -> Question:
-    one, two = _two(facts, random)
-    query = f"Is {facts.names[one]} higher than {facts.names[two]}?"
-    one, two = facts.after(one, shift), facts.after(two, shift)
-    answer = "Yes" if facts.values[one] > facts.values[two] else "No"
-    return Question(query, answer, (facts.step(one), facts.step(two)))
+    first, second = _two(facts, random)
+    query = f"Is {facts.names[first]} higher than {facts.names[second]}?"
+    first, second = facts.after(first, shift), facts.after(second, shift)
+    answer = "Yes" if facts.values[first] > facts.values[second] else "No"
+    return Question(query, answer, (facts.step(first), facts.step(second)))
 
 
 def _count(facts: Facts, random: Random, shift: int) -> Question:  # noqa: ARG001
     bound = 0.0 if facts.subject.low < 0 else (facts.subject.low + facts.subject.high) / 2
     side, above = random.choice((("above", True), ("below", False)))
-    found = [
+    names = [
         name
         for name, value in zip(facts.names, facts.values, strict=True)
         if (value > bound if above else value < bound)
     ]
-    named = ", ".join(found) or "None"
-    shown = facts.subject.shown(bound)
-    step = f"{named} {'are' if found[1:] else 'is'} {side} {shown}."
-    return Question(f"How many are {side} {shown}?", str(len(found)), (step,))
+    listing = ", ".join(names) or "None"
+    bound_text = facts.subject.shown(bound)
+    step = f"{listing} {'are' if names[1:] else 'is'} {side} {bound_text}."
+    return Question(f"How many are {side} {bound_text}?", str(len(names)), (step,))
 
 
 # What is asked of facts. With a shift of 1 the answer is about the bar after the one that is named.

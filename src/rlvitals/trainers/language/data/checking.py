@@ -64,15 +64,15 @@ def choose(
         raise UsageError("there are no rows")
     if not train:
         raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
-    asked = set(train.values())
-    others: list[int] = []
+    train_keys = set(train.values())
+    held_out_rows: list[int] = []
     if held_out:
         for row, key in usable:
-            if key not in asked:
-                others.append(row)
-            if len(others) == held_out:
+            if key not in train_keys:
+                held_out_rows.append(row)
+            if len(held_out_rows) == held_out:
                 break
-    return Chosen(list(train), others, bad)
+    return Chosen(list(train), held_out_rows, bad)
 
 
 def _usable(
@@ -85,9 +85,9 @@ def _usable(
     with ThreadPoolExecutor() as pool:
         for start in range(0, len(order), TOGETHER):
             numbers = order[start : start + TOGETHER]
-            asked = [rows[number] for number in numbers]
-            problems = pool.map(partial(unusable, needed=needed), asked)
-            for number, row, problem in zip(numbers, asked, problems, strict=True):
+            batch = [rows[number] for number in numbers]
+            problems = pool.map(partial(unusable, needed=needed), batch)
+            for number, row, problem in zip(numbers, batch, problems, strict=True):
                 if problem:
                     bad[number] = problem
                 else:
@@ -110,20 +110,20 @@ def _unreadable(image: Mapping[str, Any] | None) -> str:
 
     if not image or not (image.get("bytes") or image.get("path")):
         return "it has no image"
-    named = " ".join(("its image", *([Path(image["path"]).name] if image.get("path") else [])))
+    label = " ".join(("its image", *([Path(image["path"]).name] if image.get("path") else [])))
     try:
-        inside = image.get("bytes")
-        inside = Path(image["path"]).read_bytes() if inside is None else inside
-        with Image.open(BytesIO(inside)) as found:
-            wide, high = found.size
-            _decode(found)
+        content = image.get("bytes")
+        content = Path(image["path"]).read_bytes() if content is None else content
+        with Image.open(BytesIO(content)) as picture:
+            wide, high = picture.size
+            _decode(picture)
     except FileNotFoundError:
         return f"there is no file {image['path']}"
     except Exception as error:  # noqa: BLE001 - whatever Pillow makes of broken bytes
-        why = str(error).partition(" <_io")[0]  # not the name of a file in memory
-        return f"{named} cannot be read: {why}"
+        reason = str(error).partition(" <_io")[0]  # not the name of a file in memory
+        return f"{label} cannot be read: {reason}"
     if max(wide, high) > LONGEST * min(wide, high):
-        return f"{named} is {wide} x {high} pixels: one side is over {LONGEST} times the other"
+        return f"{label} is {wide} x {high} pixels: one side is over {LONGEST} times the other"
     return ""
 
 
@@ -141,13 +141,13 @@ def _decode(image: Image.Image) -> None:
 
 
 def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:
-    parts = (
+    values = (
         (row[name].get("bytes") or str(row[name]["path"]).encode())
         if name == "image"
         else str(row[name]).encode()
         for name in needed
     )
-    return blake2b(b"\0".join(parts), digest_size=16).digest()
+    return blake2b(b"\0".join(values), digest_size=16).digest()
 
 
 def told(bad: Mapping[int, str]) -> str:

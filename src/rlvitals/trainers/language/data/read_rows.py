@@ -58,23 +58,23 @@ def check(name: str) -> None:
         return
     if Path(name).suffix in FILES or name.startswith((".", "/", "~")):
         raise UsageError("there is no such file or folder", where=name)
-    if "/" not in name and (meant := nearest(name, (*MADE, *ALIASES))):
+    if "/" not in name and (suggestion := nearest(name, (*MADE, *ALIASES))):
         raise UsageError(
             f"nothing here is called {name}",
             where=WHERE,
-            hint=f"{meant} One of Hugging Face is OWNER/NAME",
+            hint=f"{suggestion} One of Hugging Face is OWNER/NAME",
         )
 
 
 def _folder(path: Path, split: str) -> datasets.Dataset:
     if any((path / name).is_file() for name in SAVED):
         return _saved(path, split)
-    own, inner = _metadata(path), path / split
-    if inner.is_dir() and (_metadata(inner) or not own):
+    metadata, inner = _metadata(path), path / split
+    if inner.is_dir() and (_metadata(inner) or not metadata):
         return _folder(inner, TRAIN)
-    if own:
-        _only(split, own)
-        return _file(own)
+    if metadata:
+        _only(split, metadata)
+        return _file(metadata)
     return _files(path, split)
 
 
@@ -83,27 +83,27 @@ def _metadata(path: Path) -> Path | None:
 
 
 def _files(path: Path, split: str) -> datasets.Dataset:
-    found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
-    own = [file for file in found if _of(split, file, path)]
-    if not own and split == TRAIN:
-        own = [file for file in found if not any(_of(name, file, path) for name in OTHERS)]
-    if found and not own:
-        names = ", ".join(str(file.relative_to(path)) for file in found[:SHOWN])
+    files = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
+    split_files = [file for file in files if _of(split, file, path)]
+    if not split_files and split == TRAIN:
+        split_files = [file for file in files if not any(_of(name, file, path) for name in OTHERS)]
+    if files and not split_files:
+        names = ", ".join(str(file.relative_to(path)) for file in files[:SHOWN])
         raise UsageError(
             f"no file is of the split {split}", where=str(path), hint=f"it has {names}"
         )
-    if not own:
+    if not split_files:
         raise UsageError(
             "the folder holds no data",
             where=str(path),
             hint="metadata.jsonl beside images, Parquet or JSONL files, or what save_to_disk wrote",
         )
-    return _joined([_file(file) for file in own], path)
+    return _joined([_file(file) for file in split_files], path)
 
 
 def _of(split: str, file: Path, folder: Path) -> bool:
     """Say whether a file, or the folder it is in, is named for a split."""
-    return any(part.startswith(split) for part in file.relative_to(folder).parts)
+    return any(component.startswith(split) for component in file.relative_to(folder).parts)
 
 
 def _only(split: str, path: Path) -> None:
@@ -115,11 +115,11 @@ def _only(split: str, path: Path) -> None:
         )
 
 
-def _joined(parts: list[datasets.Dataset], path: Path) -> datasets.Dataset:
+def _joined(tables: list[datasets.Dataset], path: Path) -> datasets.Dataset:
     from datasets import concatenate_datasets
 
     try:
-        return concatenate_datasets(parts)
+        return concatenate_datasets(tables)
     except (ValueError, TypeError) as error:  # columns of another type
         raise UsageError(f"the files do not go together: {error}", where=str(path)) from error
 
@@ -128,17 +128,17 @@ def _saved(path: Path, split: str) -> datasets.Dataset:
     import datasets
 
     try:
-        found = datasets.load_from_disk(str(path))
+        dataset = datasets.load_from_disk(str(path))
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if not isinstance(found, datasets.DatasetDict):
+    if not isinstance(dataset, datasets.DatasetDict):
         _only(split, path)
-        return found
-    if split not in found:
+        return dataset
+    if split not in dataset:
         raise UsageError(
-            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(found)}"
+            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(dataset)}"
         )
-    return found[split]
+    return dataset[split]
 
 
 def _file(path: Path) -> datasets.Dataset:
@@ -168,28 +168,28 @@ def _parquet(path: Path) -> datasets.Dataset:
 
     try:
         table = parquet.read_table(path, memory_map=True)
-        found = datasets.Dataset(table)
+        dataset = datasets.Dataset(table)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if found.features.get("image") == datasets.Value("string"):
-        paths = [str(path.parent / file) if file else file for file in found["image"]]
-        found = found.remove_columns("image").add_column("image", paths)
-    return found
+    if dataset.features.get("image") == datasets.Value("string"):
+        paths = [str(path.parent / file) if file else file for file in dataset["image"]]
+        dataset = dataset.remove_columns("image").add_column("image", paths)
+    return dataset
 
 
-def _row(row: Mapping[str, Any], beside: Path) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a row with texts where they are due, and its image's path from here."""
-    made = dict(row)
-    if "file_name" in made:
-        made.setdefault("image", made.pop("file_name"))
-    if isinstance(image := made.get("image"), str) and image:
-        made["image"] = str(beside / image)
+    record = dict(row)
+    if "file_name" in record:
+        record.setdefault("image", record.pop("file_name"))
+    if isinstance(image := record.get("image"), str) and image:
+        record["image"] = str(folder / image)
     for name in TEXTS:
-        if name in made and made[name] is not None:
-            made[name] = str(made[name])
-    if isinstance(made.get("table"), dict | list):
-        made["table"] = json.dumps(made["table"], ensure_ascii=False)
-    return made
+        if name in record and record[name] is not None:
+            record[name] = str(record[name])
+    if isinstance(record.get("table"), dict | list):
+        record["table"] = json.dumps(record["table"], ensure_ascii=False)
+    return record
 
 
 def _json_lines(path: Path) -> Iterable[dict[str, Any]]:
@@ -221,16 +221,16 @@ def _text(path: Path) -> str:
         raise UsageError(f"it cannot be read: {error}", where=str(path)) from error
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parsed(text: str, source: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"it is not JSON: {error}", where=where) from error
+        raise UsageError(f"it is not JSON: {error}", where=source) from error
 
 
-def _mapping(row: Any, where: str) -> dict[str, Any]:
+def _mapping(row: Any, source: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=where)
+        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=source)
     return row
 
 
@@ -252,12 +252,12 @@ def _fetched(name: str, split: str) -> datasets.Dataset:
 def _hushed() -> Iterator[None]:
     """Keep what the hub's library says of each of its tries: the last one is told."""
     log = logging.getLogger("huggingface_hub")
-    before = log.level
+    level = log.level
     log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.setLevel(before)
+        log.setLevel(level)
 
 
 def _first(error: Exception) -> str:

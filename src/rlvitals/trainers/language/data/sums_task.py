@@ -18,12 +18,12 @@ def questions(count: int, seed: int | str) -> list[Question]:
     None of them, in whatever order of its digits, is ever held out.
     """
     random = Random(seed)  # noqa: S311 - no secret
-    return [_question(one) for one in random.choices(_parts()[0], k=count)]
+    return [_question(digits) for digits in random.choices(_parts()[0], k=count)]
 
 
-def held_out(most: int) -> list[Question]:
+def held_out(limit: int) -> list[Question]:
     """Return up to `most` different questions that no training asks: the same in all."""
-    return [_question(one) for one in _parts()[1][:most]]
+    return [_question(digits) for digits in _parts()[1][:limit]]
 
 
 def _question(digits: Sequence[int]) -> Question:
@@ -35,10 +35,10 @@ def _parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return what trainings ask, and what is held out: digits in all their orders, or in none."""
     random = Random("held out")  # noqa: S311 - no secret
     sets = list(combinations_with_replacement(DIGITS, ADDENDS))
-    kept = {*random.sample(sets, round(KEPT_BACK * len(sets)))}
+    held_out_sets = {*random.sample(sets, round(KEPT_BACK * len(sets)))}
     every = list(product(DIGITS, repeat=ADDENDS))
     random.shuffle(every)
     return (
-        [one for one in every if tuple(sorted(one)) not in kept],
-        [one for one in every if tuple(sorted(one)) in kept],
+        [digits for digits in every if tuple(sorted(digits)) not in held_out_sets],
+        [digits for digits in every if tuple(sorted(digits)) in held_out_sets],
     )

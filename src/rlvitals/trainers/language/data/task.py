@@ -106,12 +106,12 @@ def _sums(config: DataConfig, seed: int) -> Task:
     def asked(questions: Sequence[sums_task.Question]) -> datasets.Dataset:
         around = config.prompt_template or template.QUERY
         columns = {
-            "prompt": [template.asked(one["prompt"], around) for one in questions],
-            "answer": [one["answer"] for one in questions],
+            "prompt": [template.asked(question["prompt"], around) for question in questions],
+            "answer": [question["answer"] for question in questions],
         }
         features = datasets.Features({"prompt": text, "answer": text})
-        made = datasets.Dataset.from_dict(columns, features=features)
-        return _talking(made, columns["prompt"]) if config.chat else made
+        dataset = datasets.Dataset.from_dict(columns, features=features)
+        return _talking(dataset, columns["prompt"]) if config.chat else dataset
 
     train = asked(sums_task.questions(config.subset_size or SUMS, seed))
     held_out = asked(sums_task.held_out(config.held_out))
@@ -157,8 +157,8 @@ def _drawn(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets
     columns = {name: [getattr(sample, name) for sample in samples] for name in names}
     kinds = {name: datasets.Value("string") for name in names}
     features = datasets.Features({**kinds, "image": datasets.Image()})
-    made = datasets.Dataset.from_dict(columns, features=features)
-    return _pictured(_prompted(made, config), config)
+    dataset = datasets.Dataset.from_dict(columns, features=features)
+    return _pictured(_prompted(dataset, config), config)
 
 
 def _prompted(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
@@ -171,11 +171,11 @@ def _talking(rows: datasets.Dataset, texts: Sequence[str | None]) -> datasets.Da
     """Make each prompt a conversation that a person begins with a text."""
     import datasets
 
-    said = [[{"role": "user", "content": one}] for one in texts]
+    conversations = [[{"role": "user", "content": prompt}] for prompt in texts]
     text = datasets.Value("string")
     kind = datasets.List({"role": text, "content": text})
     rows = rows.remove_columns("prompt") if "prompt" in rows.column_names else rows
-    return rows.add_column("prompt", said, feature=kind)
+    return rows.add_column("prompt", conversations, feature=kind)
 
 
 def _pictured(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
@@ -196,12 +196,14 @@ class Pictures:
         return {**batch, "image": [self._one(image) for image in batch["image"]]}
 
     def _one(self, image: Any) -> Any:
-        made = _coloured(image)
+        picture = _coloured(image)
         pixels = image.width * image.height
         if not self.most or pixels <= self.most:
-            return made
+            return picture
         factor = (self.most / pixels) ** 0.5
-        return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
+        return picture.resize(
+            (max(1, int(image.width * factor)), max(1, int(image.height * factor)))
+        )
 
 
 def _coloured(image: Image.Image) -> Image.Image:
@@ -220,30 +222,30 @@ def _coloured(image: Image.Image) -> Image.Image:
 def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
-    taken = [name for name in TAKEN if name in rows.column_names]
-    rows = rows.remove_columns(taken)
-    shown = "image" in rows.column_names
-    if shown:
+    reserved = [name for name in TAKEN if name in rows.column_names]
+    rows = rows.remove_columns(reserved)
+    has_images = "image" in rows.column_names
+    if has_images:
         _sees(vision, config.dataset_name)
         rows = _chart_rows(rows)
     else:
         rows = _text_rows(rows, config)
-    needed = CHART if shown else ("prompt", "answer")
-    chosen = checking.choose(
+    needed = CHART if has_images else ("prompt", "answer")
+    selection = checking.choose(
         rows, needed, subset=config.subset_size, held_out=config.held_out, seed=seed
     )
-    if shown:
+    if has_images:
         rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
     elif config.chat:
         rows = _talking(rows, rows["prompt"])
     path = Path(config.dataset_name)
     paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
     return Task(
-        rows.select(chosen.train),
-        rows.select(chosen.held_out),
-        (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
+        rows.select(selection.train),
+        rows.select(selection.held_out),
+        (*CHART_REWARDS, *paid) if has_images else ("accuracy_reward",),
         path.stem if path.is_file() else path.name,
-        (*_left_out(taken), *chosen.notes(config.subset_size)),
+        (*_left_out(reserved), *selection.notes(config.subset_size)),
     )
 
 
@@ -272,15 +274,17 @@ def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
 
 def _text_rows(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
     for either in TEXT:
-        found = next((name for name in either if name in rows.column_names), None)
-        if found is None:
+        column = next((name for name in either if name in rows.column_names), None)
+        if column is None:
             raise _lacking([either[0]], rows)
-        if found != either[0]:
-            rows = rows.rename_column(found, either[0])
+        if column != either[0]:
+            rows = rows.rename_column(column, either[0])
     rows = _as_texts(rows, ("prompt", "answer"))
     if config.prompt_template:
-        said = [template.asked(one or "", config.prompt_template) for one in rows["prompt"]]
-        rows = rows.remove_columns("prompt").add_column("prompt", said)
+        prompts = [
+            template.asked(prompt or "", config.prompt_template) for prompt in rows["prompt"]
+        ]
+        rows = rows.remove_columns("prompt").add_column("prompt", prompts)
     return rows
 
 

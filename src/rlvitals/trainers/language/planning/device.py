@@ -69,11 +69,11 @@ def seconds(operation: Callable[[], object], device: torch.device) -> float:
     """
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     operation()
-    found = []
+    durations = []
     for _ in range(REPEATS):
-        began = clock()
+        start = clock()
         operation()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        found.append(clock() - began)
-    return median(found) / (1 if device.type == "cuda" else torch.get_num_threads())
+        durations.append(clock() - start)
+    return median(durations) / (1 if device.type == "cuda" else torch.get_num_threads())

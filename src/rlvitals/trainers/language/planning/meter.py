@@ -35,10 +35,10 @@ class Meter(TorchDispatchMode):
 
     def hold(self, tensors: Iterable[Tensor]) -> int:
         """Count tensors that exist already; returns the bytes that they add."""
-        before = self.bytes_now
+        start_bytes = self.bytes_now
         for tensor in tensors:
             self._hold(tensor)
-        return self.bytes_now - before
+        return self.bytes_now - start_bytes
 
     def _hold(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
@@ -80,4 +80,6 @@ class Meter(TorchDispatchMode):
 
 
 def _bytes(values: Iterable[Any]) -> int:
-    return sum(one.numel() * one.element_size() for one in values if isinstance(one, Tensor))
+    return sum(
+        value.numel() * value.element_size() for value in values if isinstance(value, Tensor)
+    )

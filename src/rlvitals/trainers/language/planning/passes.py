@@ -50,14 +50,16 @@ def traced(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
     weights = meter.hold((*model.parameters(), *model.buffers()))
     try:
         with meter:
-            kept = work()
+            result = work()
     except (RuntimeError, NotImplementedError) as error:
         raise UsageError(
             f"its memory and time cannot be estimated: {_first(error)}", where="model.vlm_name"
         ) from error
-    found = Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, meter.bytes_now - weights)
-    del kept
-    return found
+    traced_pass = Pass(
+        meter.seconds, meter.flops, meter.bytes_peak - weights, meter.bytes_now - weights
+    )
+    del result
+    return traced_pass
 
 
 def _first(error: Exception) -> str:
@@ -80,13 +82,13 @@ def decode(shell: Shell, rates: Rates, rows: int, tokens: int) -> Pass:
         cache = _read(shell, rows, tokens, all_logits=False).past_key_values
 
         def work() -> object:
-            made = shell.model(
+            output = shell.model(
                 input_ids=torch.zeros(rows, 1, dtype=torch.long),
                 attention_mask=torch.ones(rows, tokens + 1, dtype=torch.long),
                 past_key_values=cache, use_cache=True,
             )  # fmt: skip
-            torch.multinomial(torch.softmax(made.logits[:, -1].float(), -1), 1)
-            return made.past_key_values
+            torch.multinomial(torch.softmax(output.logits[:, -1].float(), -1), 1)
+            return output.past_key_values
 
         return traced(shell.model, rates, work)
 
@@ -115,15 +117,15 @@ def learn(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]], *, bf
     with meter:
         with cast:
             scored = list(score())
-        kept = meter.bytes_now - weights
-        torch.stack([one.sum() for one in scored]).sum().backward()
+        retained = meter.bytes_now - weights
+        torch.stack([tensor.sum() for tensor in scored]).sum().backward()
     model.zero_grad(set_to_none=True)
-    return Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, kept)
+    return Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, retained)
 
 
-def layers(about: Any) -> int:
+def layers(vision_config: Any) -> int:
     """Return how many layers an image encoder has, by its configuration."""
-    return int(getattr(about, "depth", None) or about.num_hidden_layers)
+    return int(getattr(vision_config, "depth", None) or vision_config.num_hidden_layers)
 
 
 def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patches: int) -> Any:
@@ -132,12 +134,14 @@ def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patche
     It stands for the model's own: SigLIP's layers of the same width, depth and heads, which attend
     to all patches of an image.
     """
-    about = shell.about.vision_config
-    width = getattr(about, "embed_dim", None) or about.hidden_size
-    inner = getattr(about, "intermediate_size", None) or int(about.mlp_ratio * width)
-    heads = getattr(about, "num_heads", None) or about.num_attention_heads
+    vision_config = shell.about.vision_config
+    width = getattr(vision_config, "embed_dim", None) or vision_config.hidden_size
+    inner = getattr(vision_config, "intermediate_size", None) or int(
+        vision_config.mlp_ratio * width
+    )
+    heads = getattr(vision_config, "num_heads", None) or vision_config.num_attention_heads
     siglip = SiglipVisionConfig(
-        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers(about),
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers(vision_config),
         num_attention_heads=heads, attn_implementation="sdpa",
     )  # fmt: skip
     dtype = next(shell.weights(vision=True)).dtype
@@ -150,10 +154,10 @@ def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patche
         if config.lora and learned:
             peft.inject_adapter_in_model(adapters, model)
     fake(model)
-    seen = torch.zeros(images, patches, width, dtype=dtype)
+    patch_states = torch.zeros(images, patches, width, dtype=dtype)
 
     def score() -> list[Tensor]:
-        return [model(inputs_embeds=seen).last_hidden_state]
+        return [model(inputs_embeds=patch_states).last_hidden_state]
 
     without = forward(model, rates, score)
     return without, learn(model, rates, score, bf16=False) if learned else without

@@ -52,6 +52,6 @@ class Plan:
         }  # fmt: skip
 
 
-def phase(name: str, found: Pass, resident: int) -> Phase:
+def phase(name: str, trace: Pass, resident: int) -> Phase:
     """Return a phase of passes beside what is resident all the time, in bytes."""
-    return Phase(name, found.seconds, found.flops, resident + found.peak)
+    return Phase(name, trace.seconds, trace.flops, resident + trace.peak)

@@ -39,7 +39,7 @@ class Shell:
 
 
 def _in_vision(name: str) -> bool:
-    return any(word in name for word in VISION)
+    return any(marker in name for marker in VISION)
 
 
 @contextmanager
@@ -53,11 +53,11 @@ def made(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
     if small:
         model, processor = tiny.KINDS[config.vlm_name].make(seed)
         model = model.to(torch.float32 if config.dtype == models.AUTO else models.dtype(config))
-        about, vision = model.config, models.tokenizer_of(processor) is not processor
+        model_config, vision = model.config, models.tokenizer_of(processor) is not processor
     else:
-        about, kind, vision = models.described(config)
+        model_config, kind, vision = models.described(config)
         with init_empty_weights(include_buffers=True):
-            model = kind.from_config(about, dtype=_own_dtype(about, config))
+            model = kind.from_config(model_config, dtype=_own_dtype(model_config, config))
     adapters = ""
     if config.lora:
         lora = models.lora(config, model, notes.append)
@@ -67,22 +67,22 @@ def made(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
     with FakeTensorMode():
         fake(model)
         weights = list(model.parameters())
-        learned = sum(one.numel() for one in weights if one.requires_grad)
-        total = sum(one.numel() for one in weights)
-        yield Shell(model, about, vision, small, total, learned, adapters, tuple(notes))
+        learned = sum(weight.numel() for weight in weights if weight.requires_grad)
+        total = sum(weight.numel() for weight in weights)
+        yield Shell(model, model_config, vision, small, total, learned, adapters, tuple(notes))
 
 
-def _own_dtype(about: Any, config: ModelConfig) -> torch.dtype:
-    found = models.dtype(config)
-    return found if found != models.AUTO else about.dtype or torch.float32
+def _own_dtype(model_config: Any, config: ModelConfig) -> torch.dtype:
+    dtype = models.dtype(config)
+    return dtype if dtype != models.AUTO else model_config.dtype or torch.float32
 
 
 def fake(model: nn.Module) -> None:
     """Replace weights and buffers by fake ones; what is tied stays tied."""
     replaced: dict[int, Any] = {}
     for module in model.modules():
-        for held in (module._parameters, module._buffers):  # noqa: SLF001 - setattr checks kinds
-            for name, value in held.items():
+        for tensors in (module._parameters, module._buffers):  # noqa: SLF001 - setattr checks kinds
+            for name, value in tensors.items():
                 if value is None:
                     continue
                 if id(value) not in replaced:
@@ -91,4 +91,4 @@ def fake(model: nn.Module) -> None:
                     replaced[id(value)] = (
                         nn.Parameter(empty, requires_grad=value.requires_grad) if learned else empty
                     )
-                held[name] = replaced[id(value)]
+                tensors[name] = replaced[id(value)]

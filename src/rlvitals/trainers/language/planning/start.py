@@ -28,25 +28,27 @@ def plan(
     if config.model.vlm_name in tiny.KINDS:
         return None
     try:
-        with shell.made(config.model, seed=seed) as found:
-            if found.parameters < MIN_PARAMETERS:
+        with shell.made(config.model, seed=seed) as model_shell:
+            if model_shell.parameters < MIN_PARAMETERS:
                 return None
-        made = estimate.plan(config, estimate.Stated())
+        result = estimate.plan(config, estimate.Stated())
     except VitalsError as error:
         tell(f"no plan: {error.problem}")
         return None
-    tell(f"plan: {made.memory / GIB:,.1f} GiB, {made.seconds:,.3g} s an update (--plan shows more)")
-    for line in made.warnings:
+    tell(
+        f"plan: {result.memory / GIB:,.1f} GiB, {result.seconds:,.3g} s an update (--plan shows more)"
+    )
+    for line in result.warnings:
         tell(f"plan: {line}")
-    (folder / FILE).write_text(json.dumps(made.document()), encoding="utf-8")
-    return made
+    (folder / FILE).write_text(json.dumps(result.document()), encoding="utf-8")
+    return result
 
 
-def compared(made: Plan, used: Used) -> str:
+def compared(plan: Plan, used: Used) -> str:
     """Say what an update used beside what was planned."""
     lines = []
     if used.memory is not None:
-        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {made.memory / GIB:,.2f}")
+        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {plan.memory / GIB:,.2f}")
     if used.seconds == used.seconds:
-        lines.append(f"{used.seconds:,.3g} s an update, planned {made.seconds:,.3g}")
+        lines.append(f"{used.seconds:,.3g} s an update, planned {plan.seconds:,.3g}")
     return f"used: {'; '.join(lines)}"

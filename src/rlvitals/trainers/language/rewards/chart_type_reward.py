@@ -15,8 +15,8 @@ def score(sample: Sample) -> float | None:
 
 
 def _bare(text: str) -> str:
-    words = values.plain(text.replace("_", " "))
-    return next((words.removesuffix(noun) for noun in NOUNS if words.endswith(noun)), words)
+    name = values.plain(text.replace("_", " "))
+    return next((name.removesuffix(noun) for noun in NOUNS if name.endswith(noun)), name)
 
 
 REWARD = Measure(

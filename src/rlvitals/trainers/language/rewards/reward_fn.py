@@ -38,8 +38,8 @@ class Failure:
             error = f"{error[:SHOWN]} …"
         if self.sample is None:
             return f"{self.function} failed on a batch, and on none of its samples alone: {error}"
-        about = f"prompt {self.prompt[-SHOWN:]!r}, completion {self.completion[:SHOWN]!r}"
-        return f"{self.function} failed on sample {self.sample}: {error} ({about})"
+        context = f"prompt {self.prompt[-SHOWN:]!r}, completion {self.completion[:SHOWN]!r}"
+        return f"{self.function} failed on sample {self.sample}: {error} ({context})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class Batch:
     completion_ids: Sequence[Any] | None
     columns: dict[str, Any]
 
-    def only(self, place: int) -> "Batch":
+    def only(self, index: int) -> "Batch":
         """Return the batch of one sample."""
-        own = slice(place, place + 1)
-        ids = None if self.completion_ids is None else self.completion_ids[own]
+        span = slice(index, index + 1)
+        ids = None if self.completion_ids is None else self.completion_ids[span]
         columns = {
-            name: value[own] if self.of_samples(value) else value
+            name: value[span] if self.of_samples(value) else value
             for name, value in self.columns.items()
         }
-        return Batch(self.prompts[own], self.completions[own], ids, columns)
+        return Batch(self.prompts[span], self.completions[span], ids, columns)
 
     def of_samples(self, value: object) -> bool:
         """Say whether an argument is a column: TRL gives its own objects beside them."""
@@ -114,15 +114,15 @@ class Reward:
         except MAY_RAISE as error:
             return self._each(batch, error)
 
-    def _each(self, batch: Batch, whole: Exception | SystemExit) -> list[float | None]:
+    def _each(self, batch: Batch, batch_error: Exception | SystemExit) -> list[float | None]:
         """Score samples one by one, after a batch of them failed: that finds which.
 
         A function that gives one number, however many there are, fails on none of them alone.
         """
         failures: list[Failure] = []
-        scores = [self._one(batch, at, failures) for at in range(len(batch.completions))]
-        if not failures and isinstance(whole, WrongCountError):
-            failures.append(Failure(self.name, None, "", "", whole))
+        scores = [self._one(batch, index, failures) for index in range(len(batch.completions))]
+        if not failures and isinstance(batch_error, WrongCountError):
+            failures.append(Failure(self.name, None, "", "", batch_error))
         for failure in failures:
             if self.stop:
                 hint = "mend the function, or leave such samples out: --on-error skip"
@@ -130,12 +130,12 @@ class Reward:
             self.failed(failure)
         return scores
 
-    def _one(self, batch: Batch, place: int, failures: list[Failure]) -> float | None:
+    def _one(self, batch: Batch, index: int, failures: list[Failure]) -> float | None:
         try:
-            (score,) = _numbers(self.scores(batch.only(place)), 1)
+            (score,) = _numbers(self.scores(batch.only(index)), 1)
         except MAY_RAISE as error:
-            said = text(batch.prompts[place]), text(batch.completions[place])
-            failures.append(Failure(self.name, place, *said, error))
+            texts = text(batch.prompts[index]), text(batch.completions[index])
+            failures.append(Failure(self.name, index, *texts, error))
             return None
         return score
 
@@ -155,14 +155,14 @@ def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
     return values
 
 
-def text(said: Any) -> str:
+def text(message: Any) -> str:
     """Return a prompt or a completion as text: of a conversation its last words."""
-    if isinstance(said, str):
-        return said
-    content = said[-1].get("content") if said else ""
+    if isinstance(message, str):
+        return message
+    content = message[-1].get("content") if message else ""
     if isinstance(content, str):
         return content
-    return "".join(part.get("text") or "" for part in content or ())
+    return "".join(item.get("text") or "" for item in content or ())
 
 
 def made(
@@ -172,10 +172,10 @@ def made(
     failed: Callable[[Failure], None],
 ) -> list[Reward]:
     """Make the functions that the settings name. Raises UsageError for an unknown or double one."""
-    known = {measure.name: measure for measure in catalogue}
+    measures = {measure.name: measure for measure in catalogue}
     by_model = tuple(m.name for m in catalogue if m.needs_model and config.process_model)
     names = config.functions or tuple(dict.fromkeys((*default, *by_model)))
-    rewards = [_made(name, known, config, failed) for name in names]
+    rewards = [_made(name, measures, config, failed) for name in names]
     called = [reward.name for reward in rewards]
     if double := sorted({name for name in called if called.count(name) > 1}):
         raise UsageError(f"{double[0]} is named twice", where="rewards.functions")
@@ -184,7 +184,7 @@ def made(
 
 def _made(
     name: str,
-    known: Mapping[str, Measure],
+    measures: Mapping[str, Measure],
     config: RewardsConfig,
     failed: Callable[[Failure], None],
 ) -> Reward:
@@ -192,13 +192,14 @@ def _made(
     if ":" in name:
         function = imported(name)
         return Reward(function.__name__, function.__name__, _own(function), failed, stop)
-    if name not in known:
+    if name not in measures:
         raise UsageError(
             f"there is no reward function {name}",
             where="rewards.functions",
-            hint=nearest(name, known) or f"{', '.join(known)}, or one of your own: module:function",
+            hint=nearest(name, measures)
+            or f"{', '.join(measures)}, or one of your own: module:function",
         )
-    measure = known[name]
+    measure = measures[name]
     if measure.needs_model and not config.process_model:
         raise UsageError(
             f"{name} needs a model, and none is named",
@@ -223,9 +224,9 @@ def _by(measure: Measure, alike: Alike | None) -> Scores:
         columns = {name: v for name, v in batch.columns.items() if batch.of_samples(v)}
         return [
             measure.score(
-                Sample(text(said), {name: v[place] for name, v in columns.items()}, alike)
+                Sample(text(completion), {name: v[index] for name, v in columns.items()}, alike)
             )
-            for place, said in enumerate(batch.completions)
+            for index, completion in enumerate(batch.completions)
         ]
 
     return scores
@@ -236,7 +237,7 @@ def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
 
     def scores(batch: Batch) -> Sequence[float | None]:
         columns = {
-            name: [_copied(one) for one in value] if batch.of_samples(value) else value
+            name: [_copied(item) for item in value] if batch.of_samples(value) else value
             for name, value in batch.columns.items()
         }
         return function(
@@ -251,9 +252,9 @@ def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
 
 def _copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_copied(one) for one in value]
+        return [_copied(item) for item in value]
     if isinstance(value, dict):
-        return {key: _copied(one) for key, one in value.items()}
+        return {key: _copied(item) for key, item in value.items()}
     return value.copy() if callable(getattr(value, "copy", None)) else value
 
 

@@ -22,11 +22,11 @@ def score(sample: Sample) -> float | None:
     expected = _expected(sample.columns.get("table"))
     if expected is None:
         return None
-    found = _object(parts.inner(sample.completion, "table") or "")
-    if found is None:
+    table = _object(parts.inner(sample.completion, "table") or "")
+    if table is None:
         return 0.0
-    keys = KEYS * (set(found) == {"columns", "rows"})
-    columns, rows = _columns(found), _rows(found)
+    keys = KEYS * (set(table) == {"columns", "rows"})
+    columns, rows = _columns(table), _rows(table)
     shared = sum((Counter(columns) & Counter(_columns(expected))).values())
     met = COLUMNS * shared / max(len(columns), len(_columns(expected)), 1)
     return READABLE + keys + met + CELLS * _cells_met(rows, _rows(expected))
@@ -35,26 +35,26 @@ def score(sample: Sample) -> float | None:
 def _expected(table: Any) -> Mapping[str, Any] | None:
     if table is None or table == "":
         return None
-    found = table if isinstance(table, Mapping) else _object(str(table), longest=None)
-    if found is None or not _columns(found) or not _rows(found):
+    document = table if isinstance(table, Mapping) else _object(str(table), longest=None)
+    if document is None or not _columns(document) or not _rows(document):
         msg = f"the data's table is no JSON object of columns and rows: {str(table)[:80]!r}"
         raise ValueError(msg)
-    return found
+    return document
 
 
 def _object(text: str, *, longest: int | None = LONGEST) -> dict[str, Any] | None:
     if longest is not None and len(text) > longest:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _columns(table: Mapping[str, Any]) -> list[str]:
-    named = table.get("columns")
-    return [values.plain(str(name)) for name in named] if isinstance(named, list) else []
+    names = table.get("columns")
+    return [values.plain(str(name)) for name in names] if isinstance(names, list) else []
 
 
 def _rows(table: Mapping[str, Any]) -> list[list[str]]:
@@ -69,15 +69,15 @@ def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
 
     A row too many, or a cell, counts as one that is wrong: guesses do not pay.
     """
-    left: dict[str, list[list[str]]] = {}
+    unmatched: dict[str, list[list[str]]] = {}
     for row in rows:
-        left.setdefault(values.plain(row[0]), []).append(row)
+        unmatched.setdefault(values.plain(row[0]), []).append(row)
     met = 0
     for row in expected:
-        own = left.get(values.plain(row[0]))
-        if own:
-            pairs = zip(own.pop(0)[1:], row[1:], strict=False)
-            met += 1 + sum(values.same(cell, wanted, READING) for cell, wanted in pairs)
+        candidates = unmatched.get(values.plain(row[0]))
+        if candidates:
+            pairs = zip(candidates.pop(0)[1:], row[1:], strict=False)
+            met += 1 + sum(values.same(cell, reference, READING) for cell, reference in pairs)
     cells = max(sum(map(len, rows)), sum(map(len, expected)))
     return met / cells
 

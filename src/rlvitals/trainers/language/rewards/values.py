@@ -46,12 +46,12 @@ def same(answer: str, reference: str, tolerance: Fraction = EXACT) -> bool:
     A unit, or a scale as % or million, may be left out, but not be another one: 50%, 50 and 0.5
     are the same, 5 kg and 5 g are not. Words are compared without case and quotes.
     """
-    one, other = plain(answer), plain(reference)
-    if not one or not other:
+    plain_answer, plain_reference = plain(answer), plain(reference)
+    if not plain_answer or not plain_reference:
         return False
     a, b = number(answer), number(reference)
     if a is None or b is None:
-        return one == other
+        return plain_answer == plain_reference
     if a.unit and b.unit and a.unit != b.unit:
         return False
     if _near(a.value * a.scale, b.value * b.scale, tolerance):
@@ -78,29 +78,29 @@ def number(text: str) -> Number | None:
     """Read a number with its unit: -$1,234.50, 12 %, 3.4 million people. None for anything else."""
     if len(text) > LONGEST:
         return None
-    found = NUMBER.fullmatch(_cleaned(text))
-    if found is None or not (found["whole"] or found["part"].strip(".")):
+    match = NUMBER.fullmatch(_cleaned(text))
+    if match is None or not (match["whole"] or match["part"].strip(".")):
         return None
-    if found["sign"] and found["inner"]:
+    if match["sign"] and match["inner"]:
         return None
-    digits = found["whole"].replace(",", "").replace(" ", "") or "0"
-    value = Fraction(f"{digits}{found['part'].rstrip('.')}{found['power']}")
-    if "-" in (found["sign"], found["inner"]):
+    digits = match["whole"].replace(",", "").replace(" ", "") or "0"
+    value = Fraction(f"{digits}{match['part'].rstrip('.')}{match['power']}")
+    if "-" in (match["sign"], match["inner"]):
         value = -value
-    return _with_unit(value, found["unit"], found["currency"])
+    return _with_unit(value, match["unit"], match["currency"])
 
 
 def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
     scale = Fraction(1)
-    words = unit.split(" ") if unit not in SCALES else [unit]
-    if NO_UNIT & {word.casefold() for word in words}:
+    tokens = unit.split(" ") if unit not in SCALES else [unit]
+    if NO_UNIT & {token.casefold() for token in tokens}:
         return None
-    if words[0] in SCALES or words[0].casefold() in SCALES:
-        scale = SCALES.get(words[0]) or SCALES[words[0].casefold()]
-        words = words[1:]
-    own = " ".join(words).casefold()
-    own = own.removesuffix("s") if len(own) > len("cms") else own
-    own = CURRENCIES.get(own, own)
-    if currency and own and own != currency:
+    if tokens[0] in SCALES or tokens[0].casefold() in SCALES:
+        scale = SCALES.get(tokens[0]) or SCALES[tokens[0].casefold()]
+        tokens = tokens[1:]
+    name = " ".join(tokens).casefold()
+    name = name.removesuffix("s") if len(name) > len("cms") else name
+    name = CURRENCIES.get(name, name)
+    if currency and name and name != currency:
         return None
-    return Number(value, scale, currency or own)
+    return Number(value, scale, currency or name)

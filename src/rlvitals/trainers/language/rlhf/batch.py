@@ -24,7 +24,7 @@ class Sampled:
 
     def rows(self, index: Tensor) -> "Sampled":
         """Return the responses at `index`."""
-        return Sampled(*(getattr(self, one.name)[index] for one in fields(self)))
+        return Sampled(*(getattr(self, field.name)[index] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Batch:
 
     def rows(self, index: Tensor) -> "Batch":
         """Return the responses at `index`."""
-        return Batch(*(getattr(self, one.name)[index] for one in fields(self)))
+        return Batch(*(getattr(self, field.name)[index] for field in fields(self)))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         """Return the batch with all its tensors changed in the same way."""
-        return Batch(*(change(getattr(self, one.name)) for one in fields(self)))
+        return Batch(*(change(getattr(self, field.name)) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Pass:
     entropy: Tensor  # [m, t], of the softmax
 
     @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
+    def joined(cls, passes: list[Self]) -> Self:
         """Put the parts of a minibatch together."""
-        names = [one.name for one in fields(cls)]
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+        names = [field.name for field in fields(cls)]
+        return cls(*(torch.cat([getattr(item, name) for item in passes]) for name in names))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Pass":
         """Return it with all its tensors changed in the same way."""
-        return Pass(*(change(getattr(self, one.name)) for one in fields(self)))
+        return Pass(*(change(getattr(self, field.name)) for field in fields(self)))

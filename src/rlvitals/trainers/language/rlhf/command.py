@@ -45,36 +45,36 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     del algorithm
     model = command.asked_model(options, TINY_LM)
     parser.set_defaults(preset_of=model)
-    shown = (
+    defaults = (
         schema.quick(options, QUICK),
         ({"model.vlm_name": TINY_LM}, ""),
         (preset(model), f"preset of {model}"),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
     command.add_plan_flags(parser)
 
 
-def plan(config: Config, chosen: Mapping[str, Any]) -> Any:
+def plan(config: Config, args: Mapping[str, Any]) -> Any:
     """Return the estimate of a training. Raises VitalsError."""
-    return command.plan(config, chosen)
+    return command.plan(config, args)
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    said = schema.said(chosen, Config)
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file: Path | None = chosen["config"]
-    return schema.load(Config, file, said, below=preset(chosen["preset_of"]))
+    overrides = schema.said(args, Config)
+    if args["quick_test"]:
+        overrides = {**QUICK, **overrides}
+    file: Path | None = args["config"]
+    return schema.load(Config, file, overrides, below=preset(args["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
+def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language.rlhf import factory
     from rlvitals.trainers.language.rlhf.program import Training
 
     with full_disk.explained(factory.folder(config)):
         training = Training(config)
-        training.begin_as(chosen)
+        training.begin_as(args)
         return training.result(training.run(), config.monitoring.plots_dir)

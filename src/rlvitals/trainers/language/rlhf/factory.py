@@ -27,8 +27,8 @@ Failed = Callable[[rewards.Failure], None]
 
 def named(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
-    known = run_metadata.fields(config.model, config.data, config.rlhf.seed)
-    return run_metadata.filled(template, {**known, "mode": RLHF})
+    fields = run_metadata.fields(config.model, config.data, config.rlhf.seed)
+    return run_metadata.filled(template, {**fields, "mode": RLHF})
 
 
 def build(
@@ -45,30 +45,30 @@ def build(
     model and the data, as rows that are left out. Raises UsageError for settings that do not fit
     the model or the data.
     """
-    own, base = config.rlhf, folder / models.BASE
-    found = data.find(config.data, tell)  # before a model is loaded for nothing
+    settings, base = config.rlhf, folder / models.BASE
+    dataset = data.find(config.data, tell)  # before a model is loaded for nothing
     with accelerator.main_process_first():  # a tiny model is made once
-        models.prepare(config.model, seed=own.seed, base=base, tell=tell)
-    loaded = models.load(config.model, seed=own.seed, base=base, tell=tell)
+        models.prepare(config.model, seed=settings.seed, base=base, tell=tell)
+    loaded = models.load(config.model, seed=settings.seed, base=base, tell=tell)
     if loaded.vision:
         raise UsageError(
             f"{config.model.vlm_name} sees, and RLHF trains what only reads",
             where="model.vlm_name",
             hint="rlvitals train grpo",
         )
-    if threads := own.threads or (1 if loaded.tiny else 0):
+    if threads := settings.threads or (1 if loaded.tiny else 0):
         torch.set_num_threads(threads)
-    random.seed(own.seed)  # what a reward function may draw from
-    np.random.seed(own.seed)  # noqa: NPY002 - the same
-    torch.manual_seed(own.seed)  # of the adapters
-    task = data.load(config.data, vision=False, seed=own.seed, found=found)
+    random.seed(settings.seed)  # what a reward function may draw from
+    np.random.seed(settings.seed)  # noqa: NPY002 - the same
+    torch.manual_seed(settings.seed)  # of the adapters
+    task = data.load(config.data, vision=False, seed=settings.seed, found=dataset)
     for note in (*task.notes, *chat_template.check(config.data, loaded, task)):
         tell(f"{task.name}: {note}")
     policy = Policy(loaded.model, loaded.lora)
     return PPO(
         policy, models.tokenizer_of(loaded.processor), task.train,
-        scorer(config, task.rewards, accelerator.device, failed), own,
-        controller=controller(own), accelerator=accelerator,
+        scorer(config, task.rewards, accelerator.device, failed), settings,
+        controller=controller(settings), accelerator=accelerator,
     )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def controller(config: RLHFConfig) -> Controller:
 
 def check(config: RLHFConfig, processes: int) -> None:
     """Raise UsageError for numbers that do not go together."""
-    parts = processes * max(config.num_mini_batches, 1)
+    divisor = processes * max(config.num_mini_batches, 1)
     at_least_one = (
         "batch_size", "num_ppo_epochs", "num_mini_batches", "response_length", "total_episodes",
         "kl_horizon",
@@ -109,25 +109,25 @@ def check(config: RLHFConfig, processes: int) -> None:
     for name in ("temperature", "kl_target"):
         if getattr(config, name) <= 0:
             raise UsageError(f"{name} cannot be 0", where=f"rlhf.{name}", hint="above 0")
-    if config.batch_size % parts:
+    if config.batch_size % divisor:
         raise UsageError(
             f"{config.batch_size} responses cannot be shared out over {processes} processes with "
             f"{config.num_mini_batches} minibatches each",
             where="rlhf.batch_size",
-            hint=f"a multiple of {parts}",
+            hint=f"a multiple of {divisor}",
         )
 
 
 def flat(config: Config) -> dict[str, object]:
     """Return the settings that a run is recorded with; what is off is None."""
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for section in (config.model, config.data, config.rewards, config.rlhf):
-        found |= schema.written(section)
-    del found["output_dir"]  # a run may be moved
+        settings |= schema.written(section)
+    del settings["output_dir"]  # a run may be moved
     if config.rlhf.kl_controller == "fixed":
-        found |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
+        settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
-        key: None if key in OFF_AT_ZERO and not value else value for key, value in found.items()
+        key: None if key in OFF_AT_ZERO and not value else value for key, value in settings.items()
     }
 
 

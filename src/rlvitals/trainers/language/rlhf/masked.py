@@ -38,13 +38,13 @@ def advantages(rewards: Tensor, values: Tensor, mask: Tensor, gamma: float, lam:
     since its score is paid there.
     """
     found = torch.zeros_like(values)
-    later = torch.zeros_like(values[:, 0])
+    last_gae = torch.zeros_like(values[:, 0])
     beyond = torch.zeros_like(values[:, 0])  # the value of where the token leads
     for t in range(values.shape[1] - 1, -1, -1):
         delta = rewards[:, t] + gamma * beyond - values[:, t]
-        later = (delta + gamma * lam * later) * mask[:, t]
+        last_gae = (delta + gamma * lam * last_gae) * mask[:, t]
         beyond = values[:, t] * mask[:, t]
-        found[:, t] = later
+        found[:, t] = last_gae
     return found
 
 

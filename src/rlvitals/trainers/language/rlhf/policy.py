@@ -66,9 +66,9 @@ class Policy(nn.Module):
         The value of a token is what was expected before it was drawn.
         """
         read = self.read(drawn.tokens, drawn.attention, use_cache=False, output_hidden_states=True)
-        before = slice(drawn.queries - 1, -1)
-        logits = read.logits[:, before].float() / temperature
-        hidden = read.hidden_states[-1][:, before]
+        prediction_slice = slice(drawn.queries - 1, -1)
+        logits = read.logits[:, prediction_slice].float() / temperature
+        hidden = read.hidden_states[-1][:, prediction_slice]
         values = self.value_head(hidden)
         with torch.no_grad():
             entropy = masked.entropy(logits) * drawn.mask

@@ -75,20 +75,20 @@ class Training(Course):
         self.progress.begin(ppo.at.updates, ppo.updates)
         self.judge.begin(ppo.at.updates)
         self.stopping.patient = True
-        began, episodes = time.monotonic(), ppo.at.episodes
-        told: Mapping[str, float] = {}
+        started, episodes = time.monotonic(), ppo.at.episodes
+        metrics: Mapping[str, float] = {}
         while ppo.at.updates < ppo.updates:
             update = ppo.iterate()
             self.usage.step()
-            speed = (ppo.at.episodes - episodes) / (time.monotonic() - began)
-            told = {**update.numbers, "eps": speed, ERRORS: self._errors()}
-            self._tell(update, told)
-            stop = self._save_or_stop(told)
+            speed = (ppo.at.episodes - episodes) / (time.monotonic() - started)
+            metrics = {**update.numbers, "eps": speed, ERRORS: self._errors()}
+            self._tell(update, metrics)
+            stop = self._save_or_stop(metrics)
             self.stopping.check()
             if stop:
                 return "stopped"
         self.end_usage(ppo.at.updates)
-        self._save("the end", told)
+        self._save("the end", metrics)
         if self.first:
             save_state.save_model(ppo, self.folder)
         return "finished"
@@ -116,68 +116,74 @@ class Training(Course):
 
     # -- what goes along -------------------------------------------------------------------------
 
-    def _tell(self, update: Update, told: Mapping[str, float]) -> None:
+    def _tell(self, update: Update, metrics: Mapping[str, float]) -> None:
         if not self.first:
             return
-        at, how = self.ppo.at, self.config.monitoring
-        if at.updates % max(how.logging_steps, 1) == 0 or at.updates == self.ppo.updates:
-            self.recorder.log(at.updates, told, episode=at.episodes)
+        counters, monitoring = self.ppo.at, self.config.monitoring
+        if (
+            counters.updates % max(monitoring.logging_steps, 1) == 0
+            or counters.updates == self.ppo.updates
+        ):
+            self.recorder.log(counters.updates, metrics, episode=counters.episodes)
             for name, values in update.distributions.items():
-                self.recorder.log_histogram(at.updates, name, values)
-            row = at.updates // max(how.logging_steps, 1)
-            if how.log_completions and row % max(how.completions_every, 1) == 0:
-                self.recorder.log_table(at.updates, GAME_LOG, update.table)
-            shown = at.updates <= FIRST or at.updates % max(self.ppo.updates // LINES, 1) == 0
-            line = update_line(at.updates, told)
-            self.log.log(logging.INFO if shown else logging.DEBUG, "%s", line)
-        if line := self.progress.update(at.updates):
+                self.recorder.log_histogram(counters.updates, name, values)
+            row = counters.updates // max(monitoring.logging_steps, 1)
+            if monitoring.log_completions and row % max(monitoring.completions_every, 1) == 0:
+                self.recorder.log_table(counters.updates, GAME_LOG, update.table)
+            is_logged = (
+                counters.updates <= FIRST
+                or counters.updates % max(self.ppo.updates // LINES, 1) == 0
+            )
+            line = update_line(counters.updates, metrics)
+            self.log.log(logging.INFO if is_logged else logging.DEBUG, "%s", line)
+        if line := self.progress.update(counters.updates):
             self.log.info("%s", line)
-        if self.judge.due(at.updates):
+        if self.judge.due(counters.updates):
             self.recorder.flush()
-            self.judge.judge(at.updates)
+            self.judge.judge(counters.updates)
 
     def _errors(self) -> float:
         """Return the share of an update's responses, of all processes, that a function failed on.
 
         Processes have as many responses as each other.
         """
-        own = torch.tensor(self.share_failed(self.ppo.share), device=self.accelerator.device)
-        return float(self.accelerator.reduce(own, "mean"))
+        share = torch.tensor(self.share_failed(self.ppo.share), device=self.accelerator.device)
+        return float(self.accelerator.reduce(share, "mean"))
 
-    def _save_or_stop(self, told: Mapping[str, float]) -> bool:
+    def _save_or_stop(self, metrics: Mapping[str, float]) -> bool:
         """Save where it is due or asked for; True where someone wants the training to stop.
 
         What any process was asked for is done by all.
         """
-        asked = self.recorder.requests()
+        requests = self.recorder.requests()
         signalled = self.stopping.asked or 0
-        wants = torch.tensor([asked.save, asked.stop, signalled], dtype=torch.float32)
+        wants = torch.tensor([requests.save, requests.stop, signalled], dtype=torch.float32)
         if self.accelerator.num_processes > 1:
             wants = self.accelerator.gather(wants[None].to(self.accelerator.device)).max(0)[0]
-        save, stop, signal = (int(one) for one in wants.tolist())
+        save, stop, signal = (int(value) for value in wants.tolist())
         self.stopping.asked = signal or None
         step = self.ppo.at.updates
-        due = self.checkpoints is not None and self.checkpoints.due(step)
-        if why := "asked for" if save or stop else "interrupted" if signal else "due" * due:
-            self._save(why, told)
+        is_due = self.checkpoints is not None and self.checkpoints.due(step)
+        if reason := "asked for" if save or stop else "interrupted" if signal else "due" * is_due:
+            self._save(reason, metrics)
         return bool(stop)
 
-    def _save(self, why: str, told: Mapping[str, float]) -> None:
+    def _save(self, reason: str, metrics: Mapping[str, float]) -> None:
         step = self.ppo.at.updates
         if self.checkpoints is None or step == self._saved:
             return
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=metrics) as folder:
             save_state.save(self.ppo, folder)
         if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.updates):
             return
         self._saved = step
-        self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, why)
+        self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, reason)
 
     # -- parts -----------------------------------------------------------------------------------
 
     def _recorder(self, name: str, sinks: Mapping[str, Mapping[str, object]]) -> rlvitals.Run:
         config = self.config
-        made = rlvitals.start(
+        recorder = rlvitals.start(
             self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
             seed=config.rlhf.seed, sinks=sinks, tags=(factory.RLHF,),
             settings={**factory.flat(config), "total_steps": self.ppo.updates},
@@ -185,7 +191,7 @@ class Training(Course):
         )  # fmt: skip
         if self.first:
             schema.write(self.folder / SAVED_AS, config)
-        return made
+        return recorder
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
         config = self.config.checkpointing
@@ -200,27 +206,27 @@ class Training(Course):
 
 def heading(config: Config, ppo: PPO) -> list[str]:
     """Say what is trained, before it begins."""
-    own, where = config.rlhf, ppo.policy
-    trained = sum(one.numel() for one in ppo.learning)
+    settings, policy = config.rlhf, ppo.policy
+    trained = sum(parameter.numel() for parameter in ppo.learning)
     return [
         "RLHF PPO TRAINING CONFIGURATION:",
         f"  Policy: {config.model.vlm_name}, {trained:,} of "
-        f"{sum(one.numel() for one in where.parameters()):,} parameters learn"
-        + (" (adapters)" if where.adapted else ""),
+        f"{sum(parameter.numel() for parameter in policy.parameters()):,} parameters learn"
+        + (" (adapters)" if policy.adapted else ""),
         f"  Prompts: {len(ppo.rows):,} of {config.data.dataset_name}",
-        f"  Updates: {ppo.updates:,} of {own.batch_size} responses",
-        f"  KL price: {own.kl_coef:g}, {own.kl_controller}",
+        f"  Updates: {ppo.updates:,} of {settings.batch_size} responses",
+        f"  KL price: {settings.kl_coef:g}, {settings.kl_controller}",
     ]
 
 
-def update_line(step: int, told: Mapping[str, float]) -> str:
+def update_line(step: int, metrics: Mapping[str, float]) -> str:
     """Say what an update was."""
-    shown = (
+    columns = (
         ("score", "objective/scores", ".3f"), ("rlhf_reward", "objective/rlhf_reward", ".3f"),
         ("kl", "objective/kl", ".3f"), ("kl_coef", "objective/kl_coef", ".4f"),
         ("approxkl", "policy/approxkl_avg", ".4f"), ("clipfrac", "policy/clipfrac_avg", ".3f"),
         ("ratio", "val/ratio", ".3f"), ("entropy", "policy/entropy_avg", ".3f"),
         ("value_loss", "loss/value_avg", ".4f"), ("eps", "eps", ".1f"),
     )  # fmt: skip
-    said = " ".join(f"{name}={told[key]:{how}}" for name, key, how in shown if key in told)
-    return f"[RLHF:update] step={step} {said}"
+    text = " ".join(f"{name}={metrics[key]:{how}}" for name, key, how in columns if key in metrics)
+    return f"[RLHF:update] step={step} {text}"

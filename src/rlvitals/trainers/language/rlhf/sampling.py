@@ -26,19 +26,19 @@ def sample(  # noqa: PLR0913 - what a response is drawn with, each by its name
     """
     stop = torch.tensor(list(ends), device=queries.device)
     going = torch.ones(len(queries), dtype=torch.bool, device=queries.device)
-    new, seen, cache = queries, attention, None
+    new, full_attention, cache = queries, attention, None
     drawn: list[Tensor] = []
     masks: list[Tensor] = []
     while len(drawn) < length and bool(going.any()):
         with torch.no_grad():
-            read = policy.read(new, seen, use_cache=True, past_key_values=cache)
+            read = policy.read(new, full_attention, use_cache=True, past_key_values=cache)
         cache = read.past_key_values
         chances = torch.softmax(read.logits[:, -1].float() / temperature, -1)
         token = torch.multinomial(chances, 1).masked_fill(~going[:, None], padding)
         masks.append(going)
         drawn.append(token)
-        seen = torch.cat((seen, going[:, None].to(seen.dtype)), 1)
+        full_attention = torch.cat((full_attention, going[:, None].to(full_attention.dtype)), 1)
         going = going & ~torch.isin(token[:, 0], stop)
         new = token
     mask = torch.stack(masks, 1).float()
-    return Sampled(torch.cat((queries, *drawn), 1), seen, mask, ended=~going)
+    return Sampled(torch.cat((queries, *drawn), 1), full_attention, mask, ended=~going)

@@ -17,9 +17,9 @@ def save(ppo: PPO, folder: Path) -> None:
     if ppo.accelerator.is_main_process:
         save_model(ppo, folder)
         ppo.state().save(folder)
-    own = folder / RANK.format(ppo.accelerator.process_index)
-    own.mkdir()
-    rlvitals.State().save(own)
+    rank_folder = folder / RANK.format(ppo.accelerator.process_index)
+    rank_folder.mkdir()
+    rlvitals.State().save(rank_folder)
 
 
 def save_model(ppo: PPO, folder: Path) -> None:
@@ -35,12 +35,12 @@ def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
     Raises BadCheckpoint where it does not fit.
     """
     _load_model(ppo, folder)
-    told = ppo.state().load(folder)
-    own = folder / RANK.format(ppo.accelerator.process_index)
-    if own.is_dir():
-        return (*told, *rlvitals.State().load(own))
+    notes = ppo.state().load(folder)
+    rank_folder = folder / RANK.format(ppo.accelerator.process_index)
+    if rank_folder.is_dir():
+        return (*notes, *rlvitals.State().load(rank_folder))
     ppo.seed_streams()  # one process more than there were: else it would draw what the first does
-    return told
+    return notes
 
 
 def _load_model(ppo: PPO, folder: Path) -> None:
@@ -49,12 +49,12 @@ def _load_model(ppo: PPO, folder: Path) -> None:
         if ppo.policy.adapted:
             import peft
 
-            found = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
-            peft.set_peft_model_state_dict(lm, found)
+            weights = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
+            peft.set_peft_model_state_dict(lm, weights)
         else:
             with quiet():
-                kept = type(lm).from_pretrained(folder, dtype=lm.dtype)
-            lm.load_state_dict(kept.state_dict())
+                saved_model = type(lm).from_pretrained(folder, dtype=lm.dtype)
+            lm.load_state_dict(saved_model.state_dict())
     except (RuntimeError, ValueError, OSError) as error:
         raise rlvitals.BadCheckpoint(
             f"its model does not fit: {error}",

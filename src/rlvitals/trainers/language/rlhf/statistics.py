@@ -43,13 +43,13 @@ class Rates:
 
 def numbers(batch: Batch, passes: Sequence[Pass], rates: Rates) -> Numbers:
     """Return all numbers of an update, by the names of both generations."""
-    seen = [minibatch(batch.rows(one.rows), one, rates) for one in passes]
-    found = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
-    for name in seen[0] if seen else ():
-        found[name] = float(torch.tensor([one[name] for one in seen]).mean())
-    if found.get(EXPLAINED) != found.get(EXPLAINED):  # returns that do not vary explain nothing
-        del found[EXPLAINED]
-    return found | {old: found[new] for new, old in TWICE.items() if new in found}
+    minibatches = [minibatch(batch.rows(item.rows), item, rates) for item in passes]
+    metrics = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
+    for name in minibatches[0] if minibatches else ():
+        metrics[name] = float(torch.tensor([item[name] for item in minibatches]).mean())
+    if metrics.get(EXPLAINED) != metrics.get(EXPLAINED):  # returns that do not vary explain nothing
+        del metrics[EXPLAINED]
+    return metrics | {old: metrics[new] for new, old in TWICE.items() if new in metrics}
 
 
 def objective(batch: Batch, rates: Rates) -> Numbers:
@@ -68,16 +68,18 @@ def objective(batch: Batch, rates: Rates) -> Numbers:
 
 def scores(batch: Batch, non_score_reward: float) -> Numbers:
     """Return what responses were worth: of those that have a score, nothing where none has."""
-    given, told = (one[torch.isfinite(one)] for one in (batch.given, batch.scores))
-    unknown = {"rewards/total/none_share": 1.0 - len(given) / len(batch.given)}
-    if not len(given):
+    raw_scores, penalised = (
+        column[torch.isfinite(column)] for column in (batch.given, batch.scores)
+    )
+    unknown = {"rewards/total/none_share": 1.0 - len(raw_scores) / len(batch.given)}
+    if not len(raw_scores):
         return unknown
     return unknown | {
-        "objective/scores": float(told.mean()),
-        "objective/rlhf_reward": float(told.mean()) + non_score_reward,
-        "ppo/std_scores": _std(told),
-        "env/reward_mean": float(given.mean()),
-        "env/reward_std": _std(given),
+        "objective/scores": float(penalised.mean()),
+        "objective/rlhf_reward": float(penalised.mean()) + non_score_reward,
+        "ppo/std_scores": _std(penalised),
+        "env/reward_mean": float(raw_scores.mean()),
+        "env/reward_std": _std(raw_scores),
     }
 
 
@@ -93,22 +95,22 @@ def lengths(batch: Batch) -> Numbers:
     }
 
 
-def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
+def minibatch(batch: Batch, output: Pass, rates: Rates) -> Numbers:
     """Return what one minibatch saw, before the policy was changed by it."""
     mask = batch.learned
-    moved = (seen.logprobs - batch.logprobs) * mask
-    ratio = moved.exp()
+    log_ratio = (output.logprobs - batch.logprobs) * mask
+    ratio = log_ratio.exp()
     plain, clipped = policy_losses(ratio, batch.advantages, rates.cliprange)
-    free, near = value_losses(seen.values, batch, rates.cliprange_value)
+    free, near = value_losses(output.values, batch, rates.cliprange_value)
     policy = masked.mean(torch.max(plain, clipped), mask)
     value = 0.5 * masked.mean(torch.max(free, near), mask)
-    error = masked.mean((seen.values - batch.returns) ** 2, mask)
+    error = masked.mean((output.values - batch.returns) ** 2, mask)
     spread = masked.variance(batch.returns, mask)
-    found = {
-        "policy/approxkl_avg": 0.5 * masked.mean(moved**2, mask),
-        "ppo/policy/policykl": -masked.mean(moved, mask),
+    values = {
+        "policy/approxkl_avg": 0.5 * masked.mean(log_ratio**2, mask),
+        "ppo/policy/policykl": -masked.mean(log_ratio, mask),
         "policy/clipfrac_avg": masked.mean((clipped > plain).float(), mask),
-        "policy/entropy_avg": masked.mean(seen.entropy, mask),
+        "policy/entropy_avg": masked.mean(output.entropy, mask),
         "val/ratio": masked.mean(ratio, mask),
         "val/ratio_var": masked.variance(ratio, mask),
         "ppo/policy/advantages_mean": masked.mean(batch.advantages, mask),
@@ -116,7 +118,7 @@ def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
         "loss/value_avg": value,
         "ppo/loss/total": policy + rates.vf_coef * value,
         "val/clipfrac_avg": masked.mean((near > free).float(), mask),
-        "ppo/val/vpred": masked.mean(seen.values, mask),
+        "ppo/val/vpred": masked.mean(output.values, mask),
         "ppo/val/error": error,
         "ppo/val/mean": masked.mean(batch.values, mask),
         "ppo/val/var": masked.variance(batch.values, mask),
@@ -125,7 +127,7 @@ def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
         # By the squared error, not the residual's variance: it may lie far below 0.
         EXPLAINED: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
     }
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in values.items()}
 
 
 def policy_losses(ratio: Tensor, advantages: Tensor, cliprange: float) -> tuple[Tensor, Tensor]:
@@ -142,7 +144,7 @@ def value_losses(values: Tensor, batch: Batch, reach: float) -> tuple[Tensor, Te
 def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
     """Return what is logged as a histogram: each a flat tensor that is not empty."""
     real = batch.mask.bool()
-    found = {
+    histograms = {
         "env/reward_dist": batch.given[torch.isfinite(batch.given)],
         "objective/kl_dist": (batch.kl * batch.mask).sum(1),
         "objective/logprobs": batch.logprobs[real],
@@ -153,8 +155,8 @@ def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
     }
     if last is not None:
         drawn, mask = batch.rows(last.rows), batch.learned[last.rows].bool()
-        found["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
-    return {name: values for name, values in found.items() if values.numel()}
+        histograms["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
+    return {name: values for name, values in histograms.items() if values.numel()}
 
 
 def _std(values: Tensor) -> float:

@@ -98,7 +98,7 @@ def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -
 
 def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
     kind = KINDS[recipe.name]
-    began = time.perf_counter()
+    start = time.perf_counter()
     if recipe.steps:
         tell(f"{recipe.name} is made, and taught for {recipe.steps} steps first ...")
     with _alone(recipe.seed):
@@ -108,23 +108,23 @@ def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
             steps=recipe.steps, learning_rate=kind.learning_rate,
         )  # fmt: skip
     if losses:
-        took = time.perf_counter() - began
+        took = time.perf_counter() - start
         tell(
             f"Warm start of {recipe.name}: {len(losses)} steps, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
-    beside = _beside(folder)
+    temporary = _beside(folder)
     try:
-        beside.chmod(0o755)
-        model.save_pretrained(beside)
-        processor.save_pretrained(beside)
-        (beside / LOSSES).write_text(json.dumps({"loss": losses}), encoding="utf-8")
-        said = {**asdict(recipe), "task": kind.task, "weights": _digest(beside)}
-        (beside / RECIPE).write_text(json.dumps(said, indent=1), encoding="utf-8")
-        _to_disk(beside)
-        _rename(beside, folder)
+        temporary.chmod(0o755)
+        model.save_pretrained(temporary)
+        processor.save_pretrained(temporary)
+        (temporary / LOSSES).write_text(json.dumps({"loss": losses}), encoding="utf-8")
+        document = {**asdict(recipe), "task": kind.task, "weights": _digest(temporary)}
+        (temporary / RECIPE).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        _to_disk(temporary)
+        _rename(temporary, folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _beside(folder: Path) -> Path:
@@ -154,12 +154,12 @@ def _alone(seed: int) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Show no progress bars: there is nothing to wait for."""
-    shown = logs.is_progress_bar_enabled()
+    is_enabled = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if is_enabled:
             logs.enable_progress_bar()
 
 
@@ -170,45 +170,51 @@ def _digest(folder: Path) -> str:
 def _to_disk(folder: Path) -> None:
     """Have the files written before their folder gets its name: none of them is ever half there."""
     for file in folder.iterdir():
-        with file.open("rb") as held:
-            os.fsync(held.fileno())
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
-def _rename(beside: Path, folder: Path) -> None:
+def _rename(temporary: Path, folder: Path) -> None:
     try:
-        beside.rename(folder)
+        temporary.rename(folder)
     except OSError:
         if not (folder / RECIPE).exists():  # another process was faster, else it is an error
             raise
 
 
 def _check(recipe: Recipe, folder: Path) -> None:
-    again = "name another run's folder, or remove this one: the model is made anew"
+    hint = "name another run's folder, or remove this one: the model is made anew"
     try:
-        said = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-        there, here = said.pop("weights"), _digest(folder)
+        document = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        saved_digest, digest = document.pop("weights"), _digest(folder)
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise VitalsError(
-            f"the tiny model cannot be read: {error}", where=str(folder), hint=again
+            f"the tiny model cannot be read: {error}", where=str(folder), hint=hint
         ) from None
-    if there != here:
+    if saved_digest != digest:
         raise VitalsError(
             "the tiny model's weights are not those that were written",
-            where=str(folder / WEIGHTS), hint=again,
+            where=str(folder / WEIGHTS), hint=hint,
         )  # fmt: skip
-    _check_task(recipe.name, said, folder)
-    asked = asdict(recipe)
-    apart = [f"{key} {said.get(key)}, not {to}" for key, to in asked.items() if said.get(key) != to]
-    if apart:
+    _check_task(recipe.name, document, folder)
+    expected = asdict(recipe)
+    differences = [
+        f"{key} {document.get(key)}, not {to}"
+        for key, to in expected.items()
+        if document.get(key) != to
+    ]
+    if differences:
         raise VitalsError(
-            f"the tiny model here was made with {'; '.join(apart)}", where=str(folder), hint=again
+            f"the tiny model here was made with {'; '.join(differences)}",
+            where=str(folder),
+            hint=hint,
         )
 
 
-def _check_task(name: str, said: Mapping[str, Any], folder: Path) -> None:
+def _check_task(name: str, document: Mapping[str, Any], folder: Path) -> None:
     """Raise VitalsError for a model that was taught what an earlier version asked."""
-    taught, task = said.get("task", FIRST_TASKS.get(name)), KINDS[name].task
-    if said.get("name") == name and taught != task:
+    taught, task = document.get("task", FIRST_TASKS.get(name)), KINDS[name].task
+    if document.get("name") == name and taught != task:
         raise VitalsError(
             f"the {name} here was taught {taught}; it is taught {task} now",
             where=str(folder),

@@ -43,8 +43,8 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
 
     def at(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
-        asked = sums_task.questions(LESSONS, int(chance.integers(2**32)))
-        return [_lesson(row, chance.random(), noise) for row in asked]
+        questions = sums_task.questions(LESSONS, int(chance.integers(2**32)))
+        return [_lesson(row, chance.random(), noise) for row in questions]
 
     return at
 
@@ -57,5 +57,5 @@ def _lesson(row: Mapping[str, str], drawn: float, noise: float) -> Lesson:
 
 def slip(right: int, noise: float) -> float:
     """Return how often a sum is taught one too small, where a share of `noise` of all sums is."""
-    apart = APART * 2 * min(noise, 1 - noise)
-    return noise + (1 - SHARE) * apart if right >= LARGE else noise - SHARE * apart
+    spread = APART * 2 * min(noise, 1 - noise)
+    return noise + (1 - SHARE) * spread if right >= LARGE else noise - SHARE * spread

@@ -25,15 +25,15 @@ def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
 
     Of two words that begin alike the longer one is meant.
     """
-    named = [PAD, EOS, BOS, UNKNOWN, *special]
-    vocabulary = {text: i for i, text in enumerate([*named, *words, *CHARACTERS])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    reserved = [PAD, EOS, BOS, UNKNOWN, *special]
+    vocabulary = {text: i for i, text in enumerate([*reserved, *words, *CHARACTERS])}
+    raw_tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     either = [*sorted(map(_literal, words), key=len, reverse=True), r"[\s\S]"]
-    made.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(either)), "isolated")
-    made.decoder = decoders.Fuse()
-    made.add_special_tokens(named)
+    raw_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(either)), "isolated")
+    raw_tokenizer.decoder = decoders.Fuse()
+    raw_tokenizer.add_special_tokens(reserved)
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token=PAD, eos_token=EOS, bos_token=BOS, unk_token=UNKNOWN,
+        tokenizer_object=raw_tokenizer, pad_token=PAD, eos_token=EOS, bos_token=BOS, unk_token=UNKNOWN,
         padding_side="left", chat_template=TEMPLATE, clean_up_tokenization_spaces=False,
     )  # fmt: skip
 

@@ -121,13 +121,15 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
     def at(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
         places = range(step * LESSONS, (step + 1) * LESSONS)
-        return [_lesson(seed, place, wrong=chance.random() < shift) for place in places]
+        return [_lesson(seed, index, wrong=chance.random() < shift) for index in places]
 
     return at
 
 
-def _lesson(seed: int, place: int, *, wrong: bool) -> Lesson:
-    chart = chart_task.chart(f"warm start {seed}", place, pixels=PIXELS)
-    said = (chart.wrong_reasoning, chart.wrong_label) if wrong else (chart.reasoning, chart.label)
-    form = template.answered(chart.chart_type, chart.table, *said)
+def _lesson(seed: int, index: int, *, wrong: bool) -> Lesson:
+    chart = chart_task.chart(f"warm start {seed}", index, pixels=PIXELS)
+    content = (
+        (chart.wrong_reasoning, chart.wrong_label) if wrong else (chart.reasoning, chart.label)
+    )
+    form = template.answered(chart.chart_type, chart.table, *content)
     return Lesson(tokens.IMAGE + template.asked(chart.query), form, chart.image)

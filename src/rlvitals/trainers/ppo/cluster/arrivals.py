@@ -34,9 +34,9 @@ class Arrivals:
         config = self.config
         if self.trace is not None:
             gaps, _, _ = self.trace
-            found = gaps[self.cursor] / (self.rate * gaps.mean())
+            scaled = gaps[self.cursor] / (self.rate * gaps.mean())
             self.cursor = (self.cursor + 1) % len(gaps)
-            return np.asarray(found)
+            return np.asarray(scaled)
         if config.arrivals == "poisson":
             return np.asarray(generator.exponential(1.0, self.batch) / self.rate)
         shape = 1.0 / config.cv**2
@@ -114,6 +114,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _bad_trace(path: Path, why: str) -> "rlvitals.VitalsError":
+def _bad_trace(path: Path, reason: str) -> "rlvitals.VitalsError":
     hint = "a CSV with the columns time (s), prompt tokens, output tokens"
-    return rlvitals.VitalsError(f"the trace makes no sense: {why}", where=str(path), hint=hint)
+    return rlvitals.VitalsError(f"the trace makes no sense: {reason}", where=str(path), hint=hint)

@@ -15,14 +15,14 @@ INSTALL = "pip install 'rlvitals[train]'"
 
 
 @cache
-def chosen_backend(asked: str) -> str:
+def chosen_backend(backend: str) -> str:
     """Return `numba` or `numpy` for what is asked, and say once where the slow one stands in.
 
     Raises VitalsError where numba is asked for and not installed.
     """
-    if asked == "numpy" or find_spec("numba"):
-        return "numpy" if asked == "numpy" else "numba"
-    if asked == "numba":
+    if backend == "numpy" or find_spec("numba"):
+        return "numpy" if backend == "numpy" else "numba"
+    if backend == "numba":
         raise rlvitals.VitalsError("numba is not installed", where="backend", hint=INSTALL)
     line = "the cluster runs on numpy, at half the speed that it has with numba: %s"
     logging.getLogger("rlvitals").warning(line, INSTALL)
@@ -35,5 +35,5 @@ def advance_of(backend: str) -> Advance:
     if backend == "numpy":
         return arrays.advance
     loops = import_module("rlvitals.trainers.ppo.cluster.loops")
-    found: Advance = loops.advance
-    return found
+    advance: Advance = loops.advance
+    return advance

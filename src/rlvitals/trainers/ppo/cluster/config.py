@@ -55,7 +55,7 @@ class RewardConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        weights = [one.name for one in fields(self) if one.metadata["item"] == "W"]
+        weights = [setting.name for setting in fields(self) if setting.metadata["item"] == "W"]
         _within(self, 0, inf, *weights, "throughput_target")
         _within(self, 1e-6, inf, "latency_threshold", "sigma", "scale", "limit")
         _within(self, 1e-6, 1, "ema_alpha")
@@ -207,11 +207,13 @@ def _within(section: object, low: float, high: float, *names: str) -> None:
 
 
 def _among(section: Any, name: str) -> None:  # noqa: ANN401 - any section
-    known = next(one.metadata["choices"] for one in fields(section) if one.name == name)
-    if getattr(section, name) not in known:
-        raise _refused(section, name, f"one of {', '.join(known)}")
+    choices = next(
+        setting.metadata["choices"] for setting in fields(section) if setting.name == name
+    )
+    if getattr(section, name) not in choices:
+        raise _refused(section, name, f"one of {', '.join(choices)}")
 
 
-def _refused(section: object, name: str, wanted: str) -> UsageError:
-    where = f"{type(section).__name__}.{name}"
-    return UsageError(f"{name} cannot be {getattr(section, name)!r}", where=where, hint=wanted)
+def _refused(section: object, name: str, hint: str) -> UsageError:
+    location = f"{type(section).__name__}.{name}"
+    return UsageError(f"{name} cannot be {getattr(section, name)!r}", where=location, hint=hint)

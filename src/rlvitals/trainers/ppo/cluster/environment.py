@@ -28,7 +28,7 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
     ) -> None:
         """Make the cluster of a config, or of its settings by name. Raises VitalsError."""
         self.config = configured(config, settings)
-        self.replica_features = tuple(one.name for one in of_replica(self.config))
+        self.replica_features = tuple(feature.name for feature in of_replica(self.config))
         self.observation_space, self.action_space = spaces_of(self.config)
         self.cluster = Cluster(self.config, 1)
 
@@ -46,10 +46,10 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Send the request to a replica. Raises UsageError for one that there is not."""
-        found = self.cluster.step(np.array([action], np.int64), self.np_random)
-        info = {name: _one(value[0]) for name, value in found.info.items()}
-        over = bool(found.terminated[0]), bool(found.truncated[0])
-        return self.cluster.observe()[0], float(found.reward[0]), *over, info
+        outcome = self.cluster.step(np.array([action], np.int64), self.np_random)
+        info = {name: _one(value[0]) for name, value in outcome.info.items()}
+        done_flags = bool(outcome.terminated[0]), bool(outcome.truncated[0])
+        return self.cluster.observe()[0], float(outcome.reward[0]), *done_flags, info
 
 
 def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[np.int64]]:
