@@ -12,12 +12,10 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-RECORD = "run.json"  # of a folder that something was recorded in
-
 
 def check(folder: Path) -> None:
     """Raise UsageError where a training goes on in a folder, as far as can be told."""
-    if not (folder / RECORD).exists():
+    if not (folder / "run.json").exists():
         return
     try:
         life = rlvitals.trace(folder).lifecycle

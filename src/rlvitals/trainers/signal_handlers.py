@@ -4,9 +4,9 @@ import signal
 from types import FrameType
 from typing import Self
 
-# SIGHUP: the terminal is gone. Windows has none.
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class Terminated(KeyboardInterrupt):

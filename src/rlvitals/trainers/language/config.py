@@ -7,7 +7,6 @@ from rlvitals import option
 MODES = ("grpo", "psr", "nsr", "w-reinforce")
 # The folder of a run; {-mode} is "-nsr" and the like, and nothing for GRPO.
 OUTPUT_DIR = "grpo-start-ckpts/{vlm}-prm-large-train-v2{-mode}-{seed}"
-RUN_NAME = "{mode}-{vlm}-{dataset}-{subset}-{seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,11 @@ class MonitoringConfig:
     wandb_steps: int = option(10, "steps between two rows that Weights & Biases gets", item="N")
     wandb_project: str = option("rlvitals", "Weights & Biases' project", item="NAME")
     wandb_entity: str = option("", "its entity (none: your own)", item="NAME")
-    run_name: str = option(RUN_NAME, "the run's name, filled in as `output_dir` is", item="NAME")
+    run_name: str = option(
+        "{mode}-{vlm}-{dataset}-{subset}-{seed}",
+        "the run's name, filled in as `output_dir` is",
+        item="NAME",
+    )
     log_completions: bool = option(True, "record completions with their rewards")
     completions_every: int = option(
         1, "rows between two that completions are recorded of", item="N"

@@ -20,10 +20,9 @@ from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import Told
 
 LOG = "debug.log"
+BAR_FORMAT = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
 RECORDER = logging.getLogger("rlvitals")  # what it has to tell a person
-BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
-DESCRIPTION = "Training progress"
 PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
 SHOWN = 16  # rewards of a list on the console; the file has all
 TRAINED_ON = MappingProxyType({
@@ -97,7 +96,7 @@ class Progress:
     """How far a training is: a line that stays in a terminal, else one after each tenth."""
 
     def __init__(
-        self, *, wanted: bool, title: str = DESCRIPTION, stream: TextIO | None = None
+        self, *, wanted: bool, title: str = "Training progress", stream: TextIO | None = None
     ) -> None:
         """Draw nothing yet. `stream`: where to, in place of stdout."""
         self._title, self._stream = title, stream
@@ -120,7 +119,8 @@ class Progress:
             return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
-            bar_format=BAR, prefix=self._title,
+            prefix=self._title,
+            bar_format=BAR_FORMAT,
         )  # fmt: skip
         if self.drawn:
             self._draw(line)

@@ -21,10 +21,8 @@ from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
 TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
-ADAPTER = "adapter_config.json"
 
 ACCURACY = "accuracy_reward"
-RIGHT = 0.5  # of the accuracy reward, which pays 0 or 1
 
 Right = Callable[[Sequence[Row], Answers], list[bool]]
 Paid = Callable[[Sequence[Row], Answers], list[float | None]]
@@ -126,7 +124,8 @@ def _of_rlhf(config: rlhf.Config) -> Config:
     settings = config.rlhf
     return Config(
         training=TrainingConfig(
-            mode="rlhf", seed=settings.seed, temperature=settings.temperature, batch_size=settings.batch_size,
+            mode="rlhf", seed=settings.seed, temperature=settings.temperature,
+            batch_size=settings.batch_size,
             max_completion_length=settings.response_length, threads=settings.threads,
         ),
         model=config.model, data=config.data, rewards=config.rewards,
@@ -154,7 +153,7 @@ def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
 
 def _with(model: Any, folder: Path) -> Any:
     """Return a model with a checkpoint's weights, or with its adapters."""
-    if not (folder / ADAPTER).is_file():
+    if not (folder / "adapter_config.json").is_file():
         return type(model).from_pretrained(folder, dtype=model.dtype)
     return PeftModel.from_pretrained(model, folder)
 
@@ -175,7 +174,8 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
     # A person's own is called by its name alone, and found by module:name.
     path = next((path for path in config.rewards.functions if path.endswith(f":{name}")), name)
     ((_, paid),) = _paid(config, default, (path,)).items()
-    threshold = RIGHT if name == ACCURACY else config.signal.reward_threshold
+    # The accuracy reward pays 0 or 1.
+    threshold = 0.5 if name == ACCURACY else config.signal.reward_threshold
 
     def right(rows: Sequence[Row], answers: Answers) -> list[bool]:
         return [value is not None and value >= threshold for value in paid(rows, answers)]

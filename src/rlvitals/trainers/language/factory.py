@@ -15,7 +15,6 @@ from rlvitals.trainers.language.config import Config, MonitoringConfig
 
 FIELD = "{-mode}"
 GRPO = "grpo"
-TRAIN = "train/"  # before a Trainer's key in trackers, as Hugging Face has it
 OF_MODES = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
             "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
 SAVED_AS = "training_config.json"
@@ -53,9 +52,6 @@ SAME = (
     "max_completion_length", "mask_truncated_completions",
 )  # fmt: skip
 
-
-# What says which weights there are to train.
-OF_WEIGHTS = ("model.lora", "model.lora_r", "model.lora_targets")
 
 # Below these nothing is trained; advantages need two answers to compare.
 AT_LEAST = {
@@ -120,9 +116,9 @@ def _check(config: Config) -> None:
 
 def fits(changed: list[str], checkpoint: str) -> None:
     """Raise UsageError where a checkpoint is of other weights than those that are trained now."""
-    weight_changes = [
-        change for change in changed if change.startswith(tuple(f"{key} " for key in OF_WEIGHTS))
-    ]
+    # The settings that determine which weights are trained.
+    keys = ("model.lora ", "model.lora_r ", "model.lora_targets ")
+    weight_changes = [change for change in changed if change.startswith(keys)]
     if weight_changes:
         raise UsageError(
             f"its checkpoint holds other weights: {'; '.join(weight_changes)}",
@@ -155,7 +151,7 @@ def _together(config: Config) -> str:
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
     """Return what is written beside the run's own files, with its options. Raises UsageError."""
     names = {f"{p}/{key}": f"{p}/{key}" for p in sample_weights.PREFIX.values() for key in OF_MODES}
-    return run_metadata.sinks(config, name, mode, names=names, prefix=TRAIN)
+    return run_metadata.sinks(config, name, mode, names=names, prefix="train/")
 
 
 def flat(config: Config) -> dict[str, object]:

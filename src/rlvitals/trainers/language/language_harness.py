@@ -13,7 +13,6 @@ from rlvitals.trainers.language.rewards import Failure
 from rlvitals.trainers.language.usage import Usage
 
 ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
-PEAK = "machine/peak_gib"  # memory at the highest: of the GPU, else of the process
 FAILURES = 5  # of reward functions, on the console; all are in the file
 
 if TYPE_CHECKING:
@@ -74,7 +73,8 @@ class Course(harness.Course):
             return
         used = self.usage.used()
         if self.recorder is not None and used.memory is not None:
-            self.recorder.log(step, {PEAK: used.memory / start.GIB})
+            # The peak of the GPU's memory, else of the process's.
+            self.recorder.log(step, {"machine/peak_gib": used.memory / start.GIB})
         self.log.info("%s", start.compared(self.plan, used))
 
     def say_interrupted(self) -> None:

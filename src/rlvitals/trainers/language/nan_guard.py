@@ -6,9 +6,6 @@ from pathlib import Path
 
 import rlvitals
 
-# torch.multinomial's, of probabilities that are not.
-NO_PROBABILITIES = "probability tensor contains either"
-
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
@@ -16,7 +13,8 @@ def told(folder: Path) -> Iterator[None]:
     try:
         yield
     except RuntimeError as raised:
-        if NO_PROBABILITIES not in str(raised):
+        # The message of torch.multinomial for probabilities that are NaN or infinite.
+        if "probability tensor contains either" not in str(raised):
             raise
         raise rlvitals.VitalsError(
             "the model's outputs are no numbers any more: its weights have grown without end",

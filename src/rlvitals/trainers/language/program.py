@@ -129,7 +129,8 @@ class Training(Course):
         self.titles = {reward.name: reward.title for reward in reward_functions}
         self.args.reward_weights = rewards.weights(config.rewards, reward_functions)
         trainer = ModesTrainer(
-            model=loaded.model, args=self.args, reward_funcs=reward_functions, train_dataset=task.train,
+            model=loaded.model, args=self.args, reward_funcs=reward_functions,
+            train_dataset=task.train,
             processing_class=loaded.processor, peft_config=loaded.lora, mode=config.training.mode,
             signal=config.signal, correctness=config.rewards.correctness, on_batch=self._told,
         )  # fmt: skip

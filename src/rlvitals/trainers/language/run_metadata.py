@@ -7,14 +7,12 @@ from typing import Any
 from rlvitals import UsageError, nearest
 from rlvitals.trainers.language.config import DataConfig, ModelConfig, MonitoringConfig
 
-WHOLE = "full"  # how a run is called that is trained on all samples
-
 
 def fields(model: ModelConfig, data: DataConfig, seed: int) -> dict[str, Any]:
     """Return what a name may be made of."""
     return {
         "vlm": _short(model.vlm_name), "seed": seed, "dataset": _short(data.dataset_name),
-        "subset": data.subset_size or WHOLE,
+        "subset": data.subset_size or "full",
     }  # fmt: skip
 
 

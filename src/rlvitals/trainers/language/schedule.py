@@ -37,8 +37,8 @@ class Schedule(TrainerCallback):
         if new_rates != old_rates:
             self._tell(
                 f"the schedule is that of {state.max_steps:,} steps now: step "
-                f"{state.global_step + 1:,} has a learning rate of {new_rates[0]:.3g}, and would have "
-                f"had {old_rates[0]:.3g}"
+                f"{state.global_step + 1:,} has a learning rate of {new_rates[0]:.3g}, and would "
+                f"have had {old_rates[0]:.3g}"
             )
 
 

@@ -7,10 +7,6 @@ from transformers import TrainingArguments
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language.config import SignalConfig
 
-# deepspeed v0.19: deepspeed/runtime/engine.py, `_get_zero_ckpt_name`; one file of each process.
-SHARED, PARTS = "global_step*", "global_step*/*zero_pp_rank_*_optim_states.pt"
-AGAIN = "launch it as before, or another run with another --output-dir"
-
 
 def check(args: TrainingArguments, signal: SignalConfig) -> None:
     """Raise UsageError for what DeepSpeed leaves no room for."""
@@ -29,13 +25,16 @@ def check_resume(args: TrainingArguments, checkpoint: Path) -> None:
     without it a new optimizer would begin, silently.
     """
     uses_deepspeed = args.deepspeed_plugin is not None
-    if uses_deepspeed != any(checkpoint.glob(SHARED)):
+    if uses_deepspeed != any(checkpoint.glob("global_step*")):
         saved_by, read_by = ("without", "with") if uses_deepspeed else ("by", "without")
         raise VitalsError(
             f"it was saved {saved_by} DeepSpeed, and its optimizer cannot be read {read_by} it",
-            where=str(checkpoint), hint=AGAIN,
-        )  # fmt: skip
-    count = sum(1 for _ in checkpoint.glob(PARTS))
+            where=str(checkpoint),
+            hint="launch it as before, or another run with another --output-dir",
+        )
+    # deepspeed v0.19: deepspeed/runtime/engine.py, `_get_zero_ckpt_name`; one file per process.
+    pattern = "global_step*/*zero_pp_rank_*_optim_states.pt"
+    count = sum(1 for _ in checkpoint.glob(pattern))
     if count and count != args.world_size:
         raise VitalsError(
             f"DeepSpeed shared it out over {count} processes, and {args.world_size} cannot read it",

@@ -7,10 +7,6 @@ from pathlib import Path
 import psutil
 import torch
 
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-RESET_PEAK = "5"  # to CLEAR: the peak of resident memory begins anew (proc(5), since Linux 4.0)
-PEAK = "VmHWM:"
-
 
 @dataclass(frozen=True, slots=True)
 class Used:
@@ -35,7 +31,8 @@ class Usage:
             torch.cuda.reset_peak_memory_stats()
         else:
             try:  # Linux alone has the file, and a container may forbid to write it
-                CLEAR.write_text(RESET_PEAK, encoding="ascii")
+                # 5 resets the peak of resident memory: proc(5), since Linux 4.0.
+                Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
             except OSError:
                 self._can_reset = False
         self._before = psutil.Process().memory_info().rss
@@ -63,6 +60,6 @@ class Usage:
             return int(torch.cuda.max_memory_allocated())
         if not self._can_reset:
             return None
-        lines = STATUS.read_text(encoding="ascii").splitlines()
-        kib = next(int(line.split()[1]) for line in lines if line.startswith(PEAK))
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
         return int(kib * 1024 - self._before)

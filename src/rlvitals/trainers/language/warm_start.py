@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 
-IGNORED = -100  # a label that no loss is taken of
-MAX_GRAD_NORM = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -45,7 +42,7 @@ def teach(
         loss = model(**encoded(processor, lessons(step))).loss
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         slower.step()
         losses.append(float(loss.detach()))
@@ -64,7 +61,8 @@ def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
         )
     )
     inputs.pop("token_type_ids", None)
-    labels = torch.full_like(inputs["input_ids"], IGNORED)
+    # The loss ignores the label -100.
+    labels = torch.full_like(inputs["input_ids"], -100)
     for row, lesson in enumerate(lessons):
         answered = len(tokenizer(lesson.answer, add_special_tokens=False).input_ids) + 1
         labels[row, -answered:] = inputs["input_ids"][row, -answered:]

@@ -115,8 +115,8 @@ class Chunks:
             self._log.addHandler(self._file)
             self._say(RUNNING)
             self._log.info(
-                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count, counters.steps,
-                self._goal(),
+                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count,
+                counters.steps, self._goal(),
             )  # fmt: skip
 
     def _name(self) -> str:
@@ -135,7 +135,8 @@ class Chunks:
 
     def _sum_up(self, rollout: Rollout) -> None:
         counters = self._ppo.at
-        line = f"[chunk] {counters.chunk.number}/{self.count} requests={counters.steps - counters.chunk.began}"
+        chunk = counters.chunk
+        line = f"[chunk] {chunk.number}/{self.count} requests={counters.steps - chunk.began}"
         if counters.chunk.counts:
             line += (
                 f" act={listed([n / sum(counters.chunk.counts) for n in counters.chunk.counts])}"

@@ -20,7 +20,6 @@ SHOWN = (
     ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
     ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
 )  # fmt: skip
-MOST = 3  # of them
 
 
 class Thinned(logging.Filter):
@@ -61,7 +60,7 @@ class Bar:
             self._begin(step)
         texts = [text.format(metrics[name]) for name, text in SHOWN if name in metrics]
         self._progress.update(  # type: ignore[union-attr]
-            self._task, completed=min(step, self._total), said="  ".join(texts[:MOST])
+            self._task, completed=min(step, self._total), said="  ".join(texts[:3])
         )
 
     def print(self, line: str) -> None:

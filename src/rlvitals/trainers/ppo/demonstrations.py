@@ -12,8 +12,7 @@ from rlvitals import UsageError
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
 
 SUFFIX = ".npz"
-FORMAT = 1
-SPREAD = 0.2  # share of decisions at random: states that the scheduler itself would not get into
+RANDOM_ACTION_SHARE = 0.2  # they lead to states that the scheduler itself would not reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Demos:
         shares = np.bincount(self.actions) / max(len(self), 1)
         counts = np.bincount(self.policies, minlength=len(self.names))
         return {
-            "format": FORMAT,
+            "format": 1,
             "total_samples": len(self),
             "policy_type": dict(zip(self.names, counts.tolist(), strict=True)),
             "action_distribution": [round(float(share), 4) for share in shares],
@@ -90,7 +89,7 @@ def _collected(
         action = policies[name](observation, cluster)
         obs.append(observation.copy())
         actions.append(action.astype(np.int64))
-        is_random = rng.random(envs) < SPREAD
+        is_random = rng.random(envs) < RANDOM_ACTION_SHARE
         executed = np.where(is_random, rng.integers(0, config.replicas, envs), action)
         outcome = cluster.step(executed, rng)
         dones = outcome.terminated | outcome.truncated

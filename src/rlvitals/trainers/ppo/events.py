@@ -9,8 +9,7 @@ from rlvitals.trainers.ppo.config import MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 
-MOVED = 0.01  # a change of the learning rate's factor that is worth an event
-HISTOGRAMS = 200  # of each action in a run, about
+MIN_LR_CHANGE = 0.01  # of the learning rate's factor: a smaller one is no event
 
 
 class Events:
@@ -50,7 +49,7 @@ class Events:
         if (
             not metrics["gradient_spike"]
             and previous[1] == current[1]
-            and abs(current[0] - previous[0]) < MOVED
+            and abs(current[0] - previous[0]) < MIN_LR_CHANGE
         ):
             return
         cause = "gradient spike" if metrics["gradient_spike"] else "quiet"
@@ -79,6 +78,7 @@ class Events:
         is_tracked = self._config.advanced_metrics.track_action_distribution
         if envs.continuous or not is_tracked or step < self._next:
             return
-        self._next = step + self._ppo.total_steps / HISTOGRAMS
+        # About 200 histograms of each action in a run.
+        self._next = step + self._ppo.total_steps / 200
         for i, shares in enumerate(telemetry.shares_by_environment(rollout, envs.actions).T):
             self._recorder.log_histogram(step, f"Actions/replica_{i}", shares)

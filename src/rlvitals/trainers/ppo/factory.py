@@ -38,15 +38,12 @@ def build(config: Config) -> PPO:
     replica_shape = None
     if layout is not None and config.network.shared_normaliser:
         replica_shape = layout.replicas, layout.features
-    temperature, spikes = (
-        config.temperature_control,
-        config.advanced_optimization.adaptive_batch_size,
-    )
+    control, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
     ppo = PPO(
         envs, policy, ppo_config, total_steps=training.total_steps, seed=training.seed,
         schedule=config.advanced_optimization.learning_rate_schedule,
         reference=config.kl_regularization,
-        temperature=Controller(temperature) if temperature.enabled else Fixed(temperature.base_temperature),
+        temperature=Controller(control) if control.enabled else Fixed(control.base_temperature),
         spikes=SpikeReaction(spikes, ppo_config.minibatch_size) if spikes.enable else None,
         replica_shape=replica_shape,
     )  # fmt: skip

@@ -17,11 +17,8 @@ from rlvitals.trainers.ppo import cluster, evaluate
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 
-EVALUATIONS = 20  # of a run, where no interval is said
-STREAM = 2**20  # of held-out arrivals: far from those that a finished run is evaluated by
-WARMED_BY = "lor/speed"  # idle clusters are easy: a policy for busy ones does no better there
-SEED = 2**20  # of held-out episodes, likewise
-AUTO = "auto"
+# Far from the seeds that a finished run is evaluated with.
+HELD_OUT_SEED = 2**20
 Numbers = dict[str, float]
 
 
@@ -31,7 +28,7 @@ def best(config: Config) -> rlvitals.Best | None:
     Raises UsageError for an evaluation's number where nothing is evaluated.
     """
     name, evaluated = config.checkpointing.keep_best, wanted(config)
-    if name == AUTO:
+    if name == "auto":
         aim = "latency" if _serves(config) else "return"
         name = f"eval_{aim}" if evaluated else "ep_return"
     elif name.startswith("eval_") and not evaluated:
@@ -62,7 +59,7 @@ class HeldOut:
         self._ppo, self._config, self._own = ppo, config, config.evaluation
         self._recorder, self._log = recorder, log
         self._serves, self.wanted = _serves(config), wanted(config)
-        self._every = self._own.interval or max(ppo.total_steps // EVALUATIONS, 1)
+        self._every = self._own.interval or max(ppo.total_steps // 20, 1)
         self._before = 0  # the step up to which evaluations are made
         self._busy: cluster.Busy | None = None
         self.returns: list[float] = []  # of each evaluation since the program began
@@ -89,7 +86,7 @@ class HeldOut:
         else:
             with _untouched():
                 episodes = evaluate.on_episodes(
-                    trained, seed=SEED, episodes=self._own.held_out_episodes
+                    trained, seed=HELD_OUT_SEED, episodes=self._own.held_out_episodes
                 )
             metrics = {
                 "eval_return": float(np.mean(episodes.returns)),
@@ -109,8 +106,11 @@ class HeldOut:
     def _numbers(self, prefix: str, policy: cluster.Policy) -> Numbers:
         config, evaluation = self._config.environment, self._own
         if self._busy is None:
-            warm = cluster.baselines()[WARMED_BY]
-            self._busy = cluster.busy(warm, config, seed=STREAM, envs=evaluation.held_out_clusters)
+            # Idle clusters are easy: a policy trained for busy ones is no better on them.
+            warm = cluster.baselines()["lor/speed"]
+            self._busy = cluster.busy(
+                warm, config, seed=HELD_OUT_SEED, envs=evaluation.held_out_clusters
+            )
         result = cluster.evaluate(
             policy,
             config,

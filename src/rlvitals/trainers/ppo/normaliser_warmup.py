@@ -12,8 +12,6 @@ from rlvitals.trainers.ppo.config import StabilisationConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import means
 
-REPORT_EVERY = 20  # steps between two lines
-
 
 @dataclass(frozen=True, slots=True)
 class Stabilised:
@@ -49,7 +47,7 @@ def stabilise(ppo: PPO, config: StabilisationConfig) -> Iterator[Stabilised]:
         numbers = means([step]) | {"reward": float(step.rewards.mean())}
         for name, value in numbers.items():
             sums[name] = sums.get(name, 0.0) + value
-        if ppo.at.stabilised % REPORT_EVERY == 0 or ppo.at.stabilised == total:
+        if ppo.at.stabilised % 20 == 0 or ppo.at.stabilised == total:
             baseline = {name: value / count for name, value in sums.items()}
             yield Stabilised(ppo.at.stabilised, total, baseline)
     ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_after_stabilization

@@ -42,7 +42,6 @@ from rlvitals.trainers.ppo.temperature import Fixed, Temperature
 
 KL_BAND = 1.5  # outside target / 1.5 .. target * 1.5 the coefficient moves (Schulman et al. 2017)
 KL_COEF_RANGE = (1e-4, 1e4)  # an adaptive coefficient stays in it, so that it can always come back
-STOP_AT = 1.5  # times target_kl: the epochs end there, as in Spinning Up
 
 
 class PPO:
@@ -286,7 +285,8 @@ class PPO:
 
     def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
         limit = self.config.target_kl
-        return limit > 0 and float(k3(stats["log_ratio"])) > STOP_AT * limit
+        # Stop at 1.5 times the target, as Spinning Up does.
+        return limit > 0 and float(k3(stats["log_ratio"])) > 1.5 * limit
 
     # -- coefficients and reports ----------------------------------------------------------------
 

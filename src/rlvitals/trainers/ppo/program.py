@@ -30,8 +30,6 @@ from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
 from rlvitals.trainers.ppo.rollout import Rollout
 
-ROLLOUT_LINES = 4  # in each rollout
-EPOCHS_A_LINE = 10  # of cloning, on the console
 # How `training_progress.json` calls the ends that a recorder knows.
 ENDS = {"finished": "completed", "failed": "failed"}
 
@@ -168,11 +166,12 @@ class Training(Course):
             )  # fmt: skip
         self.log.info("[PPO:warmstart] %d decisions of %s", len(demos), ", ".join(demos.names))
         for result in warm_start.clone(self.ppo, demos, config):
-            is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % EPOCHS_A_LINE == 0
+            is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % 10 == 0
             self.log.log(
                 logging.INFO if is_logged else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
-                result.epoch, config.bc_epochs, result.now.loss, result.now.accuracy, result.blind.accuracy,
+                result.epoch, config.bc_epochs, result.now.loss, result.now.accuracy,
+                result.blind.accuracy,
             )  # fmt: skip
             self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.now))
             if result.epoch == config.bc_epochs:
@@ -240,7 +239,8 @@ class Training(Course):
 
     def _on_step(self, steps_done: int, step: Step) -> None:
         length = self._length
-        if steps_done % max(length // ROLLOUT_LINES, 1) == 0:
+        # Log four lines of each rollout.
+        if steps_done % max(length // 4, 1) == 0:
             global_step = self.ppo.at.steps + steps_done * self.ppo.envs.count
             reward = float(step.rewards.mean())
             self.log.debug(telemetry.rollout_line(global_step, steps_done, length, reward))

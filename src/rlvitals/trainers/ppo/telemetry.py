@@ -99,9 +99,6 @@ SERVING = (
     "throughput_ema", "latency_ema", "qps", "target_qps", "queue", "utilisation_gap", "finished",
     "rejected", "failed", "overridden", "curriculum_stage", "raw_reward",
 )  # fmt: skip
-FAILURES = ("replicas_up", "sent_again", "lost")  # where replicas fail
-SERVED = ("return", "latency", "latency_p95", "latency_p99")  # by whom: "eval" or "baseline"
-LABELS = frozenset({"replica"})  # what environments tell of which there is no mean
 BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
 
 
@@ -156,8 +153,16 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
             f"latency_p{each}" for each in config.monitoring.tail_latency_tracking.percentiles
         ]
         names += [*SERVING, *PARTS, *percentiles]
-        names += FAILURES if config.cluster.failures.mean_time_to_failure else ()
-        evaluation = [f"{policy}_{name}" for policy in ("eval", "baseline") for name in SERVED]
+        names += (
+            ("replicas_up", "sent_again", "lost")
+            if config.cluster.failures.mean_time_to_failure
+            else ()
+        )
+        evaluation = [
+            f"{policy}_{name}"
+            for policy in ("eval", "baseline")
+            for name in ("return", "latency", "latency_p95", "latency_p99")
+        ]
         names += evaluation if evaluated else []
     elif evaluated:
         names += ["eval_return", "eval_length"]
@@ -170,7 +175,8 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     """Return all numbers of one update, under the names they are logged by."""
-    facts = {name: value for name, value in rollout.facts.items() if name not in LABELS}
+    # The replica is a label: its mean means nothing.
+    facts = {name: value for name, value in rollout.facts.items() if name != "replica"}
     metrics = dict(stats) | facts
     if rollout.episodes:
         returns, lengths = zip(*rollout.episodes, strict=True)
@@ -237,9 +243,11 @@ def init_line(config: Config, ppo: PPO) -> str:
     return (
         f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={reward.mode} | "
         f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={ppo_config.learning_rate:.2e} "
-        f"gamma={ppo_config.gamma:.3f} lam={ppo_config.gae_lambda:.3f} clip={ppo_config.clip_ratio:.2f} "
-        f"ent={ppo_config.entropy_coef:.3f} vf={ppo_config.value_coef:.3f} epochs={ppo_config.epochs} "
-        f"roll={ppo_config.rollout_length} mb={ppo_config.minibatch_size} gnorm={ppo_config.max_grad_norm:.2f} | "
+        f"gamma={ppo_config.gamma:.3f} lam={ppo_config.gae_lambda:.3f} "
+        f"clip={ppo_config.clip_ratio:.2f} ent={ppo_config.entropy_coef:.3f} "
+        f"vf={ppo_config.value_coef:.3f} epochs={ppo_config.epochs} "
+        f"roll={ppo_config.rollout_length} mb={ppo_config.minibatch_size} "
+        f"gnorm={ppo_config.max_grad_norm:.2f} | "
         f"lat_w={reward.alpha:.2f} bal_w={reward.load_balance_penalty:.2f}"
     )
 
@@ -253,8 +261,9 @@ def update_line(step: int, metrics: Mapping[str, float]) -> str:
     """Say what an update did, and what the reward was made of."""
     line = (
         f"[PPO:update] step={step} pi={metrics['pi_loss']:.6f} vf={metrics['vf_loss']:.6f} "
-        f"ent={metrics['entropy']:.4f} kl={metrics['approx_kl']:.5f} clip={metrics['clipfrac']:.3f} "
-        f"ev={metrics['explained_var']:.3f} gnorm={metrics['pg_grad_norm']:.3f} lr={metrics['lr']:.2e} "
+        f"ent={metrics['entropy']:.4f} kl={metrics['approx_kl']:.5f} "
+        f"clip={metrics['clipfrac']:.3f} ev={metrics['explained_var']:.3f} "
+        f"gnorm={metrics['pg_grad_norm']:.3f} lr={metrics['lr']:.2e} "
         f"R({metrics['reward_mean']:.3f}/{metrics['reward_std']:.3f}/{metrics['reward_min']:.3f}"
         f"/{metrics['reward_max']:.3f}) Adv_std={metrics['advantage_std']:.3f} "
         f"V/Ret={metrics['value_mean']:.3f}/{metrics['return_mean']:.3f}"

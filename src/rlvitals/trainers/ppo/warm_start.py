@@ -18,7 +18,6 @@ from rlvitals.trainers.ppo.demonstrations import Demos
 from rlvitals.trainers.ppo.networks import parameters_of
 from rlvitals.trainers.ppo.ppo import PPO
 
-MAX_GRAD_NORM = 1.0
 PRETRAINED = "pretrained_actor.safetensors"
 MOMENTS = "observe."  # before the names of the normaliser's numbers
 # Of the cross-entropy of a policy that is blind to the state: a clone that does not get so much
@@ -116,7 +115,7 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
             )
             optimizer.zero_grad()
             (losses * weights[index]).mean().backward()
-            nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), MAX_GRAD_NORM)
+            nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), 1.0)
             optimizer.step()
         yield Cloned(epoch + 1, untrained, held_out.agreement(ppo), blind, held_out)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 READABLE = 160  # pixels of a side from which words fit
 SMOOTH = 2  # a readable chart is drawn so many times larger, and made smaller
 UNITS = 10  # of a tiny chart's scale
-SLOTS = 4  # of a tiny chart's width: a bar is in one column of the model's patches
 WHITE, BLACK, GRID, AXIS = "#ffffff", "#202020", "#e4e4e4", "#707070"
 COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")
 GLYPHS = {  # five rows from the top, each an octal digit of three pixels
@@ -56,7 +55,8 @@ def _tiny(plan: Plan, side: int) -> Image:
     pen = ImageDraw.Draw(image)
     left, right, unit = side // 3, side - 1, (side - 8) // UNITS
     bottom = side - 7  # below it are the names
-    across, up = (side - left) / SLOTS, unit * UNITS / (plan.high - plan.low)
+    # Four bars: each is in one column of the model's patches.
+    across, up = (side - left) / 4, unit * UNITS / (plan.high - plan.low)
 
     def height(value: float) -> int:
         return bottom - round((value - plan.low) * up)

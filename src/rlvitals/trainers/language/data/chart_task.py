@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PIXELS = 48  # of a side
-HELD_OUT_SHARE = 0.2  # of all chart contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,8 @@ class Facts:
         content = json.dumps([self.subject.title, self.subject.column, self.subject.low,
                               self.names, self.values])  # fmt: skip
         digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big") < HELD_OUT_SHARE * 2**64
+        # A fifth of all chart contents is held out.
+        return int.from_bytes(digest, "big") < 0.2 * 2**64
 
     def alike(self) -> list[Facts]:
         """Return the facts of other subjects that have the same table: another axis shows them."""

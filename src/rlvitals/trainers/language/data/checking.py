@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 TOGETHER = 64  # rows whose images are decoded at the same time
 LONGEST = 200  # times its shorter side: transformers 5.23, qwen2_vl's `smart_resize`
-NAMED = 5  # rows that a note names
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +151,6 @@ def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:
 
 def told(bad: Mapping[int, str]) -> str:
     """Name the first bad rows, counted from 1."""
-    first = [f"row {number + 1}: {bad[number]}" for number in sorted(bad)[:NAMED]]
+    first = [f"row {number + 1}: {bad[number]}" for number in sorted(bad)[:5]]
     more = len(bad) - len(first)
     return "; ".join([*first, *([f"and {more} more"] if more else [])])

@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 
 MADE = ("charts", "sums")
 ALIASES = {"evochart": "sanchit97/chart-rvr-grpo-train"}  # what the guide's command trains on
-TEXTS = ("query", "label", "answer", "chart_type", "reasoning")
 FILES = {".jsonl", ".json", ".csv", ".parquet"}
-METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
-TRAIN, OTHERS = "train", ("test", "valid", "dev", "eval")  # how splits are called
+TRAIN = "train"  # the name of the default split
 WHERE = "data.dataset_name"
-SHOWN = 5  # files that an error names
-SAVED = ("state.json", "dataset_dict.json")  # of datasets' save_to_disk
 
 
 def read(name: str, split: str) -> datasets.Dataset:
@@ -67,7 +63,8 @@ def check(name: str) -> None:
 
 
 def _folder(path: Path, split: str) -> datasets.Dataset:
-    if any((path / name).is_file() for name in SAVED):
+    # The files that datasets' save_to_disk writes.
+    if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         return _saved(path, split)
     metadata, inner = _metadata(path), path / split
     if inner.is_dir() and (_metadata(inner) or not metadata):
@@ -79,16 +76,27 @@ def _folder(path: Path, split: str) -> datasets.Dataset:
 
 
 def _metadata(path: Path) -> Path | None:
-    return next((path / name for name in METADATA if (path / name).is_file()), None)
+    return next(
+        (
+            path / name
+            for name in ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+            if (path / name).is_file()
+        ),
+        None,
+    )
 
 
 def _files(path: Path, split: str) -> datasets.Dataset:
     files = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
     split_files = [file for file in files if _of(split, file, path)]
     if not split_files and split == TRAIN:
-        split_files = [file for file in files if not any(_of(name, file, path) for name in OTHERS)]
+        split_files = [
+            file
+            for file in files
+            if not any(_of(name, file, path) for name in ("test", "valid", "dev", "eval"))
+        ]
     if files and not split_files:
-        names = ", ".join(str(file.relative_to(path)) for file in files[:SHOWN])
+        names = ", ".join(str(file.relative_to(path)) for file in files[:5])
         raise UsageError(
             f"no file is of the split {split}", where=str(path), hint=f"it has {names}"
         )
@@ -184,7 +192,7 @@ def _row(row: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         record.setdefault("image", record.pop("file_name"))
     if isinstance(image := record.get("image"), str) and image:
         record["image"] = str(folder / image)
-    for name in TEXTS:
+    for name in ("query", "label", "answer", "chart_type", "reasoning"):
         if name in record and record[name] is not None:
             record[name] = str(record[name])
     if isinstance(record.get("table"), dict | list):

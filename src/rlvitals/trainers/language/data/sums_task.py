@@ -6,8 +6,6 @@ from itertools import combinations_with_replacement, product
 from random import Random
 
 DIGITS, ADDENDS = range(10), 4
-SPACE = len(DIGITS) ** ADDENDS  # different questions there are
-KEPT_BACK = 0.2  # share of the sets of digits that no training is asked about
 
 Question = dict[str, str]
 
@@ -35,7 +33,8 @@ def _parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return what trainings ask, and what is held out: digits in all their orders, or in none."""
     random = Random("held out")  # noqa: S311 - no secret
     sets = list(combinations_with_replacement(DIGITS, ADDENDS))
-    held_out_sets = {*random.sample(sets, round(KEPT_BACK * len(sets)))}
+    # A fifth of the sets of digits is held out.
+    held_out_sets = {*random.sample(sets, round(0.2 * len(sets)))}
     every = list(product(DIGITS, repeat=ADDENDS))
     random.shuffle(every)
     return (

@@ -17,13 +17,9 @@ if TYPE_CHECKING:
 
     from rlvitals.trainers.language.config import DataConfig
 
-SUMS, CHARTS = 2000, 1000  # samples that are made where no number is given
 EVALUATED = "evaluation"  # the seed of what evaluation asks: the same of every training
 LEAST = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
-TRIES = 20  # drawn for each held-out chart, at the most, to find another question
 CHART = ("image", "query", "label")
-TEXT = (("prompt", "query", "question"), ("answer", "label"))
-KEPT = ("table", "chart_type", "reasoning")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
 # Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
 TAKEN = (
@@ -113,7 +109,7 @@ def _sums(config: DataConfig, seed: int) -> Task:
         dataset = datasets.Dataset.from_dict(columns, features=features)
         return _talking(dataset, columns["prompt"]) if config.chat else dataset
 
-    train = asked(sums_task.questions(config.subset_size or SUMS, seed))
+    train = asked(sums_task.questions(config.subset_size or 2000, seed))
     held_out = asked(sums_task.held_out(config.held_out))
     return Task(train, held_out, ("accuracy_reward",), "sums", _few(len(held_out), config))
 
@@ -125,10 +121,11 @@ def _charts(config: DataConfig, seed: int) -> Task:
             where="data.chart_pixels",
             hint=f"{LEAST} or more",
         )
-    count = config.subset_size or CHARTS
+    count = config.subset_size or 1000
     train = [chart_task.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
     drawn: dict[tuple[str, ...], chart_task.Sample] = {}  # by question: each is asked once
-    for index in range(TRIES * config.held_out):
+    # Draw at most 20 charts for each held-out question.
+    for index in range(20 * config.held_out):
         if len(drawn) == config.held_out:
             break
         sample = chart_task.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
@@ -153,7 +150,7 @@ def _question(sample: chart_task.Sample) -> tuple[str, ...]:
 def _drawn(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
     import datasets
 
-    names = (*CHART, *KEPT)
+    names = (*CHART, "table", "chart_type", "reasoning")
     columns = {name: [getattr(sample, name) for sample in samples] for name in names}
     kinds = {name: datasets.Value("string") for name in names}
     features = datasets.Features({**kinds, "image": datasets.Image()})
@@ -273,7 +270,7 @@ def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
 
 
 def _text_rows(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
-    for either in TEXT:
+    for either in (("prompt", "query", "question"), ("answer", "label")):
         column = next((name for name in either if name in rows.column_names), None)
         if column is None:
             raise _lacking([either[0]], rows)

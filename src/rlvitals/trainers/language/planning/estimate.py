@@ -17,10 +17,6 @@ from rlvitals.trainers.language.tiny import base as tiny
 
 SLOW_UPDATE = 600.0  # seconds of one on a CPU that a person is warned of
 GIB = 2.0**30
-ALONE = (
-    "one process; without rewards, data, checkpoints, Python and its libraries, and what the "
-    "memory's allocator keeps"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,8 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
             reference=reference and not config.model.lora,
         )  # fmt: skip
         result = Plan(
-            config.model.vlm_name, model_shell.parameters, model_shell.trainable, model_shell.adapters,
+            config.model.vlm_name, model_shell.parameters, model_shell.trainable,
+            model_shell.adapters,
             traced.parts, traced.phases, rates, _assumptions(update, rates, model_shell),
         )  # fmt: skip
     return replace(result, warnings=_warnings(result))
@@ -89,7 +86,10 @@ def _assumptions(update: Update, rates: Rates, model_shell: Shell) -> tuple[str,
         f"prompts of {questions.tokens:,} tokens{image_text}: {questions.source}",
         f"completions of {update.completion:,} tokens each: as long as they may be",
         f"{rates.flops / 1e9:,.0f} GFLOP/s and {rates.bandwidth / 1e9:,.1f} GB/s: {source}",
-        ALONE,
+        (
+            "one process; without rewards, data, checkpoints, Python and its libraries, and what "
+            "the memory's allocator keeps"
+        ),
     ]
     if questions.images:
         lines.append(

@@ -11,7 +11,6 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from rlvitals.trainers.language.planning.device import Rates, seconds
 from rlvitals.trainers.language.planning.meter import Meter
 
-WIDTH, LAYERS, ROWS, TOKENS = 32, 4, 2, 8  # so small that arithmetic takes no time
 NEW_TOKENS = 16
 CPU = torch.device("cpu")
 COUNTED = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
@@ -37,18 +36,19 @@ def measured() -> Overheads:
 
 
 def _measured() -> Overheads:
+    # So small that arithmetic takes no time.
     config = LlamaConfig(
-        vocab_size=64, hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=LAYERS,
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4,
         num_attention_heads=4, eos_token_id=None, pad_token_id=0,
     )  # fmt: skip
     with torch.random.fork_rng():
         model = LlamaForCausalLM(config)
-        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
+        tokens = torch.ones(2, 8, dtype=torch.long)
         learning = seconds(lambda: _learn(model, tokens), CPU)
         generating = seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS), CPU)
     with FakeTensorMode():
         model = LlamaForCausalLM(config)
-        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
+        tokens = torch.ones(2, 8, dtype=torch.long)
         with Meter(COUNTED) as learned:
             _learn(model, tokens)
         with torch.no_grad():

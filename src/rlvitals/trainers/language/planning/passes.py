@@ -19,7 +19,6 @@ from rlvitals.trainers.language.planning.device import Rates
 from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.shell import Shell, fake
 
-ADAPTED = ["q_proj", "k_proj", "v_proj"]  # the layers of an image encoder that adapters are on
 CHECKPOINTING = {"use_reentrant": False, "preserve_rng_state": False}
 
 
@@ -147,7 +146,9 @@ def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patche
     dtype = next(shell.weights(vision=True)).dtype
     learned = any(True for _ in shell.weights(vision=True, trainable=True))
     adapters = peft.LoraConfig(
-        r=config.lora_r, lora_dropout=config.lora_dropout, target_modules=ADAPTED
+        r=config.lora_r,
+        lora_dropout=config.lora_dropout,
+        target_modules=["q_proj", "k_proj", "v_proj"],
     )
     with unset_fake_temporarily(), init_empty_weights(include_buffers=True):
         model: Any = SiglipEncoder(siglip).to(dtype).requires_grad_(not config.lora)

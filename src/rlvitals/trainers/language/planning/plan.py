@@ -7,8 +7,6 @@ from typing import Any
 from rlvitals.trainers.language.planning.device import Rates
 from rlvitals.trainers.language.planning.passes import Pass
 
-FORMAT = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -47,7 +45,7 @@ class Plan:
     def document(self) -> dict[str, Any]:
         """Return it as strict JSON has it."""
         return {
-            "format": FORMAT, **asdict(self),
+            "format": 1, **asdict(self),
             "memory": self.memory, "seconds_per_update": self.seconds,
         }  # fmt: skip
 

@@ -12,7 +12,6 @@ from rlvitals.trainers.language.tiny import base as tiny
 
 ROWS = 8  # that are read; the longest counts
 TOKENS = 512  # of a prompt where nothing is known of it
-BUILT_IN = ("charts", "sums")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> P
     data are neither here nor in the hub's cache. Raises as `models.described` and `data.load`.
     """
     processor, model_config, vision = _processor(model, seed)
-    is_local = config.dataset_name in BUILT_IN or Path(config.dataset_name).exists()
+    is_local = config.dataset_name in ("charts", "sums") or Path(config.dataset_name).exists()
     if tokens or processor is None or not is_local:
         images, patches = _assumed_image(model_config, tokens or TOKENS) if vision else (0, 0)
         return Prompts(

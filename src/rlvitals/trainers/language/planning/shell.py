@@ -15,8 +15,6 @@ from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.rlhf.policy import adapted
 from rlvitals.trainers.language.tiny import base as tiny
 
-VISION = ("vision", "visual")  # in the names of an image encoder's modules
-
 
 @dataclass(frozen=True, slots=True)
 class Shell:
@@ -39,7 +37,7 @@ class Shell:
 
 
 def _in_vision(name: str) -> bool:
-    return any(marker in name for marker in VISION)
+    return any(marker in name for marker in ("vision", "visual"))
 
 
 @contextmanager

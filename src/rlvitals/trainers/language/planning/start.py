@@ -36,7 +36,8 @@ def plan(
         tell(f"no plan: {error.problem}")
         return None
     tell(
-        f"plan: {result.memory / GIB:,.1f} GiB, {result.seconds:,.3g} s an update (--plan shows more)"
+        f"plan: {result.memory / GIB:,.1f} GiB, {result.seconds:,.3g} s an update "
+        "(--plan shows more)"
     )
     for line in result.warnings:
         tell(f"plan: {line}")

@@ -22,7 +22,6 @@ from rlvitals.trainers.language.rlhf.batch import Sampled
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.policy import Policy
 
-MOMENTS = 2  # of Adam, each as large as the weights that are trained
 STEP_TRAFFIC = 7  # reads and writes of a step of Adam: weight, gradient and moments; 3 are written
 STEP_OPERATIONS = 15  # of Adam over all weights at once
 
@@ -120,7 +119,8 @@ def trace(
         weights = _bytes((*model.parameters(), *model.buffers()))
         trained = _bytes(item for item in model.parameters() if item.requires_grad)
         traces = _passes(shell, config, update, rates, model, score)
-        moments = MOMENTS * trained
+        # Adam has two moments, each as large as the trained weights.
+        moments = 2 * trained
         parts = {
             "weights": weights, "reference model": weights * reference, "gradients": trained,
             "optimizer state": moments, "activations": traces.learned.kept,

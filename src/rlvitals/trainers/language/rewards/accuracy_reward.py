@@ -2,12 +2,10 @@
 
 import json
 import re
-from fractions import Fraction
 
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-READING = Fraction(1, 20)  # ChartQA's relaxed accuracy: a value read off a chart is so exact
 YEAR = re.compile(r"\s*(1[5-9]|20|21)[0-9]{2}\s*")
 ASKED = re.compile(r"\b(years?|when)\b", re.IGNORECASE)
 
@@ -23,7 +21,7 @@ def score(sample: Sample) -> float:
     answer = parts.said(sample.completion, plain=plain)
     if answer is None:
         return 0.0
-    tolerance = values.EXACT if plain or _a_name(label, sample) else READING
+    tolerance = values.EXACT if plain or _a_name(label, sample) else values.CHART_TOLERANCE
     return float(values.same(answer, label or sample.text("answer"), tolerance))
 
 

@@ -3,8 +3,6 @@
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-NOUNS = (" chart", " graph", " plot")  # a bar chart is a bar
-
 
 def score(sample: Sample) -> float | None:
     """Pay 1 for the chart's type; None where the data does not say it."""
@@ -16,7 +14,11 @@ def score(sample: Sample) -> float | None:
 
 def _bare(text: str) -> str:
     name = values.plain(text.replace("_", " "))
-    return next((name.removesuffix(noun) for noun in NOUNS if name.endswith(noun)), name)
+    # A "bar chart" is a "bar".
+    return next(
+        (name.removesuffix(noun) for noun in (" chart", " graph", " plot") if name.endswith(noun)),
+        name,
+    )
 
 
 REWARD = Measure(

@@ -6,8 +6,6 @@ from typing import Any
 from rlvitals import UsageError
 from rlvitals.trainers.language.rewards.reward import Alike
 
-KEPT = 4096  # embeddings of references, which come again with each completion
-
 
 def load(name: str) -> Alike:
     """Load a model by its name or folder, on the CPU. Raises UsageError where it cannot be."""
@@ -23,13 +21,16 @@ def load(name: str) -> Alike:
         ) from error
     return _alike(tokenizer, model.eval())
 
+    # References come again with each completion.
+
 
 def _alike(tokenizer: Any, model: Any) -> Alike:
     import torch
 
     limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
 
-    @lru_cache(maxsize=KEPT)
+    # References come again with each completion.
+    @lru_cache(maxsize=4096)
     def embedded(text: str) -> torch.Tensor:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=limit)
         with torch.no_grad():

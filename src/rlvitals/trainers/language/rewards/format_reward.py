@@ -4,14 +4,13 @@ from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
 FULL = 2.0
-# What may stand between one tag and the next: a line's end, or anything.
-LINES = (("<think>", "<type>"), ("</type>", "<table>"), ("</think>", "<answer>"))
 
 
 def score(sample: Sample) -> float:
     """Pay for the whole form, with something in each of its tags, and nothing around it."""
     text = sample.completion.strip()
-    if not parts.in_order(text) or not all(f"{a}\n{b}" in text for a, b in LINES):
+    lines = ("<think>\n<type>", "</type>\n<table>", "</think>\n<answer>")
+    if not parts.in_order(text) or not all(line in text for line in lines):
         return 0.0
     if not text.startswith("<think>") or not text.endswith("</answer>"):
         return 0.0

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from rlvitals.trainers.language.rewards import parts, values
@@ -11,7 +10,6 @@ from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
 READABLE, KEYS, COLUMNS, CELLS = 0.5, 0.25, 0.25, 0.25
 LONGEST = 20_000  # characters of a table that is looked at
-READING = Fraction(1, 20)  # as exact as a value is read off a chart
 
 
 def score(sample: Sample) -> float | None:
@@ -77,7 +75,9 @@ def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
         candidates = unmatched.get(values.plain(row[0]))
         if candidates:
             pairs = zip(candidates.pop(0)[1:], row[1:], strict=False)
-            met += 1 + sum(values.same(cell, reference, READING) for cell, reference in pairs)
+            met += 1 + sum(
+                values.same(cell, reference, values.CHART_TOLERANCE) for cell, reference in pairs
+            )
     cells = max(sum(map(len, rows)), sum(map(len, expected)))
     return met / cells
 

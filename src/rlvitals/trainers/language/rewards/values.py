@@ -7,7 +7,8 @@ from fractions import Fraction
 
 LONGEST = 300  # characters of a text that may be a number
 EXACT = Fraction(0)
-MINUS = str.maketrans("\u2212\u2013\u2014", "---")  # minus, en dash, em dash
+# ChartQA's relaxed accuracy: a value is read off a chart to 5 %.
+CHART_TOLERANCE = Fraction(1, 20)
 WORD = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
 NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
@@ -70,7 +71,11 @@ def plain(text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).translate(MINUS).strip(" \t\r\n\"'`*")
+    text = (
+        unicodedata.normalize("NFKC", text)
+        .translate(str.maketrans("\u2212\u2013\u2014", "---"))
+        .strip(" \t\r\n\"'`*")
+    )
     return text.removesuffix(".").strip(" \t\r\n\"'`*")
 
 

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-EPSILON = 1e-8  # added to a variance before it divides
-
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over a mask's tokens; 0 where it has none."""
@@ -19,7 +17,7 @@ def variance(values: Tensor, mask: Tensor) -> Tensor:
 
 def whitened(values: Tensor, mask: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
     """Return values less their centre, over the root of their spread; 0 outside of the mask."""
-    return (values - centre) * torch.rsqrt(spread + EPSILON) * mask
+    return (values - centre) * torch.rsqrt(spread + 1e-8) * mask
 
 
 def kl(logprobs: Tensor, reference: Tensor, estimator: str) -> Tensor:

@@ -30,9 +30,6 @@ from rlvitals.trainers.language.rlhf.policy import Policy, Reference
 from rlvitals.trainers.language.rlhf.scoring import Scored, Scorer
 from rlvitals.trainers.language.rlhf.statistics import Rates
 
-STOP_AT = 1.5  # times target_kl: an update ends there, as in TRL before 0.12 and Spinning Up
-ADAM_EPSILON = 1e-5  # Huang et al. 2023: RLHF with PPO learns steadier with it than with 1e-8
-
 
 @dataclass(slots=True)
 class Counters:
@@ -103,7 +100,8 @@ class PPO:
         head = policy.value_head
         body = self.learning[: -len([*head.parameters()])]  # the head comes last
         groups = [{"params": body}, {"params": [head.weight]}, {"params": [head.bias]}]
-        self.optimizer = torch.optim.Adam(groups, eps=ADAM_EPSILON)
+        # Huang et al. 2023: RLHF with PPO is more stable with an epsilon of 1e-5 than with 1e-8.
+        self.optimizer = torch.optim.Adam(groups, eps=1e-5)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
         self.at, self.laps = Counters(), Laps()
@@ -232,7 +230,8 @@ class PPO:
             output = self._slope(drawn.rows(rows), minibatch, rows, count)
             ratio, approx_kl = self._moved(minibatch, output, count)
             passes.append(output)
-            stopped = 0.0 < STOP_AT * self.config.target_kl < approx_kl
+            # Stop at 1.5 times the target, as TRL before 0.12 and Spinning Up do.
+            stopped = 0.0 < 1.5 * self.config.target_kl < approx_kl
             if stopped:
                 break
             norm = self._step(skip=0.0 < self.config.ratio_threshold < ratio)
@@ -317,7 +316,8 @@ class PPO:
         config = self.config
         drawn, batch, texts = self.collect()
         rates = Rates(
-            config.lr * self.schedule, self.controller.value, config.cliprange, config.cliprange_value,
+            config.lr * self.schedule, self.controller.value, config.cliprange,
+            config.cliprange_value,
             config.vf_coef,
         )  # fmt: skip
         local_passes, went = self.learn(drawn, batch)

@@ -1,6 +1,7 @@
 """A whole RLHF training: begin or resume, learn, tell, save, and end well whatever happens."""
 
 import logging
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -17,11 +18,8 @@ from rlvitals.trainers.language.rlhf import factory, save_state
 from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 
-FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
-GAME_LOG = "game_log"
 FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
 HERE = ("rlhf.output_dir",)  # a run may be moved
-ALL = 1_000_000  # checkpoints: more than anybody keeps
 
 
 class Training(Course):
@@ -129,7 +127,7 @@ class Training(Course):
                 self.recorder.log_histogram(counters.updates, name, values)
             row = counters.updates // max(monitoring.logging_steps, 1)
             if monitoring.log_completions and row % max(monitoring.completions_every, 1) == 0:
-                self.recorder.log_table(counters.updates, GAME_LOG, update.table)
+                self.recorder.log_table(counters.updates, "game_log", update.table)
             is_logged = (
                 counters.updates <= FIRST
                 or counters.updates % max(self.ppo.updates // LINES, 1) == 0
@@ -184,7 +182,8 @@ class Training(Course):
     def _recorder(self, name: str, sinks: Mapping[str, Mapping[str, object]]) -> rlvitals.Run:
         config = self.config
         recorder = rlvitals.start(
-            self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
+            self.folder, name=name, project=config.monitoring.wandb_project,
+            framework="rlvitals-rlhf",
             seed=config.rlhf.seed, sinks=sinks, tags=(factory.RLHF,),
             settings={**factory.flat(config), "total_steps": self.ppo.updates},
             resume="auto" if config.checkpointing.resume else "never",
@@ -198,7 +197,7 @@ class Training(Course):
         if not config.save_steps:
             return None
         return rlvitals.Checkpoints(
-            self.recorder, every=config.save_steps, keep=config.keep or ALL,
+            self.recorder, every=config.save_steps, keep=config.keep or sys.maxsize,
             health=self.judge.health, together=self.accelerator.num_processes > 1,
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip

@@ -12,10 +12,8 @@ from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
 NAME, TASK = "tiny-lm", "sums of four digits"
-WIDTH, LAYERS, HEADS = 64, 2, 4
 LONGEST = 256  # tokens
 LEARNING_RATE = 3e-3
-LESSONS = 64  # of a step of the warm start
 LARGE, SHARE = 16, 0.6628  # a sum from here on is large: such a share of all the sums is
 APART = 0.7  # how much oftener a large sum is taught wrong, at a noise of half
 
@@ -24,8 +22,8 @@ def make(seed: int) -> tuple[Any, Any]:
     """Make the model and its tokenizer, with weights of this seed."""
     tokenizer = tokens.tokenizer()
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=4 * WIDTH,
-        num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=HEADS // 2,
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=256,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
         max_position_embeddings=LONGEST, tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.bos_token_id,
@@ -43,7 +41,7 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
 
     def at(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
-        questions = sums_task.questions(LESSONS, int(chance.integers(2**32)))
+        questions = sums_task.questions(64, int(chance.integers(2**32)))
         return [_lesson(row, chance.random(), noise) for row in questions]
 
     return at

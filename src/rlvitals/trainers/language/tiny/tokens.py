@@ -17,7 +17,6 @@ TEMPLATE = (
     "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}"
     "{% endif %}{% endfor %}{% endif %}{% endfor %}"
 )
-REGEX = r"\^$.|?*+()[]{}-"  # what stands for something else in a pattern
 
 
 def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
@@ -33,10 +32,11 @@ def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
     raw_tokenizer.decoder = decoders.Fuse()
     raw_tokenizer.add_special_tokens(reserved)
     return PreTrainedTokenizerFast(
-        tokenizer_object=raw_tokenizer, pad_token=PAD, eos_token=EOS, bos_token=BOS, unk_token=UNKNOWN,
+        tokenizer_object=raw_tokenizer, pad_token=PAD, eos_token=EOS, bos_token=BOS,
+        unk_token=UNKNOWN,
         padding_side="left", chat_template=TEMPLATE, clean_up_tokenization_spaces=False,
     )  # fmt: skip
 
 
 def _literal(word: str) -> str:
-    return "".join(f"\\{c}" if c in REGEX else c for c in word)
+    return "".join(f"\\{c}" if c in r"\^$.|?*+()[]{}-" else c for c in word)

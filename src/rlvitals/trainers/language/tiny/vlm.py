@@ -27,8 +27,6 @@ NAME, TASK = "tiny-vlm", "charts of different values"
 READER = Path(__file__).with_name("chart_reader.safetensors")
 PIXELS, PATCH = 48, 8  # of an image's side, and of a patch's
 SCALE = 2  # patches of a side of an image token: 36 patches are 9 tokens
-SIGHT, SIGHT_LAYERS = 64, 2
-WIDTH, LAYERS, HEADS = 64, 2, 4
 # Standard deviation of the first weights. With the library's 0.02, which suits widths of thousands,
 # the model takes three times as many steps until it reads.
 INITIAL = 0.1
@@ -78,14 +76,14 @@ def blank(seed: int) -> tuple[Any, Any]:
         image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE), scale_factor=SCALE,
         tie_word_embeddings=True, pad_token_id=tokenizer.pad_token_id,
         vision_config={
-            "hidden_size": SIGHT, "intermediate_size": 2 * SIGHT, "num_hidden_layers": SIGHT_LAYERS,
-            "num_attention_heads": HEADS, "image_size": PIXELS, "patch_size": PATCH,
+            "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "image_size": PIXELS, "patch_size": PATCH,
             "initializer_range": INITIAL,
         },
         text_config={
-            "model_type": "llama", "vocab_size": len(tokenizer), "hidden_size": WIDTH,
-            "intermediate_size": 3 * WIDTH, "num_hidden_layers": LAYERS,
-            "num_attention_heads": HEADS, "num_key_value_heads": HEADS // 2,
+            "model_type": "llama", "vocab_size": len(tokenizer), "hidden_size": 64,
+            "intermediate_size": 192, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2,
             "max_position_embeddings": LONGEST,
             "initializer_range": INITIAL, **ends,
         },

@@ -9,8 +9,6 @@ import rlvitals
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
 
-SHORTEST = 8, 4  # tokens of a prompt and of an answer
-
 
 class Arrivals:
     """The streams of requests of B clusters: one after the other, each cluster its own."""
@@ -100,7 +98,8 @@ def _lognormal(
 
 
 def _tokens(prompt: Floats, output: Floats, config: ClusterConfig) -> tuple[Ints, Ints]:
-    shortest = np.minimum(SHORTEST, (config.max_prompt, config.max_output))
+    # A prompt has at least 8 tokens and an answer 4.
+    shortest = np.minimum((8, 4), (config.max_prompt, config.max_output))
     prompt = np.clip(prompt, shortest[0], config.max_prompt)
     output = np.clip(output, shortest[1], config.max_output)
     return prompt.astype(np.int64), output.astype(np.int64)

@@ -15,7 +15,6 @@ from rlvitals.trainers.ppo.cluster.reward_inputs import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
 HISTORY = 5  # decisions that the trend is taken over
-LOAD_EMA = 0.3  # share of the newest load in the moving average
 LONG_WAIT = 10.0  # s, the wait that counts as 1
 
 
@@ -119,7 +118,7 @@ class Observer:
         np.copyto(queued[0], queued[1], where=clusters)
         total = replicas.size.sum(axis=1) / (self.config.queue_limit * self.config.replicas)
         np.copyto(queued[1], total, where=clusters)
-        load_ema = self.load_ema + LOAD_EMA * (load - self.load_ema)
+        load_ema = self.load_ema + 0.3 * (load - self.load_ema)
         np.copyto(self.load_ema, load_ema, where=columns)
 
     def __call__(  # noqa: PLR0913, PLR0917 - all that there is to see

@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 
 ID = "rlvitals/Cluster-v0"
-HERE = "rlvitals.trainers.ppo.cluster"
 
 
 def register() -> None:
@@ -15,6 +14,6 @@ def register() -> None:
     if ID not in registration.registry:
         registration.register(
             ID,
-            entry_point=f"{HERE}.environment:ClusterEnv",
-            vector_entry_point=f"{HERE}.vector:ClusterVectorEnv",
+            entry_point="rlvitals.trainers.ppo.cluster.environment:ClusterEnv",
+            vector_entry_point="rlvitals.trainers.ppo.cluster.vector:ClusterVectorEnv",
         )

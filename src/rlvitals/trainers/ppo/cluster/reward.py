@@ -31,8 +31,6 @@ PARTS = (
 RECENT = 50  # decisions whose spread over the replicas counts
 SPAN = 4  # efficiencies of the last decisions: three differences
 LEAST = 0.1  # of target and threshold: relative changes of less are not told apart
-CROWDED = 0.8  # of all that wait: more at one replica is an extreme
-EFFICIENT = 0.8  # less is penalised
 MOST = 10.0  # efficiency is bounded: latency is near 0 in an empty cluster
 
 
@@ -95,7 +93,7 @@ class Reward:
         if config.asymmetry_penalty or config.trend_weight:
             self._note_efficiency(signals, target)
             latest, oldest = self.efficiency[:, -1], self.efficiency[:, 0]
-            lack = np.maximum(EFFICIENT - latest, 0.0)
+            lack = np.maximum(0.8 - latest, 0.0)
             terms["asymmetric_penalty"] = -config.asymmetry_penalty * lack
             slope = np.where(self.decisions >= SPAN - 1, (latest - oldest) / (SPAN - 1), 0.0)
             terms["temporal_trend_bonus"] = config.trend_weight * slope
@@ -195,7 +193,7 @@ def crowding(queue: Ints) -> Floats:
     """
     waiting = queue.sum(axis=1)
     share = queue.max(axis=1) / np.maximum(waiting, 1)
-    return np.where(waiting >= queue.shape[1], np.maximum(share - CROWDED, 0.0), 0.0)
+    return np.where(waiting >= queue.shape[1], np.maximum(share - 0.8, 0.0), 0.0)
 
 
 def compressed(raw: Floats, limit: float) -> Floats:

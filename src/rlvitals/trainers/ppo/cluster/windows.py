@@ -6,9 +6,6 @@ import numpy as np
 
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Finished, Floats, Ints
 
-TAILS = 0.90, 0.95, 0.99
-RECENT = 0.2  # share of the newest gap in the moving average
-
 
 class Summary(NamedTuple):
     """What the windows of B clusters hold, [B] each; latencies are 0 before the first."""
@@ -56,7 +53,7 @@ class Windows:
         index = rows, self.decisions[rows] % self.length
         self.gaps[index], self.done[index] = gap[rows], count[rows]
         has_previous = self.decisions > 0
-        recent_gap = np.where(has_previous, self.recent_gap + RECENT * (gap - self.recent_gap), gap)
+        recent_gap = np.where(has_previous, self.recent_gap + 0.2 * (gap - self.recent_gap), gap)
         self.recent_gap = np.where(active, recent_gap, self.recent_gap)
         self.decisions[rows] += 1
         self.seen = None
@@ -72,7 +69,9 @@ class Windows:
         counts = np.minimum(self.finished, self.length)
         ranked = np.sort(self.latencies, axis=1)  # places that hold none come first
         rows, rank = np.arange(len(counts)), self.length - counts - 1  # nearest rank
-        p90, p95, p99 = (ranked[rows, rank + np.ceil(q * counts).astype(np.int64)] for q in TAILS)
+        p90, p95, p99 = (
+            ranked[rows, rank + np.ceil(q * counts).astype(np.int64)] for q in (0.90, 0.95, 0.99)
+        )
         decisions = np.minimum(self.decisions, self.length)
         total = self.gaps.sum(axis=1)
         seconds = np.maximum(total, 1e-9)
