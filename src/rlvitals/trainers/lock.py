@@ -1,4 +1,4 @@
-"""One training in a folder at a time: two would resume from each other's checkpoints."""
+"""Allow one training at a time in a folder: two would resume from each other's checkpoints."""
 
 import os
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ except ImportError:  # Windows
 
 
 def check(folder: Path) -> None:
-    """Raise UsageError where a training goes on in a folder, as far as can be told."""
+    """Raise UsageError if a training is known to run in a folder."""
     if not (folder / "run.json").exists():
         return
     try:
         life = rlvitals.trace(folder).lifecycle
     except rlvitals.VitalsError:
         return  # what nobody can read, nobody is known to write
-    # Not `over`: what a person says by --finished lets no second training in.
+    # Not `over`: a run that a person marked as --finished may still be alive.
     if life.alive and not life.ended and life.exit_code is None:
         raise rlvitals.UsageError(
             "another training goes on here",
@@ -31,8 +31,8 @@ def check(folder: Path) -> None:
 
 
 @contextmanager
-def entered(folder: Path) -> Iterator[None]:
-    """Check, and let no other training in before this one has begun to record.
+def acquire(folder: Path) -> Iterator[None]:
+    """Check the folder, and lock it until this training has started to record.
 
     Two that are started at the same moment would both find an empty folder.
     """

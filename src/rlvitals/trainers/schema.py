@@ -1,7 +1,7 @@
-"""One typed schema for a training's settings: it checks files, makes flags, and writes the docs.
+"""Typed schemas for settings: read files, make command-line flags, write the documentation.
 
 A section is a frozen dataclass whose fields are made by `rlvitals.option`; a field may be a section
-itself. What an option's `item` says is also its range: a SHARE lies between 0 and 1.
+itself. An option's `item` also gives its range: a SHARE lies between 0 and 1.
 """
 
 import json
@@ -19,18 +19,21 @@ from rlvitals import UsageError, nearest
 T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
-RANGES = {
+ITEM_RANGES = {
     "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
     "SEED": (0.0, 2**32 - 1),  # NumPy's
 }  # fmt: skip
 QUICK_TEST = "--quick-test"
-EMPTY: Values = MappingProxyType({})
-LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
+NO_VALUES: Values = MappingProxyType({})
+# A flag of such a name says little without its section.
+GENERIC_NAMES = (
+    "alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One option of a schema, by its way through the sections."""
+    """An option of a schema, with its path through the sections."""
 
     path: tuple[str, ...]
     default: Any
@@ -42,18 +45,18 @@ class Key:
 
     @property
     def name(self) -> str:
-        """How a file's reader would say it: `ppo_config.learning_rate`."""
+        """The dotted name: `ppo_config.learning_rate`."""
         return ".".join(self.path)
 
 
 def keys(schema: type[Any]) -> tuple[Key, ...]:
     """List all options of a schema, in the order they are declared."""
-    return tuple(_named(_walk(schema, ())))
+    return tuple(_make_keys(_walk(schema, ())))
 
 
-def _named(options: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
-    """Name each key's flag by itself; a word that says little, or is taken, after its section."""
-    used_names = set(LITTLE)
+def _make_keys(options: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
+    """Yield the keys; a generic or used flag name is prefixed with its section."""
+    used_names = set(GENERIC_NAMES)
     for path, field in options:
         name = path[-1] if path[-1] not in used_names else "-".join(path[-2:])
         used_names.add(name)
@@ -88,7 +91,7 @@ def read(
 ) -> T:
     """Make a section of the values of a file. Raises UsageError for what the schema has not.
 
-    `whole`: the schema that the section is of, where a misplaced key is looked for.
+    `root`: the schema of the complete file, where a misplaced key is looked for.
     """
     if not isinstance(values, Mapping):
         raise UsageError(f"{above or 'the settings'} is no table but {values!r}", where=source)
@@ -99,58 +102,60 @@ def read(
         path = f"{above}.{name}" if above else name
         if name not in fields_by_name:
             raise UsageError(
-                f"there is no {path}", where=source, hint=_meant(name, fields_by_name, root)
+                f"there is no {path}", where=source, hint=_suggest_key(name, fields_by_name, root)
             )
         default = _default(fields_by_name[name])
         if is_dataclass(default):
             options[name] = read(type(default), value, source, path, root)
         else:
-            options[name] = _checked(fields_by_name[name], default, value, f"{source}, {path}")
+            options[name] = _check_value(fields_by_name[name], default, value, f"{source}, {path}")
     return schema(**options)
 
 
-def _meant(name: str, names: Collection[str], root: type[Any]) -> str:
+def _suggest_key(name: str, names: Collection[str], root: type[Any]) -> str:
     """Return the same key of another section, else the nearest of this one, else all of them."""
     places = [key.name for key in keys(root) if key.path[-1] == name]
-    return f"did you mean {' or '.join(places)}?" if places else _nearest(name, names)
+    return f"did you mean {' or '.join(places)}?" if places else _suggest_name(name, names)
 
 
-def _nearest(name: str, names: Collection[str]) -> str:
+def _suggest_name(name: str, names: Collection[str]) -> str:
     return nearest(name, names) or f"one of {', '.join(names)}"
 
 
-def _checked(field: Any, default: Any, value: Any, path: str) -> Any:  # noqa: ANN401 - of any type
+def _check_value(field: Any, default: Any, value: Any, path: str) -> Any:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
         raise UsageError(f"{value!r} is not true or false", where=path)
     if isinstance(default, str):
-        return _text(field, value, path)
+        return _check_text(field, value, path)
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple):
             hint = '["this", "that"]' if _inner(field) is str else "[1, 2]"
             raise UsageError(f"{value!r} is not a list", where=path, hint=hint)
-        check = _text if _inner(field) is str else _number_like(default[0] if default else 0.0)
+        check = (
+            _check_text if _inner(field) is str else _number_check(default[0] if default else 0.0)
+        )
         return tuple(check(field, item, path) for item in value)
-    return _number_like(default)(field, value, path)
+    return _number_check(default)(field, value, path)
 
 
 def _inner(field: Any) -> Any:  # noqa: ANN401 - a type
-    """Return the type of a list's items: `tuple[str, ...]` says str, of an empty one too."""
+    """Return the type of a list's items: str for `tuple[str, ...]`, also if it is empty."""
     return next(iter(get_args(field.type)), None)
 
 
-def _text(field: Any, value: Any, path: str) -> str:  # noqa: ANN401 - of any type
+def _check_text(field: Any, value: Any, path: str) -> str:  # noqa: ANN401 - of any type
     choices = field.metadata["choices"]
     if not isinstance(value, str):
         raise UsageError(f"{value!r} is not a text", where=path)
     if choices and value not in choices:
-        raise UsageError(f"it cannot be {value!r}", where=path, hint=_nearest(value, choices))
+        raise UsageError(f"it cannot be {value!r}", where=path, hint=_suggest_name(value, choices))
     return value
 
 
-def _number_like(default: float) -> Callable[[Any, Any, str], float]:
-    """Return what checks a number: whole where `default` is."""
+def _number_check(default: float) -> Callable[[Any, Any, str], float]:
+    """Return a function that checks a number, an integer if `default` is one."""
     is_integer = isinstance(default, int)
 
     def check(field: Any, value: Any, path: str) -> float:  # noqa: ANN401 - of any type
@@ -158,7 +163,7 @@ def _number_like(default: float) -> Callable[[Any, Any, str], float]:
             raise UsageError(f"{value!r} is not a number", where=path, hint=f"as {default}")
         if is_integer and value != int(value):
             raise UsageError(f"{value!r} is not a whole number", where=path, hint=f"as {default}")
-        low, high = RANGES.get(field.metadata["item"], (0.0, inf))
+        low, high = ITEM_RANGES.get(field.metadata["item"], (0.0, inf))
         low = min(low, default)
         if low <= value <= high:
             return int(value) if is_integer else float(value)
@@ -169,7 +174,7 @@ def _number_like(default: float) -> Callable[[Any, Any, str], float]:
 
 
 def written(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
-    """Return a section as a file says it."""
+    """Return a section as a dictionary, as in a settings file."""
     return {
         field.name: written(value) if is_dataclass(value) else _plain(value)
         for field in fields(section)
@@ -186,43 +191,43 @@ def load(  # noqa: PLR0913 - what a file may be, each by its name
     file: Path | None,
     overrides: Values,
     *,
-    below: Values = EMPTY,
+    below: Values = NO_VALUES,
     unread: Mapping[str, str] = MappingProxyType({}),
     tell: Callable[[str], None] = lambda _: None,
 ) -> T:
-    """Put what a command line said, by dotted names, over a JSON file, and that over the defaults.
+    """Combine overrides by dotted names with a JSON file and the defaults, in this precedence.
 
     `below`: values by dotted names between the file and the defaults. `unread`: sections of files
-    by other programs, with what does their part here, which is told where a file has one.
+    by other programs, with their replacement here, which is reported if a file has one.
 
     Raises UsageError for a file that cannot be read, and as `read`.
     """
-    values: dict[str, Any] = {} if file is None else content(file)
+    values: dict[str, Any] = {} if file is None else read_json(file)
     for name, replacement in unread.items():
-        inner, key = _place(values, name) if name.partition(".")[0] in values else ({}, name)
+        inner, key = _find_section(values, name) if name.partition(".")[0] in values else ({}, name)
         if inner.pop(key, None) is not None:
             tell(f"{file}: {name} is not read: {replacement}")
     for name, value in overrides.items():
-        inner, key = _place(values, name)
+        inner, key = _find_section(values, name)
         inner[key] = value
     for name, value in below.items():
-        inner, key = _place(values, name)
+        inner, key = _find_section(values, name)
         inner.setdefault(key, value)
     return read(schema, values, "the command line" if file is None else str(file))
 
 
-def _place(values: dict[str, Any], name: str) -> tuple[Any, str]:
+def _find_section(values: dict[str, Any], name: str) -> tuple[Any, str]:
     """Return the section that a dotted name is in, and its key there."""
     *sections, key = name.split(".")
     inner: Any = values
     for section in sections:
         inner = inner.setdefault(section, {})
         if not isinstance(inner, dict):
-            return {}, key  # it is told what the file has there
+            return {}, key  # `read` reports what the file has there
     return inner, key
 
 
-def content(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
     """Return the values of a JSON file. Raises UsageError for one that cannot be read."""
     try:
         values = json.loads(file.read_bytes())
@@ -245,12 +250,12 @@ def add_flags(
     *,
     sections: Collection[str] = (),
     aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    shown: Sequence[tuple[Values, str]] = (),
+    defaults: Sequence[tuple[Values, str]] = (),
 ) -> None:
     """Give a parser a flag for each option of a schema, or of some of its sections.
 
     `aliases`: other flags that mean the same, by the option's dotted name. A flag of a truth needs
-    no value: `--wandb` is `--wandb true`. `shown`: what stands in for defaults, and whose values
+    no value: `--wandb` is `--wandb true`. `defaults`: what stands in for defaults, and whose values
     these are, empty where that goes without saying; of several that have a key the first counts.
     """
     groups: dict[str, Any] = {}
@@ -266,16 +271,16 @@ def add_flags(
             type=_parse(key), choices=key.choices or None,
             nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
             const=True if truth else None,
-            help=f"{key.doc} (default: {_from(key, shown)})".replace("%", "%%"),
+            help=f"{key.doc} (default: {_format_default(key, defaults)})".replace("%", "%%"),
         )  # fmt: skip
 
 
-def quick(options: Sequence[str], values: Values) -> tuple[Values, str]:
+def quick_test_defaults(options: Sequence[str], values: Values) -> tuple[Values, str]:
     """Return what a quick test sets, as `add_flags` shows it; nothing where none is asked for."""
-    return values if QUICK_TEST in options else EMPTY, QUICK_TEST
+    return values if QUICK_TEST in options else NO_VALUES, QUICK_TEST
 
 
-def asked(
+def read_choice(
     options: Sequence[str],
     flags: Sequence[str],
     name: str,
@@ -285,18 +290,18 @@ def asked(
 ) -> str:
     """Return one text that flags, else their file, say: that by which a preset is chosen.
 
-    `at`: its dotted name; `find` says where the file lies. What is wrong is for the whole parser.
+    `name`: its dotted name; `find` locates the file. Errors are left to the complete parser.
     """
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument(*flags, dest="said")
+    parser.add_argument(*flags, dest="value")
     parser.add_argument("--config", "--config-file", type=Path)
     try:
         args = parser.parse_known_args(options)[0]
     except ArgumentError:
         return default
     section, key = name.split(".")
-    values = content(find(args.config)).get(section) if args.config else None
-    return str(args.said or (values.get(key) if isinstance(values, dict) else None) or default)
+    values = read_json(find(args.config)).get(section) if args.config else None
+    return str(args.value or (values.get(key) if isinstance(values, dict) else None) or default)
 
 
 def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
@@ -306,29 +311,29 @@ def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     }
 
 
-def changed(
+def list_changes(
     file: Path,
     section: Any,  # noqa: ANN401 - any section
     *,
     besides: Collection[str] = (),
 ) -> list[str]:
-    """List what a section says otherwise than a file of `text`: "training.seed 1 -> 2".
+    """Return the settings that differ from a file of `text`: "training.seed 1 -> 2".
 
     Nothing of `besides`, dotted names; and nothing where no such file can be read.
     """
     try:
-        old = content(file)
+        old = read_json(file)
     except UsageError:
         return []
-    changes = dict(_changed(old, written(section), ()))
+    changes = dict(_iter_changes(old, written(section), ()))
     return [f"{name} {change}" for name, change in changes.items() if name not in besides]
 
 
-def _changed(old: Values, new: Values, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _iter_changes(old: Values, new: Values, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for name, value in new.items():
         old_value = old.get(name)
         if isinstance(value, dict):
-            yield from _changed(
+            yield from _iter_changes(
                 old_value if isinstance(old_value, dict) else {}, value, (*above, name)
             )
         elif name in old and old_value != value:
@@ -355,14 +360,14 @@ def _metavar(key: Key) -> str | None:
     return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
 
 
-def _from(key: Key, defaults: Sequence[tuple[Values, str]]) -> str:
+def _format_default(key: Key, defaults: Sequence[tuple[Values, str]]) -> str:
     declared = ({key.name: key.default}, "")
     values, source = next(layer for layer in (*defaults, declared) if key.name in layer[0])
-    text = _shown(values[key.name]) or "none"
+    text = _format_value(values[key.name]) or "none"
     return f"{text}, {source}" if source else text
 
 
-def _shown(default: Any) -> str:  # noqa: ANN401 - of any type
+def _format_value(default: Any) -> str:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         return str(default).lower()
     return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
@@ -390,7 +395,6 @@ def table(schema: type[Any]) -> str:
             lines += ["", f"## `{section}`", "", "| key | default | what it does | flag |"]
             lines += ["| --- | --- | --- | --- |"]
         choices = f" ({', '.join(key.choices)})" if key.choices else ""
-        lines.append(
-            f"| `{key.path[-1]}` | {_shown(key.default)} | {key.doc}{choices} | `{key.flag}` |"
-        )
+        default = _format_value(key.default)
+        lines.append(f"| `{key.path[-1]}` | {default} | {key.doc}{choices} | `{key.flag}` |")
     return "\n".join(lines).strip() + "\n"

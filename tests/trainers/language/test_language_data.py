@@ -132,7 +132,7 @@ def test_a_chart_s_prompt_is_a_conversation_in_the_guide_s_form():
     one = load("charts", subset_size=1, held_out=1).train[0]
     (message,) = one["prompt"]
     assert message["role"] == "user"
-    assert message["content"] == template.asked(one["query"])
+    assert message["content"] == template.fill_template(one["query"])
     assert message["content"].endswith(f"Question: {one['query']}")
     for tag in ("<think>\n<type>", "</type>\n<table>", "<step-1>:", "</think>\n<answer>"):
         assert tag in message["content"]
@@ -172,7 +172,7 @@ def same_rows(found, count):
     table = found[0]["table"]
     assert (json.loads(table) if isinstance(table, str) else table) == TABLE
     assert found[0]["source"] == "s0"
-    assert found[0]["prompt"][0]["content"] == template.asked("How many in 0?")
+    assert found[0]["prompt"][0]["content"] == template.fill_template("How many in 0?")
 
 
 def test_a_folder_of_images_with_json_lines(folder):

@@ -52,7 +52,7 @@ def test_killed_and_resumed_it_says_what_it_says_of_a_run_that_never_stopped(tmp
 
     def stop(made, done, step):
         before(done, step)
-        if made.ppo.at.steps > 500:
+        if made.ppo.global_step > 500:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def test_it_is_measured_before_the_first_update_and_at_the_end(tmp_path):
     made = programs.run(tmp_path, SERVED)
     steps = [*numbers(tmp_path)["outcome/eval_return"]]
     assert steps[0] == 0
-    assert steps[-1] == made.ppo.at.steps
+    assert steps[-1] == made.ppo.global_step
     passed = [step // 200 for step in steps]
     assert passed == [0, 1, 2, 3, 4]
 

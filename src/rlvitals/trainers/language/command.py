@@ -1,4 +1,4 @@
-"""`rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: their flags, and what they come to."""
+"""Flags of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ QUICKLY = (
     "train a tiny model on 100 questions for less than a minute, draw its pictures, then say in the"
     " last line whether more unseen questions are answered right"
 )
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "training.mode": ("--mode",), "training.beta": ("--beta",),
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
 })  # fmt: skip
-QUICK = MappingProxyType({
+QUICK_TEST_VALUES = MappingProxyType({
     "data.subset_size": 100,
     "training.num_epochs": 1.0, "signal.num_generations": 4,
     "monitoring.plots_dir": "training_plots",
@@ -33,14 +33,14 @@ QUICK = MappingProxyType({
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
-    model = asked_model(options, Config().model.vlm_name)
+    model = read_model_name(options, Config().model.vlm_name)
     parser.set_defaults(preset_of=model)
     defaults = (
         ({"training.mode": algorithm}, ""),
-        schema.quick(options, QUICK),
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
         (presets.preset(model), presets.source(model)),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
     add_plan_flags(parser)
 
 
@@ -77,9 +77,9 @@ def plan(config: Any, args: Mapping[str, Any]) -> Any:
     return estimate.plan(config, estimate.Stated(*stated))
 
 
-def asked_model(options: Sequence[str], default: str) -> str:
+def read_model_name(options: Sequence[str], default: str) -> str:
     """Return the model that flags or their file ask for: its preset makes the defaults."""
-    return schema.asked(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
+    return schema.read_choice(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
 
 
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
@@ -89,7 +89,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     if mode != algorithm:
         raise UsageError(f"train {algorithm}, or --mode {mode}?", where="--mode")
     if args["quick_test"]:
-        overrides = {**QUICK, **overrides}
+        overrides = {**QUICK_TEST_VALUES, **overrides}
     file: Path | None = args["config"]
     return schema.load(Config, file, overrides, below=presets.preset(args["preset_of"]))
 
@@ -99,7 +99,7 @@ def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     from rlvitals.trainers.language import factory
     from rlvitals.trainers.language.program import Training
 
-    with full_disk.explained(factory.folder(config)):
+    with full_disk.translate_errors(factory.folder(config)):
         training = Training(config)
-        training.begin_as(args)
+        training.set_resume_flags(args)
         return training.result(training.run(), config.monitoring.plots_dir)

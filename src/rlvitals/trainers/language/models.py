@@ -1,4 +1,4 @@
-"""The policy: a model of Hugging Face, from its hub or a folder, or a tiny one made here."""
+"""Load a policy: a model of Hugging Face, a folder, or a generated tiny model."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ from rlvitals.trainers.language.tiny import base as tiny
 from rlvitals.trainers.language.tiny import tokens
 
 # What guides call models by.
-ALIASES: Mapping[str, str] = MappingProxyType({
+MODEL_ALIASES: Mapping[str, str] = MappingProxyType({
     "qwen2-5-3b": "Qwen/Qwen2.5-VL-3B-Instruct",
     "qwen2-5-7b": "Qwen/Qwen2.5-VL-7B-Instruct",
     "qwen-2b": "Qwen/Qwen2-VL-2B-Instruct",
@@ -38,17 +38,17 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "idefics3": "HuggingFaceM4/Idefics3-8B-Llama3",
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
-WHERE = "model.vlm_name"
-AUTO = "auto"  # as a model's type: its own
-LOG = logging.getLogger(__name__)
+MODEL_SETTING = "model.vlm_name"
+AUTO_DTYPE = "auto"  # as a model's type: its own
+MODELS_LOG = logging.getLogger(__name__)
 # What the layers of attention and MLP are called where they are not as the default targets are: in
 # OPT, Phi, Phi-3, GPT-NeoX, Falcon, BLOOM and GPT-2.
-OTHERS = (
+OTHER_LORA_TARGETS = (
     "out_proj", "fc1", "fc2", "dense", "qkv_proj", "gate_up_proj", "query_key_value",
     "dense_h_to_4h", "dense_4h_to_h", "c_attn", "c_fc", "c_proj",
 )  # fmt: skip
 # What a message of the hub is about, and what helps.
-HUB = (
+HUB_HINTS = (
     ("gated", "ask for access on its page, then: hf auth login"),
     ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
     ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
@@ -80,14 +80,14 @@ def ends(model: Any, tokenizer: Any) -> list[int]:
 
 
 def prepare(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
 ) -> None:
     """Make a tiny policy with `seed` in the folder `base`, where it is not; others need nothing.
 
-    `tell` hears, in one line, how its warm start went. For one process of several, before all of
+    `tell` gets a line about the warm start. For one process of several, before all of
     them load: that they do together, since ZeRO-3 shares the weights out as they are read.
     """
-    if config.vlm_name in tiny.KINDS:
+    if config.vlm_name in tiny.TINY_MODELS:
         tiny.make(_recipe(config, seed), base, tell)
 
 
@@ -96,22 +96,22 @@ def _recipe(config: ModelConfig, seed: int) -> tiny.Recipe:
 
 
 def load(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
 ) -> Loaded:
     """Load the policy. A tiny one is made first, as `prepare` does, where it is not in `base`.
 
-    `tell` hears what else a person should know of it. Raises VitalsError, or UsageError for a
+    `tell` gets notes about the model. Raises VitalsError, or UsageError for a
     setting, where the model is not to be had, is of no kind that is trained here, or needs a
     library that is not there.
     """
-    small = config.vlm_name in tiny.KINDS
+    small = config.vlm_name in tiny.TINY_MODELS
     if small:
         model, processor = tiny.load(_recipe(config, seed), base, tell)
-        if config.dtype != AUTO:
+        if config.dtype != AUTO_DTYPE:
             model = model.to(dtype(config))
     else:
-        model, processor = _fetched(config)
-    _end(model, processor)
+        model, processor = _load_remote(config)
+    _set_special_tokens(model, processor)
     vision = tokenizer_of(processor) is not processor
     if vision:
         give_template(processor, tell)
@@ -119,36 +119,38 @@ def load(
     return Loaded(model, processor, vision=vision, lora=adapters, tiny=small)
 
 
-def _fetched(config: ModelConfig) -> tuple[Any, Any]:
-    """Load a model of Hugging Face and its processor, by what its configuration says it is."""
-    model_config, kind, vision = described(config)
+def _load_remote(config: ModelConfig) -> tuple[Any, Any]:
+    """Load a model of Hugging Face and its processor, of the class in its configuration."""
+    model_config, kind, vision = describe(config)
     name = model_config.name_or_path
-    with _explained(name):
+    with _explain_errors(name):
         # The processor first: where it cannot be had, no weights are fetched.
         processor = processors.load(model_config, name, vision=vision)
         return kind.from_pretrained(name, config=model_config, dtype=dtype(config)), processor
 
 
-def described(config: ModelConfig) -> tuple[Any, Any, bool]:
+def describe(config: ModelConfig) -> tuple[Any, Any, bool]:
     """Return a model's configuration, the class that loads it, and whether it reads images.
 
     Nothing but its config.json is fetched. Raises VitalsError, or UsageError for a name, where
     there is no such model, it is of no kind that is trained here, or it needs a package or a GPU
     that is not there.
     """
-    name = ALIASES.get(config.vlm_name, config.vlm_name)
+    name = MODEL_ALIASES.get(config.vlm_name, config.vlm_name)
     path = Path(name).expanduser()
     if path.is_dir():
         name = str(path)
     elif name.startswith((".", "/", "~")):
-        raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
-    elif "/" not in name and (suggestion := nearest(name, (*tiny.KINDS, *ALIASES))):
+        raise UsageError("there is no such folder", where=f"{MODEL_SETTING}: {name}")
+    elif "/" not in name and (suggestion := nearest(name, (*tiny.TINY_MODELS, *MODEL_ALIASES))):
         # The hub's own names without an owner are few, old, and spelt like none of these.
-        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=suggestion)
-    with _explained(name):
+        raise UsageError(
+            "there is no such model", where=f"{MODEL_SETTING}: {name}", hint=suggestion
+        )
+    with _explain_errors(name):
         model_config = AutoConfig.from_pretrained(name)
     kind, vision = _class(model_config, name)
-    processors.check(model_config, f"{WHERE}: {name}", vision=vision)
+    processors.check(model_config, f"{MODEL_SETTING}: {name}", vision=vision)
     return model_config, kind, vision
 
 
@@ -160,7 +162,7 @@ def _class(model_config: Any, name: str) -> tuple[Any, bool]:
         return AutoModelForCausalLM, False
     raise UsageError(
         f"{model_config.model_type} is neither a causal language model nor one of images and text",
-        where=f"{WHERE}: {name}",
+        where=f"{MODEL_SETTING}: {name}",
     )
 
 
@@ -169,27 +171,28 @@ def dtype(config: ModelConfig) -> Any:
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
     """
-    if config.dtype != AUTO:
+    if config.dtype != AUTO_DTYPE:
         return getattr(torch, config.dtype)
-    return AUTO if config.lora else torch.float32
+    return AUTO_DTYPE if config.lora else torch.float32
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Say in a sentence what of a model is missing."""
-    location = f"{WHERE}: {name}"
+def _explain_errors(name: str) -> Iterator[None]:
+    """Raise VitalsError with what a model lacks, in a sentence."""
+    location = f"{MODEL_SETTING}: {name}"
     try:
         yield
     except (ImportError, OSError, ValueError, KeyError) as error:
         message = str(error)
         if isinstance(error, ImportError) or "torchvision" in message:
             raise VitalsError(_needs(message), where=location, hint=_install(message)) from error
-        names = ", ".join((*tiny.KINDS, *ALIASES))
-        hint = next(text for key, text in HUB if key in message)
+        names = ", ".join((*tiny.TINY_MODELS, *MODEL_ALIASES))
+        hint = next(text for key, text in HUB_HINTS if key in message)
         raise VitalsError(
             f"the model cannot be loaded: {_first(message)}",
             where=location,
-            hint=nearest(name, (*tiny.KINDS, *ALIASES)) or hint.format(name=name, known=names),
+            hint=nearest(name, (*tiny.TINY_MODELS, *MODEL_ALIASES))
+            or hint.format(name=name, known=names),
         ) from error
 
 
@@ -198,7 +201,7 @@ def _first(text: str) -> str:
 
 
 def _needs(text: str) -> str:
-    """Say which part of a model needs what."""
+    """Return which part of a model needs which package."""
     match = re.search(r"(\w+) requires the (\w+) library", text)
     return (
         f"its {match[1]} needs {match[2].lower()}, which is not installed"
@@ -213,14 +216,14 @@ def _install(text: str) -> str:
     return processors.install(processors.TORCHVISION)
 
 
-def _end(model: Any, processor: Any) -> None:
+def _set_special_tokens(model: Any, processor: Any) -> None:
     """See that completions can end and be padded, in the tokenizer and in generation alike."""
     tokenizer = tokenizer_of(processor)
     tokenizer.padding_side = "left"
     if tokenizer.eos_token is None:
         raise VitalsError(
             "the tokenizer has no token that ends a text: no completion would end",
-            where=WHERE,
+            where=MODEL_SETTING,
             hint="set eos_token in the model's tokenizer_config.json",
         )
     if tokenizer.pad_token is None:
@@ -240,7 +243,7 @@ def give_template(processor: Any, tell: Callable[[str], None]) -> None:
     if image is None:
         raise VitalsError(
             f"its {type(processor).__name__} has no chat template, and no image token to make one",
-            where=WHERE,
+            where=MODEL_SETTING,
             hint="put a chat_template.jinja beside the model",
         )
     processor.chat_template = tokens.TEMPLATE.replace(tokens.IMAGE, image)
@@ -257,7 +260,7 @@ def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraCo
     matches = [name for name in targets if name in layers]
     missing = [name for name in targets if name not in layers]
     if missing and targets == ModelConfig().lora_targets:
-        matches += [name for name in OTHERS if name in layers]
+        matches += [name for name in OTHER_LORA_TARGETS if name in layers]
         missing = [] if matches else missing
     if missing or not matches:
         raise UsageError(

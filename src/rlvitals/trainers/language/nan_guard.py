@@ -1,4 +1,4 @@
-"""A model whose outputs are no numbers any more: one error that says so, instead of torch's."""
+"""Report a model whose outputs are NaN as one error instead of torch's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import rlvitals
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Raise VitalsError, naming the folder, where a token can no longer be drawn."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What reads the prompts of a model, and what it needs that is not installed.
+"""Load the tokenizer or processor of a model, and check for packages that it needs.
 
 All checks read a model's config.json alone: they run before its weights are downloaded.
 """
@@ -15,9 +15,9 @@ from transformers.utils import is_num2words_available, is_torchvision_available
 from rlvitals import VitalsError
 
 TORCHVISION = "torchvision"
-VIDEOS = "video_processor"
+VIDEO_ATTRIBUTE = "video_processor"
 # Its processor reads a video processor for any prompt. For images it writes what Idefics3's writes.
-SMOLVLM = "smolvlm"
+SMOLVLM_TYPE = "smolvlm"
 
 
 def check(model_config: Any, name: str, *, vision: bool) -> None:
@@ -33,19 +33,19 @@ def check(model_config: Any, name: str, *, vision: bool) -> None:
         )  # fmt: skip
     quantised = getattr(model_config, "quantization_config", None)
     if quantised is not None:
-        _check_quantised(quantised, name)
+        _check_quantisation(quantised, name)
 
 
 def _missing_package(model_type: str) -> str:
     images = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type)
     if images and "pil" not in images and not is_torchvision_available():
         return TORCHVISION
-    if model_type == SMOLVLM and is_torchvision_available() and not is_num2words_available():
+    if model_type == SMOLVLM_TYPE and is_torchvision_available() and not is_num2words_available():
         return "num2words"
     return ""
 
 
-def _check_quantised(quantised: Any, name: str) -> None:
+def _check_quantisation(quantised: Any, name: str) -> None:
     try:
         AutoHfQuantizer.from_config(quantised, pre_quantized=True).validate_environment()
     except (ImportError, RuntimeError, ValueError) as error:
@@ -86,13 +86,13 @@ def _for_images(model_config: Any) -> Any:
 
     A class without its video processor keeps its name, which is saved as `processor_class`.
     """
-    if model_config.model_type == SMOLVLM:
+    if model_config.model_type == SMOLVLM_TYPE:
         return Idefics3Processor
     kind = PROCESSOR_MAPPING.get(type(model_config), AutoProcessor)
     attributes = [] if kind is AutoProcessor else kind.get_attributes()
-    if VIDEOS not in attributes:
+    if VIDEO_ATTRIBUTE not in attributes:
         return AutoProcessor
-    attributes.remove(VIDEOS)
+    attributes.remove(VIDEO_ATTRIBUTE)
     return type(
         kind.__name__, (kind,),
         {"get_attributes": classmethod(lambda _: list(attributes)), "__module__": kind.__module__},

@@ -1,4 +1,4 @@
-"""What a run is called, and what is written beside its own files."""
+"""The name of a run, and the sinks besides its own files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,14 +9,14 @@ from rlvitals.trainers.language.config import DataConfig, ModelConfig, Monitorin
 
 
 def fields(model: ModelConfig, data: DataConfig, seed: int) -> dict[str, Any]:
-    """Return what a name may be made of."""
+    """Return the fields of a name's template."""
     return {
         "vlm": _short(model.vlm_name), "seed": seed, "dataset": _short(data.dataset_name),
         "subset": data.subset_size or "full",
     }  # fmt: skip
 
 
-def filled(template: str, fields: Mapping[str, Any]) -> str:
+def fill(template: str, fields: Mapping[str, Any]) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     try:
         return template.format_map(fields)
@@ -34,7 +34,7 @@ def _short(name: str) -> str:
 def sinks(
     config: MonitoringConfig, name: str, tag: str, **tags: object
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options.
+    """Return the additional sinks and their options.
 
     `tags`: how keys are spelt there. Raises UsageError for a place that there is not.
     """

@@ -1,4 +1,4 @@
-"""What a sample teaches in each mode: which are positive, which are learned from, and how much.
+"""Weights of the samples in each mode: which are positive, which are used, and how much.
 
 Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning": positive
 samples alone (PSR), negative ones alone (NSR), or both with the positive ones weighted by lambda
@@ -16,7 +16,7 @@ from rlvitals.trainers.language.config import SignalConfig
 
 PSR, NSR, W_REINFORCE = "psr", "nsr", "w-reinforce"
 # How the metrics of a mode begin.
-PREFIX = MappingProxyType({PSR: "psr", NSR: "nsr", W_REINFORCE: "w_reinforce"})
+METRIC_PREFIXES = MappingProxyType({PSR: "psr", NSR: "nsr", W_REINFORCE: "w_reinforce"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Signal:
     mean: float  # of `filtered`; NaN where there is no sample
 
     @property
-    def kept(self) -> torch.Tensor:
+    def is_learned(self) -> torch.Tensor:
         """Which samples are learned from: bool [n]."""
         return self.advantages != 0
 
@@ -69,13 +69,13 @@ def signal(mode: str, compared: torch.Tensor, config: SignalConfig) -> Signal:
 
 
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Return the weighted sum of rewards [n, functions]: [n], NaN where none was paid."""
+    """Return the weighted sum of rewards [n, functions]: [n], NaN without a reward."""
     summed = (rewards * weights).nansum(dim=1)
     return torch.where(torch.isnan(rewards).all(dim=1), torch.nan, summed)
 
 
 def metrics(mode: str, signal: Signal) -> Mapping[str, float]:
-    """Return what is logged of a batch, as the guide calls it; NaN where nothing was paid."""
+    """Return a batch's metrics under the guide's names; NaN without any reward."""
     positive, negative = signal.positives, signal.negatives
     scored, nan = positive + negative, float("nan")
     values = {
@@ -92,4 +92,4 @@ def metrics(mode: str, signal: Signal) -> Mapping[str, float]:
         values["negative_ratio"] = negative / scored if scored else nan
     if mode == W_REINFORCE:
         values["pos_neg_ratio"] = positive / negative if negative else nan
-    return {f"{PREFIX[mode]}/{name}": value for name, value in values.items()}
+    return {f"{METRIC_PREFIXES[mode]}/{name}": value for name, value in values.items()}

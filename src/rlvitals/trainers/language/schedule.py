@@ -1,4 +1,4 @@
-"""The learning rate of a training that goes on under other settings than it was saved with.
+"""Set the learning rate of a training that resumes with other settings.
 
 transformers 5.23 restores the rate of the old schedule for the first step (0 where a linear one
 had come to its end), and its highest rate for good: src/transformers/trainer.py,
@@ -13,10 +13,10 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 
 class Schedule(TrainerCallback):
-    """Puts a restored optimizer where the schedule of now has it, and says where that moves it."""
+    """Set a restored optimizer to the current schedule, and report a changed rate."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        """Keep whom to tell."""
+        """Set the callback for messages."""
         self._tell = tell
 
     def on_train_begin(
@@ -33,7 +33,7 @@ class Schedule(TrainerCallback):
         new_rates = _rates(schedule)
         for group, rate in zip(groups, new_rates, strict=True):
             group["lr"], group["initial_lr"] = rate, args.learning_rate
-        schedule._last_lr = new_rates  # noqa: SLF001 - what `get_last_lr` says, and the Trainer logs
+        schedule._last_lr = new_rates  # noqa: SLF001 - `get_last_lr` returns it, and the Trainer logs it
         if new_rates != old_rates:
             self._tell(
                 f"the schedule is that of {state.max_steps:,} steps now: step "

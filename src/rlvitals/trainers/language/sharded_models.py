@@ -1,4 +1,4 @@
-"""What cannot be done where DeepSpeed shares a training's state out over its processes."""
+"""Check what DeepSpeed's sharding of the training state does not allow."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def check(args: TrainingArguments, signal: SignalConfig) -> None:
 def check_resume(args: TrainingArguments, checkpoint: Path) -> None:
     """Raise VitalsError for a checkpoint whose optimizer cannot be read as this was launched.
 
-    Found out early and in a sentence: DeepSpeed says so in a traceback of each process, and
+    Reported early and in a sentence: DeepSpeed prints a traceback of each process, and
     without it a new optimizer would begin, silently.
     """
     uses_deepspeed = args.deepspeed_plugin is not None

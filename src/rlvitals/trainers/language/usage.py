@@ -1,4 +1,4 @@
-"""Memory and time that a training used, to compare with its plan."""
+"""Measure memory and time of a training, to compare with its plan."""
 
 import time
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import torch
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What updates used."""
+class ResourceUsage:
+    """Memory and time of updates."""
 
-    memory: int | None  # bytes at the peak beside those before the model; None: not known here
+    memory: int | None  # peak bytes above those before the model; None: unknown on this platform
     seconds: float  # of an update; NaN before the second
     cpu_seconds: float  # of all threads
 
@@ -46,14 +46,14 @@ class Usage:
             self._first = self._last
         self._steps += 1
 
-    def used(self) -> Used:
+    def measure(self) -> ResourceUsage:
         """Return the peak and the mean time so far."""
         count = self._steps - 1
         spans = [
             (last - first) / count if count > 0 else float("nan")
             for first, last in zip(self._first, self._last, strict=True)
         ]
-        return Used(self._peak(), *spans)
+        return ResourceUsage(self._peak(), *spans)
 
     def _peak(self) -> int | None:
         if self._gpu:

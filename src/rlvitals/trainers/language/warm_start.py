@@ -1,4 +1,4 @@
-"""Teach a model what an answer looks like, by examples, before rewards teach it what is right."""
+"""Supervised warm start: teach the form of an answer before training with rewards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import torch
 class Lesson:
     """A question and an answer to it, which need not be right."""
 
-    prompt: str  # as it is put to the model: an image stands in it as its token
+    prompt: str  # as it is put to the model: an image is its token
     answer: str
     image: Any = None
 
@@ -39,7 +39,7 @@ def teach(
     losses = []
     model.train()
     for step in range(steps):
-        loss = model(**encoded(processor, lessons(step))).loss
+        loss = model(**encode(processor, lessons(step))).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -50,7 +50,7 @@ def teach(
     return losses
 
 
-def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
+def encode(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
     """Return a model's inputs for lessons, padded on the left as they are in generation."""
     tokenizer = getattr(processor, "tokenizer", processor)
     texts = [lesson.prompt + lesson.answer + tokenizer.eos_token for lesson in lessons]

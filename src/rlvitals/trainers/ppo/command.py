@@ -1,4 +1,4 @@
-"""`rlvitals train ppo`: its flags, and what they come to."""
+"""Flags of `rlvitals train ppo`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ ABOUT = "Proximal policy optimisation on any Gymnasium environment."
 QUICKLY = "see within about a minute that all of it runs, and whether the held-out return rises"
 # Sections that configurations of the scheduler which this trainer follows have, and what does
 # their part here.
-UNREAD = MappingProxyType({
+UNREAD_SECTIONS = MappingProxyType({
     "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
 })  # fmt: skip
 ALIASES = MappingProxyType({
@@ -27,7 +27,7 @@ ALIASES = MappingProxyType({
     "warm_start.skip_warmstart": ("--skip-bc-training",),
 })  # fmt: skip
 # About 20 s of a CPU from end to end: a minute where others use it too.
-QUICK = MappingProxyType({
+QUICK_TEST_VALUES = MappingProxyType({
     "training.total_steps": 120_000, "training.chunk_size": 30_000,
     "warm_start.demo_steps": 300, "evaluation.interval": 20_000, "evaluation.held_out_episodes": 16,
 })  # fmt: skip
@@ -41,14 +41,19 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     )
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
-    defaults = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
+    defaults = (
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
+        (presets.preset(env), presets.source(env)),
+    )
+    schema.add_flags(parser, Config, aliases=ALIASES, defaults=defaults)
 
 
 def _env(options: Sequence[str]) -> str:
     """Return the environment that flags or their file ask for: its preset makes the defaults."""
     default = Config().training.env
-    return schema.asked(options, ("--env",), "training.env", default, find=factory.settings_file)
+    return schema.read_choice(
+        options, ("--env",), "training.env", default, find=factory.settings_file
+    )
 
 
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
@@ -56,17 +61,18 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     del algorithm
     overrides = factory.fitted(schema.said(args, Config))
     if args["quick_test"]:
-        overrides = {**QUICK, **overrides}
+        overrides = {**QUICK_TEST_VALUES, **overrides}
     file = args["config"]
     path = file and factory.settings_file(file)
     return schema.load(
-        Config, path, overrides, below=presets.preset(args["env_of_preset"]), unread=UNREAD,
+        Config, path, overrides, below=presets.preset(args["env_of_preset"]),
+        unread=UNREAD_SECTIONS,
         tell=lambda note: say(f"[PPO:init] {note}\n"),
     )  # fmt: skip
 
 
 def expectation(config: Config) -> str:
-    """Say what a quick test can show, and how long a training is that learns."""
+    """Return a line on what a quick test can show."""
     usual = presets.preset(config.training.env).get(
         "training.total_steps", Config().training.total_steps
     )
@@ -77,7 +83,7 @@ def expectation(config: Config) -> str:
 
 
 def conclusion(returns: Sequence[float]) -> str:
-    """Say what a quick test showed, by the held-out returns in their order.
+    """Return a line on what a quick test showed, from the held-out returns in order.
 
     Raises VitalsError for one that is not finite.
     """
@@ -103,9 +109,9 @@ def train(config: Config, args: Mapping[str, Any]) -> None:
     source = args["config"] or ""
     if args["quick_test"]:
         say(f"{expectation(config)}\n")
-    with full_disk.explained(Path(config.training.output_dir)):
+    with full_disk.translate_errors(Path(config.training.output_dir)):
         training = Training(config, verbose=args["verbose"], source=str(source))
-        training.begin_as(args)
+        training.set_resume_flags(args)
         training.run()
     if args["quick_test"]:
         say(f"{conclusion(training.held_out.returns)}\n")

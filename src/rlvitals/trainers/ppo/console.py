@@ -1,4 +1,4 @@
-"""Where a training's lines go: all of them into a file, few of them to a person."""
+"""Log handlers of a training: all lines to a file, a few to the console."""
 
 import logging
 import sys
@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
-from rlvitals.trainers.ppo.telemetry import FORMAT
+from rlvitals.trainers.ppo.telemetry import LOG_FORMAT
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-LOG = "ppo_training.log"
-FIRST, LINES = 5, 100  # updates that are shown at first, and then of the whole run
+LOG_FILE = "ppo_training.log"
+FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
+    5,
+    100,
+)  # updates that are shown at first, and then of the complete run
 # What the bar shows of an update, and how.
-SHOWN = (
+BAR_METRICS = (
     ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
     ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
 )  # fmt: skip
 
 
-class Thinned(logging.Filter):
+class UpdateFilter(logging.Filter):
     """Lets an update's line through now and then; any other line always."""
 
     def __init__(self, total_steps: int) -> None:
@@ -31,19 +34,19 @@ class Thinned(logging.Filter):
         self._total, self._seen, self._next = total_steps, 0, 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a line is shown."""
+        """Return True if a line is shown."""
         step = getattr(record, "step", None)
         if step is None:
             return True
         self._seen += 1
-        if self._seen > FIRST and step < min(self._next, self._total):
+        if self._seen > FIRST_LOGGED_UPDATES and step < min(self._next, self._total):
             return False
-        self._next = step + self._total / LINES
+        self._next = step + self._total / MAX_LOGGED_UPDATES
         return True
 
 
 class Bar:
-    """One line in a terminal that shows how far a training is; nothing anywhere else."""
+    """A progress bar in a terminal; nothing is drawn anywhere else."""
 
     def __init__(self, total_steps: int, *, enabled: bool) -> None:
         """Draw nothing yet."""
@@ -58,7 +61,7 @@ class Bar:
             return
         if self._progress is None:
             self._begin(step)
-        texts = [text.format(metrics[name]) for name, text in SHOWN if name in metrics]
+        texts = [text.format(metrics[name]) for name, text in BAR_METRICS if name in metrics]
         self._progress.update(  # type: ignore[union-attr]
             self._task, completed=min(step, self._total), said="  ".join(texts[:3])
         )
@@ -110,9 +113,9 @@ def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> loggin
     console = Console(bar)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
-        console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
-    file = LogFile(folder / LOG, encoding="utf-8")
-    file.setFormatter(logging.Formatter(FORMAT))
+        console.addFilter(_no_update if bar.drawn else UpdateFilter(total_steps))
+    file = LogFile(folder / LOG_FILE, encoding="utf-8")
+    file.setFormatter(logging.Formatter(LOG_FORMAT))
     log.addHandler(console)
     log.addHandler(file)
     return log

@@ -1,4 +1,4 @@
-"""Demonstrations: what schedulers that do not learn did, and in which states, as one file."""
+"""Collect, save and load demonstrations of the baseline schedulers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
 
-SUFFIX = ".npz"
+DEMOS_SUFFIX = ".npz"
 RANDOM_ACTION_SHARE = 0.2  # they lead to states that the scheduler itself would not reach
 
 
@@ -29,7 +29,7 @@ class Demos:
         return len(self.actions)
 
     def facts(self) -> Mapping[str, object]:
-        """Say what is in it: counts by scheduler and by action, and the width of a state."""
+        """Return counts by scheduler and by action, and the size of a state."""
         shares = np.bincount(self.actions) / max(len(self), 1)
         counts = np.bincount(self.policies, minlength=len(self.names))
         return {
@@ -56,7 +56,7 @@ def collect(  # noqa: PLR0913 - what is collected, each by its name
     """
     rng = np.random.default_rng(seed)
     batches = [
-        _collected(_loaded(config, load), name, steps, envs, rng)
+        _collect_policy(_scale_load(config, load), name, steps, envs, rng)
         for name in policies
         for load in loads
     ]
@@ -69,13 +69,13 @@ def collect(  # noqa: PLR0913 - what is collected, each by its name
     )
 
 
-def _loaded(config: ClusterConfig, factor: float) -> ClusterConfig:
+def _scale_load(config: ClusterConfig, factor: float) -> ClusterConfig:
     if config.qps:
         return replace(config, qps=config.qps * factor)
     return replace(config, load=config.load * factor)
 
 
-def _collected(
+def _collect_policy(
     config: ClusterConfig, name: str, steps: int, envs: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     policies = baselines(int(rng.integers(2**31)))

@@ -1,4 +1,4 @@
-"""How good a trained policy is: on arrivals that it never saw, or over episodes."""
+"""Evaluate a trained policy on held-out arrivals or over episodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Trained:
         None is chosen that is False in `masks`, [n, actions].
         """
         return sample_actions.best(
-            self.ppo.policy, self.ppo.observe(observations, learn=False), masks
+            self.ppo.policy, self.ppo.normalise_obs(observations, learn=False), masks
         )
 
     def schedule(
@@ -44,15 +44,17 @@ class Trained:
 
 
 def load(folder: Path, *, step: int | None = None, best: bool = False) -> Trained:
-    """Build a run's policy and put its newest whole checkpoint into it, or the one asked for.
+    """Build a run's policy and load its newest complete checkpoint, or that of `step`.
 
     `best`: the best by `checkpointing.keep_best`. Raises UsageError for a folder without settings
-    or without a checkpoint, BadCheckpoint for a step without a whole one.
+    or without a checkpoint, BadCheckpoint for a step without a complete one.
     """
-    file = folder / factory.FILE
+    file = folder / factory.CONFIG_FILE
     if not file.is_file():
         raise rlvitals.UsageError(
-            f"there is no {factory.FILE}", where=str(folder), hint="a run of rlvitals train ppo"
+            f"there is no {factory.CONFIG_FILE}",
+            where=str(folder),
+            hint="a run of rlvitals train ppo",
         )
     config = schema.load(Config, file, {})
     torch.set_num_threads(config.training.threads)
@@ -82,7 +84,7 @@ def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
     replicas = changes.get("replicas", original.replicas)
     speeds = changes.get("speeds", original.speeds[:replicas])
     serving = replace(original, **{**changes, "speeds": tuple(speeds)})
-    moments = trained.ppo.observe.moments.for_replicas(replicas)
+    moments = trained.ppo.normalise_obs.moments.for_replicas(replicas)
     if moments is None:
         raise rlvitals.UsageError(
             f"the policy is for its own {original.replicas} replicas alone",
@@ -92,7 +94,7 @@ def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
     config = replace(trained.config, cluster=serving)
     ppo = factory.build(config)
     ppo.policy.actor.load_state_dict(trained.ppo.policy.actor.state_dict())
-    ppo.observe.moments = moments
+    ppo.normalise_obs.moments = moments
     return Trained(ppo, config, trained.step)
 
 
@@ -108,14 +110,14 @@ def on_cluster(
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """What episodes of the likeliest actions came to."""
+    """Returns and lengths of episodes of the likeliest actions."""
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
 
 
 def on_episodes(trained: Trained, *, seed: int, episodes: int) -> Episodes:
-    """Play `episodes` whole episodes of the run's environment, the first that begin."""
+    """Run `episodes` complete episodes of the run's environment, the first that begin."""
     training = trained.config.training
     count = min(episodes, 16)
     plain = replace(

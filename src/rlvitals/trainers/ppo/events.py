@@ -1,4 +1,4 @@
-"""What happens now and then in a training, as events of the run: with its cause each."""
+"""Record pulses, adjustments and slow tails of a training as events with their cause."""
 
 import logging
 from collections.abc import Mapping
@@ -35,14 +35,15 @@ class Events:
         while pulses:
             pulse = pulses.popleft()
             self._recorder.event(
-                "temperature_pulse", self._ppo.at.steps, decision=pulse.step, cause=pulse.cause,
+                "temperature_pulse", self._ppo.global_step, decision=pulse.step,
+                cause=pulse.cause,
                 level=pulse.level,
             )  # fmt: skip
             self._log.debug("[PPO:temperature] pulse at decision %d by %s", pulse.step, pulse.cause)
 
     def _adjustments(self, metrics: Mapping[str, float]) -> None:
-        """Tell each move of learning rate and minibatch that a spike, or its end, caused."""
-        spikes, step = self._ppo.spikes, self._ppo.at.steps
+        """Record each change of learning rate and minibatch caused by a spike or its end."""
+        spikes, step = self._ppo.spikes, self._ppo.global_step
         if spikes is None:
             return
         previous, current = spikes.before, (spikes.lr_factor, spikes.minibatch_size)
@@ -69,12 +70,12 @@ class Events:
         if slow and not self._slow:
             limit = self._config.tail_latency_tracking.alert_threshold_p99
             worst = metrics["latency_p99"]
-            self._recorder.event("tail_latency", self._ppo.at.steps, p99=worst, threshold=limit)
+            self._recorder.event("tail_latency", self._ppo.global_step, p99=worst, threshold=limit)
             self._log.warning("[PPO:tail] p99 latency %.2f s is above %.2f s", worst, limit)
         self._slow = slow
 
     def _histograms(self, rollout: Rollout) -> None:
-        envs, step = self._ppo.envs, self._ppo.at.steps
+        envs, step = self._ppo.envs, self._ppo.global_step
         is_tracked = self._config.advanced_metrics.track_action_distribution
         if envs.continuous or not is_tracked or step < self._next:
             return

@@ -1,4 +1,4 @@
-"""Build a training from its settings, and keep these beside what they made."""
+"""Build a training from its settings, and save the settings with the run."""
 
 import random
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
-FILE = "ppo_config.json"
+CONFIG_FILE = "ppo_config.json"
 SHIPPED = Path(__file__).parent / "configs"
-OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
+OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 def build(config: Config) -> PPO:
@@ -79,11 +79,11 @@ def qps(config: Config) -> float:
 def write(config: Config, folder: Path) -> None:
     """Write the settings into a run's folder, as a file that `--config` reads."""
     moved = replace(config, training=replace(config.training, output_dir=""))
-    schema.write(folder / FILE, moved)
+    schema.write(folder / CONFIG_FILE, moved)
 
 
 def fitted(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
+    """Return the overrides, with fewer default speeds for fewer replicas."""
     count = overrides.get("cluster.replicas")
     speeds = Config().cluster.speeds
     if count is None or "cluster.speeds" in overrides or not 1 <= count < len(speeds):
@@ -98,13 +98,13 @@ def settings_file(file: Path) -> Path:
 
 
 def sinks(config: MonitoringConfig, actions: int = 0) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options.
+    """Return the additional sinks and their options.
 
     `actions`: how many discrete ones there are.
     """
     options: dict[str, Mapping[str, Any]] = {}
     if config.tensorboard_enabled:
-        names = telemetry.TAGS | telemetry.action_tags(actions)
+        names = telemetry.TENSORBOARD_TAGS | telemetry.action_tags(actions)
         options["tensorboard"] = {"port": config.tensorboard_port, "names": names}
     if config.metrics_export_enabled:
         options[config.metrics_export_format] = {
@@ -129,6 +129,6 @@ def flat(config: Config) -> dict[str, object]:
         for name in key.path:
             value = getattr(value, name)
         plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
-        off = key.path[-1] in OFF_AT_ZERO and value == 0
+        off = key.path[-1] in OFF_AT_ZERO_KEYS and value == 0
         settings[plain] = None if off else list(value) if isinstance(value, tuple) else value
     return settings

@@ -1,4 +1,4 @@
-"""All parameters of a policy as one vector: an optimiser steps a single tensor in one call."""
+"""Adam on all parameters of a policy as one vector: one call steps a single tensor."""
 
 from math import inf, isfinite
 
@@ -22,8 +22,8 @@ class FlatAdam:
         self.norm = 0.0
         self.adam = torch.optim.Adam([self.vector], lr=lr, eps=1e-5, fused=True)
 
-    def slope(self, loss: Tensor) -> float:
-        """Take in the gradient of a loss; returns its norm."""
+    def backward(self, loss: Tensor) -> float:
+        """Compute the gradient of a loss; return its norm."""
         gradients = torch.autograd.grad(loss, self.parameters)
         torch.cat([gradient.reshape(-1) for gradient in gradients], out=self.gradient)
         self.norm = float(self.gradient.norm())

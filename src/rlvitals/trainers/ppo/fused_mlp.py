@@ -1,4 +1,4 @@
-"""A small tanh network as one operation: most of what a small update costs is calls.
+"""A small tanh network as one autograd operation: small updates are dominated by call overhead.
 
 Products stay torch's (they keep to its threads); the hyperbolic tangent is numpy's, which takes a
 tenth of the time; the gradient is written out.
@@ -18,7 +18,7 @@ class Mlp(nn.Sequential):
 
     @property
     def is_tanh(self) -> bool:
-        """Whether tanh alone stands between linear layers."""
+        """True if all activations are tanh."""
         return all(isinstance(layer, nn.Linear | nn.Tanh) for layer in self)
 
     def forward(self, rows: Tensor) -> Tensor:

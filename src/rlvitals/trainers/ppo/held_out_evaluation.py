@@ -1,4 +1,4 @@
-"""How the likeliest actions do while a policy learns: always on the same arrivals or episodes.
+"""Evaluate the policy during training on fixed arrivals or episodes.
 
 A rollout's return varies with what arrives and with the actions drawn. Here both stay the same, so
 what changes is the policy. Nothing of it is the training's: environments and random numbers are its
@@ -27,9 +27,9 @@ def best(config: Config) -> rlvitals.Best | None:
 
     Raises UsageError for an evaluation's number where nothing is evaluated.
     """
-    name, evaluated = config.checkpointing.keep_best, wanted(config)
+    name, evaluated = config.checkpointing.keep_best, is_enabled(config)
     if name == "auto":
-        aim = "latency" if _serves(config) else "return"
+        aim = "latency" if _is_cluster(config) else "return"
         name = f"eval_{aim}" if evaluated else "ep_return"
     elif name.startswith("eval_") and not evaluated:
         raise rlvitals.UsageError(
@@ -39,17 +39,17 @@ def best(config: Config) -> rlvitals.Best | None:
     return rlvitals.Best(name, "min" if "latency" in name else "max") if name else None
 
 
-def wanted(config: Config) -> bool:
-    """Tell whether anything is to be evaluated."""
+def is_enabled(config: Config) -> bool:
+    """Return True if the settings ask for evaluations."""
     evaluation = config.evaluation
-    return evaluation.enable and (_serves(config) or evaluation.held_out_episodes > 0)
+    return evaluation.enable and (_is_cluster(config) or evaluation.held_out_episodes > 0)
 
 
-def _serves(config: Config) -> bool:
+def _is_cluster(config: Config) -> bool:
     return config.training.env == cluster.ID
 
 
-class HeldOut:
+class HeldOutEvaluation:
     """The evaluations of one training. Raises UsageError for sizes that show nothing."""
 
     def __init__(
@@ -58,33 +58,33 @@ class HeldOut:
         """Evaluate nothing yet."""
         self._ppo, self._config, self._own = ppo, config, config.evaluation
         self._recorder, self._log = recorder, log
-        self._serves, self.wanted = _serves(config), wanted(config)
+        self._serves, self.enabled = _is_cluster(config), is_enabled(config)
         self._every = self._own.interval or max(ppo.total_steps // 20, 1)
-        self._before = 0  # the step up to which evaluations are made
+        self._last_step = 0  # the step up to which evaluations are made
         self._busy: cluster.Busy | None = None
         self.returns: list[float] = []  # of each evaluation since the program began
 
     def begin(self) -> None:
         """Before the first update of a run: evaluate its baseline and the policy it begins with."""
-        self._before = self._ppo.at.steps
-        if self.wanted and not self._before:
-            self._recorder.log(0, (self._baseline() if self._serves else {}) | self._evaluated())
+        self._last_step = self._ppo.global_step
+        if self.enabled and not self._last_step:
+            self._recorder.log(0, (self._baseline() if self._serves else {}) | self._evaluate())
 
     def after_update(self) -> Numbers:
         """Evaluate where it is time; returns nothing where it is not."""
-        step, last_step = self._ppo.at.steps, self._before
+        step, last_step = self._ppo.global_step, self._last_step
         is_final = step >= self._ppo.total_steps > last_step
-        if not self.wanted or not (is_final or step // self._every > last_step // self._every):
+        if not self.enabled or not (is_final or step // self._every > last_step // self._every):
             return {}
-        self._before = step
-        return self._evaluated()
+        self._last_step = step
+        return self._evaluate()
 
-    def _evaluated(self) -> Numbers:
-        trained = evaluate.Trained(self._ppo, self._config, self._ppo.at.steps)
+    def _evaluate(self) -> Numbers:
+        trained = evaluate.Trained(self._ppo, self._config, self._ppo.global_step)
         if self._serves:
             metrics = self._numbers("eval", trained.schedule)
         else:
-            with _untouched():
+            with _preserve_global_rng():
                 episodes = evaluate.on_episodes(
                     trained, seed=HELD_OUT_SEED, episodes=self._own.held_out_episodes
                 )
@@ -126,11 +126,11 @@ class HeldOut:
 
     def _say(self, policy_name: str, metrics: Numbers) -> None:
         text = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in metrics.items())
-        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.at.steps, policy_name, text)
+        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.global_step, policy_name, text)
 
 
 @contextmanager
-def _untouched() -> Iterator[None]:
+def _preserve_global_rng() -> Iterator[None]:
     """Put the random numbers that environments may share back to where they were."""
     python, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 - the shared ones
     try:

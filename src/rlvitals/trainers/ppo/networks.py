@@ -1,4 +1,4 @@
-"""Policies and values: a plain MLP for any observation, and one scorer shared by all replicas."""
+"""Policy and value networks: an MLP for any observation, and a scorer shared by replicas."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rlvitals.trainers.ppo.fused_mlp import Mlp
 
-MASKED = -1e8  # a logit whose probability is exactly 0 in float32
+MASKED_LOGIT = -1e8  # a logit whose probability is exactly 0 in float32
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
@@ -27,7 +27,7 @@ def mlp(sizes: Sequence[int], gain: float, activation: str = "tanh") -> Mlp:
 
 
 class Actor(Protocol):
-    """What turns observations [n, features] into the parameters of a distribution."""
+    """A function from observations [n, features] to the parameters of a distribution."""
 
     def __call__(self, observations: Tensor) -> Tensor:
         """Return logits [n, actions], or means [n, dimensions]."""
@@ -35,7 +35,7 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an observation is laid out: per-replica features first, then global ones."""
+    """Layout of an observation: per-replica features first, then global ones."""
 
     replicas: int
     features: int  # per replica
@@ -102,7 +102,7 @@ class Policy(nn.Module):
 
 def mask_logits(logits: Tensor, masks: Tensor | None) -> Tensor:
     """Return logits [n, actions] that give probability 0 where `masks` is False."""
-    return logits if masks is None else logits.masked_fill(~masks, MASKED)
+    return logits if masks is None else logits.masked_fill(~masks, MASKED_LOGIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Before learning: act without learning until the normalisers know what they normalise."""
+"""Warm up the normalisers: act without learning until their moments are stable."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,43 +14,47 @@ from rlvitals.trainers.ppo.rollout import means
 
 
 @dataclass(frozen=True, slots=True)
-class Stabilised:
-    """Where the phase stands, or how it ended."""
+class WarmupProgress:
+    """Progress of the warm-up phase."""
 
     step: int
     steps: int
-    baseline: dict[str, float]  # means so far, of rewards and of what the environments told
+    baseline: dict[str, float]  # means so far, of rewards and of the environments' `info`
 
     @property
-    def over(self) -> bool:
-        """Whether it is the last."""
+    def is_last(self) -> bool:
+        """True for the last report."""
         return self.step >= self.steps
 
 
-def stabilise(ppo: PPO, config: StabilisationConfig) -> Iterator[Stabilised]:
-    """Run what is left of the phase in a trainer's environments, with a report now and then.
+def warm_up(ppo: PPO, config: StabilisationConfig) -> Iterator[WarmupProgress]:
+    """Run the rest of the phase in a trainer's environments, with a report every 20 steps.
 
-    How far it is stands in the trainer's counters, so that a resumed run goes on in it. Raises
+    The trainer's counters hold its progress, so that a resumed run continues it. Raises
     UsageError for weights that do not fit the actions.
     """
     total = config.statistics_stabilization_steps
     act = _actor(ppo, config)
     sums: dict[str, float] = {}
     count = 0
-    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_during_stabilization
-    while ppo.at.stabilised < total:
-        obs = ppo.observe(ppo.envs.observations, learn=True)
+    ppo.normalise_obs.frozen = ppo.normalise_reward.frozen = (
+        config.freeze_normalizers_during_stabilization
+    )
+    while ppo.counters.stabilised < total:
+        obs = ppo.normalise_obs(ppo.envs.observations, learn=True)
         step, _ = ppo.envs.step(act(obs))
-        ppo.scale(step.rewards, step.terminated | step.truncated)
-        ppo.at.stabilised += 1
+        ppo.normalise_reward(step.rewards, step.terminated | step.truncated)
+        ppo.counters.stabilised += 1
         count += 1
         numbers = means([step]) | {"reward": float(step.rewards.mean())}
         for name, value in numbers.items():
             sums[name] = sums.get(name, 0.0) + value
-        if ppo.at.stabilised % 20 == 0 or ppo.at.stabilised == total:
+        if ppo.counters.stabilised % 20 == 0 or ppo.counters.stabilised == total:
             baseline = {name: value / count for name, value in sums.items()}
-            yield Stabilised(ppo.at.stabilised, total, baseline)
-    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_after_stabilization
+            yield WarmupProgress(ppo.counters.stabilised, total, baseline)
+    ppo.normalise_obs.frozen = ppo.normalise_reward.frozen = (
+        config.freeze_normalizers_after_stabilization
+    )
 
 
 def _actor(

@@ -1,4 +1,4 @@
-"""Running moments of what flows through training, and the two normalisers built on them."""
+"""Running moments, and the normalisers of observations and rewards."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-EPSILON = 1e-8  # under the root: a feature that never varies stays 0
+VARIANCE_EPSILON = 1e-8  # under the root: a feature that never varies stays 0
 
 
 class Moments:
@@ -101,7 +101,7 @@ class ObservationNormaliser:
             return np.asarray(rows, np.float32)
         if learn and not self.frozen:
             self.moments.update(rows)
-        scaled = (rows - self.moments.mean) / np.sqrt(self.moments.var + EPSILON)
+        scaled = (rows - self.moments.mean) / np.sqrt(self.moments.var + VARIANCE_EPSILON)
         return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 
@@ -127,4 +127,6 @@ class RewardNormaliser:
         if not self.frozen:
             self.moments.update(self.returns)
         self.returns[dones] = 0.0
-        return np.clip(rewards / np.sqrt(self.moments.var + EPSILON), -self.clip, self.clip)
+        return np.clip(
+            rewards / np.sqrt(self.moments.var + VARIANCE_EPSILON), -self.clip, self.clip
+        )

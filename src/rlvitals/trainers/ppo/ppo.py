@@ -1,11 +1,11 @@
 """Proximal policy optimisation (Schulman et al. 2017), on one page.
 
-    collect     act for `rollout_length` steps in all environments
-    advantages  generalised advantage estimates of those steps
-    learn       `epochs` passes over them in minibatches, stopped early by the KL
-    iterate     the three in turn; returns the numbers of one update
+    collect_rollout      act for `rollout_length` steps in all environments
+    estimate_advantages  generalised advantage estimates of those steps
+    update               `epochs` passes over them in minibatches, stopped early by the KL
+    iterate              the three in turn; returns the metrics of one update
 
-Schedules, controllers, normalisers and networks stand in files beside this one.
+Schedules, controllers, normalisers and networks are in other files of this package.
 """
 
 import copy
@@ -30,12 +30,12 @@ from rlvitals.trainers.ppo.normalizer import ObservationNormaliser, RewardNormal
 from rlvitals.trainers.ppo.rollout import (
     Batch,
     Rollout,
-    advantages,
+    estimate_advantages,
     explained_variance,
     k3,
     means,
-    moved,
-    standardised,
+    ratio_stats,
+    standardise,
 )
 from rlvitals.trainers.ppo.schedules import Counters, coefficients
 from rlvitals.trainers.ppo.temperature import Fixed, Temperature
@@ -75,45 +75,53 @@ class PPO:
         self.temperature = temperature or Fixed()
         self.spikes = spikes
         self.rng = np.random.default_rng(seed)
-        self.observe = ObservationNormaliser(
+        self.normalise_obs = ObservationNormaliser(
             envs.features, enabled=config.normalise_observations, replica_shape=replica_shape
         )
-        self.scale = RewardNormaliser(envs.count, config.gamma, enabled=config.normalise_rewards)
+        self.normalise_reward = RewardNormaliser(
+            envs.count, config.gamma, enabled=config.normalise_rewards
+        )
         self.optimizer = FlatAdam(policy, config.learning_rate)
         self.frozen: Policy | None = None
         self.on_step: Callable[[int, Step], None] | None = None  # called with each of a rollout
-        self.at = Counters(kl_coef=config.kl_coef)
+        self.counters = Counters(kl_coef=config.kl_coef)
         envs.reset(seed)
 
     def hold_to_reference(self) -> None:
-        """Freeze the policy as it is: from now on the KL to it is logged and held down."""
+        """Freeze a copy of the policy as the reference of the KL penalty."""
         self.frozen = copy.deepcopy(self.policy).requires_grad_(requires_grad=False)
 
     def state(self) -> rlvitals.State:
-        """Return all that a run needs to go on bit for bit."""
+        """Return the state for a bit-identical resume."""
         extra = {} if self.frozen is None else {"frozen": self.frozen}
         return rlvitals.State(
-            policy=self.policy, optimizer=self.optimizer.adam, envs=self.envs, observe=self.observe,
-            scale=self.scale, rng=self.rng, temperature=self.temperature, spikes=self.spikes,
-            at=self.at, **extra,
+            policy=self.policy, optimizer=self.optimizer.adam, envs=self.envs,
+            observe=self.normalise_obs, scale=self.normalise_reward, rng=self.rng,
+            temperature=self.temperature, spikes=self.spikes,
+            at=self.counters, **extra,
         )  # fmt: skip
+
+    @property
+    def global_step(self) -> int:
+        """Environment steps of all environments so far."""
+        return self.counters.steps
 
     @property
     def progress(self) -> float:
         """The share of the run that lies behind, 0 to 1."""
-        return min(self.at.steps / self.total_steps, 1.0)
+        return min(self.counters.steps / self.total_steps, 1.0)
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self, length: int | None = None) -> Rollout:
-        """Act in all environments for `rollout_length` steps, or as many as said."""
+    def collect_rollout(self, length: int | None = None) -> Rollout:
+        """Act in all environments for `length` steps, by default `rollout_length`."""
         length, count = length or self.config.rollout_length, self.envs.count
         obs = np.empty((length + 1, count, self.envs.features), np.float32)
         log_probs = np.empty((length, count), np.float32)
         temperatures = np.empty(length, np.float32)
         actions, steps, episodes, masks = [], [], [], []
         for t in range(length):
-            obs[t] = self.observe(self.envs.observations, learn=True)
+            obs[t] = self.normalise_obs(self.envs.observations, learn=True)
             temperatures[t] = self.temperature.value
             mask = self.masks()
             action, log_probs[t] = sample_actions.draw(
@@ -127,8 +135,8 @@ class PPO:
             masks += [] if mask is None else [mask]
             steps.append(step)
             episodes += finished
-        obs[length] = self.observe(self.envs.observations, learn=False)
-        self.at.steps += int(sum(step.valid.sum() for step in steps))
+        obs[length] = self.normalise_obs(self.envs.observations, learn=False)
+        self.counters.steps += int(sum(step.valid.sum() for step in steps))
         rollout = self._rollout(obs, np.stack(actions), log_probs, temperatures, steps, episodes)
         return replace(rollout, masks=np.stack(masks)) if masks else rollout
 
@@ -147,7 +155,7 @@ class PPO:
     ) -> Rollout:
         dones = np.stack([step.terminated | step.truncated for step in steps])
         raw = np.stack([step.rewards for step in steps])
-        rewards = np.stack([self.scale(r, d) for r, d in zip(raw, dones, strict=True)])
+        rewards = np.stack([self.normalise_reward(r, d) for r, d in zip(raw, dones, strict=True)])
         values = self._values(obs.reshape(-1, obs.shape[-1])).reshape(len(obs), -1)
         valid = np.stack([step.valid for step in steps])
         facts = means(steps) | {
@@ -158,7 +166,7 @@ class PPO:
         return Rollout(
             observations=obs[:-1], actions=actions, log_probs=log_probs,
             temperatures=temperatures, rewards=rewards.astype(np.float32),
-            terminated=np.stack([step.terminated for step in steps]), done=dones, valid=valid,
+            terminated=np.stack([step.terminated for step in steps]), dones=dones, valid=valid,
             values=values[:-1], next_values=self._next_values(values, steps), facts=facts,
             episodes=tuple(episodes),
         )  # fmt: skip
@@ -174,13 +182,13 @@ class PPO:
         step_index, env_index = np.nonzero(np.stack([step.truncated for step in steps]))
         if len(step_index):
             rows = np.stack([steps[t].final[i] for t, i in zip(step_index, env_index, strict=True)])
-            next_values[step_index, env_index] = self._values(self.observe(rows, learn=False))
+            next_values[step_index, env_index] = self._values(self.normalise_obs(rows, learn=False))
         return next_values
 
     # -- learn -----------------------------------------------------------------------------------
 
-    def learn(self, rollout: Rollout) -> dict[str, float]:
-        """Improve the policy by a rollout; returns the means over its minibatches."""
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Update the policy on a rollout; return the means over its minibatches."""
         batch = self._batch(rollout)
         size = min(self.minibatch_size, len(batch))
         coefficients = self.coefficients()
@@ -190,33 +198,33 @@ class PPO:
         skipped, stopped = 0, False
         for index, rows in self._minibatches(batch, size):
             loss, stats = self._loss(rows, coefficients, reference(index))
-            stopped = self._too_far(stats)
+            stopped = self._kl_exceeded(stats)
             if stopped and minibatch_stats:
                 break
             minibatch_stats.append(stats)
-            norms.append(self.optimizer.slope(loss))
+            norms.append(self.optimizer.backward(loss))
             skipped += not self.optimizer.step(coefficients["lr"], self.config.max_grad_norm)
-            self.at.minibatches += 1
-        return self._told(batch, minibatch_stats, coefficients, size) | {
+            self.counters.minibatches += 1
+        return self._summarise(batch, minibatch_stats, coefficients, size) | {
             "pg_grad_norm": float(np.mean(norms)),
             "skipped_minibatches": float(skipped),
             "stopped_early": float(stopped),
         }
 
     def _batch(self, rollout: Rollout) -> Batch:
-        gained = advantages(rollout, self.config.gamma, self.config.gae_lambda)
+        advantages = estimate_advantages(rollout, self.config.gamma, self.config.gae_lambda)
         valid = rollout.valid
         temperatures = np.broadcast_to(rollout.temperatures[:, None], valid.shape)[valid]
         columns = (
             rollout.observations[valid], rollout.actions[valid], rollout.log_probs[valid],
-            temperatures[:, None], rollout.values[valid], gained[valid],
-            (gained + rollout.values)[valid],
+            temperatures[:, None], rollout.values[valid], advantages[valid],
+            (advantages + rollout.values)[valid],
         )  # fmt: skip
         batch = Batch(*(torch.from_numpy(np.ascontiguousarray(column)) for column in columns))
         if rollout.masks is not None:
             batch = replace(batch, masks=torch.from_numpy(rollout.masks[valid]))
         if self.config.normalise_advantages == "rollout":
-            return replace(batch, advantages=standardised(batch.advantages))
+            return replace(batch, advantages=standardise(batch.advantages))
         return batch
 
     def _minibatches(self, batch: Batch, size: int) -> Iterator[tuple[Tensor, Batch]]:
@@ -241,7 +249,7 @@ class PPO:
         ratio = log_ratio.exp()
         advantages = rows.advantages
         if self.config.normalise_advantages == "minibatch":
-            advantages = standardised(advantages)
+            advantages = standardise(advantages)
         surrogate = torch.min(
             ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages
         ).mean()
@@ -283,7 +291,7 @@ class PPO:
             )
         return reference.rows
 
-    def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
+    def _kl_exceeded(self, stats: Mapping[str, Tensor]) -> bool:
         limit = self.config.target_kl
         # Stop at 1.5 times the target, as Spinning Up does.
         return limit > 0 and float(k3(stats["log_ratio"])) > 1.5 * limit
@@ -297,11 +305,13 @@ class PPO:
 
     def coefficients(self) -> dict[str, float]:
         """Return what the schedules and controllers say for the next update."""
-        values = coefficients(self.config, self.schedule, self.reference, self.at, self.progress)
+        values = coefficients(
+            self.config, self.schedule, self.reference, self.counters, self.progress
+        )
         values["lr"] *= 1.0 if self.spikes is None else self.spikes.lr_factor
         return values
 
-    def _told(
+    def _summarise(
         self,
         batch: Batch,
         minibatch_stats: list[dict[str, Tensor]],
@@ -316,11 +326,12 @@ class PPO:
             for name in names
         }
         clip = self.config.clip_ratio
-        first = moved(minibatch_stats[0]["log_ratio"], clip)
+        first = ratio_stats(minibatch_stats[0]["log_ratio"], clip)
         if not (isinstance(self.temperature, Fixed) and self.temperature.value == 1.0):
             stats["entropy_policy"] = self._plain_entropy(batch)
         values, returns = batch.values.numpy(), batch.returns.numpy()
-        return stats | moved(torch.cat([row["log_ratio"] for row in minibatch_stats]), clip) | {
+        log_ratio = torch.cat([row["log_ratio"] for row in minibatch_stats])
+        return stats | ratio_stats(log_ratio, clip) | {
             f"first_{name}": first[name] for name in ("ratio_max", "clipfrac")
         } | dict(coefficients) | {
             "first_kl": first["approx_kl"],
@@ -343,12 +354,12 @@ class PPO:
             return float(plain.entropy().mean())
 
     def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:
-        """Collect a rollout and learn from it; returns it and the numbers of the update."""
+        """Collect a rollout and update the policy; return the rollout and the metrics."""
         start = time.perf_counter()
-        rollout = self.collect(length)
+        rollout = self.collect_rollout(length)
         collected = time.perf_counter()
-        stats = self.learn(rollout)
-        self.at.updates += 1
+        stats = self.update(rollout)
+        self.counters.updates += 1
         self._adapt(stats)
         end = time.perf_counter()
         valid = int(rollout.valid.sum())
@@ -363,9 +374,11 @@ class PPO:
         target = self.config.kl_coef_target
         if self.config.kl_adaptive and target > 0:
             if stats["approx_kl"] > KL_BAND * target:
-                self.at.kl_coef *= 2.0
+                self.counters.kl_coef *= 2.0
             elif stats["approx_kl"] < target / KL_BAND:
-                self.at.kl_coef /= 2.0
-            self.at.kl_coef = min(max(self.at.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1])
+                self.counters.kl_coef /= 2.0
+            self.counters.kl_coef = min(
+                max(self.counters.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1]
+            )
         if self.spikes is not None:
             stats |= self.spikes.after(stats["pg_grad_norm"])

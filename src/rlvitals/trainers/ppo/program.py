@@ -1,4 +1,4 @@
-"""A whole training: begin or resume, learn, tell, save, and end well whatever happens."""
+"""Run a PPO training: resume or start, train, log, save."""
 
 import logging
 import time
@@ -11,8 +11,8 @@ import torch
 
 import rlvitals
 from rlvitals.trainers import full_disk
-from rlvitals.trainers.harness import GO_ON, Course
-from rlvitals.trainers.health_monitor import Judge
+from rlvitals.trainers.harness import RESUME_HINT, Harness
+from rlvitals.trainers.health_monitor import HealthMonitor
 from rlvitals.trainers.ppo import (
     chunks,
     console,
@@ -31,11 +31,11 @@ from rlvitals.trainers.ppo.events import Events
 from rlvitals.trainers.ppo.rollout import Rollout
 
 # How `training_progress.json` calls the ends that a recorder knows.
-ENDS = {"finished": "completed", "failed": "failed"}
+PROGRESS_STATUS = {"finished": "completed", "failed": "failed"}
 
 
-class Training(Course):
-    """One training in its folder. `run` trains to the end and returns how it ended.
+class Training(Harness):
+    """A training in its folder. `run` trains to the end and returns its status.
 
     `source` is where its settings were read, to be remembered. Raises UsageError for settings that
     do not fit each other or the environment.
@@ -59,7 +59,7 @@ class Training(Course):
             settings=factory.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=factory.sinks(config.monitoring, actions),
             columns=telemetry.columns(
-                config, self.ppo, evaluated=held_out_evaluation.wanted(config)
+                config, self.ppo, evaluated=held_out_evaluation.is_enabled(config)
             ),
         )  # fmt: skip
         factory.write(config, self.folder)
@@ -69,11 +69,13 @@ class Training(Course):
             else None
         )
         self.keeper = self._keeper(source)
-        self.judge = Judge(
+        self.monitor = HealthMonitor(
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
-            tell=self.diagnosed,
+            tell=self.log_diagnosis,
         )  # fmt: skip
-        self.held_out = held_out_evaluation.HeldOut(self.ppo, config, self.recorder, self.log)
+        self.held_out = held_out_evaluation.HeldOutEvaluation(
+            self.ppo, config, self.recorder, self.log
+        )
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
@@ -82,34 +84,34 @@ class Training(Course):
         if preset_line := presets.line(config):
             self.log.info(preset_line)
 
-    def trained(self) -> str:
+    def train(self) -> str:
         """Resume or warm-start, settle the statistics, and learn."""
         resumed = self._resume()
         if not resumed or self.config.warm_start.force_warmstart:
             self._warm_start()
-        self._stabilise()
+        self._warm_up()
         self.held_out.begin()
-        self.keeper.update(self.ppo.at.steps)
-        self.judge.begin(self.ppo.at.steps)
+        self.keeper.update(self.ppo.global_step)
+        self.monitor.begin(self.ppo.global_step)
         return self.learn()
 
-    def say_interrupted(self) -> None:
-        """Say what there is to go on from."""
-        self.log.warning("[PPO:stopped] %s: %s", self._newest(), GO_ON)
+    def log_interruption(self) -> None:
+        """Log the checkpoint to resume from."""
+        self.log.warning("[PPO:stopped] %s: %s", self._newest(), RESUME_HINT)
 
-    def say_failed(self, error: Exception, trace: str, level: int) -> None:
-        """Say what went wrong, and what there is to go on from."""
+    def log_failure(self, error: Exception, trace: str, level: int) -> None:
+        """Log the error, and the checkpoint to resume from."""
         self.log.log(level, "[PPO:failed] %s", error)
         self.log.debug("%s", trace)
-        self.log.info("[PPO:failed] %s: %s", self._newest(), GO_ON)
+        self.log.info("[PPO:failed] %s: %s", self._newest(), RESUME_HINT)
 
     def end(self, status: str, trace: str, problem: str) -> None:
         """Close the environments, and record how it ended wherever that is kept."""
-        with suppress(Exception):  # what ended the training is what is told
+        with suppress(Exception):  # the error that ended the training is the one to report
             self.ppo.envs.close()
-        outcome = ENDS.get(status, "stopped")
+        outcome = PROGRESS_STATUS.get(status, "stopped")
         if self.chunks is not None:
-            self.chunks.ended(outcome)
+            self.chunks.end_chunk(outcome)
         self.keeper.finish(outcome, problem)
         self.recorder.finish(status, traceback=trace)
         self.bar.close()
@@ -118,7 +120,7 @@ class Training(Course):
     # -- the stages ------------------------------------------------------------------------------
 
     def _resume(self) -> bool:
-        """Go on from the newest checkpoint that is whole; False where there is none."""
+        """Resume from the newest complete checkpoint; return False if there is none."""
         if self.checkpoints is None:
             if self.require_resume:
                 raise rlvitals.CannotResume(
@@ -131,11 +133,11 @@ class Training(Course):
         if resumed is None:
             return False
         self.log.info("[Resume] %s", resumed.sentence)
-        self.ppo.observe.moments.keep_separate()
-        self._saved = self.ppo.at.steps
+        self.ppo.normalise_obs.moments.keep_separate()
+        self._saved = self.ppo.global_step
         if self.chunks is not None:
-            self.chunks.resumed()
-        if self.ppo.at.steps >= self.ppo.total_steps:
+            self.chunks.repeat_status()
+        if self.ppo.global_step >= self.ppo.total_steps:
             self.log.info("[Resume] it was trained to its end: --total-steps takes it further")
         return True
 
@@ -151,7 +153,7 @@ class Training(Course):
         else:
             self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
             return
-        self.ppo.optimizer.adam.state.clear()  # of a run that goes on: another actor's
+        self.ppo.optimizer.adam.state.clear()  # in a resumed run it is another actor's
         if config.hold_to_reference:
             self.ppo.hold_to_reference()
 
@@ -170,36 +172,36 @@ class Training(Course):
             self.log.log(
                 logging.INFO if is_logged else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
-                result.epoch, config.bc_epochs, result.now.loss, result.now.accuracy,
+                result.epoch, config.bc_epochs, result.current.loss, result.current.accuracy,
                 result.blind.accuracy,
             )  # fmt: skip
-            self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.now))
+            self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.current))
             if result.epoch == config.bc_epochs:
                 self.log.info("[PPO:warmstart] %s", result.verdict())
                 if self.chunks is not None:
-                    self.chunks.cloned = result
-        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED)
+                    self.chunks.cloning = result
+        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED_FILE)
 
-    def _stabilise(self) -> None:
+    def _warm_up(self) -> None:
         config = self.config.statistics_stabilization
-        for progress in normaliser_warmup.stabilise(self.ppo, config):
-            self._settling(
+        for progress in normaliser_warmup.warm_up(self.ppo, config):
+            self._log_warmup(
                 f"step={progress.step}/{progress.steps} - collecting baseline statistics"
             )
-            if progress.over:
-                self._stabilised(progress)
+            if progress.is_last:
+                self._log_warmup_end(progress)
 
-    def _settling(self, text: str) -> None:
+    def _log_warmup(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)
 
-    def _stabilised(self, progress: normaliser_warmup.Stabilised) -> None:
+    def _log_warmup_end(self, progress: normaliser_warmup.WarmupProgress) -> None:
         stats = telemetry.normaliser_numbers(self.ppo)
-        self._settling(f"Completed! Normalizer statistics collected over {progress.steps} steps")
-        self._settling(
+        self._log_warmup(f"Completed! Normalizer statistics collected over {progress.steps} steps")
+        self._log_warmup(
             f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
             f"std_magnitude={stats['obs_norm_std']:.4f}"
         )
-        self._settling("Transitioning to PPO training mode")
+        self._log_warmup("Transitioning to PPO training mode")
         if self.config.statistics_stabilization.collect_baseline_stats:
             self.recorder.log(0, {f"baseline/{name}": v for name, v in progress.baseline.items()})
 
@@ -209,7 +211,7 @@ class Training(Course):
         self.stopping.patient = True
         metrics: dict[str, float] = {}
         started = time.monotonic()
-        while ppo.at.steps < ppo.total_steps:
+        while ppo.global_step < ppo.total_steps:
             if chunks is not None:
                 self._length = chunks.length()
             rollout, stats = ppo.iterate(self._length)
@@ -221,16 +223,18 @@ class Training(Course):
             requests = self.recorder.requests()
             if reason := self._why_save(requests, metrics):
                 self._save(reason, metrics)
-            if chunks is not None and chunks.over:
-                chunks.ended("completed")
+            if chunks is not None and chunks.is_complete:
+                chunks.end_chunk("completed")
             self.stopping.check()
             if requests.stop:
-                self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
+                self.log.info(
+                    "[PPO:stopped] at step %d, as asked: %s", ppo.global_step, RESUME_HINT
+                )
                 return "stopped"
         self._save("the end", metrics)
         seconds = time.monotonic() - started
         self.log.info(
-            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
+            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.global_step,
             seconds, self.folder,
         )  # fmt: skip
         return "finished"
@@ -241,14 +245,14 @@ class Training(Course):
         length = self._length
         # Log four lines of each rollout.
         if steps_done % max(length // 4, 1) == 0:
-            global_step = self.ppo.at.steps + steps_done * self.ppo.envs.count
+            global_step = self.ppo.global_step + steps_done * self.ppo.envs.count
             reward = float(step.rewards.mean())
             self.log.debug(telemetry.rollout_line(global_step, steps_done, length, reward))
 
     def _tell(self, rollout: Rollout, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Tell an update; returns what it was evaluated at, where it was."""
-        step = self.ppo.at.steps
-        recorded = telemetry.recorded(metrics, self.config.monitoring)
+        """Log and record an update; return the evaluation's metrics, if there was one."""
+        step = self.ppo.global_step
+        recorded = telemetry.select_metrics(metrics, self.config.monitoring)
         self.log.info(telemetry.update_line(step, metrics), extra={"step": step})
         evaluated = self.held_out.after_update()
         self.recorder.log(step, recorded | evaluated)
@@ -258,11 +262,11 @@ class Training(Course):
         return evaluated
 
     def _judge(self) -> None:
-        """Diagnose the run as it stands, not too often, and say what is new."""
-        step = self.ppo.at.steps
-        if self.judge.due(step):
+        """Diagnose the run if a diagnosis is due."""
+        step = self.ppo.global_step
+        if self.monitor.is_due(step):
             self.recorder.flush()
-            self.judge.judge(step)
+            self.monitor.diagnose(step)
 
     # -- progress and checkpoints ----------------------------------------------------------------
 
@@ -290,7 +294,7 @@ class Training(Course):
             keep_best=self.best,
             keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
-            health=self.judge.health,
+            health=self.monitor.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
@@ -299,28 +303,28 @@ class Training(Course):
         ranked = "" if self.best is None else self.best.metric
         reasons = (
             (requests.save or requests.stop, "asked for"),
-            (self.stopping.asked is not None, "interrupted"),
-            (self.chunks is not None and self.chunks.over, "the end of a chunk"),
-            (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
+            (self.stopping.signal_number is not None, "interrupted"),
+            (self.chunks is not None and self.chunks.is_complete, "the end of a chunk"),
+            (self.checkpoints is not None and self.checkpoints.due(self.ppo.global_step), "due"),
             (ranked.startswith("eval_") and ranked in metrics, "evaluated"),
         )
         return next((reason for holds, reason in reasons if holds), "")
 
     def _save(self, reason: str, metrics: Mapping[str, float] | None = None) -> None:
-        step = self.ppo.at.steps
+        step = self.ppo.global_step
         if self.checkpoints is None or step == self._saved:
             return
         state = self.ppo.state()
         with self.checkpoints.save(step, metrics=metrics) as folder:
             state.save(folder)
-        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
+        if not full_disk.is_saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
             return
         self._saved = step
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
         self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, reason)
 
     def _newest(self) -> str:
-        """Say what there is to go on from."""
+        """Log the checkpoint to resume from."""
         try:
             checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         except rlvitals.CannotResume:

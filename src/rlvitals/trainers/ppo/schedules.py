@@ -1,4 +1,4 @@
-"""What changes with the progress of a run: learning rate and coefficients, as plain functions."""
+"""Counters of a training, and schedules of learning rate and coefficients."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleCon
 
 @dataclass(slots=True)
 class Chunk:
-    """Where a run that is trained in chunks stands."""
+    """Progress of a run that is trained in chunks."""
 
     number: int = 0  # of the current one; 0: none yet
     began: int = 0  # the environment step it began at
@@ -19,7 +19,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Counters:
-    """Where the training stands."""
+    """Counters of a training."""
 
     steps: int = 0  # of the environments
     updates: int = 0  # rollouts learned from
@@ -53,7 +53,7 @@ def coefficients(
     counters: Counters,
     progress: float,
 ) -> dict[str, float]:
-    """Return the learning rate and the weights of the loss's terms where a run stands."""
+    """Return the learning rate and the weights of the loss's terms at a run's progress."""
     last = config.entropy_coef if config.entropy_coef_final < 0 else config.entropy_coef_final
     entropy = linear(config.entropy_coef, last, progress)
     if config.entropy_warmup_updates:

@@ -1,4 +1,4 @@
-"""What a training tells: the numbers of an update, its log lines, and TensorBoard's tags."""
+"""Metrics of an update, its log lines, and the tags of TensorBoard."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
-from rlvitals.trainers.ppo.cluster.reward import PARTS
+from rlvitals.trainers.ppo.cluster.reward import REWARD_PARTS
 from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.temperature import Fixed
 
-FORMAT = "%(asctime)s %(levelname)s %(message)s"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 Numbers = dict[str, float]
 
 # How TensorBoard calls a number; any other keeps its own name.
-TAGS = {
+TENSORBOARD_TAGS = {
     "pi_loss": "Training/PolicyLoss",
     "vf_loss": "Training/ValueLoss",
     "entropy": "Training/Entropy",
@@ -67,16 +67,16 @@ TAGS = {
     "temp_step_count": "Temperature/Decisions",
 }
 # Which numbers a key of `monitoring.advanced_metrics` logs.
-TRACKED = {
+TRACKED_METRICS = {
     "track_policy_entropy": r"entropy_policy",
     "track_value_function_variance": r"value_var",
     "track_action_distribution": r"action_(replica|count)_\d+|selected_replica",
     "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
-TAIL = re.compile(r"latency_p(\d+)")
+TAIL_PATTERN = re.compile(r"latency_p(\d+)")
 # What an update's numbers may be, in the order of the exported table.
-UPDATE = (
+UPDATE_COLUMNS = (
     "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
     "approx_kl_k1", "clipfrac", "ratio_mean", "ratio_max", "kl_ref", "first_kl", "first_clipfrac",
     "first_ratio_max", "lr", "entropy_coef", "entropy_min", "kl_coef", "kl_ref_coef",
@@ -87,19 +87,19 @@ UPDATE = (
     "ep_return", "ep_length", "episodes", "buffer_progress", "episode_mask", "temperature",
     "obs_norm_count", "obs_norm_mean", "obs_norm_std", "reward_norm_count", "reward_norm_std",
 )  # fmt: skip
-SPIKES = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
-CONTROLLER = (
+SPIKE_COLUMNS = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
+TEMPERATURE_COLUMNS = (
     "current_temperature", "base_temperature", "qps_pressure_ema", "latency_pressure_ema",
     "is_pulsing", "pulse_remaining", "step_count", "stagnation_level",
 )  # fmt: skip
-SERVING = (
+SERVING_COLUMNS = (
     "throughput", "latency", "latency_p90", "latency_p95", "latency_p99", "tail_latency_samples",
     "tail_latency_violations", "tail_latency_violation_rate", "tail_latency_alerts",
     "delta_throughput", "delta_latency", "estimated_throughput", "estimated_latency",
     "throughput_ema", "latency_ema", "qps", "target_qps", "queue", "utilisation_gap", "finished",
     "rejected", "failed", "overridden", "curriculum_stage", "raw_reward",
 )  # fmt: skip
-BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
+REWARD_SUFFIXES = ("_score", "_penalty", "_bonus")  # how the reward's parts end
 
 
 def action_tags(actions: int) -> dict[str, str]:
@@ -109,17 +109,19 @@ def action_tags(actions: int) -> dict[str, str]:
     }
 
 
-def recorded(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
+def select_metrics(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
     """Return those of an update's numbers that are to be recorded."""
     tracks, tail = config.advanced_metrics, config.tail_latency_tracking
-    off = "|".join(pattern for name, pattern in TRACKED.items() if not getattr(tracks, name))
+    off = "|".join(
+        pattern for name, pattern in TRACKED_METRICS.items() if not getattr(tracks, name)
+    )
     left_out = re.compile(off) if off else None
     percentiles = tail.percentiles if tail.enable else ()
     selected = {
         name: value
         for name, value in metrics.items()
         if not (left_out and left_out.fullmatch(name))
-        and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in percentiles)
+        and not ((slow := TAIL_PATTERN.fullmatch(name)) and int(slow[1]) not in percentiles)
         and (tail.enable or not name.startswith("tail_latency_"))
     }
     if "tail_latency_samples" in selected:
@@ -128,7 +130,7 @@ def recorded(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
 
 
 def is_slow(metrics: Mapping[str, float], config: MonitoringConfig) -> bool:
-    """Tell whether the slowest requests are slower than they may be."""
+    """Return True if the 99th percentile of latency is above its alert threshold."""
     tail = config.tail_latency_tracking
     return tail.enable and 0.0 < tail.alert_threshold_p99 < metrics.get("latency_p99", 0.0)
 
@@ -137,13 +139,13 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     """Return the names of all that is recorded of updates and evaluations: one table's columns.
 
     `evaluated`: whether the policy is evaluated as it goes.
-    Numbers that an environment of another kind tells are not known before it tells them.
+    The `info` of other environments is not known before the first step.
     """
-    names = [*UPDATE]
+    names = [*UPDATE_COLUMNS]
     if ppo.spikes is not None:
-        names += SPIKES
+        names += SPIKE_COLUMNS
     if config.temperature_control.enabled:
-        names += [f"temp_{name}" for name in CONTROLLER]
+        names += [f"temp_{name}" for name in TEMPERATURE_COLUMNS]
     if not ppo.envs.continuous:
         for prefix in ("action_replica", "action_count"):
             names += [f"{prefix}_{i}" for i in range(ppo.envs.actions)]
@@ -152,7 +154,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
         percentiles = [
             f"latency_p{each}" for each in config.monitoring.tail_latency_tracking.percentiles
         ]
-        names += [*SERVING, *PARTS, *percentiles]
+        names += [*SERVING_COLUMNS, *REWARD_PARTS, *percentiles]
         names += (
             ("replicas_up", "sent_again", "lost")
             if config.cluster.failures.mean_time_to_failure
@@ -169,7 +171,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     never = {"kl_ref"} if ppo.frozen is None else set()
     if isinstance(ppo.temperature, Fixed) and ppo.temperature.value == 1.0:
         never.add("entropy_policy")
-    logged = recorded(dict.fromkeys(names, 0.0), config.monitoring)
+    logged = select_metrics(dict.fromkeys(names, 0.0), config.monitoring)
     return tuple(name for name in logged if name not in never)
 
 
@@ -186,7 +188,7 @@ def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
         }  # fmt: skip
     metrics |= {
         "buffer_progress": len(rollout.rewards) / ppo.config.rollout_length,
-        "episode_mask": 1.0 - float(rollout.done[rollout.valid].mean()),
+        "episode_mask": 1.0 - float(rollout.dones[rollout.valid].mean()),
     }
     if "compression" in metrics:
         metrics["raw_reward"] = metrics["reward"] - metrics["compression"]
@@ -197,10 +199,10 @@ def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     if not ppo.envs.continuous:
         metrics |= action_shares(rollout, ppo.envs.actions)
     metrics["temperature"] = float(rollout.temperatures.mean())
-    controller_stats = getattr(ppo.temperature, "told", None)
+    controller_stats = getattr(ppo.temperature, "stats", None)
     if controller_stats is not None:
         metrics |= {f"temp_{name}": value for name, value in controller_stats().items()}
-    return metrics | normaliser_numbers(ppo) | {"update": float(ppo.at.updates)}
+    return metrics | normaliser_numbers(ppo) | {"update": float(ppo.counters.updates)}
 
 
 def action_shares(rollout: Rollout, actions: int) -> Numbers:
@@ -214,7 +216,7 @@ def action_shares(rollout: Rollout, actions: int) -> Numbers:
 
 def normaliser_numbers(ppo: PPO) -> Numbers:
     """Return what the normalisers hold."""
-    obs_moments, reward_moments = ppo.observe.moments, ppo.scale.moments
+    obs_moments, reward_moments = ppo.normalise_obs.moments, ppo.normalise_reward.moments
     return {
         "obs_norm_count": obs_moments.count,
         "obs_norm_mean": float(np.abs(obs_moments.mean).mean()),
@@ -232,13 +234,13 @@ def shares_by_environment(rollout: Rollout, actions: int) -> NDArray[np.float64]
     return shares
 
 
-def listed(values: Iterable[float]) -> str:
+def format_shares(values: Iterable[float]) -> str:
     """Return shares as a list."""
     return f"[{', '.join(f'{value:.2f}' for value in values)}]"
 
 
 def init_line(config: Config, ppo: PPO) -> str:
-    """Say what is trained, and how."""
+    """Return the line that describes a training."""
     ppo_config, reward = config.ppo_config, config.reward_config
     return (
         f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={reward.mode} | "
@@ -253,12 +255,12 @@ def init_line(config: Config, ppo: PPO) -> str:
 
 
 def rollout_line(step: int, steps_done: int, length: int, reward: float) -> str:
-    """Say how far a rollout is."""
+    """Return the line about a rollout's progress."""
     return f"[PPO:rollout] step={step} buf_ptr={steps_done}/{length} current_r={reward:.4f}"
 
 
 def update_line(step: int, metrics: Mapping[str, float]) -> str:
-    """Say what an update did, and what the reward was made of."""
+    """Return the line about an update, with the parts of the reward."""
     line = (
         f"[PPO:update] step={step} pi={metrics['pi_loss']:.6f} vf={metrics['vf_loss']:.6f} "
         f"ent={metrics['entropy']:.4f} kl={metrics['approx_kl']:.5f} "
@@ -272,10 +274,10 @@ def update_line(step: int, metrics: Mapping[str, float]) -> str:
         line += f" ep_return={metrics['ep_return']:.1f}"
     shares = [metrics[name] for name in metrics if name.startswith("action_replica_")]
     if shares:
-        line += f" act={listed(shares)}"
+        line += f" act={format_shares(shares)}"
     terms = [
         f"{name}={value:.4f}"
         for name, value in metrics.items()
-        if name.endswith(BREAKDOWN) and value
+        if name.endswith(REWARD_SUFFIXES) and value
     ]
     return f"{line} | {' '.join(terms)}" if terms else line

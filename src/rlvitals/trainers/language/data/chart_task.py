@@ -1,4 +1,4 @@
-"""Drawn charts with questions: what the vision-language demo is asked, with no download.
+"""Generated charts with questions: the data of the vision-language demo, without a download.
 
 Sample `index` of a seed is always the same. Tiny charts (below `drawing.READABLE` pixels) have
 three or four bars or points named by letters, with different whole values; larger ones have names,
@@ -30,7 +30,7 @@ PIXELS = 48  # of a side
 class Sample:
     """A chart with a question and its answer. `table`: JSON with the keys columns and rows.
 
-    `wrong_label` and `wrong_reasoning` are what a pupil says who looks at the bar after the one
+    `wrong_label` and `wrong_reasoning` are the answer for the bar after the one
     that is asked about. They are right all the same where the question names no bar.
     """
 
@@ -46,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a chart may be about. `decimals` of its values; `unit` follows a value."""
+    """A subject of charts. `decimals` of its values; `unit` follows a value."""
 
     title: str
     column: str
@@ -56,24 +56,24 @@ class Subject:
     decimals: int = 0
     unit: str = ""
 
-    def shown(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """Write a value as the axis and the label do: 1,250, -3.5, 40%."""
         text = f"{value:,.{self.decimals}f}"
         return f"{'0' if float(text.replace(',', '')) == 0 else text}{self.unit}"
 
 
-LETTERS = ("A", "B", "C", "D")
+TINY_NAMES = ("A", "B", "C", "D")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 YEARS = tuple(str(year) for year in range(2015, 2025))
 CITIES = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Tokyo", "Quito", "Paris")
 GOODS = ("Tea", "Rice", "Salt", "Milk", "Corn", "Fish", "Oil", "Wool")
 
-TINY = (
-    Subject("", "Value", LETTERS, 0, 10),
-    Subject("", "Value", LETTERS, -5, 5),
-    Subject("", "Percent", LETTERS, 0, 100, unit="%"),
+TINY_SUBJECTS = (
+    Subject("", "Value", TINY_NAMES, 0, 10),
+    Subject("", "Value", TINY_NAMES, -5, 5),
+    Subject("", "Percent", TINY_NAMES, 0, 100, unit="%"),
 )
-READABLE = (
+READABLE_SUBJECTS = (
     Subject("Visitors", "Visitors", CITIES, 0, 5000),
     Subject("Profit (million euros)", "Profit", YEARS, -20, 30, decimals=1),
     Subject("Share of sales", "Share (%)", GOODS, 0, 100, unit="%"),
@@ -81,8 +81,8 @@ READABLE = (
     Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
     Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
 )
-STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
-TICKS = 6  # of a readable axis, at the most
+TICK_STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
+MAX_TICKS = 6  # of a readable axis, at the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ class Facts:
 
     def value(self, index: int) -> str:
         """Write the value of a bar."""
-        return self.subject.shown(self.values[index])
+        return self.subject.format_value(self.values[index])
 
     def step(self, index: int) -> str:
-        """Write what is read of a bar."""
+        """Write the reasoning step that reads a bar."""
         return f"{self.names[index]} is at {self.value(index)}."
 
     def after(self, index: int, shift: int) -> int:
@@ -106,7 +106,7 @@ class Facts:
         return (index + shift) % len(self.names)
 
     def held_out(self) -> bool:
-        """Say whether charts of this content are kept for evaluation."""
+        """Return True if charts of this content are held out for evaluation."""
         content = json.dumps([self.subject.title, self.subject.column, self.subject.low,
                               self.names, self.values])  # fmt: skip
         digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
@@ -117,14 +117,14 @@ class Facts:
         """Return the facts of other subjects that have the same table: another axis shows them."""
         return [
             replace(self, subject=subject)
-            for subject in TINY
+            for subject in TINY_SUBJECTS
             if subject != self.subject
             and subject.column == self.subject.column
             and all(subject.low <= value <= subject.high for value in self.values)
         ]
 
     def drawn_for(self, *, evaluation: bool) -> bool:
-        """Say whether a chart of this content may be drawn for evaluation, or for training."""
+        """Return True if a chart of this content may be drawn for evaluation, or for training."""
         if not evaluation:
             return not self.held_out()
         return self.held_out() and all(facts.held_out() for facts in self.alike())
@@ -151,13 +151,13 @@ def chart(
     `held_out`: draw one of the charts that are kept for evaluation, and not one of the others.
     """
     random = Random(f"{seed} {index}")  # noqa: S311 - no secret
-    tiny = pixels < chart_render.READABLE
+    tiny = pixels < chart_render.READABLE_PIXELS
     facts = _facts(random, tiny=tiny)
     while not facts.drawn_for(evaluation=held_out):
         facts = _facts(random, tiny=tiny)
     kind = random.choice(("bar", "line"))
     style = random.randrange(len(chart_render.COLOURS))
-    ask, state = random.choice(TINY_QUESTIONS if tiny else QUESTIONS), random.getstate()
+    ask, state = random.choice(TINY_QUESTIONS if tiny else READABLE_QUESTIONS), random.getstate()
     right = ask(facts, random, 0)
     random.setstate(state)  # the same question
     wrong = ask(facts, random, 1)
@@ -185,15 +185,15 @@ def _facts(random: Random, *, tiny: bool) -> Facts:
 
 
 def _tiny_facts(random: Random) -> Facts:
-    subject = random.choice(TINY)
-    levels = random.sample(range(chart_render.UNITS + 1), random.choice((3, 4)))
-    step = (subject.high - subject.low) / chart_render.UNITS
+    subject = random.choice(TINY_SUBJECTS)
+    levels = random.sample(range(chart_render.TINY_SCALE_UNITS + 1), random.choice((3, 4)))
+    step = (subject.high - subject.low) / chart_render.TINY_SCALE_UNITS
     values = tuple(round(subject.low + step * level) for level in levels)
     return Facts(subject, subject.names[: len(values)], values)
 
 
 def _readable_facts(random: Random) -> Facts:
-    subject = random.choice(READABLE)
+    subject = random.choice(READABLE_SUBJECTS)
     count = random.choice((3, 4, 5, 6))
     first = random.randrange(len(subject.names) - count + 1)
     step = 10.0**-subject.decimals
@@ -230,16 +230,16 @@ def _plan(kind: str, facts: Facts, style: int, *, tiny: bool) -> chart_render.Pl
 
 
 def _axis(subject: Subject) -> Callable[[float], str]:
-    def shown(value: float) -> str:
+    def format_tick(value: float) -> str:
         return f"{value:,g}{subject.unit}"
 
-    return shown
+    return format_tick
 
 
 def _tick(span: float) -> float:
     """Return the round step that gives an axis at most `TICKS` ticks."""
     power = 10.0 ** (len(str(int(span))) - 2)
-    return next(step * power for step in STEPS if span <= step * power * TICKS)
+    return next(step * power for step in TICK_STEPS if span <= step * power * MAX_TICKS)
 
 
 def _two(facts: Facts, random: Random) -> tuple[int, int]:
@@ -272,7 +272,7 @@ def _difference(facts: Facts, random: Random, shift: int) -> Question:
     first, second = _two(facts, random)
     query = f"What is the value of {facts.names[first]} minus that of {facts.names[second]}?"
     first, second = facts.after(first, shift), facts.after(second, shift)
-    result = facts.subject.shown(facts.values[first] - facts.values[second])
+    result = facts.subject.format_value(facts.values[first] - facts.values[second])
     steps = (facts.step(first), facts.step(second), f"The difference is {result}.")
     return Question(query, result, steps)
 
@@ -294,14 +294,14 @@ def _count(facts: Facts, random: Random, shift: int) -> Question:  # noqa: ARG00
         if (value > bound if above else value < bound)
     ]
     listing = ", ".join(names) or "None"
-    bound_text = facts.subject.shown(bound)
+    bound_text = facts.subject.format_value(bound)
     step = f"{listing} {'are' if names[1:] else 'is'} {side} {bound_text}."
     return Question(f"How many are {side} {bound_text}?", str(len(names)), (step,))
 
 
-# What is asked of facts. With a shift of 1 the answer is about the bar after the one that is named.
+# A question about facts. With a shift of 1 the answer is about the bar after the one that is named.
 Ask = Callable[[Facts, Random, int], Question]
 # The value of a bar comes twice: it is what the others are made of.
-QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _difference, _comparison, _count)
+READABLE_QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _difference, _comparison, _count)
 # Those that a tiny model learns in minutes.
 TINY_QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _comparison)

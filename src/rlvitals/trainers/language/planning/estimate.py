@@ -1,4 +1,4 @@
-"""Plan a training by its settings: `rlvitals train grpo --plan`."""
+"""Estimate a training from its settings: `rlvitals train grpo --plan`."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from rlvitals.trainers.language.planning.updates import Update
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
-SLOW_UPDATE = 600.0  # seconds of one on a CPU that a person is warned of
+MAX_CPU_UPDATE_SECONDS = 600.0  # seconds of one on a CPU that a person is warned of
 GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a person says of the device and the prompts; 0: measured, or read."""
+    """Stated values of the device and the prompts; 0: measured, or read."""
 
     flops: float = 0.0  # peak of the device, a second
     bandwidth: float = 0.0  # peak of its memory, bytes a second
@@ -36,7 +36,7 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
     """
     settings = config.rlhf if isinstance(config, rlhf.Config) else config.training
     reference = isinstance(config, rlhf.Config) or config.training.beta > 0
-    if threads := settings.threads or (1 if config.model.vlm_name in tiny.KINDS else 0):
+    if threads := settings.threads or (1 if config.model.vlm_name in tiny.TINY_MODELS else 0):
         torch.set_num_threads(threads)
     questions = prompts.read(config.model, config.data, seed=settings.seed, tokens=stated.tokens)
     update = (
@@ -44,16 +44,16 @@ def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
         if isinstance(config, rlhf.Config)
         else updates.of_trl(config, questions)
     )
-    overhead.measured()  # outside of fake tensors
-    with shell.made(config.model, seed=settings.seed) as model_shell:
+    overhead.measure()  # outside of fake tensors
+    with shell.build_shell(config.model, seed=settings.seed) as model_shell:
         with unset_fake_temporarily():
             dtype = torch.bfloat16 if update.bf16 else _largest_dtype(model_shell)
-            text = model_shell.about.get_text_config()
+            text = model_shell.model_config.get_text_config()
             inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
             sides = update.rows * (questions.tokens + update.completion), text.hidden_size, inner
             rates = device.rates(dtype, sides, flops=stated.flops, bandwidth=stated.bandwidth)
         traced = updates.trace(
-            model_shell, config.model, update, updates.speeds(rates, overhead.measured()),
+            model_shell, config.model, update, updates.speeds(rates, overhead.measure()),
             reference=reference and not config.model.lora,
         )  # fmt: skip
         result = Plan(
@@ -74,7 +74,7 @@ def _largest_dtype(model_shell: Shell) -> torch.dtype:
 
 def _assumptions(update: Update, rates: Rates, model_shell: Shell) -> tuple[str, ...]:
     questions = update.prompts
-    source = f"{device.UTILISATION:.0%} of the peaks stated"
+    source = f"{device.PEAK_UTILISATION:.0%} of the peaks stated"
     if rates.source == "measured":
         source = f"measured on this machine's {rates.device}"
     image_text = (
@@ -102,7 +102,7 @@ def _assumptions(update: Update, rates: Rates, model_shell: Shell) -> tuple[str,
 
 
 def _warnings(result: Plan) -> tuple[str, ...]:
-    """Say what the training cannot do here, before its weights are fetched."""
+    """Return why the training is too large or too slow for this machine."""
     rates, warnings = result.rates, []
     if rates.source == "stated":  # of another machine
         return ()
@@ -111,6 +111,6 @@ def _warnings(result: Plan) -> tuple[str, ...]:
             f"{result.memory / GIB:,.1f} GiB are needed, and {rates.memory / GIB:,.1f} GiB of "
             f"the {rates.device}'s memory are free"
         )
-    if rates.device == "cpu" and result.seconds > SLOW_UPDATE:
+    if rates.device == "cpu" and result.seconds > MAX_CPU_UPDATE_SECONDS:
         warnings.append(f"without a GPU an update takes about {result.seconds / 60:,.0f} minutes")
     return tuple(warnings)

@@ -1,4 +1,4 @@
-"""What an operation costs however small it is: Python, the library and the dispatcher."""
+"""Measure the fixed cost of an operation: Python, the library and the dispatcher."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,7 @@ from rlvitals.trainers.language.planning.meter import Meter
 
 NEW_TOKENS = 16
 CPU = torch.device("cpu")
-COUNTED = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
+COUNTING_RATES = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,17 @@ class Overheads:
 
 
 @cache
-def measured() -> Overheads:
+def measure() -> Overheads:
     """Time a small Llama on this machine in one thread, and divide by its operations."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _measured()
+        return _time_llama()
     finally:
         torch.set_num_threads(threads)
 
 
-def _measured() -> Overheads:
+def _time_llama() -> Overheads:
     # So small that arithmetic takes no time.
     config = LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4,
@@ -49,11 +49,11 @@ def _measured() -> Overheads:
     with FakeTensorMode():
         model = LlamaForCausalLM(config)
         tokens = torch.ones(2, 8, dtype=torch.long)
-        with Meter(COUNTED) as learned:
+        with Meter(COUNTING_RATES) as learned:
             _learn(model, tokens)
         with torch.no_grad():
             cache = model(tokens, use_cache=True).past_key_values
-            with Meter(COUNTED) as decoded:
+            with Meter(COUNTING_RATES) as decoded:
                 model(tokens[:, :1], past_key_values=cache, use_cache=True)
     return Overheads(learning / learned.operations, generating / NEW_TOKENS / decoded.operations)
 

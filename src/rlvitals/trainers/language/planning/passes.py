@@ -1,4 +1,4 @@
-"""Passes of a model that is trained: what each takes and holds, traced on fake tensors."""
+"""Trace the passes of a model on fake tensors: time and memory of each."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,34 +19,34 @@ from rlvitals.trainers.language.planning.device import Rates
 from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.shell import Shell, fake
 
-CHECKPOINTING = {"use_reentrant": False, "preserve_rng_state": False}
+CHECKPOINTING_OPTIONS = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass. Bytes are what it needs beside the weights."""
+    """A pass of a model. Bytes exclude the weights."""
 
     seconds: float = 0.0
     flops: float = 0.0
     peak: int = 0
-    kept: int = 0  # at the end of its forward pass: the KV cache, or the activations
+    retained: int = 0  # at the end of its forward pass: the KV cache, or the activations
 
     def __add__(self, other: "Pass") -> "Pass":
-        """Return both, one after the other: what the other keeps is held in between."""
+        """Return two passes in sequence: the memory that `other` retains adds to this peak."""
         return Pass(
             self.seconds + other.seconds, self.flops + other.flops,
-            max(self.peak + other.kept, other.peak), self.kept + other.kept,
+            max(self.peak + other.retained, other.peak), self.retained + other.retained,
         )  # fmt: skip
 
     def times(self, count: float) -> "Pass":
         """Return it repeated; its memory is needed once."""
-        return Pass(self.seconds * count, self.flops * count, self.peak, self.kept)
+        return Pass(self.seconds * count, self.flops * count, self.peak, self.retained)
 
 
-def traced(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
+def trace_pass(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
     """Trace `work`: its result is what the pass keeps."""
     meter = Meter(rates)
-    weights = meter.hold((*model.parameters(), *model.buffers()))
+    weights = meter.track((*model.parameters(), *model.buffers()))
     try:
         with meter:
             result = work()
@@ -72,7 +72,7 @@ def prefill(shell: Shell, rates: Rates, rows: int, tokens: int, *, all_logits: b
         return _read(shell, rows, tokens, all_logits=all_logits).past_key_values
 
     with torch.no_grad():
-        return traced(shell.model, rates, work)
+        return trace_pass(shell.model, rates, work)
 
 
 def decode(shell: Shell, rates: Rates, rows: int, tokens: int) -> Pass:
@@ -89,7 +89,7 @@ def decode(shell: Shell, rates: Rates, rows: int, tokens: int) -> Pass:
             torch.multinomial(torch.softmax(output.logits[:, -1].float(), -1), 1)
             return output.past_key_values
 
-        return traced(shell.model, rates, work)
+        return trace_pass(shell.model, rates, work)
 
 
 def _read(shell: Shell, rows: int, tokens: int, *, all_logits: bool) -> Any:
@@ -103,13 +103,13 @@ def _read(shell: Shell, rows: int, tokens: int, *, all_logits: bool) -> Any:
 def forward(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]]) -> Pass:
     """Score completions without a gradient."""
     with torch.no_grad():
-        return traced(model, rates, lambda: list(score()))
+        return trace_pass(model, rates, lambda: list(score()))
 
 
 def learn(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]], *, bf16: bool) -> Pass:
     """Score completions, and take the gradient: `kept` is what the backward pass needs."""
     meter = Meter(rates)
-    weights = meter.hold((*model.parameters(), *model.buffers()))
+    weights = meter.track((*model.parameters(), *model.buffers()))
     cast: AbstractContextManager[Any] = (
         torch.autocast("cpu", torch.bfloat16) if bf16 else nullcontext()
     )
@@ -133,7 +133,7 @@ def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patche
     It stands for the model's own: SigLIP's layers of the same width, depth and heads, which attend
     to all patches of an image.
     """
-    vision_config = shell.about.vision_config
+    vision_config = shell.model_config.vision_config
     width = getattr(vision_config, "embed_dim", None) or vision_config.hidden_size
     inner = getattr(vision_config, "intermediate_size", None) or int(
         vision_config.mlp_ratio * width

@@ -1,4 +1,4 @@
-"""What an update needs: memory by part and phase, time by phase, and what that assumes."""
+"""The estimate of an update: memory by part and phase, time by phase, assumptions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from rlvitals.trainers.language.planning.passes import Pass
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of an update: all of its passes."""
+    """A phase of an update: all of its passes."""
 
     name: str
     seconds: float
@@ -51,5 +51,5 @@ class Plan:
 
 
 def phase(name: str, trace: Pass, resident: int) -> Phase:
-    """Return a phase of passes beside what is resident all the time, in bytes."""
+    """Return a phase of passes, with `resident` bytes during all of it."""
     return Phase(name, trace.seconds, trace.flops, resident + trace.peak)

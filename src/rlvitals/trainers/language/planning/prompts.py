@@ -1,4 +1,4 @@
-"""How long the prompts of a training are, and how large their images: from some of its rows."""
+"""Measure the prompts of a training, and the size of their images, on some of its rows."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -10,8 +10,8 @@ from rlvitals.trainers.language import data, generate, models, processors
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
 
-ROWS = 8  # that are read; the longest counts
-TOKENS = 512  # of a prompt where nothing is known of it
+SAMPLED_ROWS = 8  # that are read; the longest counts
+ASSUMED_PROMPT_TOKENS = 512  # of a prompt where nothing is known of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,14 @@ def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> P
     processor, model_config, vision = _processor(model, seed)
     is_local = config.dataset_name in ("charts", "sums") or Path(config.dataset_name).exists()
     if tokens or processor is None or not is_local:
-        images, patches = _assumed_image(model_config, tokens or TOKENS) if vision else (0, 0)
+        images, patches = (
+            _assumed_image(model_config, tokens or ASSUMED_PROMPT_TOKENS) if vision else (0, 0)
+        )
         return Prompts(
-            tokens or TOKENS, images, patches,
+            tokens or ASSUMED_PROMPT_TOKENS, images, patches,
             "as stated" if tokens else "assumed: the processor or the data are not here yet",
         )  # fmt: skip
-    sample_config = replace(config, subset_size=ROWS, held_out=0)
+    sample_config = replace(config, subset_size=SAMPLED_ROWS, held_out=0)
     rows = data.load(sample_config, vision=vision, seed=seed).train
     length = images = patches = 0
     for row in rows:
@@ -51,11 +53,11 @@ def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> P
 
 
 def _processor(model: ModelConfig, seed: int) -> tuple[Any, Any, bool]:
-    """Return the processor, None where its files are not on this machine, and what is known."""
-    if model.vlm_name in tiny.KINDS:
-        tiny_model, processor = tiny.KINDS[model.vlm_name].make(seed)
+    """Return the processor (None if its files are not local), configuration and vision flag."""
+    if model.vlm_name in tiny.TINY_MODELS:
+        tiny_model, processor = tiny.TINY_MODELS[model.vlm_name].make(seed)
         return processor, tiny_model.config, models.tokenizer_of(processor) is not processor
-    model_config, _, vision = models.described(model)
+    model_config, _, vision = models.describe(model)
     try:
         processor = processors.load(
             model_config, model_config.name_or_path, vision=vision, local_files_only=True

@@ -18,7 +18,7 @@ from rlvitals.trainers.language.planning.passes import Pass
 from rlvitals.trainers.language.planning.plan import Phase, phase
 from rlvitals.trainers.language.planning.prompts import Prompts
 from rlvitals.trainers.language.planning.shell import Shell, fake
-from rlvitals.trainers.language.rlhf.batch import Sampled
+from rlvitals.trainers.language.rlhf.batch import Responses
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.policy import Policy
 
@@ -30,7 +30,7 @@ Score = Callable[[], Iterable[Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """How often each pass is made in an update, and of how many rows."""
+    """The number of passes in an update, and their rows."""
 
     prompts: Prompts
     completion: int  # tokens of a completion, at the most
@@ -76,8 +76,8 @@ def of_rlhf(config: RLHFConfig, prompts: Prompts) -> Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """What an update comes to."""
+class UpdateTrace:
+    """The traced memory and phases of an update."""
 
     parts: dict[str, int]
     phases: list[Phase]
@@ -111,8 +111,8 @@ def speeds(rates: Rates, overheads: Overheads) -> Speeds:
 
 def trace(
     shell: Shell, config: ModelConfig, update: Update, rates: Speeds, *, reference: bool
-) -> Traced:
-    """Trace the passes of an update. `reference`: a second copy of the weights is held."""
+) -> UpdateTrace:
+    """Trace the passes of an update. `reference`: a second copy of the weights is in memory."""
     shell.model.train()
     with _tile(shell, rates.learning):
         model, score = _policy(shell, update) if update.policy else _trl(shell, update)
@@ -123,14 +123,14 @@ def trace(
         moments = 2 * trained
         parts = {
             "weights": weights, "reference model": weights * reference, "gradients": trained,
-            "optimizer state": moments, "activations": traces.learned.kept,
+            "optimizer state": moments, "activations": traces.learned.retained,
             "activations, gradient checkpointing":
-                0 if update.policy else traces.checkpointed.kept,
-            "logits": _logits(shell, update), "KV cache": traces.drawn.kept,
+                0 if update.policy else traces.checkpointed.retained,
+            "logits": _logits(shell, update), "KV cache": traces.drawn.retained,
         }  # fmt: skip
     resident = weights * (1 + reference) + moments
     phases = _phases(update, traces, rates.learning, resident, trained)
-    return Traced(parts, [item for item in phases if item.seconds])
+    return UpdateTrace(parts, [item for item in phases if item.seconds])
 
 
 def _passes(  # noqa: PLR0913, PLR0917 - what is traced, each by its name
@@ -162,7 +162,7 @@ def _passes(  # noqa: PLR0913, PLR0917 - what is traced, each by its name
 def _phases(
     update: Update, traces: Passes, rates: Rates, resident: int, trained: int
 ) -> list[Phase]:
-    """Return the phases of an update, with `held` bytes all the time and `trained` of gradients."""
+    """Return the phases of an update, with `resident` bytes and `trained` bytes of gradients."""
     tokens = traces.drawn.times(update.completion)
     generated = Pass(
         traces.read.seconds + tokens.seconds, traces.read.flops + tokens.flops,
@@ -200,7 +200,7 @@ def _tile(shell: Shell, rates: Rates) -> Iterator[None]:
 
 
 def _vocabulary(shell: Shell) -> int:
-    return int(shell.about.get_text_config().vocab_size)
+    return int(shell.model_config.get_text_config().vocab_size)
 
 
 def _logits(shell: Shell, update: Update) -> int:
@@ -241,7 +241,7 @@ def _policy(shell: Shell, update: Update) -> tuple[Any, Score]:
 
     def score() -> Iterator[Tensor]:
         tokens = torch.zeros(rows, total, dtype=torch.long)
-        drawn = Sampled(
+        drawn = Responses(
             tokens, torch.ones_like(tokens), torch.ones(rows, update.completion),
             torch.ones(rows, dtype=torch.bool),
         )  # fmt: skip
@@ -256,7 +256,7 @@ def _checkpointing(shell: Shell) -> Iterator[None]:
     """Compute activations again in the backward pass, under `with`."""
     model = shell.model
     model.enable_input_require_grads()
-    model.activation_checkpointing_enable(passes.CHECKPOINTING)
+    model.activation_checkpointing_enable(passes.CHECKPOINTING_OPTIONS)
     try:
         yield
     finally:
@@ -266,6 +266,6 @@ def _checkpointing(shell: Shell) -> Iterator[None]:
 
 def _less(seeing: Pass, shell: Shell) -> Pass:
     """Return an image encoder's pass where it keeps one layer of its activations at a time."""
-    layers = passes.layers(shell.about.vision_config) if seeing.seconds else 1
+    layers = passes.layers(shell.model_config.vision_config) if seeing.seconds else 1
     return Pass(seeing.seconds * 4 / 3, seeing.flops * 4 / 3, seeing.peak // layers,
-                seeing.kept // layers)  # fmt: skip
+                seeing.retained // layers)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whether the chart's type is named."""
+"""Reward for naming the chart's type."""
 
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample

@@ -1,4 +1,4 @@
-"""A person's own reward function, by the name `module:function` or `folder/file.py:function`."""
+"""Import a custom reward function, `module:function` or `folder/file.py:function`."""
 
 import sys
 import traceback
@@ -14,7 +14,7 @@ from typing import Any
 from rlvitals import UsageError, nearest
 
 
-def imported(name: str) -> Callable[..., Any]:
+def import_function(name: str) -> Callable[..., Any]:
     """Import a function, which TRL's signature is asked of. Raises UsageError where it cannot be.
 
     A module is looked for in the working folder too.
@@ -38,7 +38,7 @@ def _module(source: str, name: str) -> ModuleType:
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
-        with _whole(source, name):
+        with _explain_import_errors(source, name):
             return import_module(source)
     finally:
         sys.path.remove(folder)
@@ -51,14 +51,14 @@ def _file(path: Path, name: str) -> ModuleType:
     assert spec is not None  # noqa: S101 - it ends in .py
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
-    with _whole(str(path), name):
+    with _explain_import_errors(str(path), name):
         spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
-def _whole(source: str, name: str) -> Iterator[None]:
-    """Say of a module that cannot be imported why, and in which line of which file."""
+def _explain_import_errors(source: str, name: str) -> Iterator[None]:
+    """Raise UsageError with the file and line of a failed import."""
     try:
         yield
     except ModuleNotFoundError as error:

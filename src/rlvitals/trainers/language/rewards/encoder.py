@@ -1,4 +1,4 @@
-"""How alike two texts are to a sentence encoder: the cosine of its mean-pooled outputs."""
+"""Similarity of two texts: the cosine of a sentence encoder's mean-pooled outputs."""
 
 from functools import lru_cache
 from typing import Any
@@ -31,7 +31,7 @@ def _alike(tokenizer: Any, model: Any) -> Alike:
 
     # References come again with each completion.
     @lru_cache(maxsize=4096)
-    def embedded(text: str) -> torch.Tensor:
+    def embed(text: str) -> torch.Tensor:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=limit)
         with torch.no_grad():
             states = model(**inputs).last_hidden_state[0]
@@ -41,6 +41,6 @@ def _alike(tokenizer: Any, model: Any) -> Alike:
     def alike(text: str, reference: str) -> float:
         if not text.strip():
             return 0.0
-        return min(max(float(embedded(text) @ embedded(reference)), 0.0), 1.0)
+        return min(max(float(embed(text) @ embed(reference)), 0.0), 1.0)
 
     return alike

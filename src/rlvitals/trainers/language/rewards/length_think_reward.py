@@ -1,4 +1,4 @@
-"""Whether the thinking is neither too short nor too long, and goes in steps."""
+"""Reward for thinking of the right length, in numbered steps."""
 
 import re
 
@@ -8,7 +8,7 @@ from rlvitals.trainers.language.rewards.reward import Measure, Sample
 GOOD_LENGTHS = range(71, 251)  # characters of the thinking
 MAX_THOUGHT_CHARACTERS = 500
 MAX_STEPS_REWARD = 1.5
-NAMED = re.compile(r"<step-([0-9]{1,3})>:?([^<]*)")
+STEP_PATTERN = re.compile(r"<step-([0-9]{1,3})>:?([^<]*)")
 
 
 def score(sample: Sample) -> float:
@@ -21,7 +21,7 @@ def score(sample: Sample) -> float:
     if thought is None or len(thought) > MAX_THOUGHT_CHARACTERS:
         return 0.0
     steps = 0
-    for number, text in NAMED.findall(thought):
+    for number, text in STEP_PATTERN.findall(thought):
         if int(number) == steps + 1 and text.strip():
             steps += 1
     return float(len(thought) in GOOD_LENGTHS) + min(0.25 * steps, MAX_STEPS_REWARD)

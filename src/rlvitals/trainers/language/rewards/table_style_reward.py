@@ -1,4 +1,4 @@
-"""Whether the chart's table is written out, in its form and with its values."""
+"""Reward for writing out the chart's table in its form and with its values."""
 
 import json
 from collections import Counter
@@ -8,8 +8,8 @@ from typing import Any
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-READABLE, KEYS, COLUMNS, CELLS = 0.5, 0.25, 0.25, 0.25
-LONGEST = 20_000  # characters of a table that is looked at
+JSON_REWARD, KEYS_REWARD, COLUMNS_REWARD, CELLS_REWARD = 0.5, 0.25, 0.25, 0.25
+MAX_TABLE_CHARACTERS = 20_000  # characters of a table that is looked at
 
 
 def score(sample: Sample) -> float | None:
@@ -17,20 +17,20 @@ def score(sample: Sample) -> float | None:
 
     None where the data has no table. Raises ValueError where the data's own is none.
     """
-    expected = _expected(sample.columns.get("table"))
+    expected = _parse_reference(sample.columns.get("table"))
     if expected is None:
         return None
     table = _object(parts.inner(sample.completion, "table") or "")
     if table is None:
         return 0.0
-    keys = KEYS * (set(table) == {"columns", "rows"})
+    keys = KEYS_REWARD * (set(table) == {"columns", "rows"})
     columns, rows = _columns(table), _rows(table)
     shared = sum((Counter(columns) & Counter(_columns(expected))).values())
-    met = COLUMNS * shared / max(len(columns), len(_columns(expected)), 1)
-    return READABLE + keys + met + CELLS * _cells_met(rows, _rows(expected))
+    met = COLUMNS_REWARD * shared / max(len(columns), len(_columns(expected)), 1)
+    return JSON_REWARD + keys + met + CELLS_REWARD * _cells_met(rows, _rows(expected))
 
 
-def _expected(table: Any) -> Mapping[str, Any] | None:
+def _parse_reference(table: Any) -> Mapping[str, Any] | None:
     if table is None or table == "":
         return None
     document = table if isinstance(table, Mapping) else _object(str(table), longest=None)
@@ -40,7 +40,7 @@ def _expected(table: Any) -> Mapping[str, Any] | None:
     return document
 
 
-def _object(text: str, *, longest: int | None = LONGEST) -> dict[str, Any] | None:
+def _object(text: str, *, longest: int | None = MAX_TABLE_CHARACTERS) -> dict[str, Any] | None:
     if longest is not None and len(text) > longest:
         return None
     try:
@@ -65,7 +65,7 @@ def _rows(table: Mapping[str, Any]) -> list[list[str]]:
 def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
     """Return the share of cells that are right: rows are found by their first cell.
 
-    A row too many, or a cell, counts as one that is wrong: guesses do not pay.
+    A row too many, or a cell, counts as wrong: guesses are not rewarded.
     """
     unmatched: dict[str, list[list[str]]] = {}
     for row in rows:
@@ -76,7 +76,7 @@ def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
         if candidates:
             pairs = zip(candidates.pop(0)[1:], row[1:], strict=False)
             met += 1 + sum(
-                values.same(cell, reference, values.CHART_TOLERANCE) for cell, reference in pairs
+                values.is_same(cell, reference, values.CHART_TOLERANCE) for cell, reference in pairs
             )
     cells = max(sum(map(len, rows)), sum(map(len, expected)))
     return met / cells
@@ -86,7 +86,7 @@ REWARD = Measure(
     name="table_style_reward",
     meaning="the chart's table: JSON with the keys columns and rows, and what they hold",
     low=0,
-    high=READABLE + KEYS + COLUMNS + CELLS,
+    high=JSON_REWARD + KEYS_REWARD + COLUMNS_REWARD + CELLS_REWARD,
     title="Table style rewards",
     score=score,
     needs=(("table",),),

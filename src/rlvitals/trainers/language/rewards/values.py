@@ -1,23 +1,23 @@
-"""Whether two answers are the same: as numbers with a unit, or as words."""
+"""Compare two answers: as numbers with a unit, or as words."""
 
 import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-LONGEST = 300  # characters of a text that may be a number
-EXACT = Fraction(0)
+MAX_NUMBER_CHARACTERS = 300  # characters of a text that may be a number
+EXACT_TOLERANCE = Fraction(0)
 # ChartQA's relaxed accuracy: a value is read off a chart to 5 %.
 CHART_TOLERANCE = Fraction(1, 20)
-WORD = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
-NUMBER = re.compile(
+WORD_PATTERN = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
+NUMBER_PATTERN = re.compile(
     rf"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
     (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,3}}(?:\ [0-9]{{3}})+|[0-9]*)
     (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{{1,3}})?)
-    \ ?(?P<unit>%|{WORD}(?:\ {WORD})?|°[A-Za-z]?|[$€£¥]|)""",
+    \ ?(?P<unit>%|{WORD_PATTERN}(?:\ {WORD_PATTERN})?|°[A-Za-z]?|[$€£¥]|)""",
     re.VERBOSE,
 )
-SCALES = {
+UNIT_SCALES = {
     "%": Fraction(1, 100), "percent": Fraction(1, 100), "per cent": Fraction(1, 100),
     "pct": Fraction(1, 100),
     "k": Fraction(10**3), "K": Fraction(10**3), "thousand": Fraction(10**3),
@@ -25,10 +25,10 @@ SCALES = {
     "B": Fraction(10**9), "bn": Fraction(10**9), "billion": Fraction(10**9),
     "T": Fraction(10**12), "trillion": Fraction(10**12),
 }  # fmt: skip
-CURRENCIES = {
+CURRENCY_SYMBOLS = {
     "dollar": "$", "usd": "$", "euro": "€", "eur": "€", "pound": "£", "gbp": "£", "yen": "¥",
 }  # fmt: skip
-NO_UNIT = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
+NON_UNIT_WORDS = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Number:
     unit: str = ""
 
 
-def same(answer: str, reference: str, tolerance: Fraction = EXACT) -> bool:
+def is_same(answer: str, reference: str, tolerance: Fraction = EXACT_TOLERANCE) -> bool:
     """Say whether an answer means what the reference does. An empty one never does.
 
     Numbers may differ by `tolerance` times the reference's size; zero is only zero. A sign counts.
@@ -67,10 +67,10 @@ def _near(value: Fraction, reference: Fraction, tolerance: Fraction) -> bool:
 
 def plain(text: str) -> str:
     """Return a text without case, quotes, a last dot, and more than one space in a row."""
-    return " ".join(_cleaned(text).casefold().split())
+    return " ".join(_clean(text).casefold().split())
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     text = (
         unicodedata.normalize("NFKC", text)
         .translate(str.maketrans("\u2212\u2013\u2014", "---"))
@@ -81,9 +81,9 @@ def _cleaned(text: str) -> str:
 
 def number(text: str) -> Number | None:
     """Read a number with its unit: -$1,234.50, 12 %, 3.4 million people. None for anything else."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_NUMBER_CHARACTERS:
         return None
-    match = NUMBER.fullmatch(_cleaned(text))
+    match = NUMBER_PATTERN.fullmatch(_clean(text))
     if match is None or not (match["whole"] or match["part"].strip(".")):
         return None
     if match["sign"] and match["inner"]:
@@ -97,15 +97,15 @@ def number(text: str) -> Number | None:
 
 def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
     scale = Fraction(1)
-    tokens = unit.split(" ") if unit not in SCALES else [unit]
-    if NO_UNIT & {token.casefold() for token in tokens}:
+    tokens = unit.split(" ") if unit not in UNIT_SCALES else [unit]
+    if NON_UNIT_WORDS & {token.casefold() for token in tokens}:
         return None
-    if tokens[0] in SCALES or tokens[0].casefold() in SCALES:
-        scale = SCALES.get(tokens[0]) or SCALES[tokens[0].casefold()]
+    if tokens[0] in UNIT_SCALES or tokens[0].casefold() in UNIT_SCALES:
+        scale = UNIT_SCALES.get(tokens[0]) or UNIT_SCALES[tokens[0].casefold()]
         tokens = tokens[1:]
     name = " ".join(tokens).casefold()
     name = name.removesuffix("s") if len(name) > len("cms") else name
-    name = CURRENCIES.get(name, name)
+    name = CURRENCY_SYMBOLS.get(name, name)
     if currency and name and name != currency:
         return None
     return Number(value, scale, currency or name)

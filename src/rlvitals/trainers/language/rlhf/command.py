@@ -1,4 +1,4 @@
-"""`rlvitals train rlhf`: its flags, and what they come to."""
+"""Flags of `rlvitals train rlhf`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ QUICKLY = (
     "train a tiny model on sums for less than a minute, then say in the last line whether more"
     " unseen questions are answered right"
 )
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
     "rlhf.lr": ("--learning-rate",),
@@ -27,30 +27,30 @@ ALIASES = MappingProxyType({
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
 # of its weights wants a higher learning rate.
-TINY = MappingProxyType({
+TINY_LM_PRESET = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
     "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
     "rlhf.temperature": 1.0,
 })  # fmt: skip
-QUICK = MappingProxyType({"rlhf.total_episodes": 6400})
+QUICK_TEST_VALUES = MappingProxyType({"rlhf.total_episodes": 6400})
 
 
 def preset(model: str) -> Mapping[str, Any]:
     """Return what a model's training starts from, by dotted names; nothing for most."""
-    return TINY if model == TINY_LM else {}
+    return TINY_LM_PRESET if model == TINY_LM else {}
 
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
     del algorithm
-    model = command.asked_model(options, TINY_LM)
+    model = command.read_model_name(options, TINY_LM)
     parser.set_defaults(preset_of=model)
     defaults = (
-        schema.quick(options, QUICK),
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
         ({"model.vlm_name": TINY_LM}, ""),
         (preset(model), f"preset of {model}"),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=defaults)
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
     command.add_plan_flags(parser)
 
 
@@ -64,7 +64,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     del algorithm
     overrides = schema.said(args, Config)
     if args["quick_test"]:
-        overrides = {**QUICK, **overrides}
+        overrides = {**QUICK_TEST_VALUES, **overrides}
     file: Path | None = args["config"]
     return schema.load(Config, file, overrides, below=preset(args["preset_of"]))
 
@@ -74,7 +74,7 @@ def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     from rlvitals.trainers.language.rlhf import factory
     from rlvitals.trainers.language.rlhf.program import Training
 
-    with full_disk.explained(factory.folder(config)):
+    with full_disk.translate_errors(factory.folder(config)):
         training = Training(config)
-        training.begin_as(args)
+        training.set_resume_flags(args)
         return training.result(training.run(), config.monitoring.plots_dir)

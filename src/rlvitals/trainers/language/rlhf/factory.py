@@ -1,4 +1,4 @@
-"""Build an RLHF training from its settings: the policy, the prompts, the rewards, the page."""
+"""Build an RLHF training from its settings: policy, prompts, rewards, sinks."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -19,16 +19,16 @@ from rlvitals.trainers.language.rlhf.policy import Policy
 from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
-RLHF = "rlhf"  # among the modes
-OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
+RLHF_MODE = "rlhf"  # among the modes
+OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
 
 
-def named(template: str, config: Config) -> str:
+def fill_name(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     fields = run_metadata.fields(config.model, config.data, config.rlhf.seed)
-    return run_metadata.filled(template, {**fields, "mode": RLHF})
+    return run_metadata.fill(template, {**fields, "mode": RLHF_MODE})
 
 
 def build(
@@ -41,7 +41,7 @@ def build(
 ) -> PPO:
     """Build what trains, in a run's folder.
 
-    `failed` hears of rewards that could not be computed, `tell` what a person should know of the
+    `failed` gets rewards that could not be computed, `tell` notes about the
     model and the data, as rows that are left out. Raises UsageError for settings that do not fit
     the model or the data.
     """
@@ -61,7 +61,7 @@ def build(
     random.seed(settings.seed)  # what a reward function may draw from
     np.random.seed(settings.seed)  # noqa: NPY002 - the same
     torch.manual_seed(settings.seed)  # of the adapters
-    task = data.load(config.data, vision=False, seed=settings.seed, found=dataset)
+    task = data.load(config.data, vision=False, seed=settings.seed, dataset=dataset)
     for note in (*task.notes, *chat_template.check(config.data, loaded, task)):
         tell(f"{task.name}: {note}")
     policy = Policy(loaded.model, loaded.lora)
@@ -77,7 +77,7 @@ def scorer(
 ) -> Scorer:
     """Return what scores: the reward model, the functions that are named, else those of the task.
 
-    A reward model counts once, beside functions only where some are named.
+    A reward model has weight 1; functions are added only if some are named.
     """
     name, at_once = config.rlhf.reward_model, config.rlhf.forward_batch_size
     if name and not config.rewards.functions:
@@ -90,7 +90,7 @@ def scorer(
 
 
 def controller(config: RLHFConfig) -> Controller:
-    """Return what sets the price of the KL."""
+    """Return the controller of the KL coefficient."""
     if config.kl_controller == "fixed":
         return Fixed(config.kl_coef)
     return Adaptive(config.kl_coef, config.kl_target, config.kl_horizon)
@@ -119,7 +119,7 @@ def check(config: RLHFConfig, processes: int) -> None:
 
 
 def flat(config: Config) -> dict[str, object]:
-    """Return the settings that a run is recorded with; what is off is None."""
+    """Return the settings that a run records; None for what is off."""
     settings: dict[str, object] = {}
     for section in (config.model, config.data, config.rewards, config.rlhf):
         settings |= schema.written(section)
@@ -127,15 +127,16 @@ def flat(config: Config) -> dict[str, object]:
     if config.rlhf.kl_controller == "fixed":
         settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
-        key: None if key in OFF_AT_ZERO and not value else value for key, value in settings.items()
+        key: None if key in OFF_AT_ZERO_KEYS and not value else value
+        for key, value in settings.items()
     }
 
 
 def folder(config: Config) -> Path:
     """Return the run's folder."""
-    return Path(named(config.rlhf.output_dir, config))
+    return Path(fill_name(config.rlhf.output_dir, config))
 
 
 def sinks(config: MonitoringConfig, name: str) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files: keys as they are."""
-    return run_metadata.sinks(config, name, RLHF)
+    """Return the additional sinks and their options, with unchanged keys."""
+    return run_metadata.sinks(config, name, RLHF_MODE)

@@ -1,9 +1,9 @@
 """RLHF by proximal policy optimisation (Ziegler et al. 2019, Stiennon et al. 2020), on one page.
 
-    collect   draw a response to each prompt, score it, and see what the reference thinks of it
-    reward    each token pays for leaving the reference; the last one is paid the score
-    learn     `num_ppo_epochs` passes over the responses in minibatches, clipped as PPO clips
-    iterate   the three in turn, and the price of the KL; returns what the update was
+    collect_rollout  sample a response to each prompt, score it, compute advantages
+    reward           the KL penalty of each token, and the score at the last one
+    update           `num_ppo_epochs` passes over the responses in minibatches, clipped
+    iterate          the three in turn, and the KL coefficient; returns the update
 
 Tensors are [b, t]: responses by tokens, 0 where a response has ended. With several processes each
 has its own responses, and every mean is one over those of all.
@@ -23,17 +23,17 @@ from torch import Tensor
 import rlvitals
 from rlvitals.trainers.language import models
 from rlvitals.trainers.language.rlhf import masked, prompts, sampling, statistics
-from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Sampled
+from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Responses
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Controller
 from rlvitals.trainers.language.rlhf.policy import Policy, Reference
-from rlvitals.trainers.language.rlhf.scoring import Scored, Scorer
+from rlvitals.trainers.language.rlhf.scoring import Scorer, Scores
 from rlvitals.trainers.language.rlhf.statistics import Rates
 
 
 @dataclass(slots=True)
 class Counters:
-    """How far a training is."""
+    """Counters of a training."""
 
     updates: int = 0
     episodes: int = 0  # responses
@@ -42,7 +42,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update was: of the responses of all processes, and on which of them its texts."""
+    """The metrics of an update over all processes, and the texts of this process."""
 
     numbers: Mapping[str, float]
     distributions: Mapping[str, Tensor]
@@ -51,15 +51,15 @@ class Update:
 
 @dataclass(slots=True)
 class Texts:
-    """What was asked and answered on this process, and what it was worth."""
+    """Prompts, completions and scores of this process."""
 
     prompts: list[str]
     completions: list[str]
-    scored: Scored
+    scored: Scores
 
 
 class Laps:
-    """What the stages of an update took, in seconds."""
+    """Durations of the stages of an update, in seconds."""
 
     def __init__(self) -> None:
         """Begin the first stage."""
@@ -104,56 +104,56 @@ class PPO:
         self.optimizer = torch.optim.Adam(groups, eps=1e-5)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
-        self.at, self.laps = Counters(), Laps()
+        self.counters, self.laps = Counters(), Laps()
         self.ends = models.ends(policy.lm, tokenizer)
         self.seed_streams()
 
     def state(self) -> rlvitals.State:
-        """Return all that a run needs to go on bit for bit, the language model's weights aside."""
+        """Return the state for a bit-identical resume, without the language model's weights."""
         return rlvitals.State(
             value_head=self.policy.value_head, optimizer=self.optimizer, order=self.order,
-            rng=self.rng, controller=self.controller, at=self.at,
+            rng=self.rng, controller=self.controller, at=self.counters,
         )  # fmt: skip
 
     def seed_streams(self) -> None:
         """Begin the stream that this process draws its responses from: each has its own."""
-        key = (self.config.seed, 2, self.at.updates, self.accelerator.process_index)
+        key = (self.config.seed, 2, self.counters.updates, self.accelerator.process_index)
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
 
     @property
     def share(self) -> int:
-        """How many responses of an update are this process's."""
+        """The number of this process's responses in an update."""
         processes: int = self.accelerator.num_processes
         return self.config.batch_size // processes
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self) -> tuple[Sampled, Batch, Texts]:
+    def collect_rollout(self) -> tuple[Responses, Batch, Texts]:
         """Draw and score a response to each of the next prompts; advantages follow from these."""
         self.laps = Laps()
         mine = self.order.take(self.config.batch_size)
         first = self.accelerator.process_index * self.share
         rows = self.rows.select(mine[first : first + self.share]).to_dict()
-        drawn = self._drawn(rows["prompt"])
+        drawn = self._generate(rows["prompt"])
         self.laps("generate")
-        texts = self._scored(drawn, rows)
+        texts = self._score(drawn, rows)
         self.laps("compute_rewards")
         batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
         self.laps("compute_advantages")
         return drawn, batch, texts
 
-    def _drawn(self, questions: Sequence[Any]) -> Sampled:
+    def _generate(self, questions: Sequence[Any]) -> Responses:
         queries, attention = prompts.tokens(self.tokenizer, questions)
         device = self.accelerator.device
         with self.accelerator.autocast():
-            drawn: Sampled = sampling.sample(
+            drawn: Responses = sampling.sample(
                 self.policy, queries.to(device), attention.to(device),
                 length=self.config.response_length, temperature=self.config.temperature,
                 ends=self.ends, padding=self.tokenizer.pad_token_id,
             )  # fmt: skip
         return drawn
 
-    def _scored(self, drawn: Sampled, rows: Mapping[str, Sequence[Any]]) -> Texts:
+    def _score(self, drawn: Responses, rows: Mapping[str, Sequence[Any]]) -> Texts:
         lengths = drawn.mask.sum(1).int().tolist()
         responses = drawn.tokens[:, drawn.queries :].tolist()
         ids = [one[:length] for one, length in zip(responses, lengths, strict=True)]
@@ -171,12 +171,12 @@ class PPO:
 
     # -- reward ----------------------------------------------------------------------------------
 
-    def reward(self, drawn: Sampled, raw_scores: Tensor) -> Batch:
-        """Price each token's KL, pay the score with the last one, and estimate the advantages."""
+    def reward(self, drawn: Responses, raw_scores: Tensor) -> Batch:
+        """Compute the rewards from KL penalty and score, and estimate the advantages."""
         config, mask = self.config, drawn.mask
         logprobs, values, reference = self._read(drawn)
         self.laps("forward_pass")
-        scores = torch.where(drawn.ended, raw_scores, raw_scores - config.missing_eos_penalty)
+        scores = torch.where(drawn.finished, raw_scores, raw_scores - config.missing_eos_penalty)
         kl = masked.kl(logprobs, reference, config.kl_estimator) * mask
         rewards = -self.controller.value * kl
         last = mask.sum(1).long() - 1
@@ -184,28 +184,29 @@ class PPO:
         learned = mask * torch.isfinite(scores)[:, None]
         if config.whiten_rewards:
             _, spread = self._moments(rewards, learned)
-            rewards = masked.whitened(rewards, mask, torch.zeros_like(spread), spread)
-        if not self.at.steps:
-            values = self._expected(rewards, learned) * mask
-        advantages = masked.advantages(rewards, values, mask, config.gamma, config.lam)
+            rewards = masked.whiten(rewards, mask, torch.zeros_like(spread), spread)
+        if not self.counters.steps:
+            values = self._initialise_values(rewards, learned) * mask
+        advantages = masked.estimate_advantages(rewards, values, mask, config.gamma, config.lam)
         return Batch(
             query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
-            ended=drawn.ended.float(), given=raw_scores, scores=scores, logprobs=logprobs,
+            finished=drawn.finished.float(), raw_scores=raw_scores, scores=scores,
+            logprobs=logprobs,
             reference=reference, kl=kl, values=values, returns=(advantages + values) * mask,
-            advantages=masked.whitened(advantages, learned, *self._moments(advantages, learned)),
+            advantages=masked.whiten(advantages, learned, *self._moments(advantages, learned)),
         )  # fmt: skip
 
-    def _expected(self, rewards: Tensor, learned: Tensor) -> float:
-        """Expect of each response what the first ones are paid on average, before any step."""
+    def _initialise_values(self, rewards: Tensor, learned: Tensor) -> float:
+        """Initialise all values with the mean return of the first responses, before any step."""
         responses = max(self._sum(learned[:, 0].sum()), 1.0)
         paid = self._sum((rewards * learned).sum()) / responses
         self.policy.value_head.bias.data.fill_(paid)
         return paid
 
-    def _read(self, drawn: Sampled) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what the policy and the reference think of responses before the update."""
+    def _read(self, drawn: Responses) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log-probabilities, values and reference log-probabilities before the update."""
         outputs: list[tuple[Tensor, Tensor, Tensor]] = []
-        for index in self._parts(torch.arange(len(drawn.mask), device=drawn.mask.device)):
+        for index in self._split_rows(torch.arange(len(drawn.mask), device=drawn.mask.device)):
             rows, warm = drawn.rows(index), self.config.temperature
             with torch.no_grad(), self.accelerator.autocast():
                 logprobs, _, values = self.policy(rows, warm)
@@ -214,21 +215,21 @@ class PPO:
         logprobs, values, reference = (torch.cat(column) for column in zip(*outputs, strict=True))
         return logprobs, values, reference
 
-    # -- learn -----------------------------------------------------------------------------------
+    # -- update -----------------------------------------------------------------------------------
 
-    def learn(self, drawn: Sampled, batch: Batch) -> tuple[list[Pass], dict[str, float]]:
-        """Improve the policy by its responses; returns what each minibatch saw, and how it went."""
+    def update(self, drawn: Responses, batch: Batch) -> tuple[list[Pass], dict[str, float]]:
+        """Update the policy on the responses; return each minibatch's pass, and metrics."""
         passes: list[Pass] = []
         norms: list[float] = []
         skipped, stopped = 0, False
         for rows in self._minibatches(len(batch.mask)):
             minibatch = batch.rows(rows)
-            count = self._sum(minibatch.learned.sum())
+            count = self._sum(minibatch.learned_mask.sum())
             if count == 0:  # nothing has a score
                 skipped += 1
                 continue
-            output = self._slope(drawn.rows(rows), minibatch, rows, count)
-            ratio, approx_kl = self._moved(minibatch, output, count)
+            output = self._backward(drawn.rows(rows), minibatch, rows, count)
+            ratio, approx_kl = self._ratio_and_kl(minibatch, output, count)
             passes.append(output)
             # Stop at 1.5 times the target, as TRL before 0.12 and Spinning Up do.
             stopped = 0.0 < 1.5 * self.config.target_kl < approx_kl
@@ -249,13 +250,13 @@ class PPO:
             order = torch.from_numpy(self.rng.permutation(count)).to(self.accelerator.device)
             yield from order.chunk(self.config.num_mini_batches)
 
-    def _parts(self, rows: Tensor) -> list[Tensor]:
+    def _split_rows(self, rows: Tensor) -> list[Tensor]:
         return list(rows.split(self.config.forward_batch_size or len(rows)))
 
-    def _slope(self, drawn: Sampled, batch: Batch, rows: Tensor, count: float) -> Pass:
-        """Add up the gradient of a minibatch; returns what the policy said of it."""
+    def _backward(self, drawn: Responses, batch: Batch, rows: Tensor, count: float) -> Pass:
+        """Accumulate the gradient of a minibatch; return the policy's outputs on it."""
         passes: list[Pass] = []
-        chunks = self._parts(torch.arange(len(rows), device=rows.device))
+        chunks = self._split_rows(torch.arange(len(rows), device=rows.device))
         for i, chunk in enumerate(chunks):
             defer_sync = (
                 i < len(chunks) - 1
@@ -266,7 +267,7 @@ class PPO:
                 # Processes' gradients are averaged, and `count` is over all of them.
                 self.accelerator.backward(loss * self.accelerator.num_processes)
             passes.append(Pass(rows[chunk], logprobs.detach(), values.detach(), entropy))
-        return Pass.joined(passes)
+        return Pass.concatenate(passes)
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Tensor:
         """Return the loss, summed over the tokens that are learned from."""
@@ -275,16 +276,16 @@ class PPO:
         plain, clipped = statistics.policy_losses(ratio, batch.advantages, config.cliprange)
         free, near = statistics.value_losses(values, batch, config.cliprange_value)
         value = 0.5 * torch.max(free, near)
-        return ((torch.max(plain, clipped) + config.vf_coef * value) * batch.learned).sum()
+        return ((torch.max(plain, clipped) + config.vf_coef * value) * batch.learned_mask).sum()
 
-    def _moved(self, batch: Batch, output: Pass, count: float) -> tuple[float, float]:
+    def _ratio_and_kl(self, batch: Batch, output: Pass, count: float) -> tuple[float, float]:
         """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
-        log_ratio = (output.logprobs - batch.logprobs) * batch.learned
-        ratio = self._sum((log_ratio.exp() * batch.learned).sum()) / count
+        log_ratio = (output.logprobs - batch.logprobs) * batch.learned_mask
+        ratio = self._sum((log_ratio.exp() * batch.learned_mask).sum()) / count
         return ratio, 0.5 * self._sum((log_ratio**2).sum()) / count
 
     def _step(self, *, skip: bool) -> float | None:
-        """Step, unless a ratio or the gradient went wild; returns the gradient's norm."""
+        """Step unless `skip` or the gradient is not finite; return the gradient's norm."""
         limit = self.config.max_grad_norm or float("inf")
         norm = float(torch.nn.utils.clip_grad_norm_(self.learning, limit))
         skip = skip or not np.isfinite(norm)
@@ -294,47 +295,49 @@ class PPO:
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * self.schedule
             self.optimizer.step()
-            self.at.steps += 1
+            self.counters.steps += 1
         self.optimizer.zero_grad()
         return None if skip else norm
 
     @property
     def updates(self) -> int:
-        """Of the whole training."""
+        """The number of updates of the training."""
         return max(-(-self.config.total_episodes // self.config.batch_size), 1)
 
     @property
     def schedule(self) -> float:
         """The share of the learning rates that the next step has."""
         linear = self.config.lr_schedule == "linear"
-        return 1.0 - self.at.updates / self.updates if linear else 1.0
+        return 1.0 - self.counters.updates / self.updates if linear else 1.0
 
     # -- iterate ---------------------------------------------------------------------------------
 
     def iterate(self) -> Update:
-        """Collect, learn, and let the price of the KL answer; returns what the update was."""
+        """Collect responses, update the policy and the KL coefficient; return the update."""
         config = self.config
-        drawn, batch, texts = self.collect()
+        drawn, batch, texts = self.collect_rollout()
         rates = Rates(
             config.lr * self.schedule, self.controller.value, config.cliprange,
             config.cliprange_value,
             config.vf_coef,
         )  # fmt: skip
-        local_passes, went = self.learn(drawn, batch)
+        local_passes, went = self.update(drawn, batch)
         self.laps("optimize_step")
-        full_batch, passes = self._gathered(batch, local_passes)
+        full_batch, passes = self._gather(batch, local_passes)
         numbers = (
-            statistics.numbers(full_batch, passes, rates) | went | self._parts_of(texts.scored)
+            statistics.numbers(full_batch, passes, rates)
+            | went
+            | self._reward_metrics(texts.scored)
         )
         histograms = statistics.distributions(full_batch, passes[-1] if passes else None)
         self.controller.update(numbers["objective/kl"], config.batch_size)
-        self.at.updates += 1
-        self.at.episodes += config.batch_size
+        self.counters.updates += 1
+        self.counters.episodes += config.batch_size
         self.laps("calc_stats")
         seconds = self.laps.seconds | {"total": sum(self.laps.seconds.values())}
         numbers |= {f"time/ppo/{stage}": value for stage, value in seconds.items()}
         return Update(
-            numbers | {"episode": float(self.at.episodes)}, histograms, _table(texts, drawn)
+            numbers | {"episode": float(self.counters.episodes)}, histograms, _table(texts, drawn)
         )
 
     # -- of all processes ------------------------------------------------------------------------
@@ -342,7 +345,7 @@ class PPO:
     def _sum(self, value: Tensor) -> float:
         return float(self.accelerator.reduce(value.detach(), "sum"))
 
-    def _parts_of(self, scored: Scored) -> dict[str, float]:
+    def _reward_metrics(self, scored: Scores) -> dict[str, float]:
         """Return of each reward function its mean, and the share that it could not judge."""
         metrics: dict[str, float] = {}
         for name, scores in scored.parts.items():
@@ -363,13 +366,13 @@ class PPO:
         squares = self.accelerator.reduce((((values - mean) ** 2) * mask).sum(), "sum")
         return mean, squares / max(count - 1.0, 1.0)
 
-    def _gathered(self, batch: Batch, passes: list[Pass]) -> tuple[Batch, list[Pass]]:
+    def _gather(self, batch: Batch, passes: list[Pass]) -> tuple[Batch, list[Pass]]:
         """Return the responses of all processes, one process after the other."""
         if self.accelerator.num_processes == 1:
             return batch, passes
         first = self.accelerator.process_index * len(batch.mask)
 
-        def whole(tensor: Tensor) -> Tensor:
+        def gather_rows(tensor: Tensor) -> Tensor:
             padded = (
                 self.accelerator.pad_across_processes(tensor, dim=1) if tensor.dim() > 1 else tensor
             )
@@ -379,15 +382,15 @@ class PPO:
         placed = (
             Pass(item.rows + first, item.logprobs, item.values, item.entropy) for item in passes
         )
-        return batch.each(whole), [item.each(whole) for item in placed]
+        return batch.each(gather_rows), [item.each(gather_rows) for item in placed]
 
 
-def _table(texts: Texts, drawn: Sampled) -> dict[str, Sequence[object]]:
-    """Return what was asked, answered and paid, as columns."""
+def _table(texts: Texts, drawn: Responses) -> dict[str, Sequence[object]]:
+    """Return prompts, completions and rewards as columns."""
     return {
         "prompt": texts.prompts,
         "completion": texts.completions,
         "reward": [score if score == score else None for score in texts.scored.total.tolist()],  # noqa: PLR0124
-        "ended": drawn.ended.tolist(),
+        "ended": drawn.finished.tolist(),
         **texts.scored.parts,
     }

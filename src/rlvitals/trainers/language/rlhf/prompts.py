@@ -1,4 +1,4 @@
-"""The prompts in a new order each time round, and the tokens they are made of."""
+"""Shuffle the prompts of each pass, and tokenize them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

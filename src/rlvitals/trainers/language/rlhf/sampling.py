@@ -1,11 +1,11 @@
-"""Responses, drawn token by token from the policy's own softmax."""
+"""Sample responses token by token from the policy's softmax."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from rlvitals.trainers.language.rlhf.batch import Sampled
+from rlvitals.trainers.language.rlhf.batch import Responses
 from rlvitals.trainers.language.rlhf.policy import Policy
 
 
@@ -18,10 +18,10 @@ def sample(  # noqa: PLR0913 - what a response is drawn with, each by its name
     temperature: float,
     ends: Sequence[int],
     padding: int,
-) -> Sampled:
+) -> Responses:
     """Draw a response of at most `length` tokens to each prompt: tokens [b, q], padded on the left.
 
-    No token is left out and none preferred, whatever the model's own settings say: what is drawn
+    No token is left out and none preferred, whatever the model's own settings are: what is drawn
     from is what the ratio is made of. torch's generator is drawn from.
     """
     stop = torch.tensor(list(ends), device=queries.device)
@@ -41,4 +41,4 @@ def sample(  # noqa: PLR0913 - what a response is drawn with, each by its name
         going = going & ~torch.isin(token[:, 0], stop)
         new = token
     mask = torch.stack(masks, 1).float()
-    return Sampled(torch.cat((queries, *drawn), 1), full_attention, mask, ended=~going)
+    return Responses(torch.cat((queries, *drawn), 1), full_attention, mask, finished=~going)

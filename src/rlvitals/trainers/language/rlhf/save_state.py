@@ -1,4 +1,4 @@
-"""Checkpoints of an RLHF training: the model as Hugging Face has it, and all else to go on."""
+"""Checkpoints of an RLHF training: a Hugging Face model, and the state to resume."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import rlvitals
 from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.tiny.base import quiet
 
-RANK = "rank-{}"  # a process's random streams
+RANK_FOLDER = "rank-{}"  # a process's random streams
 
 
 def save(ppo: PPO, folder: Path) -> None:
@@ -17,7 +17,7 @@ def save(ppo: PPO, folder: Path) -> None:
     if ppo.accelerator.is_main_process:
         save_model(ppo, folder)
         ppo.state().save(folder)
-    rank_folder = folder / RANK.format(ppo.accelerator.process_index)
+    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
     rank_folder.mkdir()
     rlvitals.State().save(rank_folder)
 
@@ -30,13 +30,13 @@ def save_model(ppo: PPO, folder: Path) -> None:
 
 
 def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
-    """Put a checkpoint back; returns sentences for what does not go on bit for bit.
+    """Load a checkpoint; return sentences for state that is not restored bit for bit.
 
     Raises BadCheckpoint where it does not fit.
     """
     _load_model(ppo, folder)
     notes = ppo.state().load(folder)
-    rank_folder = folder / RANK.format(ppo.accelerator.process_index)
+    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
     if rank_folder.is_dir():
         return (*notes, *rlvitals.State().load(rank_folder))
     ppo.seed_streams()  # one process more than there were: else it would draw what the first does
@@ -46,7 +46,7 @@ def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
 def _load_model(ppo: PPO, folder: Path) -> None:
     lm = ppo.policy.lm
     try:
-        if ppo.policy.adapted:
+        if ppo.policy.has_adapters:
             import peft
 
             weights = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))

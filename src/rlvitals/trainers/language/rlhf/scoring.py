@@ -1,4 +1,4 @@
-"""What responses are worth: reward functions, a reward model, or both."""
+"""Score responses by reward functions, a reward model, or both."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ Column = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Scores:
     """The scores of `b` responses."""
 
-    total: Tensor  # float32 [b], NaN where no function could tell
+    total: Tensor  # float32 [b], NaN if no function gave a score
     parts: Mapping[str, list[float | None]]  # of each function, by its name
 
 
 class Scorer:
     """Sums up reward functions by their weights.
 
-    What is None or no finite number says nothing: the others are summed up, as TRL does it.
+    None and numbers that are not finite are ignored, and the others summed, as TRL does.
     """
 
     def __init__(self, functions: Sequence[Any], weights: Sequence[float]) -> None:
@@ -34,7 +34,7 @@ class Scorer:
 
     def __call__(
         self, prompts: Column, completions: Column, ids: Column, columns: Mapping[str, Column]
-    ) -> Scored:
+    ) -> Scores:
         """Score completions, with the other columns of their rows."""
         total, has_score = [0.0] * len(completions), [False] * len(completions)
         scores_by_function: dict[str, list[float | None]] = {}
@@ -51,7 +51,7 @@ class Scorer:
             score if is_known else math.nan
             for score, is_known in zip(total, has_score, strict=True)
         ]
-        return Scored(torch.tensor(totals), scores_by_function)
+        return Scores(torch.tensor(totals), scores_by_function)
 
 
 class RewardModel:
@@ -95,7 +95,10 @@ class RewardModel:
     def _scores(self, pairs: Sequence[tuple[Any, Any]]) -> list[float]:
         templated = self.tokenizer.chat_template and not isinstance(pairs[0][0], str)
         read = self.tokenizer(
-            [self._templated(*pair) if templated else "".join(map(_said, pair)) for pair in pairs],
+            [
+                self._apply_template(*pair) if templated else "".join(map(_to_text, pair))
+                for pair in pairs
+            ],
             padding=True, padding_side="right", return_tensors="pt",
             add_special_tokens=not templated,  # which a template writes itself
         )  # fmt: skip
@@ -107,8 +110,8 @@ class RewardModel:
         scores: list[float] = logits[:, 0].float().tolist()
         return scores
 
-    def _templated(self, prompt: Any, completion: Any) -> str:
-        talk = [*prompt, {"role": "assistant", "content": _said(completion)}]
+    def _apply_template(self, prompt: Any, completion: Any) -> str:
+        talk = [*prompt, {"role": "assistant", "content": _to_text(completion)}]
         text: str = self.tokenizer.apply_chat_template(talk, tokenize=False)
         return text
 
@@ -119,7 +122,7 @@ def _finite(value: object) -> float | None:
     return float(value)
 
 
-def _said(message: Any) -> str:
+def _to_text(message: Any) -> str:
     return (
         message if isinstance(message, str) else "".join(str(turn["content"]) for turn in message)
     )

@@ -1,4 +1,4 @@
-"""The numbers of an update, as two generations of TRL's PPO logged them: one pure function.
+"""Metrics of an update under the names of two generations of TRL's PPO.
 
 Sums over tokens are sums over a response, then a mean over responses; means over tokens count no
 padding. What the minibatches saw is averaged over them.
@@ -15,10 +15,10 @@ from rlvitals.trainers.language.rlhf.batch import Batch, Pass
 
 Numbers = dict[str, float]
 
-EXPLAINED = "ppo/val/var_explained"
+EXPLAINED_VARIANCE_KEY = "ppo/val/var_explained"
 
 # One number under two names: as TRL from 0.12 on calls it, and as TRL before it did.
-TWICE = {
+OLD_NAMES = {
     "objective/scores": "ppo/mean_scores",
     "policy/approxkl_avg": "ppo/policy/approxkl",
     "policy/clipfrac_avg": "ppo/policy/clipfrac",
@@ -47,13 +47,15 @@ def numbers(batch: Batch, passes: Sequence[Pass], rates: Rates) -> Numbers:
     metrics = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
     for name in minibatches[0] if minibatches else ():
         metrics[name] = float(torch.tensor([item[name] for item in minibatches]).mean())
-    if metrics.get(EXPLAINED) != metrics.get(EXPLAINED):  # returns that do not vary explain nothing
-        del metrics[EXPLAINED]
-    return metrics | {old: metrics[new] for new, old in TWICE.items() if new in metrics}
+    if metrics.get(EXPLAINED_VARIANCE_KEY) != metrics.get(
+        EXPLAINED_VARIANCE_KEY
+    ):  # returns that do not vary explain nothing
+        del metrics[EXPLAINED_VARIANCE_KEY]
+    return metrics | {old: metrics[new] for new, old in OLD_NAMES.items() if new in metrics}
 
 
 def objective(batch: Batch, rates: Rates) -> Numbers:
-    """Return what is maximised, and what it is made of."""
+    """Return the objective and its parts."""
     kl, mask = (batch.kl * batch.mask).sum(1), batch.mask
     price = -rates.kl_coef * float(kl.mean())
     return scores(batch, price) | {
@@ -62,16 +64,16 @@ def objective(batch: Batch, rates: Rates) -> Numbers:
         "objective/entropy": -float((batch.logprobs * mask).sum(1).mean()),
         "objective/non_score_reward": price,
         "ppo/mean_non_score_reward": float(masked.mean(-rates.kl_coef * batch.kl, mask)),
-        "val/num_eos_tokens": float(batch.ended.sum()),
+        "val/num_eos_tokens": float(batch.finished.sum()),
     }
 
 
 def scores(batch: Batch, non_score_reward: float) -> Numbers:
     """Return what responses were worth: of those that have a score, nothing where none has."""
     raw_scores, penalised = (
-        column[torch.isfinite(column)] for column in (batch.given, batch.scores)
+        column[torch.isfinite(column)] for column in (batch.raw_scores, batch.scores)
     )
-    unknown = {"rewards/total/none_share": 1.0 - len(raw_scores) / len(batch.given)}
+    unknown = {"rewards/total/none_share": 1.0 - len(raw_scores) / len(batch.raw_scores)}
     if not len(raw_scores):
         return unknown
     return unknown | {
@@ -91,13 +93,13 @@ def lengths(batch: Batch) -> Numbers:
         "tokens/queries_len_std": _std(queries),
         "tokens/responses_len_mean": float(responses.mean()),
         "tokens/responses_len_std": _std(responses),
-        "tokens/truncated_share": 1.0 - float(batch.ended.float().mean()),
+        "tokens/truncated_share": 1.0 - float(batch.finished.float().mean()),
     }
 
 
 def minibatch(batch: Batch, output: Pass, rates: Rates) -> Numbers:
     """Return what one minibatch saw, before the policy was changed by it."""
-    mask = batch.learned
+    mask = batch.learned_mask
     log_ratio = (output.logprobs - batch.logprobs) * mask
     ratio = log_ratio.exp()
     plain, clipped = policy_losses(ratio, batch.advantages, rates.cliprange)
@@ -125,7 +127,7 @@ def minibatch(batch: Batch, output: Pass, rates: Rates) -> Numbers:
         "ppo/returns/mean": masked.mean(batch.returns, mask),
         "ppo/returns/var": spread,
         # By the squared error, not the residual's variance: it may lie far below 0.
-        EXPLAINED: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
+        EXPLAINED_VARIANCE_KEY: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
     }
     return {name: float(value) for name, value in values.items()}
 
@@ -136,25 +138,25 @@ def policy_losses(ratio: Tensor, advantages: Tensor, cliprange: float) -> tuple[
 
 
 def value_losses(values: Tensor, batch: Batch, reach: float) -> tuple[Tensor, Tensor]:
-    """Return the squared error of each value, and that of one that moved no further than it may."""
+    """Return the squared error of each value, and of the clipped value."""
     near = batch.values + (values - batch.values).clamp(-reach, reach)
     return (values - batch.returns) ** 2, (near - batch.returns) ** 2
 
 
 def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
-    """Return what is logged as a histogram: each a flat tensor that is not empty."""
+    """Return the histograms to log: flat tensors that are not empty."""
     real = batch.mask.bool()
     histograms = {
-        "env/reward_dist": batch.given[torch.isfinite(batch.given)],
+        "env/reward_dist": batch.raw_scores[torch.isfinite(batch.raw_scores)],
         "objective/kl_dist": (batch.kl * batch.mask).sum(1),
         "objective/logprobs": batch.logprobs[real],
         "objective/ref_logprobs": batch.reference[real],
-        "ppo/policy/advantages": batch.advantages[batch.learned.bool()],
+        "ppo/policy/advantages": batch.advantages[batch.learned_mask.bool()],
         "tokens/queries_dist": batch.query_lengths,
         "tokens/responses_dist": batch.mask.sum(1),
     }
     if last is not None:
-        drawn, mask = batch.rows(last.rows), batch.learned[last.rows].bool()
+        drawn, mask = batch.rows(last.rows), batch.learned_mask[last.rows].bool()
         histograms["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
     return {name: values for name, values in histograms.items() if values.numel()}
 

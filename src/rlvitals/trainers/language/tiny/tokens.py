@@ -1,4 +1,4 @@
-"""A tokenizer made here: each character is a token, and so is each word that it is told of."""
+"""A tokenizer whose tokens are characters and given words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-PAD, EOS, BOS, UNKNOWN = "<pad>", "<eos>", "<bos>", "<unk>"
-IMAGE = "<image>"  # as the template has it
-CHARACTERS = (
+PAD_TOKEN, EOS_TOKEN, BOS_TOKEN, UNKNOWN_TOKEN = "<pad>", "<eos>", "<bos>", "<unk>"
+IMAGE = "<image>"
+CHARACTER_TOKENS = (
     "\n !\"#%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz{|}"
 )
-# A conversation is its contents one after another; an image is one token, told in place.
+# A conversation is its contents one after another; an image is one token in its place.
 TEMPLATE = (
     "{% for m in messages %}{% if m['content'] is string %}{{ m['content'] }}{% else %}"
     "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}"
@@ -24,16 +24,16 @@ def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
 
     Of two words that begin alike the longer one is meant.
     """
-    reserved = [PAD, EOS, BOS, UNKNOWN, *special]
-    vocabulary = {text: i for i, text in enumerate([*reserved, *words, *CHARACTERS])}
-    raw_tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    reserved = [PAD_TOKEN, EOS_TOKEN, BOS_TOKEN, UNKNOWN_TOKEN, *special]
+    vocabulary = {text: i for i, text in enumerate([*reserved, *words, *CHARACTER_TOKENS])}
+    raw_tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN_TOKEN))
     either = [*sorted(map(_literal, words), key=len, reverse=True), r"[\s\S]"]
     raw_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(either)), "isolated")
     raw_tokenizer.decoder = decoders.Fuse()
     raw_tokenizer.add_special_tokens(reserved)
     return PreTrainedTokenizerFast(
-        tokenizer_object=raw_tokenizer, pad_token=PAD, eos_token=EOS, bos_token=BOS,
-        unk_token=UNKNOWN,
+        tokenizer_object=raw_tokenizer, pad_token=PAD_TOKEN, eos_token=EOS_TOKEN,
+        bos_token=BOS_TOKEN, unk_token=UNKNOWN_TOKEN,
         padding_side="left", chat_template=TEMPLATE, clean_up_tokenization_spaces=False,
     )  # fmt: skip
 

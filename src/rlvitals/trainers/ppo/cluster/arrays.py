@@ -1,9 +1,9 @@
-"""Run the replicas on with array operations: the oracle that the compiled loops must equal."""
+"""Advance the replicas with array operations: the oracle of the compiled loops."""
 
 import numpy as np
 
 from rlvitals.trainers.ppo.cluster.replicas import (
-    NEVER,
+    NEVER_TICK,
     Bools,
     Costs,
     Finished,
@@ -12,7 +12,7 @@ from rlvitals.trainers.ppo.cluster.replicas import (
     Replicas,
 )
 
-Found = list[tuple[Ints, Floats, Floats]]  # replica (flat), when, latency
+FinishedColumns = list[tuple[Ints, Floats, Floats]]  # replica (flat), when, latency
 
 
 def advance(replicas: Replicas, costs: Costs, until: Floats, speeds: Floats) -> Finished:
@@ -23,7 +23,7 @@ def advance(replicas: Replicas, costs: Costs, until: Floats, speeds: Floats) -> 
     batch, count = speeds.shape
     flat = Replicas(*(array.reshape(batch * count, *array.shape[2:]) for array in replicas))
     limit, speed = np.repeat(until, count), speeds.reshape(-1)
-    finished: Found = []
+    finished: FinishedColumns = []
     rows = np.flatnonzero(_to_run(flat, limit))
     while rows.size:
         _admit(flat, costs, rows)
@@ -31,10 +31,10 @@ def advance(replicas: Replicas, costs: Costs, until: Floats, speeds: Floats) -> 
         _finish(flat, rows, finished)
         _begin_decoding(flat, rows)
         rows = rows[_to_run(flat, limit, rows)]
-    return ordered(finished, count)
+    return sort_finished(finished, count)
 
 
-def ordered(finished: Found, count: int) -> Finished:
+def sort_finished(finished: FinishedColumns, count: int) -> Finished:
     """Return what finished, by cluster, then time, then replica, then place in the batch."""
     if not finished:
         return Finished(np.zeros(0, np.int64), np.zeros(0))
@@ -97,7 +97,7 @@ def _iterate(flat: Replicas, costs: Costs, rows: Ints, limit: Floats, speed: Flo
     flat.todo[rows[(todo > 0) & (chunk == todo)]] = -1
 
 
-def _finish(flat: Replicas, rows: Ints, finished: Found) -> None:
+def _finish(flat: Replicas, rows: Ints, finished: FinishedColumns) -> None:
     """Let those go that have all their tokens."""
     rows = rows[flat.tick[rows] == flat.next_end[rows]]
     if not rows.size:
@@ -110,7 +110,7 @@ def _finish(flat: Replicas, rows: Ints, finished: Found) -> None:
     np.subtract.at(flat.cached, replica, total)
     np.subtract.at(flat.reserved, replica, total)
     np.subtract.at(flat.decoding, replica, 1)
-    flat.ends[replica, slot] = NEVER
+    flat.ends[replica, slot] = NEVER_TICK
     flat.next_end[rows] = flat.ends[rows].min(axis=1)
 
 
@@ -119,7 +119,7 @@ def _begin_decoding(flat: Replicas, rows: Ints) -> None:
     rows = rows[flat.todo[rows] < 0]
     if not rows.size:
         return
-    slot = rows, (flat.ends[rows] == NEVER).argmax(axis=1)
+    slot = rows, (flat.ends[rows] == NEVER_TICK).argmax(axis=1)
     end = flat.tick[rows] + flat.prefill_output[rows]
     flat.ends[slot] = end
     flat.totals[slot] = flat.prefill_total[rows]

@@ -1,4 +1,4 @@
-"""The requests: when they arrive, how long their prompts and their answers are."""
+"""Request streams: arrival times, prompt lengths and output lengths."""
 
 import csv
 from pathlib import Path

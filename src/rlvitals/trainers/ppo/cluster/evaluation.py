@@ -1,4 +1,4 @@
-"""How good a scheduler is: end-to-end latency on arrivals that no training saw."""
+"""Evaluate schedulers: end-to-end latency on held-out arrivals."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ from rlvitals.trainers.ppo.cluster.baselines import Policy
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig, SafetyConfig
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
-HELD_OUT = 0x5EED  # keeps these streams apart from those of a training with the same seed
-SHOWN = ("mean", "p50", "p90", "p95", "p99", "throughput")
+EVALUATION_STREAM = 0x5EED  # keeps these streams apart from those of a training with the same seed
+TABLE_METRICS = ("mean", "p50", "p90", "p95", "p99", "throughput")
 # 97.5 % points of Student's t for 1 to 9 degrees of freedom; for more the last one is too wide.
-T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-WARM_UP = 0.25  # share of the decisions before those that count: clusters begin idle
+STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+WARM_UP_SHARE = 0.25  # share of the decisions before those that count: clusters begin idle
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What requests met under one scheduler: seconds from arrival to the last token."""
+    """Latency of requests under a scheduler: seconds from arrival to the last token."""
 
     mean: float
     p50: float
@@ -46,13 +46,13 @@ def busy(
     policy: Policy, config: ClusterConfig, *, seed: int = 0, envs: int = 32, steps: int = 1024
 ) -> Busy:
     """Let a policy decide for idle clusters until they are as busy as it keeps them."""
-    cluster, generator = _begun(config, envs, seed)
+    cluster, generator = _make_clusters(config, envs, seed)
     for _ in range(steps):
         cluster.step(policy(cluster.observe(), cluster), generator)
     return Busy(cluster.state_dict(), generator)
 
 
-def _begun(
+def _make_clusters(
     config: ClusterConfig, envs: int, seed: int, begin: Busy | None = None
 ) -> tuple[Cluster, np.random.Generator]:
     safety = SafetyConfig(queue_limit=config.safety.queue_limit)
@@ -61,7 +61,7 @@ def _begun(
     if begin is not None:
         cluster.load_state_dict(dict(begin.state))
         return cluster, copy.deepcopy(begin.generator)
-    generator = np.random.default_rng([HELD_OUT, seed])
+    generator = np.random.default_rng([EVALUATION_STREAM, seed])
     cluster.reset(generator)
     return cluster, generator
 
@@ -81,8 +81,8 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     All policies meet the same requests for the same seed: nothing is drawn from what they do.
     There is no horizon, no curriculum and no end at a latency; a safety limit on queues holds.
     """
-    cluster, generator = _begun(config or ClusterConfig(), envs, seed, begin)
-    warm = int(WARM_UP * steps)
+    cluster, generator = _make_clusters(config or ClusterConfig(), envs, seed, begin)
+    warm = int(WARM_UP_SHARE * steps)
     refusals = ("rejected",) if cluster.failures is None else ("rejected", "lost")
     latencies, rejected, earned, start_s = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
@@ -126,7 +126,7 @@ def evaluate_all(
 
 
 class Lead(NamedTuple):
-    """How a scheduler stands to another, as a share: below 0 it is faster."""
+    """The relative latency of two schedulers: below 0, the first is faster."""
 
     mean: float
     low: float  # the 95 % interval of Student's t over the seeds; NaN for a single one
@@ -142,7 +142,11 @@ def lead(mine: Sequence[Evaluation], theirs: Sequence[Evaluation], metric: str =
     mean, count = float(shares.mean()), len(shares)
     if count == 1:
         return Lead(mean, nan, nan)
-    half = T975[min(count - 1, len(T975)) - 1] * float(shares.std(ddof=1)) / count**0.5
+    half = (
+        STUDENT_T_975[min(count - 1, len(STUDENT_T_975)) - 1]
+        * float(shares.std(ddof=1))
+        / count**0.5
+    )
     return Lead(mean, mean - half, mean + half)
 
 
@@ -190,7 +194,7 @@ def table(results: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") 
     lines = [head + (f"   mean and p95 against {against}" if against in results else "")]
     for name in sorted(results, key=lambda name: -_mean(results[name], "mean")):
         each = results[name]
-        numbers = "".join(f"{_mean(each, key):7.2f}" for key in SHOWN)
+        numbers = "".join(f"{_mean(each, key):7.2f}" for key in TABLE_METRICS)
         line = f"{name:{width}}{numbers}{_refusal_share(each):8.2%}"
         if against in results and name != against:
             line += "".join(_cell(lead(each, results[against], key)) for key in ("mean", "p95"))

@@ -1,4 +1,4 @@
-"""Replicas that fail and return, and what becomes of their requests.
+"""Failures and repairs of replicas, and the rerouting of their requests.
 
 A failure or a return takes effect at the next arrival. A replica that fails loses its KV cache. Its
 requests are sent again at once, the oldest first, each to the replica with the least outstanding
@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvitals.trainers.ppo.cluster.config import FailureConfig
 from rlvitals.trainers.ppo.cluster.replicas import (
-    NEVER,
+    NEVER_TICK,
     Bools,
     Floats,
     Ints,
@@ -22,7 +22,7 @@ from rlvitals.trainers.ppo.cluster.replicas import (
 
 
 class Failures:
-    """Which replicas of B clusters are up, and when each fails or returns.
+    """The replicas of B clusters that are up, and the time of each next failure or return.
 
     Times are drawn from the generator alone: they are the same whatever a scheduler decides.
     """
@@ -87,7 +87,7 @@ def _remove_requests(
 ) -> list[tuple[float, int, int]]:
     """Empty one replica; returns arrival, tokens to prefill and tokens to generate of each."""
     index, s = (cluster, replica), replicas
-    running = np.flatnonzero(s.ends[index] != NEVER)
+    running = np.flatnonzero(s.ends[index] != NEVER_TICK)
     output = s.ends[index][running] - s.tick[index]
     requests = [
         *zip(s.born[index][running], s.totals[index][running] - output, output, strict=True)
@@ -101,5 +101,5 @@ def _remove_requests(
     for array in (s.decoding, s.cached, s.reserved, s.todo, s.head, s.size, s.waiting_tokens,
                   s.waiting_prompts, s.waiting_born):  # fmt: skip
         array[index] = 0
-    s.ends[index], s.next_end[index] = NEVER, NEVER
+    s.ends[index], s.next_end[index] = NEVER_TICK, NEVER_TICK
     return requests

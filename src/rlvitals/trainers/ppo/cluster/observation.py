@@ -1,4 +1,4 @@
-"""What a scheduler sees: a few numbers for each replica, then a few for the whole cluster.
+"""Observations of a scheduler: features of each replica, then of the cluster.
 
 Each has its bounds, which the space declares and which values are cut at. Windows slide: nothing is
 a mean over a lifetime. Output lengths are not seen: no router knows them.
@@ -14,12 +14,12 @@ from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
 from rlvitals.trainers.ppo.cluster.reward_inputs import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
-HISTORY = 5  # decisions that the trend is taken over
-LONG_WAIT = 10.0  # s, the wait that counts as 1
+TREND_DECISIONS = 5  # decisions that the trend is taken over
+LONG_WAIT_SECONDS = 10.0  # s, the wait that counts as 1
 
 
 class Feature(NamedTuple):
-    """One number of the observation."""
+    """A feature of the observation."""
 
     name: str
     low: float
@@ -27,7 +27,7 @@ class Feature(NamedTuple):
     meaning: str
 
 
-REPLICA = (
+REPLICA_FEATURES = (
     Feature("queue_length", 0, 1, "requests that wait / queue limit"),
     Feature("running", 0, 1, "requests in the batch / max_batch"),
     Feature("kv_used", 0, 1, "tokens in the KV cache / its capacity"),
@@ -47,7 +47,7 @@ REPLICA = (
     Feature("load_low", 0, 16, "its lowest, last 5"),
     Feature("time_since_peak", 0, 1, "decisions since that peak / 4"),
 )
-CLUSTER = (
+GLOBAL_FEATURES = (
     Feature("request_prompt", 0, 1, "prompt tokens of the request to route / max_prompt"),
     Feature("queue_total", 0, 1, "requests that wait / (queue limit * replicas)"),
     Feature("queue_total_delta", -1, 1, "its change since the last decision"),
@@ -61,12 +61,12 @@ CLUSTER = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
-UP = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
-REQUEST = (
+UP_FEATURE = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
+REQUEST_FEATURES = (
     Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
     Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
 )
-CLUSTER_FEATURES = tuple(feature.name for feature in CLUSTER)
+CLUSTER_FEATURES = tuple(feature.name for feature in GLOBAL_FEATURES)
 
 
 def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
@@ -74,15 +74,15 @@ def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
     waiting = (
         feature._replace(name=f"request_{i}_{feature.name}")
         for i in range(config.queued_requests)
-        for feature in REQUEST
+        for feature in REQUEST_FEATURES
     )
     fails = config.failures.mean_time_to_failure > 0
-    return (*REPLICA, *waiting, *([UP] if fails else []))
+    return (*REPLICA_FEATURES, *waiting, *([UP_FEATURE] if fails else []))
 
 
 def bounds(config: ClusterConfig) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the lowest and the highest observation, each [N * F + G]."""
-    features = of_replica(config) * config.replicas + CLUSTER
+    features = of_replica(config) * config.replicas + GLOBAL_FEATURES
     low, high = [feature.low for feature in features], [feature.high for feature in features]
     return np.array(low, np.float32), np.array(high, np.float32)
 
@@ -95,7 +95,7 @@ class Observer:
         shape = (batch, config.replicas)
         self.config = config
         self.low, self.high = bounds(config)
-        self.loads = np.zeros((HISTORY, *shape))  # outstanding / max_batch, the newest last
+        self.loads = np.zeros((TREND_DECISIONS, *shape))  # outstanding / max_batch, the newest last
         self.queued = np.zeros((2, batch))  # queue_total before, and now
         self.kv_used = np.zeros((2, *shape))  # before, and now
         self.load_ema = np.zeros(shape)
@@ -162,9 +162,9 @@ class Observer:
             replicas.prompts_left / config.kv_capacity,
             load / speeds,
             speeds / max(config.all_speeds),
-            np.log1p(oldest) / np.log1p(LONG_WAIT),
-            np.sqrt(mean / LONG_WAIT),
-            waited / (LONG_WAIT * config.max_batch),
+            np.log1p(oldest) / np.log1p(LONG_WAIT_SECONDS),
+            np.sqrt(mean / LONG_WAIT_SECONDS),
+            waited / (LONG_WAIT_SECONDS * config.max_batch),
             self.load_ema,
             load - self.loads[-2],
             self.kv_used[1] - self.kv_used[0],
@@ -182,7 +182,7 @@ class Observer:
         is_waiting = nth < replicas.size[..., None]
         born = np.take_along_axis(replicas.queue_born, slots, axis=2)
         age = np.log1p(np.where(is_waiting, time_s[:, None, None] - born, 0.0)) / np.log1p(
-            LONG_WAIT
+            LONG_WAIT_SECONDS
         )
         prompt = np.take_along_axis(replicas.queue_prompt, slots, axis=2) / self.config.max_prompt
         prompt = np.where(is_waiting, prompt, 0.0)
@@ -190,11 +190,11 @@ class Observer:
 
     def _history(self) -> list[Floats]:
         loads = self.loads
-        steps = np.arange(HISTORY) - (HISTORY - 1) / 2
+        steps = np.arange(TREND_DECISIONS) - (TREND_DECISIONS - 1) / 2
         slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
-        deviations = loads - loads.sum(axis=0) / HISTORY
-        spread = np.sqrt((deviations * deviations).sum(axis=0) / HISTORY)
-        peak_age = loads[::-1].argmax(axis=0) / (HISTORY - 1)
+        deviations = loads - loads.sum(axis=0) / TREND_DECISIONS
+        spread = np.sqrt((deviations * deviations).sum(axis=0) / TREND_DECISIONS)
+        peak_age = loads[::-1].argmax(axis=0) / (TREND_DECISIONS - 1)
         return [slope, spread, loads.max(axis=0), loads.min(axis=0), peak_age]
 
     def _cluster(

@@ -1,4 +1,4 @@
-"""The replicas of a batch of clusters: their arrays, and how a request enters one.
+"""State arrays of the replicas of a batch of clusters, and the routing of requests.
 
 A replica runs iterations one after the other. In each, every request that decodes gains one token,
 and the one request that is being prefilled gains up to `chunk` prompt tokens. A waiting request is
@@ -20,7 +20,7 @@ from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-NEVER = np.int64(1 << 60)
+NEVER_TICK = np.int64(1 << 60)
 
 
 class Replicas(NamedTuple):
@@ -42,7 +42,7 @@ class Replicas(NamedTuple):
     ends: Ints  # [B, N, K] the tick at which a decoding request is finished; NEVER: a free place
     totals: Ints  # [B, N, K] its prompt and output tokens
     born: Floats  # [B, N, K] s, when it arrived
-    head: Ints  # the queue is a ring: where the oldest stands
+    head: Ints  # the queue is a ring: the place of the oldest
     size: Ints  # requests that wait
     waiting_tokens: Ints  # their prompt and output tokens
     waiting_prompts: Ints  # their prompt tokens
@@ -68,7 +68,7 @@ class Replicas(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What an iteration takes, and what fits: plain numbers for the loops."""
+    """Costs of an iteration and capacities: plain numbers for the loops."""
 
     iteration: float
     prefill: float
@@ -111,8 +111,8 @@ def idle_replicas(batch: int, config: ClusterConfig) -> Replicas:
         )
         for name, kind in Replicas.__annotations__.items()
     }
-    arrays["ends"][:] = NEVER
-    arrays["next_end"][:] = NEVER
+    arrays["ends"][:] = NEVER_TICK
+    arrays["next_end"][:] = NEVER_TICK
     return Replicas(**arrays)
 
 
@@ -120,8 +120,8 @@ def clear(replicas: Replicas, clusters: Bools) -> None:
     """Take every request out of some clusters, [B], and set their clocks to 0."""
     for array in replicas:
         array[clusters] = 0
-    replicas.ends[clusters] = NEVER
-    replicas.next_end[clusters] = NEVER
+    replicas.ends[clusters] = NEVER_TICK
+    replicas.next_end[clusters] = NEVER_TICK
 
 
 def least_work(replicas: Replicas, speeds: Floats, usable: Bools) -> Ints:

@@ -1,4 +1,4 @@
-"""A batch of clusters: a request is routed in each, then time runs on to the next request."""
+"""Simulate a batch of clusters: route one request in each, advance to the next arrival."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import rlvitals
 from rlvitals.trainers.ppo.cluster.arrivals import Arrivals
-from rlvitals.trainers.ppo.cluster.backends import advance_of, chosen_backend
+from rlvitals.trainers.ppo.cluster.backends import advance_of, resolve_backend
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.failures import Failures, send_again
 from rlvitals.trainers.ppo.cluster.observation import Observer
@@ -29,7 +29,7 @@ from rlvitals.trainers.ppo.cluster.windows import Windows
 
 
 class Outcome(NamedTuple):
-    """What became of a decision in each of B clusters."""
+    """The outcome of a decision in each of B clusters."""
 
     reward: Floats
     terminated: Bools
@@ -43,7 +43,7 @@ class Cluster:
     def __init__(self, config: ClusterConfig, batch: int = 1) -> None:
         """Begin with idle clusters; `reset` before the first step. Raises VitalsError."""
         self.config, self.batch = config, batch
-        self.backend = chosen_backend(config.backend)
+        self.backend = resolve_backend(config.backend)
         self.costs = costs(config)
         self.arrivals = Arrivals(config, batch)
         self.replicas = idle_replicas(batch, config)
@@ -63,14 +63,14 @@ class Cluster:
 
     @property
     def up(self) -> Bools:
-        """Which replicas are up, [B, N]."""
+        """The replicas that are up, [B, N]."""
         if self.failures is None:
             return np.ones((self.batch, self.config.replicas), np.bool_)
         return self.failures.up
 
     @property
     def stage(self) -> float:
-        """How far the curriculum is, from 0 to 1; 1 where there is none."""
+        """Progress of the curriculum, from 0 to 1; 1 if there is none."""
         decisions = self.config.curriculum.decisions
         return min(self.decisions / decisions, 1.0) if decisions else 1.0
 
@@ -183,7 +183,7 @@ class Cluster:
         ), is_overridden
 
     def _fail(self, generator: np.random.Generator, active: Bools) -> dict[str, NDArray[Any]]:
-        """Let replicas fail and return by now; returns what `info` says of it."""
+        """Apply failures and returns up to now; return their entries of `info`."""
         if self.failures is None:
             return {}
         failed = self.failures.advance(self.now, generator, active)
@@ -212,7 +212,7 @@ class Cluster:
     ) -> Signals:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
-        cached = self._fill_down(replicas.cached.astype(np.float64))
+        cached = self._fill_missing(replicas.cached.astype(np.float64))
         failed = np.zeros(self.batch, np.bool_)
         if limit:
             failed = active & (windows.look().latency > limit)
@@ -224,7 +224,7 @@ class Cluster:
             rate=rate,
             chosen=targets,
             gap=np.ptp(cached, axis=1) / self.config.kv_capacity,
-            work=self._fill_down(outstanding / self.speeds),
+            work=self._fill_missing(outstanding / self.speeds),
             queue=replicas.size,
             queue_limit=self.config.queue_limit,
             rejected=rejected,
@@ -232,7 +232,7 @@ class Cluster:
             active=active,
         )
 
-    def _fill_down(self, values: Floats) -> Floats:
+    def _fill_missing(self, values: Floats) -> Floats:
         """Return values of replicas, [B, N], with the mean of the others for those that are down.
 
         A policy is not penalised for sending nothing to a replica that is down.

@@ -1,4 +1,4 @@
-"""What a cluster did lately: sliding windows over decisions and over finished requests."""
+"""Sliding windows over a cluster's decisions and finished requests."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from rlvitals.trainers.ppo.cluster.replicas import Bools, Finished, Floats, Ints
 
 
 class Summary(NamedTuple):
-    """What the windows of B clusters hold, [B] each; latencies are 0 before the first."""
+    """Statistics of the windows of B clusters, [B] each; latencies are 0 before the first."""
 
     latency: Floats  # s, mean of the finished requests
     p90: Floats  # s, percentiles of the same, by nearest rank
