@@ -50,7 +50,7 @@ def main() -> None:
     print("| task | steps | CPU s | mean return | Zoo | diagnosis |")
     print("| --- " * 6 + "|")
     with tempfile.TemporaryDirectory() as place:
-        for env in presets.KNOWN:
+        for env in presets.ENV_PRESETS:
             each = [trained(env, seed, Path(place) / f"{env}-{seed}") for seed in range(args.seeds)]
             returns, steps, spent, words = zip(*each, strict=True)
             scores = ", ".join(f"{one:.1f}" for one in returns)

@@ -107,10 +107,10 @@ def measured(case: str, folder: Path) -> dict[str, Any]:
     options += [*common, *updates, "--held-out", "0", "--output-dir", str(folder / "run")]
     trainer, chosen = train.read(algorithm, options)
     config = trainer.configure(algorithm, chosen)
-    made = estimate.plan(config, estimate.Stated())
+    made = estimate.plan(config, estimate.Overrides())
     training = (Rlhf if algorithm == "rlhf" else Modes)(config)
     training.run()
-    used = training.usage.used()
+    used = training.usage.measure()
     return {
         "memory": (made.memory, used.memory), "seconds": (made.seconds, used.cpu_seconds),
         "phases": {one.name: one.seconds for one in made.phases},
@@ -133,11 +133,11 @@ def model(name: str, folder: Path) -> Path:
         tokens.tokenizer().save_pretrained(folder)
         hf.LlamaForCausalLM(hf.LlamaConfig(**text)).save_pretrained(folder)
         return folder
-    tokenizer = tokens.tokenizer((), vlm.SPECIAL)
+    tokenizer = tokens.tokenizer((), vlm.SPECIAL_TOKENS)
     edge = {"longest_edge": 160}
     images = hf.Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
     hf.Idefics3Processor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokens.TEMPLATE,
+        image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
         image_seq_len=25,
     ).save_pretrained(folder)  # fmt: skip
     config = hf.Idefics3Config(
@@ -146,7 +146,7 @@ def model(name: str, folder: Path) -> Path:
             "num_attention_heads": heads, "image_size": 160, "patch_size": 16,
         },
         text_config={"model_type": "llama", **text}, scale_factor=2, pad_token_id=0,
-        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE),
+        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE_TOKEN),
     )  # fmt: skip
     hf.Idefics3ForConditionalGeneration(config).save_pretrained(folder)
     return folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import rlvitals
 
 MIN_GROWTH_SHARE = 0.05  # of the run: so far apart are two diagnoses at least
-SHARE = 0.02  # of the time: so much do they take at most
+MAX_TIME_SHARE = 0.02  # of the time: so much do they take at most
 
 
 class HealthMonitor:
@@ -39,7 +39,7 @@ class HealthMonitor:
         """Return True if a diagnosis is due."""
         if not self._every or step - self._step < MIN_GROWTH_SHARE * self._total:
             return False
-        return time.monotonic() - self._then >= max(self._every, self._cost / SHARE)
+        return time.monotonic() - self._then >= max(self._every, self._cost / MAX_TIME_SHARE)
 
     def diagnose(self, step: int) -> None:
         """Diagnose the run and report what is new, or why there is no diagnosis."""

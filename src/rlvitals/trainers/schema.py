@@ -23,7 +23,7 @@ ITEM_RANGES = {
     "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
     "SEED": (0.0, 2**32 - 1),  # NumPy's
 }  # fmt: skip
-QUICK_TEST = "--quick-test"
+QUICK_TEST_FLAG = "--quick-test"
 NO_VALUES: Values = MappingProxyType({})
 # A flag of such a name says little without its section.
 GENERIC_NAMES = (
@@ -173,10 +173,10 @@ def _number_check(default: float) -> Callable[[Any, Any, str], float]:
     return check
 
 
-def written(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
+def to_dict(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
     """Return a section as a dictionary, as in a settings file."""
     return {
-        field.name: written(value) if is_dataclass(value) else _plain(value)
+        field.name: to_dict(value) if is_dataclass(value) else _plain(value)
         for field in fields(section)
         for value in (getattr(section, field.name),)
     }
@@ -277,7 +277,7 @@ def add_flags(
 
 def quick_test_defaults(options: Sequence[str], values: Values) -> tuple[Values, str]:
     """Return what a quick test sets, as `add_flags` shows it; nothing where none is asked for."""
-    return values if QUICK_TEST in options else NO_VALUES, QUICK_TEST
+    return values if QUICK_TEST_FLAG in options else NO_VALUES, QUICK_TEST_FLAG
 
 
 def read_choice(
@@ -304,7 +304,7 @@ def read_choice(
     return str(args.value or (values.get(key) if isinstance(values, dict) else None) or default)
 
 
-def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
+def flag_values(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     """Return what the flags of a schema were given, by dotted names."""
     return {
         key.name: options[key.name] for key in keys(schema) if options.get(key.name) is not None
@@ -325,7 +325,7 @@ def list_changes(
         old = read_json(file)
     except UsageError:
         return []
-    changes = dict(_iter_changes(old, written(section), ()))
+    changes = dict(_iter_changes(old, to_dict(section), ()))
     return [f"{name} {change}" for name, change in changes.items() if name not in besides]
 
 
@@ -342,7 +342,7 @@ def _iter_changes(old: Values, new: Values, above: tuple[str, ...]) -> Iterator[
 
 def text(section: Any) -> str:  # noqa: ANN401 - any section
     """Return a section as the text of a file that `load` reads."""
-    return f"{json.dumps(written(section), indent=1)}\n"
+    return f"{json.dumps(to_dict(section), indent=1)}\n"
 
 
 def write(file: Path, section: Any) -> None:  # noqa: ANN401 - any section

@@ -46,7 +46,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapted(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapted") / "run"
-    shutil.copytree(run / models.BASE, folder / models.BASE)
+    shutil.copytree(run / models.BASE_FOLDER, folder / models.BASE_FOLDER)
     return trained(folder, **{"model.lora": True})
 
 
@@ -65,8 +65,8 @@ def greedy(folder, rows, tokenizer):
 
 
 def test_each_checkpoint_is_judged_by_its_own_weights(run):
-    tokenizer = AutoTokenizer.from_pretrained(run / models.BASE)
-    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE}
+    tokenizer = AutoTokenizer.from_pretrained(run / models.BASE_FOLDER)
+    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE_FOLDER}
     found = set()
     for step, place in places.items():
         made = evaluate_model.load(run, step=step)
@@ -215,7 +215,7 @@ def test_what_is_no_run_is_said(tmp_path, capsys):
 def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
     """Its checkpoints would be asked questions of a form that they never saw."""
     run = shutil.copytree(run, tmp_path / "run")
-    recipe = run / models.BASE / tiny.RECIPE_FILE
+    recipe = run / models.BASE_FOLDER / tiny.RECIPE_FILE
     said = json.loads(recipe.read_text())
     del said["task"]  # as the first runs left it
     recipe.write_text(json.dumps(said))
@@ -225,17 +225,17 @@ def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
         assert told in capsys.readouterr().err
     with pytest.raises(VitalsError, match=told):
         trained(run, **{"training.max_steps": 6})
-    shutil.rmtree(run / models.BASE)
+    shutil.rmtree(run / models.BASE_FOLDER)
     assert main(["evaluate", str(run)]) == 2
     assert "began with is gone" in capsys.readouterr().err
-    assert not (run / models.BASE).exists()
+    assert not (run / models.BASE_FOLDER).exists()
 
 
 def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
     config = json.loads((run / factory.LANGUAGE_CONFIG_FILE).read_text())
     config["data"]["held_out"] = 0
     (tmp_path / factory.LANGUAGE_CONFIG_FILE).write_text(json.dumps(config))
-    (tmp_path / models.BASE).symlink_to(run / models.BASE)
+    (tmp_path / models.BASE_FOLDER).symlink_to(run / models.BASE_FOLDER)
     with pytest.raises(UsageError, match="no questions"):
         evaluate_model.load(tmp_path, step=0)
 

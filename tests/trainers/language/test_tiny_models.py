@@ -233,7 +233,7 @@ def test_charts_are_taught_as_trl_will_ask_them(made):
     asked = task.load(DataConfig(subset_size=1, held_out=1), vision=True, seed=0).train[0]
     shown = prepare_multimodal_messages(asked["prompt"], images=[asked["image"]])
     prompt = apply_chat_template({"prompt": shown}, loaded.processor)["prompt"]
-    assert prompt == tokens.IMAGE + template.fill_template(asked["query"])
+    assert prompt == tokens.IMAGE_TOKEN + template.fill_template(asked["query"])
     ids = loaded.processor.tokenizer(prompt).input_ids
     assert len(ids) <= 10
     assert loaded.processor.tokenizer.unk_token_id not in ids
@@ -272,7 +272,7 @@ def test_a_share_of_the_charts_is_answered_wrong(noise, share):
 
 def test_the_reader_that_is_shipped_is_small_and_reads():
     """Fewer than 1.5 million weights, below 6 MB; nearly all charts that it never saw are read."""
-    assert vlm.READER.stat().st_size < 6_000_000
+    assert vlm.READER_WEIGHTS.stat().st_size < 6_000_000
     model, processor = vlm.make(1)
     assert sum(one.numel() for one in model.parameters()) < 1_500_000
     assert sees(model.eval(), processor, 128) >= 0.95

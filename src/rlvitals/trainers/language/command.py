@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "Post-training of a language model, or of one that sees, with rewards."
-QUICKLY = (
+QUICK_TEST_HELP = (
     "train a tiny model on 100 questions for less than a minute, draw its pictures, then say in the"
     " last line whether more unseen questions are answered right"
 )
@@ -74,7 +74,7 @@ def plan(config: Any, args: Mapping[str, Any]) -> Any:
     stated = (args["device_flops"], args["device_bandwidth"], args["prompt_tokens"])
     if min(stated) < 0:
         raise UsageError("a rate or a length cannot be below 0", where="--plan")
-    return estimate.plan(config, estimate.Stated(*stated))
+    return estimate.plan(config, estimate.Overrides(*stated))
 
 
 def read_model_name(options: Sequence[str], default: str) -> str:
@@ -84,7 +84,7 @@ def read_model_name(options: Sequence[str], default: str) -> str:
 
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
-    overrides = schema.said(args, Config)
+    overrides = schema.flag_values(args, Config)
     mode = overrides.setdefault("training.mode", algorithm)
     if mode != algorithm:
         raise UsageError(f"train {algorithm}, or --mode {mode}?", where="--mode")

@@ -136,7 +136,7 @@ def _of_rlhf(config: rlhf.Config) -> Config:
 
 def _load_base(config: Config, folder: Path) -> models.Loaded:
     """Load the model that training began with: a tiny one is in the run, and is not made anew."""
-    base = folder / models.BASE
+    base = folder / models.BASE_FOLDER
     if config.model.vlm_name in tiny.TINY_MODELS and not base.is_dir():
         raise rlvitals.UsageError(
             "the tiny model that training began with is gone", where=str(base)

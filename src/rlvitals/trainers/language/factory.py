@@ -164,5 +164,5 @@ def flat(config: Config) -> dict[str, object]:
     """Return the settings that a run records besides TRL's own arguments."""
     settings: dict[str, object] = {"mode": config.training.mode}
     for section in (config.model, config.data, config.signal, config.rewards):
-        settings |= schema.written(section)
+        settings |= schema.to_dict(section)
     return settings

@@ -53,7 +53,7 @@ HUB_HINTS = (
     ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
     ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
 )
-BASE = "base"  # in a run's folder: a tiny model before it is trained
+BASE_FOLDER = "base"  # in a run's folder: a tiny model before it is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def give_template(processor: Any, tell: Callable[[str], None]) -> None:
             where=MODEL_SETTING,
             hint="put a chat_template.jinja beside the model",
         )
-    processor.chat_template = tokens.TEMPLATE.replace(tokens.IMAGE, image)
+    processor.chat_template = tokens.CHAT_TEMPLATE.replace(tokens.IMAGE_TOKEN, image)
     tell("the model has no chat template: it reads an image, and then the question as it is")
 
 

@@ -64,7 +64,7 @@ class Training(LanguageHarness):
         config = self.config
         set_seed(config.training.seed)
         seed = config.training.seed
-        base = self.folder / models.BASE
+        base = self.folder / models.BASE_FOLDER
         dataset = data.find(config.data, self.log.info)  # before a model is loaded for nothing
         self.begin_usage(config, seed)  # before weights are fetched
         with self.args.main_process_first(local=False):  # a tiny model is made once

@@ -14,13 +14,15 @@ from rlvitals.trainers.ppo import factory, presets
 from rlvitals.trainers.ppo.config import Config
 
 ABOUT = "Proximal policy optimisation on any Gymnasium environment."
-QUICKLY = "see within about a minute that all of it runs, and whether the held-out return rises"
+QUICK_TEST_HELP = (
+    "see within about a minute that all of it runs, and whether the held-out return rises"
+)
 # Sections that configurations of the scheduler which this trainer follows have, and what does
 # their part here.
 UNREAD_SECTIONS = MappingProxyType({
     "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
 })  # fmt: skip
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "training.total_steps": ("--total-requests", "--ppo-requests"),
     "cluster.replicas": ("--num-replicas",),
     "warm_start.external_pretrain": ("--pretrained-actor-path",),
@@ -45,7 +47,7 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
         schema.quick_test_defaults(options, QUICK_TEST_VALUES),
         (presets.preset(env), presets.source(env)),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, defaults=defaults)
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
 
 
 def _env(options: Sequence[str]) -> str:
@@ -59,7 +61,7 @@ def _env(options: Sequence[str]) -> str:
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    overrides = factory.fitted(schema.said(args, Config))
+    overrides = factory.fit_speeds(schema.flag_values(args, Config))
     if args["quick_test"]:
         overrides = {**QUICK_TEST_VALUES, **overrides}
     file = args["config"]

@@ -18,7 +18,7 @@ from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
 CONFIG_FILE = "ppo_config.json"
-SHIPPED = Path(__file__).parent / "configs"
+SHIPPED_CONFIGS = Path(__file__).parent / "configs"
 OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
@@ -82,7 +82,7 @@ def write(config: Config, folder: Path) -> None:
     schema.write(folder / CONFIG_FILE, moved)
 
 
-def fitted(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def fit_speeds(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the overrides, with fewer default speeds for fewer replicas."""
     count = overrides.get("cluster.replicas")
     speeds = Config().cluster.speeds
@@ -93,7 +93,7 @@ def fitted(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_file(file: Path) -> Path:
     """Return a settings file, or the one of its name that is shipped where there is none."""
-    shipped = SHIPPED / f"{file.stem}.json"
+    shipped = SHIPPED_CONFIGS / f"{file.stem}.json"
     return shipped if not file.exists() and shipped.exists() else file
 
 

@@ -18,7 +18,7 @@ DEFAULT_PRESET = MappingProxyType({
     "ppo_config.gamma": 0.99, "ppo_config.minibatch_size": 256, "ppo_config.epochs": 10,
     "ppo_config.entropy_coef": 0.0,
 })  # fmt: skip
-KNOWN: Mapping[str, Values] = MappingProxyType({
+ENV_PRESETS: Mapping[str, Values] = MappingProxyType({
     "CartPole-v1": {
         "training.total_steps": 120_000, "ppo_config.learning_rate": 1e-3,
         "ppo_config.rollout_length": 128, "ppo_config.gae_lambda": 0.98, "ppo_config.epochs": 8,
@@ -41,20 +41,20 @@ KNOWN: Mapping[str, Values] = MappingProxyType({
 
 def preset(env: str) -> Values:
     """Return what an environment starts from, by dotted names; nothing for the cluster."""
-    return {} if env == CLUSTER else {**DEFAULT_PRESET, **KNOWN.get(env, {})}
+    return {} if env == CLUSTER else {**DEFAULT_PRESET, **ENV_PRESETS.get(env, {})}
 
 
 def source(env: str) -> str:
     """Return the source of the defaults of an environment; empty for the cluster."""
     if env == CLUSTER:
         return ""
-    return f"preset of {env}" if env in KNOWN else "preset of any other environment"
+    return f"preset of {env}" if env in ENV_PRESETS else "preset of any other environment"
 
 
 def table() -> str:
     """Return the presets as a table in Markdown."""
     lines = ["| environment | starts from |", "| --- | --- |"]
-    for env in (*KNOWN, "any other"):
+    for env in (*ENV_PRESETS, "any other"):
         cells = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
         lines.append(f"| {env} | {cells} |")
     return "\n".join(lines) + "\n"

@@ -23,7 +23,7 @@ from rlvitals.trainers.language.data import chart_render
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PIXELS = 48  # of a side
+CHART_PIXELS = 48  # of a side
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Question:
 
 
 def chart(
-    seed: int | str, index: int = 0, *, pixels: int = PIXELS, held_out: bool = False
+    seed: int | str, index: int = 0, *, pixels: int = CHART_PIXELS, held_out: bool = False
 ) -> Sample:
     """Draw sample `index` of a seed: a square picture of `pixels` a side, and its question.
 

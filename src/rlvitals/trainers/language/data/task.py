@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlvitals.trainers.language.config import DataConfig
 
-EVALUATED = "evaluation"  # the seed of what evaluation asks: the same of every training
+EVALUATION_SEED = "evaluation"  # the seed of what evaluation asks: the same of every training
 MIN_CHART_PIXELS = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
 CHART_COLUMNS = ("image", "query", "label")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
@@ -132,7 +132,7 @@ def _charts(config: DataConfig, seed: int) -> Task:
     for index in range(20 * config.held_out):
         if len(drawn) == config.held_out:
             break
-        sample = chart_task.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
+        sample = chart_task.chart(EVALUATION_SEED, index, pixels=config.chart_pixels, held_out=True)
         drawn.setdefault(_question(sample), sample)
     held_out = list(drawn.values())
     rewards = (*CHART_REWARDS, *REWARDS_BY_COLUMN.values())

@@ -20,7 +20,7 @@ GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class Overrides:
     """Stated values of the device and the prompts; 0: measured, or read."""
 
     flops: float = 0.0  # peak of the device, a second
@@ -28,7 +28,7 @@ class Stated:
     tokens: int = 0  # of a prompt
 
 
-def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
+def plan(config: Config | rlhf.Config, stated: Overrides) -> Plan:
     """Estimate memory and time of an update; nothing but the model's config.json is fetched.
 
     Raises VitalsError, or UsageError for a setting, as a training does before its weights load,

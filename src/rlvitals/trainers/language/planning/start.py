@@ -31,7 +31,7 @@ def plan(
         with shell.build_shell(config.model, seed=seed) as model_shell:
             if model_shell.parameters < MIN_PLANNED_PARAMETERS:
                 return None
-        result = estimate.plan(config, estimate.Stated())
+        result = estimate.plan(config, estimate.Overrides())
     except VitalsError as error:
         tell(f"no plan: {error.problem}")
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
-QUICKLY = (
+QUICK_TEST_HELP = (
     "train a tiny model on sums for less than a minute, then say in the last line whether more"
     " unseen questions are answered right"
 )
@@ -62,7 +62,7 @@ def plan(config: Config, args: Mapping[str, Any]) -> Any:
 def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    overrides = schema.said(args, Config)
+    overrides = schema.flag_values(args, Config)
     if args["quick_test"]:
         overrides = {**QUICK_TEST_VALUES, **overrides}
     file: Path | None = args["config"]

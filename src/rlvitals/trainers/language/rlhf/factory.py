@@ -45,7 +45,7 @@ def build(
     model and the data, as rows that are left out. Raises UsageError for settings that do not fit
     the model or the data.
     """
-    settings, base = config.rlhf, folder / models.BASE
+    settings, base = config.rlhf, folder / models.BASE_FOLDER
     dataset = data.find(config.data, tell)  # before a model is loaded for nothing
     with accelerator.main_process_first():  # a tiny model is made once
         models.prepare(config.model, seed=settings.seed, base=base, tell=tell)
@@ -122,7 +122,7 @@ def flat(config: Config) -> dict[str, object]:
     """Return the settings that a run records; None for what is off."""
     settings: dict[str, object] = {}
     for section in (config.model, config.data, config.rewards, config.rlhf):
-        settings |= schema.written(section)
+        settings |= schema.to_dict(section)
     del settings["output_dir"]  # a run may be moved
     if config.rlhf.kl_controller == "fixed":
         settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it

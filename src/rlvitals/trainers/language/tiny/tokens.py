@@ -7,12 +7,12 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 PAD_TOKEN, EOS_TOKEN, BOS_TOKEN, UNKNOWN_TOKEN = "<pad>", "<eos>", "<bos>", "<unk>"
-IMAGE = "<image>"
+IMAGE_TOKEN = "<image>"  # noqa: S105 - no password
 CHARACTER_TOKENS = (
     "\n !\"#%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz{|}"
 )
 # A conversation is its contents one after another; an image is one token in its place.
-TEMPLATE = (
+CHAT_TEMPLATE = (
     "{% for m in messages %}{% if m['content'] is string %}{{ m['content'] }}{% else %}"
     "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}"
     "{% endif %}{% endfor %}{% endif %}{% endfor %}"
@@ -34,7 +34,7 @@ def tokenizer(words: Sequence[str] = (), special: Sequence[str] = ()) -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=raw_tokenizer, pad_token=PAD_TOKEN, eos_token=EOS_TOKEN,
         bos_token=BOS_TOKEN, unk_token=UNKNOWN_TOKEN,
-        padding_side="left", chat_template=TEMPLATE, clean_up_tokenization_spaces=False,
+        padding_side="left", chat_template=CHAT_TEMPLATE, clean_up_tokenization_spaces=False,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
 VLM_NAME, VLM_TASK = "tiny-vlm", "charts of different values"
-READER = Path(__file__).with_name("chart_reader.safetensors")
+READER_WEIGHTS = Path(__file__).with_name("chart_reader.safetensors")
 IMAGE_PIXELS, PATCH_PIXELS = 48, 8  # of an image's side, and of a patch's
 PATCHES_PER_TOKEN_SIDE = 2  # patches of a side of an image token: 36 patches are 9 tokens
 # Standard deviation of the first weights. With the library's 0.02, which suits widths of thousands,
@@ -36,8 +36,8 @@ LESSONS_PER_STEP = 32  # of a step of the warm start
 # Share of the charts whose wrong answer is right all the same, as the highest value is: of 20,000.
 HARMLESS_SHARE = 0.34
 
-SPECIAL = (
-    tokens.IMAGE,
+SPECIAL_TOKENS = (
+    tokens.IMAGE_TOKEN,
     "<fake_token_around_image>",
     "<global-img>",
     "<end_of_utterance>",
@@ -67,7 +67,7 @@ WORD_TOKENS = (
 def make(seed: int) -> tuple[Any, Any]:
     """Make the model and its processor, with the weights that are shipped, whatever the seed."""
     model, processor = blank(seed)
-    load_model(model, READER)
+    load_model(model, READER_WEIGHTS)
     return model, processor
 
 
@@ -78,7 +78,7 @@ def blank(seed: int) -> tuple[Any, Any]:
     names = [f"{name}_token_id" for name in ("pad", "eos", "bos")]
     ends = {name: getattr(tokenizer, name) for name in names}
     config = Idefics3Config(
-        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE),
+        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE_TOKEN),
         scale_factor=PATCHES_PER_TOKEN_SIDE,
         tie_word_embeddings=True, pad_token_id=tokenizer.pad_token_id,
         vision_config={
@@ -101,11 +101,11 @@ def blank(seed: int) -> tuple[Any, Any]:
 
 
 def _processor() -> Any:
-    tokenizer = tokens.tokenizer(_words(), SPECIAL)
+    tokenizer = tokens.tokenizer(_words(), SPECIAL_TOKENS)
     edge = {"longest_edge": IMAGE_PIXELS}
     images = Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
     return Idefics3Processor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokens.TEMPLATE,
+        image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
         image_seq_len=(IMAGE_PIXELS // PATCH_PIXELS // PATCHES_PER_TOKEN_SIDE) ** 2,
     )  # fmt: skip
 
@@ -138,4 +138,4 @@ def _lesson(seed: int, index: int, *, wrong: bool) -> Lesson:
         (chart.wrong_reasoning, chart.wrong_label) if wrong else (chart.reasoning, chart.label)
     )
     form = template.format_answer(chart.chart_type, chart.table, *content)
-    return Lesson(tokens.IMAGE + template.fill_template(chart.query), form, chart.image)
+    return Lesson(tokens.IMAGE_TOKEN + template.fill_template(chart.query), form, chart.image)

@@ -193,9 +193,9 @@ def build_config(
 
     Raises UsageError for a setting that there is not, or that cannot be.
     """
-    base = schema.written(config) if isinstance(config, ClusterConfig) else dict(config or {})
+    base = schema.to_dict(config) if isinstance(config, ClusterConfig) else dict(config or {})
     for name, value in settings.items():
-        base[name] = schema.written(value) if is_dataclass(value) else value
+        base[name] = schema.to_dict(value) if is_dataclass(value) else value
     return schema.read(ClusterConfig, base, "ClusterConfig")
 
 
