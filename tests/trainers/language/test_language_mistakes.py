@@ -137,7 +137,7 @@ def test_a_folder_holds_one_training_at_a_time(tmp_path):
     finally:
         run.finish()
     lock.check(tmp_path)
-    (tmp_path / lock.RECORD).write_text("{")
+    (tmp_path / "run.json").write_text("{")
     lock.check(tmp_path)
 
 

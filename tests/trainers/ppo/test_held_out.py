@@ -74,7 +74,7 @@ def test_the_numbers_are_those_of_the_policy_and_of_the_baseline_on_the_same_arr
     programs.run(tmp_path, SERVED)
     trained = evaluate.load(tmp_path)
     config, known = trained.config.environment, cluster.baselines()
-    busy = cluster.busy(known["lor/speed"], config, seed=held_out_evaluation.STREAM, envs=4)
+    busy = cluster.busy(known["lor/speed"], config, seed=held_out_evaluation.HELD_OUT_SEED, envs=4)
     mine, theirs = (
         cluster.evaluate(one, config, envs=4, steps=24, begin=busy)
         for one in (trained.schedule, known["lor"])
@@ -92,7 +92,7 @@ def test_the_reward_is_that_of_the_decisions_that_count():
     config = cluster.ClusterConfig(window=16, load=2.0)
     found = cluster.evaluate(cluster.baselines()["lor"], config, seed=3, envs=2, steps=40)
     ran = cluster.Cluster(replace(config, horizon=2**20), 2)
-    generator = np.random.default_rng([cluster.evaluation.HELD_OUT, 3])
+    generator = np.random.default_rng([cluster.evaluation.EVALUATION_STREAM, 3])
     ran.reset(generator)
     paid = [
         ran.step(cluster.baselines()["lor"](ran.observe(), ran), generator).reward

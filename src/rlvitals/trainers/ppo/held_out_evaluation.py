@@ -49,7 +49,7 @@ def _is_cluster(config: Config) -> bool:
     return config.training.env == cluster.ID
 
 
-class HeldOutEvaluation:
+class Evaluator:
     """The evaluations of one training. Raises UsageError for sizes that show nothing."""
 
     def __init__(

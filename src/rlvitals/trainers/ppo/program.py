@@ -73,9 +73,7 @@ class Training(Harness):
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
             tell=self.log_diagnosis,
         )  # fmt: skip
-        self.held_out = held_out_evaluation.HeldOutEvaluation(
-            self.ppo, config, self.recorder, self.log
-        )
+        self.held_out = held_out_evaluation.Evaluator(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint

@@ -93,18 +93,16 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
             latencies.append(cluster.finished.latency)
             rejected += sum(int(outcome.info[name].sum()) for name in refusals)
             earned += float(outcome.reward.sum())
-    latency_s = np.concatenate(latencies)
-    p50, p90, p95, p99 = (
-        np.percentile(latency_s, (50, 90, 95, 99)) if len(latency_s) else [np.nan] * 4
-    )
+    times = np.concatenate(latencies)
+    p50, p90, p95, p99 = np.percentile(times, (50, 90, 95, 99)) if len(times) else [np.nan] * 4
     return Evaluation(
-        mean=float(latency_s.mean()) if len(latency_s) else np.nan,
+        mean=float(times.mean()) if len(times) else np.nan,
         p50=float(p50),
         p90=float(p90),
         p95=float(p95),
         p99=float(p99),
-        throughput=float(len(latency_s) / (cluster.now - start_s).sum()),
-        finished=len(latency_s),
+        throughput=float(len(times) / (cluster.now - start_s).sum()),
+        finished=len(times),
         rejected=rejected,
         reward=earned / (envs * (steps - warm)),
     )
