@@ -99,7 +99,7 @@ def main() -> None:
 
 def shares(plain: Spent, full: Spent) -> dict[str, float]:
     """Return how much more the second takes, part by part."""
-    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / health_monitor.SHARE)
+    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / health_monitor.MAX_TIME_SHARE)
     return {
         "in the thread": float((full.steps - plain.steps).sum()) / plain.total,
         "beside it": (full.others - plain.others) / plain.total,
@@ -203,7 +203,7 @@ def bare(config: Config, turns: Turns) -> Spent:
     folder, seed = Path(config.training.output_dir), config.training.seed
     args = factory.arguments(config, folder)
     set_seed(seed)
-    loaded = models.load(config.model, seed=seed, base=folder / models.BASE)
+    loaded = models.load(config.model, seed=seed, base=folder / models.BASE_FOLDER)
     task = data.load(config.data, vision=loaded.vision, seed=seed)
     paid = rewards.functions(config.rewards, task.rewards, failed=lambda _: None)
     args.reward_weights = rewards.weights(config.rewards, paid)
@@ -229,9 +229,9 @@ class Paced(Training):
         self.trainer.add_callback(self.turns)
         return self.trainer
 
-    def sum_up(self, status: str) -> None:
+    def log_summary(self, status: str) -> None:
         self.turns.stop()  # all is written; how it went is told once
-        super().sum_up(status)
+        super().log_summary(status)
 
 
 def ours(config: Config, turns: Turns) -> Spent:

@@ -110,7 +110,7 @@ def measured(case: str, folder: Path) -> dict[str, Any]:
     plan = estimate.plan(config, estimate.Stated())
     training = (Rlhf if algorithm == "rlhf" else Modes)(config)
     training.run()
-    used = training.usage.used()
+    used = training.usage.measure()
     return {
         "memory": (plan.memory, used.memory), "seconds": (plan.seconds, used.cpu_seconds),
         "phases": {option.name: option.seconds for option in plan.phases},
@@ -133,11 +133,11 @@ def model(name: str, folder: Path) -> Path:
         tokens.tokenizer().save_pretrained(folder)
         hf.LlamaForCausalLM(hf.LlamaConfig(**text)).save_pretrained(folder)
         return folder
-    tokenizer = tokens.tokenizer((), vlm.SPECIAL)
+    tokenizer = tokens.tokenizer((), vlm.SPECIAL_TOKENS)
     edge = {"longest_edge": 160}
     images = hf.Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
     hf.Idefics3Processor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokens.TEMPLATE,
+        image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
         image_seq_len=25,
     ).save_pretrained(folder)  # fmt: skip
     config = hf.Idefics3Config(
@@ -146,7 +146,7 @@ def model(name: str, folder: Path) -> Path:
             "num_attention_heads": heads, "image_size": 160, "patch_size": 16,
         },
         text_config={"model_type": "llama", **text}, scale_factor=2, pad_token_id=0,
-        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE),
+        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE_TOKEN),
     )  # fmt: skip
     hf.Idefics3ForConditionalGeneration(config).save_pretrained(folder)
     return folder

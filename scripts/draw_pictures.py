@@ -18,7 +18,7 @@ from rlvitals.comparison.compare import CompareOptions, compare
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.trainers.language.data import chart_task
-from rlvitals.trainers.language.data.task import EVALUATED
+from rlvitals.trainers.language.data.task import EVALUATION_SEED
 from rlvitals.views.drawing import files
 from rlvitals.views.figures import FIGURES, groups
 from rlvitals.views.figures.figure import Picture, Subject
@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
 
 def tiny_charts(file: Path) -> None:
     """Draw the first twelve charts that tiny-vlm is evaluated on, with questions and answers."""
-    wide, high, edge = 4 * chart_task.PIXELS, 4 * chart_task.PIXELS + 44, 10
+    wide, high, edge = 4 * chart_task.CHART_PIXELS, 4 * chart_task.CHART_PIXELS + 44, 10
     page = Image.new("RGB", (4 * (wide + edge) + edge, 3 * (high + edge) + edge), "white")
     pen = ImageDraw.Draw(page)
     for index in range(12):

@@ -30,7 +30,7 @@ HELD_OUT, TOGETHER = 1024, 256  # charts that are asked at the end, and at once
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, nargs="?", default=vlm.READER)
+    parser.add_argument("file", type=Path, nargs="?", default=vlm.READER_WEIGHTS)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seed", type=int, default=SEED)
     args = parser.parse_args()

@@ -94,10 +94,10 @@ def record(run: Run, out: Path, bases: Path) -> None:
         config = schema.load(Config, None, values, below=presets.preset(MODEL))
         base = bases / str(run.seed)  # the warm start of a seed is that of all its modes
         if base.exists():
-            shutil.copytree(base, work / models.BASE)
+            shutil.copytree(base, work / models.BASE_FOLDER)
         Training(config).run()
         if not base.exists():
-            shutil.copytree(work / models.BASE, base)
+            shutil.copytree(work / models.BASE_FOLDER, base)
         last = work / f"checkpoint-{config.training.max_steps}" / "trainer_state.json"
         for state_file in work.rglob("trainer_state.json"):
             if state_file != last:

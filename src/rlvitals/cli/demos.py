@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
     if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
         raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
-    said = factory.fitted(schema.said(vars(args), Config))
+    said = factory.fit_speeds(schema.flag_values(vars(args), Config))
     config = schema.load(Config, args.config and factory.settings_file(args.config), said)
     found = demonstrations.collect(
         config.environment, policies=args.policies, steps=args.steps, loads=args.loads,

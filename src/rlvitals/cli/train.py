@@ -109,7 +109,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument(schema.QUICK_TEST, action="store_true", help=trainer.QUICKLY)
+    parser.add_argument(schema.QUICK_TEST_FLAG, action="store_true", help=trainer.QUICK_TEST_HELP)
     parser.add_argument(
         "--fresh",
         action="store_true",
