@@ -92,7 +92,7 @@ def saves(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float, f
             with fresh(root) as folder:
                 wrote = spent(lambda save=save, folder=folder: save(tensors, folder))
                 sealed = spent(lambda folder=folder: sealing(folder))
-                synced = spent(lambda folder=folder: disk.settle(folder))
+                synced = spent(lambda folder=folder: disk.sync_tree(folder))
                 times_by_name[name].append((wrote, sealed, synced))
         for _ in range(PAIRS):  # a small difference of two
             times_by_name["rlvitals"].append(own(state, root))
@@ -124,9 +124,9 @@ def sealing(folder: Path) -> None:
 def whole(folder: Path) -> None:
     """Write a manifest of files whose hashes are known, as the writer tells them."""
     files = {name: manifest.File((folder / name).stat().st_size, "0" * 32)
-             for name in manifest.names(folder) if name.endswith(".safetensors")}  # fmt: skip
-    states = {name: manifest.look(folder, name)
-            for name in manifest.names(folder) if name not in files}  # fmt: skip
+             for name in manifest.list_files(folder) if name.endswith(".safetensors")}  # fmt: skip
+    states = {name: manifest.describe_file(folder, name)
+            for name in manifest.list_files(folder) if name not in files}  # fmt: skip
     written(folder, files | states)
 
 

@@ -59,7 +59,7 @@ def main() -> None:
     print("| task | steps | CPU s | mean return | Zoo | diagnosis |")
     print("| --- " * 6 + "|")
     with tempfile.TemporaryDirectory() as folder:
-        for env in presets.KNOWN:
+        for env in presets.ENV_PRESETS:
             each = [
                 trained(env, seed, Path(folder) / f"{env}-{seed}") for seed in range(args.seeds)
             ]

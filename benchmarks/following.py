@@ -78,7 +78,7 @@ def _followed(
         for folder in folders:
             append(folder, range(row, row + 1))
         for costs in (busy, idle):
-            clock_time[0] += EVERY
+            clock_time[0] += LOOK_SECONDS
             start_time, wall = time.process_time(), time.perf_counter()
             updates = [update for update in watch.look() if isinstance(update, Points)]
             costs.append(time.process_time() - start_time)
@@ -86,9 +86,9 @@ def _followed(
                 walls.append(time.perf_counter() - wall)
                 assert len(updates) == RUNS, f"{len(updates)} of {RUNS} runs grew"
                 assert all(len(update.series) == METRICS for update in updates)
-    cost, latency = float(np.median(busy)), EVERY + float(np.median(walls))
+    cost, latency = float(np.median(busy)), LOOK_SECONDS + float(np.median(walls))
     return (
-        f"| {name} | {1e3 * cost:.0f} | {cost / EVERY:.1%} | {1e3 * np.median(idle):.0f} "
+        f"| {name} | {1e3 * cost:.0f} | {cost / LOOK_SECONDS:.1%} | {1e3 * np.median(idle):.0f} "
         f"| {1e3 * latency:,.0f} at most |"
     )
 

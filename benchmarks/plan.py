@@ -107,7 +107,7 @@ def measured(case: str, folder: Path) -> dict[str, Any]:
     options += [*common, *updates, "--held-out", "0", "--output-dir", str(folder / "run")]
     trainer, config_file = train.read(algorithm, options)
     config = trainer.configure(algorithm, config_file)
-    plan = estimate.plan(config, estimate.Stated())
+    plan = estimate.plan(config, estimate.Overrides())
     training = (Rlhf if algorithm == "rlhf" else Modes)(config)
     training.run()
     used = training.usage.measure()

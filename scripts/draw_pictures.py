@@ -77,7 +77,7 @@ def tiny_charts(file: Path) -> None:
     page = Image.new("RGB", (4 * (wide + edge) + edge, 3 * (high + edge) + edge), "white")
     pen = ImageDraw.Draw(page)
     for index in range(12):
-        chart = chart_task.chart(EVALUATED, index, held_out=True)
+        chart = chart_task.chart(EVALUATION_SEED, index, held_out=True)
         row, column = divmod(index, 4)
         left, top = edge + column * (wide + edge), edge + row * (high + edge)
         page.paste(chart.image.resize((wide, wide), Image.Resampling.NEAREST), (left, top))

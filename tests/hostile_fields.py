@@ -147,7 +147,7 @@ FILES = {
     "end": Lines(EVENTS_FILE),
     "note": Note(EVENTS_FILE),
     "progress": Json(PROGRESS),
-    "manifest": Sealed(f"checkpoint-40/{MANIFEST}"),
+    "manifest": Sealed(f"checkpoint-40/{MANIFEST_FILE}"),
     "heartbeat": Heartbeat(f"{heartbeat.HEARTBEAT_FOLDER}/1-0.beat"),
 }
 

@@ -202,7 +202,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
         if wrong:
             raise wrong[0]
         members += run_members
-    request = comparing.Asked(
+    request = comparing.CompareOptions(
         by=tuple(by),
         metric=metric,
         at=scores.parse_score_at(at),

@@ -17,7 +17,7 @@ import pytest
 import rlvitals
 from rlvitals import doctor
 from rlvitals.checkpoints.progress import Keeper
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.cli import GROUPS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
@@ -263,10 +263,10 @@ def test_a_damaged_progress_file(tmp_path, capsys):
     keeper.update(150)
     keeper.finish()
     assert "progress" not in examined(capsys, folder)
-    (folder / FILE).write_bytes(b"")
+    (folder / PROGRESS_FILE).write_bytes(b"")
     (trouble,) = examined(capsys, folder)["progress"]
     assert "the copy before it is used" in trouble["said"]
-    assert (folder / FILE).read_bytes() == b""
+    assert (folder / PROGRESS_FILE).read_bytes() == b""
 
 
 def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
@@ -286,9 +286,9 @@ def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
 def test_a_progress_file_that_nobody_writes_to_any_more(tmp_path, capsys):
     folder = tmp_path / "run"
     Keeper(folder, 400).update(3)
-    progress = json.loads((folder / FILE).read_text())
+    progress = json.loads((folder / PROGRESS_FILE).read_text())
     progress["last_update"] = "2020-01-01T00:00:00+00:00"
-    (folder / FILE).write_text(json.dumps(progress))
+    (folder / PROGRESS_FILE).write_text(json.dumps(progress))
     (trouble,) = examined(capsys, folder)["progress"]
     assert "its last sign is" in trouble["said"]
 
@@ -353,7 +353,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch, disk, said):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "statvfs", lambda _: disk)
     messages = [
-        trouble.said for trouble in machine.look_at_disk(scene(folder, (), "", time.time()))
+        trouble.said for trouble in machine.check_disk(gather_context(folder, (), "", time.time()))
     ]
     assert (messages == []) if said is None else any(said in text for text in messages)
 
@@ -393,7 +393,7 @@ def test_a_folder_that_may_not_be_written(tmp_path):
 def test_rights_that_are_missing_are_told_whoever_asks(tmp_path, monkeypatch):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "access", lambda _, mode: not mode & os.W_OK)
-    (trouble,) = machine.look_at_rights(scene(folder, (), "", time.time()))
+    (trouble,) = machine.check_rights(gather_context(folder, (), "", time.time()))
     assert "may not be written" in trouble.evidence[0]
 
 
@@ -449,7 +449,9 @@ def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
     for step in range(1, 4):
         run.log(step, {"loss": 1.0, f"other_{step}": 2.0})
     run.finish()
-    examination = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    examination = examine(
+        gather_context(folder, (rlvitals.diagnose(folder).trace,), "", time.time())
+    )
     assert "logs" not in [check.name for check in examination.fine]
     (trouble,) = [trouble for check, trouble in examination.troubles if check.name == "logs"]
     assert trouble.said == "the sink csv does not get all that is logged"
@@ -463,5 +465,7 @@ def test_logs_are_fine_beside_sinks_that_work(tmp_path):
     run = rlvitals.start(folder, sinks=["csv"])
     run.log(0, {"loss": 1.0})
     run.finish()
-    examination = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    examination = examine(
+        gather_context(folder, (rlvitals.diagnose(folder).trace,), "", time.time())
+    )
     assert "logs" in [check.name for check in examination.fine]

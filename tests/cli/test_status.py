@@ -157,7 +157,7 @@ def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(t
         for step in (50, 100, 150)
     )
     run_status = standing(
-        "run", judged, None, inspect_run.Look(tmp_path, sealed, sealed[-1], ""), NOW
+        "run", judged, None, inspect_run.Inspection(tmp_path, sealed, sealed[-1], ""), NOW
     )
     assert run_status.eta == pytest.approx(400 * 6)
     for step in (50, 100, 150):

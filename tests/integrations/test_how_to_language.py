@@ -76,7 +76,9 @@ def test_the_table_of_checks_is_what_the_preflight_makes():
     from rlvitals.integrations.trl_hooks import Tap
     from rlvitals.sanity_checks.language import check_weight_changes
 
-    made = {check.name for check in run_checks(Tap(object()), 0, weights_moved((), 0.0), None)}
+    made = {
+        check.name for check in run_checks(Tap(object()), 0, check_weight_changes((), 0.0), None)
+    }
     said = re.findall(r"^\| `([\w-]+)` \|", (PAGES / "record-trl.md").read_text(), re.MULTILINE)
     assert made == set(said)
     assert len(said) == len(made)

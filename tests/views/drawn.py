@@ -93,7 +93,7 @@ def spread_out():
             "my/scores": rng.normal(0, 1, 64),
         }
         for name, values in sampled.items():
-            columns[name].append(counted((step + 1) * 10, np.nan, values))
+            columns[name].append(count_values((step + 1) * 10, np.nan, values))
     score = series(np.linspace(0, 1, count) + rng.normal(0, 0.1, count))
     measured = {"outcome/score": Measured("trl-ppo-old", "ppo/mean_scores", "mean")}
     return Trace(

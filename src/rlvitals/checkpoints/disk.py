@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Replace a file by one rename, and sync its name to disk. Raises OSError."""
-    with beside(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())
 
 

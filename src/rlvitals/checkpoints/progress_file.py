@@ -89,7 +89,7 @@ def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
 
 def _keep_copy(path: Path, copy: Path) -> None:
     """Make `copy` a copy of `path`: a hard link if the file system supports them."""
-    temporary = temp_files.half(copy)
+    temporary = temp_files.temp_path(copy)
     try:
         try:
             os.link(path, temporary)

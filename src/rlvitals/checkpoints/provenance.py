@@ -38,7 +38,7 @@ def current_versions() -> dict[str, str]:
 
 def hash_settings(settings: Mapping[str, object]) -> str:
     """Return 16 characters that identify settings, as stored without secrets."""
-    text = dumps(redact.written(dict(settings)), sort_keys=True, default=str)
+    text = dumps(redact.clean_mapping(dict(settings)), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 

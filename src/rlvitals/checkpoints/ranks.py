@@ -166,7 +166,7 @@ def find_group(owner: Owner, patience: float) -> Group:
         return TorchGroup(patience) if dist.get_world_size() > 1 else SingleProcess()
     rank, size = owner.rank, owner.world_size
     if size <= 1:
-        launch_rank = place(os.environ)
+        launch_rank = read_place(os.environ)
         rank, size = launch_rank.rank, launch_rank.world_size
     return FileGroup(owner.folder, rank, size, patience) if size > 1 else SingleProcess()
 

@@ -97,7 +97,7 @@ def _is_running(pid: int) -> bool:
 
 def _file_system_time(folder: Path) -> float:
     """Return the file system's own time in seconds: clocks of machines differ."""
-    probe = temp_files.half(folder.with_name("clock"))
+    probe = temp_files.temp_path(folder.with_name("clock"))
     try:
         probe.touch(exist_ok=False)
         return probe.stat().st_mtime

@@ -64,7 +64,7 @@ def resume_from(
 
 def _folder_owner(folder: Path) -> FolderOwner:
     """Return the owner of a folder. Raises UsageError if several processes train."""
-    if launcher_rank.place(os.environ).world_size > 1:
+    if launcher_rank.read_place(os.environ).world_size > 1:
         raise UsageError(
             "several processes cannot agree on a folder alone",
             where=str(folder),

@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     from rlvitals.tracking import requests
 
     folder = RunFolder.open(Path(args.run))
-    if end_state := requests.ended(folder):
+    if end_state := requests.last_status(folder):
         raise UsageError(
             f"nobody is there to ask: the run has {end_state}",
             where=args.run,

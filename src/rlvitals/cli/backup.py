@@ -63,12 +63,12 @@ def run(args: Namespace) -> int:
     from rlvitals.checkpoints.transfer import backup
     from rlvitals.checkpoints.transfer.backup_target import open_target
 
-    target, codes = place_at(args.target, stall=args.stall), [EXIT_OK]
+    target, codes = open_target(args.target, stall=args.stall), [EXIT_OK]
     ending = threading.Event()
     with _handle_signals(ending, rounds=args.every is not None):
         if args.every is None:
             return _back_up(args, target)
-        backup.until(
+        backup.repeat_until(
             lambda: codes.append(_back_up(args, target)),
             every=args.every,
             ending=ending,
@@ -77,11 +77,11 @@ def run(args: Namespace) -> int:
     return codes[-1]
 
 
-def _back_up(args: Namespace, target: "Place") -> int:
-    from rlvitals.checkpoints.transfer.backup import NotComplete, complete
+def _back_up(args: Namespace, target: "RemoteFiles") -> int:
+    from rlvitals.checkpoints.transfer.backup import BackupIncomplete, sync_once
 
     try:
-        result = complete(
+        result = sync_once(
             args.run, target, keep_all=args.keep_all, tell=lambda text: print(f"  {text}")
         )
     except BackupIncomplete as error:

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
     try:
-        result = bundle(args.run, archive, which=args.checkpoints, force=args.force)
+        result = bundle(args.run, archive, selection=args.checkpoints, force=args.force)
     except OSError as error:
         path = str(error.filename or archive)
         raise VitalsError(f"not packed: {error.strerror or error}", where=path) from None
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
     for text in result.damaged:
         print(f"  {text}", file=sys.stderr)
     steps = ", ".join(f"{step:,}" for step in result.checkpoints) or "none"
-    sizes = f"{size(result.unpacked)} in {size(result.size)}"
+    sizes = f"{format_bytes(result.unpacked)} in {format_bytes(result.size)}"
     print(f"✓ Packed: {result.archive}: {result.files:,} files, {sizes}")
     print(f"  checkpoints: {steps}; rlvitals unbundle {result.archive}")
     return EXIT_PROBLEM if result.damaged else EXIT_OK

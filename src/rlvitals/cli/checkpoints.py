@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
     if args.seal:
         _seal(folder)
     try:
-        inspection = inspect_run.look(folder, verify=args.verify)
+        inspection = inspect_run.inspect(folder, verify=args.verify)
     except OSError as error:
         hint = f"rlvitals doctor {folder}"
         raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
@@ -86,10 +86,12 @@ def _seal(folder: Path) -> None:
         adopt(folder)
 
 
-def _code(inspection: "Look") -> int:
-    from rlvitals.checkpoints.inspect_run import State
+def _code(inspection: "Inspection") -> int:
+    from rlvitals.checkpoints.inspect_run import CheckpointState
 
-    is_damaged = inspection.some(State.DAMAGED) or inspection.some(State.UNREADABLE)
+    is_damaged = inspection.some(CheckpointState.DAMAGED) or inspection.some(
+        CheckpointState.UNREADABLE
+    )
     return EXIT_PROBLEM if inspection.taken is None or is_damaged else EXIT_OK
 
 

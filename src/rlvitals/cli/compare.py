@@ -149,7 +149,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     from rlvitals.views.console import emit
     from rlvitals.views.figures import groups
 
-    request = compare.Asked(
+    request = compare.CompareOptions(
         by=tuple(key for text in args.by for key in split(text)),
         metric=args.metric,
         at=scores.parse_score_at(args.at) if args.at else compare.DEFAULT_SCORE_AT,
@@ -161,7 +161,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     result = compare.compare(runs, request)
     if args.output_dir is not None:
         plot_settings = flags.settings_for(args.paths[0], args).plot
-        figures = groups.pictures(result, learning_curves.courses(runs, request, result))
+        figures = groups.pictures(result, learning_curves.learning_curves(runs, request, result))
         file_names = pictures.write(figures, args.output_dir, plot_settings)
         sys.stderr.write(f"{args.output_dir}: {', '.join(file_names)}\n")
     if args.json:

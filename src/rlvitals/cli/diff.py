@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
     (first, first_facts), (second, second_facts) = (
         _read(path, args) for path in (args.first, args.second)
     )
-    result = diff.apart(first, second, (first_facts, second_facts))
+    result = diff.diff_runs(first, second, (first_facts, second_facts))
     if args.json:
         print(json_view.noun(result))
     else:

@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
     now_s = clock.now(flags.settings_for(args.path, args).diagnose.now)
     path = naming.run_of(args.path)
     traces, problem = _read(path, args, now_s)
-    examination = examine(scene(path, traces, problem, now_s))
+    examination = examine(gather_context(path, traces, problem, now_s))
     if args.json:
         print(json_view.document(view.facts(examination)))
     else:

@@ -59,12 +59,14 @@ def add_free(parser: ArgumentParser) -> None:
 
 def settings_for(path: Path, args: Namespace) -> Settings:
     """Merge flags, environment, settings file and defaults; earlier ones take precedence."""
-    flag_values = {section: _read_section(section, args) for section in settings.FLAGS}
+    flag_values = {section: _read_section(section, args) for section in settings.FLAG_SECTIONS}
     free = {
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
         for section, (_, flag) in FREE_SECTIONS.items()
     }
-    config_variable = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
+    config_variable = (
+        {toml_files.CONFIG_VARIABLE: args.config} if getattr(args, "config", None) else {}
+    )
     return settings.load(path, {**flag_values, **free}, {**os.environ, **config_variable})
 
 

@@ -33,7 +33,7 @@ def write(pictures: "Iterable[Picture]", folder: Path, plot: Plot) -> list[str]:
 
     Raises UsageError where the folder cannot be created.
     """
-    from rlvitals.storage.safe_files import make_way
+    from rlvitals.storage.safe_files import remove_link
     from rlvitals.views.drawing import files
 
     try:
@@ -48,7 +48,7 @@ def write(pictures: "Iterable[Picture]", folder: Path, plot: Plot) -> list[str]:
     for picture in pictures:
         for kind in dict.fromkeys(plot.format):
             path = folder / f"{picture.name}.{kind}"
-            make_way(path)
+            remove_link(path)
             files.write(picture, path, plot.theme, plot.dpi)
             file_names.append(path.name)
     return file_names

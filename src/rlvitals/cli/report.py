@@ -86,7 +86,7 @@ def _subject(
     progress_file = progress.read(run.root)
     return Subject(
         summary=summary(name, diagnosis, None if progress_file is None else progress_file.trained),
-        standing=standing(name, diagnosis, progress_file, inspect_run.try_to(run.root), now_s),
+        standing=standing(name, diagnosis, progress_file, inspect_run.try_inspect(run.root), now_s),
         facts=load.facts(run),
         events=load.happened(run),
         others=load.others(run, load.given(settings), diagnosis.trace),

@@ -43,11 +43,11 @@ def add_destination(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Restore the run and print the next step."""
-    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.backup_target import open_target
     from rlvitals.checkpoints.transfer.restore import restore
     from rlvitals.errors import VitalsError
 
-    source = place_at(args.target)
+    source = open_target(args.target)
     try:
         result = restore(
             source, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)

@@ -88,7 +88,9 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
     now_s = clock.now(settings.diagnose.now)
     trace = load.load(run, load.given(settings), now_s)
     judged = batch.judge_trace((run, settings), trace)
-    return standing(run.name, judged, progress.read(run.root), inspect_run.try_to(run.root), now_s)
+    return standing(
+        run.name, judged, progress.read(run.root), inspect_run.try_inspect(run.root), now_s
+    )
 
 
 def _print_standings(args: Namespace, standings: "list[Standing]") -> None:

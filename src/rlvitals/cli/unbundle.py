@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Unpack the run and print the next step."""
-    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.byte_text import format_bytes
     from rlvitals.checkpoints.transfer.unbundle import unbundle
     from rlvitals.errors import VitalsError
 
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
     if result.aside is not None:
         print(f"  the folder that was there lies in {result.aside}")
     newest = f"newest: step {result.steps[-1]:,}" if result.steps else "no checkpoint"
-    files = f"{result.files:,} files, {size(result.size)} verified"
+    files = f"{result.files:,} files, {format_bytes(result.size)} verified"
     print(f"✓ Unpacked: {result.folder}: {files}; {newest}")
     if result.steps:
         print(restore.RESUME_HINT.format(result.folder))

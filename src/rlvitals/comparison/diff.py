@@ -109,7 +109,7 @@ def _diff_settings(first: Trace, second: Trace) -> Iterator[Difference]:
         first_value, second_value = first.settings.get(key), second.settings.get(key)
         if first_value == second_value:
             continue
-        if SEED.search(key):
+        if SEED_NAME.search(key):
             yield _difference("seed", key, first_value, second_value)
         elif is_experiment_setting(key):
             yield _difference("setting", key, first_value, second_value)
@@ -176,7 +176,7 @@ def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Diffe
             continue
         for key in sorted({*first_values, *second_values}):
             first, second = first_values.get(key), second_values.get(key)
-            if first != second and not SEED.search(key):
+            if first != second and not SEED_NAME.search(key):
                 yield _difference(area, key, first, second)
 
 

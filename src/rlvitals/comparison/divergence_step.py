@@ -73,7 +73,7 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
     if len(pair.steps) < MIN_SHARED_ROWS:
         problem = f"fewer than {MIN_SHARED_ROWS} rows that both have"
         return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
-    difference = scaled(pair.second - pair.first)[0]
+    difference = scale_to_unit(pair.second - pair.first)[0]
     if is_constant(difference):
         step = int(pair.steps[0]) if difference[0] else None
         size = math.inf if difference[0] else math.nan

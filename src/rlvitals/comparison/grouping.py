@@ -43,7 +43,7 @@ class Member:
     def seed(self) -> str:
         """The seed as logged; empty where none was."""
         seed_value = self.trace.settings.get("seed")
-        candidates = [value for key, value in self.trace.settings.items() if SEED.search(key)]
+        candidates = [value for key, value in self.trace.settings.items() if SEED_NAME.search(key)]
         return str(seed_value if seed_value is not None else next(iter(candidates), ""))
 
 
@@ -115,7 +115,7 @@ def _find_keys(members: Sequence[Member]) -> list[str]:
 
 def is_experiment_setting(key: str) -> bool:
     """Return whether a setting distinguishes experiments: it is no seed, name or path."""
-    if SEED.search(key):
+    if SEED_NAME.search(key):
         return False
     return metrics.find(key) is not None or not NAME_SETTINGS.search(key)
 

@@ -29,7 +29,7 @@ READING_COMMANDS = {
 }
 MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
 MAX_LOGS = 3
-SINK_NOTE = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
+SINK_NOTE = re.compile(rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
 def check_logs(context: Context) -> Iterable[Problem]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rlvitals.following.append_buffer import AppendBuffer
-from rlvitals.readers.discovery.join import newest
-from rlvitals.readers.formats.lines import REPLACED, TORN
+from rlvitals.readers.discovery.join import newest_rows
+from rlvitals.readers.formats.lines import REPLACED_NOTE, TORN_NOTE
 from rlvitals.readers.reader import Reader
 from rlvitals.readers.sb3_csv import SB3_REWRITTEN_NOTE
 from rlvitals.readers.wandb_offline import NO_EXIT_NOTE
@@ -15,7 +15,7 @@ from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
-TRANSIENT_NOTES = frozenset({REPLACED, REWRITTEN, TORN, NO_EXIT})
+TRANSIENT_NOTES = frozenset({REPLACED_NOTE, SB3_REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
 NUMBER = re.compile(r"[\d,.]+")
 MAX_FILE_NOTES = 24  # of one file
 MAX_ITEMS_PER_KEY = 1024  # histograms or texts of a key: with more, every second one is let go
@@ -57,13 +57,13 @@ class FileState:
         _append_items(self._texts, log.texts)
         for key, table in log.tables.items():
             previous = self._tables.get(key)
-            self._tables[key] = table if previous is None else newest([previous, table])
+            self._tables[key] = table if previous is None else newest_rows([previous, table])
         self._last = log
 
     def log(self) -> Log:
         """Return the complete log; of transient notes only those of the last reading."""
         last = self._last or Log(self._reader.name, {})
-        passing = [note for note in last.notes if note in TRANSIENT_NOTES and note != REPLACED]
+        passing = [note for note in last.notes if note in TRANSIENT_NOTES and note != REPLACED_NOTE]
         return replace(
             last,
             series=self.columns.series(),

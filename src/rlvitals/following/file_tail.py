@@ -13,8 +13,8 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.append_buffer import find_new_points, is_continuation
 from rlvitals.following.file_state import FileState
-from rlvitals.readers.discovery.join import concatenated
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.discovery.join import concatenate_series
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
@@ -87,14 +87,14 @@ class FileTail:
             self._failed = self._failed if self.problem else time_s
             self.problem = error
             return self._add_points(remainder) if remainder else None
-        if REPLACED in log.notes and self._is_shorter(log, time_s):
+        if REPLACED_NOTE in log.notes and self._is_shorter(log, time_s):
             return self._add_points(remainder) if remainder else None
         self.problem, self._cursor, self._short = None, cursor, None
         first, self._read = not self._read, True
         if first and self._before is not None:
             previous, self._before = self._before, None
             return self._replace_log(previous, log)
-        if REPLACED in log.notes and not first:
+        if REPLACED_NOTE in log.notes and not first:
             if remainder is not None:
                 self.state.add(remainder)
             news = self._replace_log(self.state, log)
@@ -196,4 +196,4 @@ def _join(remainder: Log, news: NewPoints) -> NewPoints:
     segments = {
         key: [log[key] for log in (remainder.series, news.series) if key in log] for key in keys
     }
-    return NewPoints({key: concatenated(series) for key, series in segments.items()})
+    return NewPoints({key: concatenate_series(series) for key, series in segments.items()})

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.huggingface import ADAPTER, STATE
+from rlvitals.checkpoints.huggingface import ADAPTER_FILES, TRAINER_STATE_FILE
 from rlvitals.storage.safe_files import atomic_write
 
 ARGUMENTS_NAME = "training_args.bin"
@@ -22,7 +22,7 @@ ARGUMENTS_NAME = "training_args.bin"
 
 def keep(checkpoint: Path, root: Path, args: Any) -> None:
     """Copy a checkpoint's state, adapter and arguments into the root. Raises OSError."""
-    _copy(checkpoint, root, (STATE, *ADAPTER))
+    _copy(checkpoint, root, (TRAINER_STATE_FILE, *ADAPTER_FILES))
     write_arguments(root, args)
 
 
@@ -42,7 +42,7 @@ def finish(root: Path, args: Any, state: Any, model: Any, last: Path | None) -> 
     elif hasattr(model, "peft_config") and not (args.fsdp or args.deepspeed):
         with TemporaryDirectory(dir=root, prefix=".adapter-") as temporary:
             model.save_pretrained(temporary)
-            _copy(Path(temporary), root, ADAPTER)
+            _copy(Path(temporary), root, ADAPTER_FILES)
 
 
 def write_arguments(folder: Path, args: Any) -> None:
@@ -51,12 +51,12 @@ def write_arguments(folder: Path, args: Any) -> None:
 
     public_args = copy.copy(args)
     public_args.hub_token = None
-    with beside(folder / ARGUMENTS_NAME) as file:
+    with atomic_write(folder / ARGUMENTS_NAME) as file:
         torch.save(public_args, file)
 
 
 def _copy(source: Path, root: Path, names: Iterable[str]) -> None:
     for name in names:
         if (source / name).is_file():
-            with (source / name).open("rb") as source_file, beside(root / name) as file:
+            with (source / name).open("rb") as source_file, atomic_write(root / name) as file:
                 shutil.copyfileobj(source_file, file)

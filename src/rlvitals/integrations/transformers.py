@@ -221,7 +221,7 @@ class Record(TrainerCallback):
             return False, False  # agree at logging steps only: agreement costs a message
         requests = None if self.run is None else self.run.requests()
         save, stop = (False, False) if requests is None else (requests.save, requests.stop)
-        return accelerate_group.agreed((save, stop), args.world_size)
+        return accelerate_group.broadcast((save, stop), args.world_size)
 
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:

@@ -50,7 +50,9 @@ class Seal(TrainerCallback):
         self.keep, self.keep_best, self.keep_every = keep, keep_best, keep_every
         self.keep_healthy, self.health, self._tell = keep_healthy, health, tell
         self.run: Run | None = None  # the run that records this training
-        self.checkpoints: InPlace | None = None  # on world process zero, while training
+        self.checkpoints: HuggingFaceCheckpoints | None = (
+            None  # on world process zero, while training
+        )
         self._progress: progress.Keeper | None = None
         self._limit: int | None = None  # the Trainer's own
         self._off = False
@@ -82,9 +84,11 @@ class Seal(TrainerCallback):
             if self.run is not None:
                 self.run.at_finish(self._finish_early)
         later_steps = [
-            saved_step for saved_step in naming.steps(Path(args.output_dir)) if saved_step > step
+            saved_step
+            for saved_step in naming.find_checkpoints(Path(args.output_dir))
+            if saved_step > step
         ]
-        self._there = set(accelerate_group.agreed(later_steps, args.world_size))
+        self._there = set(accelerate_group.broadcast(later_steps, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
         epoch = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
@@ -183,8 +187,8 @@ class Seal(TrainerCallback):
         if keeper is not None:
             keeper.finish(progress.FAILED if status == "failed" else progress.STOPPED)
 
-    def _build_checkpoints(self, args: TrainingArguments) -> InPlace:
-        run, settings = self.run, huggingface.computing(args)
+    def _build_checkpoints(self, args: TrainingArguments) -> HuggingFaceCheckpoints:
+        run, settings = self.run, huggingface.training_arguments(args)
         folder, size = Path(args.output_dir), int(args.world_size)
         note = None if run is None else run.note
         run_id, attempt = ("", 0) if run is None else (run.id, run.attempt)
@@ -193,9 +197,9 @@ class Seal(TrainerCallback):
             name = str(args.metric_for_best_model)
             name = name if name.startswith("eval_") else f"eval_{name}"
             best = Best(name, "max" if args.greater_is_better else "min")
-        return InPlace(
-            Owner(folder, run_id, attempt, size, settings, note),
-            keep=self.keep or self._limit or EVERY,
+        return HuggingFaceCheckpoints(
+            FolderOwner(folder, run_id, attempt, size, settings, note),
+            keep=self.keep or self._limit or KEEP_ALL,
             keep_best=best,
             keep_every=self.keep_every,
             keep_healthy=self.keep_healthy,
@@ -295,7 +299,7 @@ class Seal(TrainerCallback):
         """Find the best checkpoint in a moved folder: the Trainer keeps its old path."""
         if not state.best_global_step:
             return
-        folder = naming.final(Path(args.output_dir), state.best_global_step)
+        folder = naming.checkpoint_path(Path(args.output_dir), state.best_global_step)
         problem = ""
         if self.checkpoints is not None:
             try:
@@ -304,7 +308,7 @@ class Seal(TrainerCallback):
                 problem = "" if folder.is_dir() else "it is not there"
             except (BadCheckpoint, CannotResume) as error:
                 problem = error.problem
-        problem = accelerate_group.agreed(problem, args.world_size)
+        problem = accelerate_group.broadcast(problem, args.world_size)
         if problem:
             self._say(
                 f"the best checkpoint so far, {folder.name}, cannot be used ({problem}): "

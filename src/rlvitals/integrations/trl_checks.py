@@ -78,7 +78,7 @@ def ratio(tap: Tap) -> Check:
     else:
         problem = "TRL does not compute it here: it takes it to be 1 (see logps-of-tokens)"
         return Check("ratio-is-one", RATIO_TITLE, CouldNotCheck(problem))
-    return updates.ratio_is_one(_cast(log_ratios.exp(), tap), note=_dropout(tap))
+    return updates.check_ratio(_cast(log_ratios.exp(), tap), note=_dropout(tap))
 
 
 def _lengthwise(loss: Loss, old: torch.Tensor) -> torch.Tensor:
@@ -131,7 +131,7 @@ def logps(tap: Tap) -> Check:
     mask = loss.inputs["completion_mask"][:rows, :tokens] > 0
     masked_loss = Loss({"completion_mask": mask}, None)
     log_ratios = _mask(masked_loss, loss.logps[:rows, :tokens] - loss.plain_logps, tap)
-    check = updates.ratio_is_one(
+    check = updates.check_ratio(
         _cast(log_ratios.exp(), tap), variable="exp(logp in the loss - logp)", note=_dropout(tap)
     )
     return Check("logps-of-tokens", LOGPS_TITLE, _reword(check.outcome))
@@ -153,7 +153,7 @@ def groups(tap: Tap) -> Check:
     shared = tap.first.shared
     advantages = torch.tensor([a for samples in shared for a in samples.advantages])
     prompts = [prompt for samples in shared for prompt in samples.prompts]
-    return language.group_advantages(advantages, prompts, int(tap.trainer.num_generations))
+    return language.check_group_advantages(advantages, prompts, int(tap.trainer.num_generations))
 
 
 def kl(tap: Tap, resumed: int) -> Check:
@@ -174,7 +174,7 @@ def kl(tap: Tap, resumed: int) -> Check:
         return Check(name, KL_TITLE, CouldNotCheck(problem))
     log_ratios = torch.cat([_mask(loss, reference - loss.logps, tap) for loss, reference in pairs])
     zero = _cast(torch.zeros_like(log_ratios), tap)
-    return language.kl_to_reference(zero, log_ratios, torch.ones_like(log_ratios))
+    return language.check_kl_to_reference(zero, log_ratios, torch.ones_like(log_ratios))
 
 
 def covers(tap: Tap) -> Check:
@@ -192,9 +192,7 @@ def covers(tap: Tap) -> Check:
         weights.append(loss.weight)
         drawn.append(first.drawn[rows] & ~first.exempt[rows, None])
         must_train.append(_select_trained(loss, tap))
-    return language.loss_covers_generated(
-        torch.cat(weights), torch.cat(drawn), torch.cat(must_train)
-    )
+    return language.check_loss_mask(torch.cat(weights), torch.cat(drawn), torch.cat(must_train))
 
 
 def _select_trained(loss: Loss, tap: Tap) -> torch.Tensor:
@@ -214,19 +212,19 @@ def sampler(tap: Tap) -> Check:
     """Compare updated weights of the trainer with those of the sampling model."""
     problem = "training ended before samples were drawn with the updated weights"
     if tap.second is None:
-        return language.sampler_has_weights({}, None, why_not=problem)
+        return language.check_sampler_weights({}, None, why_not=problem)
     weights = tap.second.local.weights
     if weights is None:
-        judge = language.logprobs_agree
-        return attempted("sampler-has-weights", SAMPLER_TITLE, lambda: judge(tap.differences))
-    return language.sampler_has_weights(tap.moved, weights)
+        judge = language.check_logprobs
+        return run_check("sampler-has-weights", SAMPLER_TITLE, lambda: judge(tap.differences))
+    return language.check_sampler_weights(tap.moved, weights)
 
 
 def ranks(tap: Tap) -> Check:
     """Compare the samples of the processes."""
     assert tap.first is not None  # noqa: S101 - `_missing` has seen to it
     pairs = [zip(samples.prompts, samples.answers, strict=True) for samples in tap.first.shared]
-    return language.ranks_differ(
+    return language.check_ranks(
         [[prompt + answer for prompt, answer in answers_by_prompt] for answers_by_prompt in pairs]
     )
 

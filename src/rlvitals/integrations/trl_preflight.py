@@ -116,7 +116,7 @@ class Preflight(TrainerCallback):
             return
         tensors = dict(self._model().named_parameters())
         weights = [
-            language.Place(
+            language.WeightChange(
                 name,
                 watched.index,
                 watched.before,
@@ -125,14 +125,14 @@ class Preflight(TrainerCallback):
             )
             for name, watched in self._before.items()
         ]
-        self._moved = language.weights_moved(weights, self._rate)
+        self._moved = language.check_weight_changes(weights, self._rate)
         self.tap.watched = {
             weight.tensor: weight.index for weight in weights if weight.before != weight.after
         }
 
     def _finish(self, state: TrainerState) -> None:
         self.tap.close()
-        moved = self._moved or language.weights_moved((), self._rate)
+        moved = self._moved or language.check_weight_changes((), self._rate)
         checks = trl_checks.run_checks(self.tap, self._resumed, moved, self._scored)
         selected = [check for check in checks if check.name not in self.skip]
         self.report = Report(tuple(_worst(gather_object([selected]))))

@@ -66,7 +66,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else None
     contents = reader.read(path.parent, resume.run if resume else None)
     old_ends = resume.ends if resume and not contents.replaced else ()
-    ends = (*old_ends, *(event for event in contents.events if event.kind in exit_reason.ENDS))
+    ends = (*old_ends, *(event for event in contents.events if event.kind in exit_reason.END_KINDS))
     series = reader.series(contents.parts, main := reader.main_rank(contents.parts))
     newest = max((attempt.number for attempt in run_info.attempts), default=1)
     noted = exit_reason.read(path.parent, ends, newest)
@@ -92,8 +92,8 @@ def _read_info(path: Path) -> tuple[About, tuple[str, ...]]:
     """Read a `run.json` or its copy; without either, the blocks are read, with a note."""
     try:
         with open_log(path) as file:
-            run = run_folder.examine(file.read(), path)
-        stored = run_folder.choose(run, run_folder.copy_state(path), path)
+            run = run_folder.parse_state(file.read(), path)
+        stored = run_folder.choose_copy(run, run_folder.copy_state(path), path)
     except NewerFormat:
         raise
     except UnreadableLog as error:
@@ -114,7 +114,7 @@ def _read_file(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
                 file, path, previous if isinstance(previous, BlockCursor) else None
             )
             cursor = scan.cursor
-    part = Part(BlockFile(1, 0, path), scan)
+    part = RankScan(BlockFile(1, 0, path), scan)
     changed = {key: value for item in scan.settings for key, value in item.settings.items()}
     notes = [REPLACED_NOTE] if scan.replaced else []
     notes += _damage(path.name, scan.damage, scan.torn)
@@ -135,9 +135,9 @@ def _read_packed_file(path: Path, file: IO[bytes], previous: Cursor | None) -> t
     """Read a packed file, which never grows: it is the one that was read, or another."""
     mark = zlib.crc32(file.read())
     with PackedFile(path, file) as packed:
-        scan = reader.from_packed(packed)
+        scan = reader.read_packed_file(packed)
     if mark == previous:
-        return Found(scan.cursor).scan(replaced=False), mark
+        return ScanBuilder(scan.cursor).scan(replaced=False), mark
     return replace(scan, replaced=previous is not None), mark
 
 
@@ -171,7 +171,7 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
         yield REPLACED_NOTE
     yield from contents.notes
     for part in contents.parts:
-        yield from _damage(f"{BLOCKS}/{_name(part)}", part.scan.damage, part.scan.torn)
+        yield from _damage(f"{BLOCKS_FOLDER}/{_name(part)}", part.scan.damage, part.scan.torn)
     yield from _attempts([part for part in contents.parts if part.file.rank == main])
     other_ranks = sorted({part.file.rank for part in contents.parts} - {main})
     if other_ranks:
@@ -186,7 +186,7 @@ def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:
         yield "nothing was logged yet"
 
 
-def _attempts(parts: Iterable[Part]) -> Iterator[str]:
+def _attempts(parts: Iterable[RankScan]) -> Iterator[str]:
     """Describe where a later attempt continues; one that goes back is a seam."""
     last: int | None = None
     for part in parts:
@@ -224,7 +224,7 @@ def _damage(name: str, damage: tuple[Damage, ...], torn: int) -> Iterator[str]:
 
 
 def _gather(
-    parts: Iterable[Part], main: int, pick: Callable[[Scan], Iterable[tuple[str, T]]]
+    parts: Iterable[RankScan], main: int, pick: Callable[[Scan], Iterable[tuple[str, T]]]
 ) -> dict[str, list[T]]:
     """Gather what stands under each key: attempt after attempt."""
     by_key: dict[str, list[T]] = {}
@@ -237,7 +237,7 @@ def _gather(
 def _tables(parts: Iterable[RankScan], main: int) -> dict[str, Table]:
     """Put the rows of each table one after another; a cell that a part lacks is None."""
     by_key = _gather(parts, main, lambda scan: scan.tables)
-    return {key: stacked(tables) for key, tables in by_key.items()}
+    return {key: concatenate_tables(tables) for key, tables in by_key.items()}
 
 
 def _grows(path: Path) -> Iterator[Path]:

@@ -11,17 +11,17 @@ from rlvitals.errors import harmless
 from rlvitals.tracking import clock
 from rlvitals.views.console import grid
 
-CHECKPOINT_COLOURS: Mapping[State, str] = {
-    State.WHOLE: "green",
-    State.SEALED: "green",
-    State.DAMAGED: "bold red",
-    State.UNREADABLE: "bold red",
-    State.UNSEALED: "yellow",
+CHECKPOINT_COLOURS: Mapping[CheckpointState, str] = {
+    CheckpointState.WHOLE: "green",
+    CheckpointState.SEALED: "green",
+    CheckpointState.DAMAGED: "bold red",
+    CheckpointState.UNREADABLE: "bold red",
+    CheckpointState.UNSEALED: "yellow",
 }
 SIZE_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def table(inspection: Look, differs: Sequence[str]) -> RenderableType:
+def table(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     """Render the checkpoint to resume from, then a row for each checkpoint."""
     blocks: list[RenderableType] = [_answer(inspection, differs)]
     if inspection.seen:
@@ -31,7 +31,7 @@ def table(inspection: Look, differs: Sequence[str]) -> RenderableType:
     return Group(*blocks)
 
 
-def _answer(inspection: Look, differs: Sequence[str]) -> RenderableType:
+def _answer(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
     resume_point = inspection.taken
     if resume_point is None:
         head = Text.assemble(("A resume takes none", "bold"), f": {harmless(inspection.why)}")
@@ -46,7 +46,7 @@ def _answer(inspection: Look, differs: Sequence[str]) -> RenderableType:
     return Group(*lines)
 
 
-def _rows(inspection: Look) -> RenderableType:
+def _rows(inspection: Inspection) -> RenderableType:
     rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     for head in ("", "step", "saved", "size", "state", "health", "kept because"):
         rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
@@ -63,11 +63,11 @@ def _rows(inspection: Look) -> RenderableType:
     return rows
 
 
-def _is(checkpoint: Seen, resume_point: Seen | None) -> bool:
+def _is(checkpoint: CheckpointStatus, resume_point: CheckpointStatus | None) -> bool:
     return resume_point is not None and checkpoint.folder == resume_point.folder
 
 
-def _whys(checkpoints: Sequence[Seen]) -> RenderableType:
+def _whys(checkpoints: Sequence[CheckpointStatus]) -> RenderableType:
     names = [harmless(checkpoint.folder.name) for checkpoint in reversed(checkpoints)]
     rows = grid(max(map(len, names)))
     for name, checkpoint in zip(names, reversed(checkpoints), strict=True):
@@ -81,7 +81,7 @@ def size(count: int) -> str:
     return f"{count / factor:,.3g} {unit}" if unit != "B" else f"{count:,} B"
 
 
-def facts(inspection: Look, differs: Sequence[str]) -> dict[str, object]:
+def facts(inspection: Inspection, differs: Sequence[str]) -> dict[str, object]:
     """Return the members of the JSON document."""
     return {
         "resume": None if inspection.taken is None else inspection.taken.folder.name,

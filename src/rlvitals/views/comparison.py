@@ -29,7 +29,7 @@ def comparison(result: Comparison) -> RenderableType:
     return Group(*head, Text(), _table(result), Text(), _how(result))
 
 
-def gate_report(gate_result: Gated) -> RenderableType:
+def gate_report(gate_result: GateResult) -> RenderableType:
     """Render the result of a gate with its evidence."""
     label, colour = GATE_WORDS[gate_result.holds]
     sentence = gate_result.sentence.partition(": ")[2]
@@ -124,7 +124,7 @@ def _format_runs(runs: Sequence[RunScore]) -> str:
     return harmless("".join(texts))
 
 
-def _how(result: Comparison, gate: Gated | None = None) -> RenderableType:
+def _how(result: Comparison, gate: GateResult | None = None) -> RenderableType:
     rows = grid(12)
     name = standing.label(result.metric)
     score = f"{name}, {result.at}"

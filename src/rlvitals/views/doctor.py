@@ -11,7 +11,7 @@ from rlvitals.views import phrases
 from rlvitals.views.console import grid
 
 
-def report(examination: Examined) -> RenderableType:
+def report(examination: Examination) -> RenderableType:
     """Render the answer, the troubles and the passed checks."""
     blocks: list[RenderableType] = [_answer(examination)]
     for check, trouble in examination.troubles:
@@ -20,8 +20,8 @@ def report(examination: Examined) -> RenderableType:
     return Group(*blocks)
 
 
-def _answer(examination: Examined) -> Text:
-    path = harmless(str(examination.scene.path))
+def _answer(examination: Examination) -> Text:
+    path = harmless(str(examination.context.path))
     problems = [trouble for _, trouble in examination.troubles if trouble.severity > Severity.NOTE]
     if not problems:
         suffix = (
@@ -39,7 +39,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _trouble(check: Check, trouble: Trouble) -> RenderableType:
+def _trouble(check: Check, trouble: Problem) -> RenderableType:
     colour = phrases.SEVERITY_COLOURS[trouble.severity]
     head = Text.assemble(
         (f"{trouble.severity.name.lower()}[{check.name}]", f"bold {colour}"),
@@ -53,10 +53,10 @@ def _trouble(check: Check, trouble: Trouble) -> RenderableType:
     return Group(head, Padding(rows, (0, 0, 0, 2), expand=False))
 
 
-def facts(examination: Examined) -> dict[str, object]:
+def facts(examination: Examination) -> dict[str, object]:
     """Return the members of the JSON document."""
     return {
-        "path": str(examination.scene.path),
+        "path": str(examination.context.path),
         "troubles": [
             {
                 "check": check.name,

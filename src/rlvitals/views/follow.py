@@ -117,7 +117,7 @@ def _life(  # noqa: PLR0911 - one for each kind of change
         case changes.Ended():
             return _end_text(change)
         case changes.Quiet():
-            text = f"no new row for {span(change.seconds)}, at step {change.step:,}"
+            text = f"no new row for {format_duration(change.seconds)}, at step {change.step:,}"
             return _with_head("quiet", "bold yellow", text)
         case changes.Vanished():
             return _with_head("gone", "bold", change.why)
@@ -143,7 +143,7 @@ def status(watch: Watch, now_s: float) -> str:
     runs = len(watch.runs)
     states = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     ages = [run.silence(now_s) for run in watch.runs if run.moves]
-    age_text = f" · grew {span(min(ages))} ago" if ages and min(ages) > 0 else ""
+    age_text = f" · grew {format_duration(min(ages))} ago" if ages and min(ages) > 0 else ""
     states = states if runs != 1 else next(state for state, count in counts.items() if count)
     return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
 

@@ -18,7 +18,7 @@ MAX_DIFF_ROWS = 8  # packages, variables or metrics, unless all are requested
 MAX_VALUE_CHARS = 44  # of a value: a commit hash fits
 
 
-def report(diff: Apart, *, everything: bool = False) -> RenderableType:
+def report(diff: RunDiff, *, everything: bool = False) -> RenderableType:
     """Render the differences between two runs."""
     max_rows = len(diff.changed) + len(diff.partings) if everything else MAX_DIFF_ROWS
     blocks: list[RenderableType] = [_answer(diff)]
@@ -31,14 +31,14 @@ def report(diff: Apart, *, everything: bool = False) -> RenderableType:
     return Group(*[item for block in blocks for item in (block, Text())][:-1])
 
 
-def _answer(diff: Apart) -> RenderableType:
+def _answer(diff: RunDiff) -> RenderableType:
     rows = grid(DIFF_LABEL_COLUMNS)
     rows.add_row(Text("A", "dim"), Text(harmless(diff.first)))
     rows.add_row(Text("B", "dim"), Text(harmless(diff.second)))
     return Group(Text(harmless(diff.sentence), "bold"), rows)
 
 
-def _change_table(diff: Apart, max_rows: int) -> RenderableType:
+def _change_table(diff: RunDiff, max_rows: int) -> RenderableType:
     table = _columns("differs", "", "A", "B")
     for area in dict.fromkeys(change.area for change in diff.changed):
         area_changes = [change for change in diff.changed if change.area == area]
@@ -52,7 +52,7 @@ def _change_table(diff: Apart, max_rows: int) -> RenderableType:
     return table
 
 
-def _row(change: Changed, area: str) -> tuple[Text, ...]:
+def _row(change: Difference, area: str) -> tuple[Text, ...]:
     values = (Text(_short(value) or "-") for value in (change.first, change.second))
     return (Text(area, "dim"), Text(harmless(change.key)), *values)
 
@@ -62,7 +62,7 @@ def _short(text: str) -> str:
     return line if len(line) <= MAX_VALUE_CHARS else f"{line[: MAX_VALUE_CHARS - 1]}…"
 
 
-def _divergence_table(diff: Apart, max_rows: int) -> RenderableType:
+def _divergence_table(diff: RunDiff, max_rows: int) -> RenderableType:
     divergences = [divergence for divergence in diff.partings if divergence.step is not None]
     table = _columns("parts at", "metric", "A", "B")
     for divergence in divergences[:max_rows]:
@@ -78,7 +78,7 @@ def _divergence_table(diff: Apart, max_rows: int) -> RenderableType:
     return table
 
 
-def _levels(divergence: Parting) -> tuple[Text, Text]:
+def _levels(divergence: Divergence) -> tuple[Text, Text]:
     first, second = (
         "-" if math.isnan(value) else phrases.number(value)
         for value in (divergence.first, divergence.second)
@@ -93,7 +93,7 @@ def _columns(*heads: str) -> Table:
     return table
 
 
-def _details(diff: Apart) -> RenderableType | None:
+def _details(diff: RunDiff) -> RenderableType | None:
     rows = grid(DIFF_LABEL_COLUMNS)
     lines: list[tuple[str, Sequence[str]]] = [("suggests", diff.suggests)]
     together = [

@@ -9,10 +9,10 @@ from rlvitals.options import Mute
 def settings_table() -> str:
     """Return every section of `rlvitals.toml` as Markdown."""
     lines: list[str] = []
-    for section, schema in settings.SCHEMA.items():
+    for section, schema in settings.SECTIONS.items():
         doc_text = (schema.__doc__ or "").strip()
         lines += [f"## `[{section}]`", "", doc_text, ""]
-        flags = section in settings.FLAGS
+        flags = section in settings.FLAG_SECTIONS
         heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
         lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for option in settings.options(section):
@@ -45,5 +45,11 @@ def _mute_section() -> list[str]:
         if f.metadata
     ]
     doc_text = (Mute.__doc__ or "").strip()
-    head = [f"## `[[{settings.MUTED}]]`", "", doc_text, "A rule and a reason are asked for.", ""]
+    head = [
+        f"## `[[{settings.MUTED_SECTION}]]`",
+        "",
+        doc_text,
+        "A rule and a reason are asked for.",
+        "",
+    ]
     return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]

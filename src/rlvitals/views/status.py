@@ -55,7 +55,7 @@ def several(runs: Sequence[Standing]) -> RenderableType:
             harmless(standing.name),
             standing.state,
             _short(standing),
-            "" if standing.eta is None else span(standing.eta),
+            "" if standing.eta is None else format_duration(standing.eta),
             standing.diagnosis.verdict.word.value,
         )
         for standing in runs
@@ -109,7 +109,7 @@ def _time_left(standing: Standing, now_s: float) -> str:
     if standing.eta is None:
         is_finished = standing.state == "finished"
         return "nothing is left" if is_finished else f"time left unknown: {standing.eta_why}"
-    text = f"{span(standing.eta)} of training left"
+    text = f"{format_duration(standing.eta)} of training left"
     if standing.state == "running":
         text += f", done about {_moment(now_s + standing.eta, now_s)}"
     return text
@@ -152,7 +152,7 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
     )
     if standing.trained is not None:
         count = f" in {attempts} attempts" if attempts > 1 else ""
-        yield "trained", f"{span(standing.trained)}{count}"
+        yield "trained", f"{format_duration(standing.trained)}{count}"
     if progress is not None and progress.chunks:
         total = progress.total_chunks or len(progress.chunks)
         yield "chunks", f"{progress.completed_chunks} of {total} done"
@@ -160,18 +160,23 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "progress", progress.damage
 
 
-def checkpoint(inspection: Look) -> str:
+def checkpoint(inspection: Inspection) -> str:
     """Return the checkpoint that a run would resume from."""
     resume_point = inspection.taken
     if resume_point is None:
         return inspection.why
     saved = "" if resume_point.saved is None else f", saved {clock.date(resume_point.saved)}"
     check_text = (
-        "every byte verified" if resume_point.state is State.WHOLE else "sealed, bytes not read"
+        "every byte verified"
+        if resume_point.state is CheckpointState.WHOLE
+        else "sealed, bytes not read"
     )
     older_count = sum(entry.usable for entry in inspection.seen) - 1
     older = f"; {older_count} older" if older_count else ""
-    bad = [f"{entry.folder.name} is {entry.state}" for entry in inspection.some(State.DAMAGED)]
+    bad = [
+        f"{entry.folder.name} is {entry.state}"
+        for entry in inspection.some(CheckpointState.DAMAGED)
+    ]
     return "; ".join([f"{resume_point.folder.name}: {check_text}{saved}{older}", *bad])
 
 

@@ -13,7 +13,7 @@ CONVERGENCE_TEXTS: Mapping[Answered, str] = {
     "no": "⚠ Not fully converged",
     "unknown": "? Whether it converged cannot be told",
 }
-SINK_NOTE = f"{NOTED}sink "
+SINK_NOTE = f"{RECORDER_NOTE_PREFIX}sink "
 SECONDS_PER_HOUR = 3600.0
 MIN_HOURS = 0.1  # a shorter time is written in minutes or seconds
 LOSS_CAVEAT = "no score: the loss of a policy need not fall as it learns"

@@ -58,7 +58,7 @@ class Axes:
         """Split a row by the steps of its keys."""
         self.rows += 1
         if not self.main and self.rows <= MAX_STEP_KEY_ROWS:
-            self.main = next((name for name in KNOWN if name in row), "")
+            self.main = next((name for name in STEP_COLUMN_UNITS if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():
             if (key_step := _to_integer(row[name])) is not None:

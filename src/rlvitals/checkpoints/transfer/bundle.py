@@ -47,7 +47,10 @@ def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool =
             _collect_pieces(content, _verify_checkpoints(content, selection, result), result),
             result,
         )
-        with beside(archive) as file, archives.open_archive(archive.name, file) as archive_writer:
+        with (
+            atomic_write(archive) as file,
+            archives.open_archive(archive.name, file) as archive_writer,
+        ):
             for piece in (_header_piece(content, root, pieces), *pieces):
                 archive_writer.add(
                     f"{root}/{piece.name}", piece, copy_files.verify_chunks(piece, RetryPolicy())

@@ -51,7 +51,7 @@ def find_content(folder: Path) -> Content:
     if is_run(folder):
         run_info = read_about(folder / RUN_FILE)
         run_id, name = run_info.id, run_info.name
-    if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
+    if not sealed and not is_run(folder) and not (folder / BLOCKS_FOLDER).is_dir():
         reason = next(iter((*unreadable, *skipped)), "")
         problem = f"no checkpoint that is whole: {reason}" if reason else "no run is here"
         raise UnreadableLog(problem, where=str(folder), hint=_suggest_folder(folder))

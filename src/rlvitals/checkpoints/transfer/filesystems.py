@@ -174,7 +174,7 @@ class LocalFolder:
         time_s = clock.time()
         for name in self.sizes():
             path = self.path / name
-            if HALF.fullmatch(path.name) and path.stat().st_mtime < time_s - ABANDONED_SECONDS:
+            if TEMP_NAME.fullmatch(path.name) and path.stat().st_mtime < time_s - ABANDONED_SECONDS:
                 path.unlink(missing_ok=True)
 
 

@@ -100,7 +100,7 @@ class Preflight(BaseCallback):
         steps = getattr(self.model, "_n_updates", 0) - self.updates
         if steps < max(1, getattr(self.model, "policy_delay", 1)):  # TD3's actor learns later
             return
-        self.checks.append(updates.weights_moved(self.before, dict(self._trained_parameters())))
+        self.checks.append(updates.check_weights(self.before, dict(self._trained_parameters())))
         self._tell()
 
     def _tell(self) -> None:
@@ -148,10 +148,10 @@ class Preflight(BaseCallback):
         yield from self._check_observations(rollout)
         first = next(iter(rollout.observations.values()))
         is_start = model.rollout_buffer.episode_starts.astype(bool)
-        yield environments.starts_differ([first[is_start[:, i], i] for i in range(model.n_envs)])
+        yield environments.check_starts([first[is_start[:, i], i] for i in range(model.n_envs)])
         yield from self._ratios(rollout)
         advantages = rollout.more["advantages"]
-        yield updates.advantages_finite(advantages)
+        yield updates.check_advantages(advantages)
         if getattr(model, "normalize_advantage", False):
             flat = advantages.ravel()[: getattr(model, "batch_size", advantages.size)]
             # ppo.py and a2c.py, train: the same expression on the first samples of the rollout.
@@ -168,7 +168,7 @@ class Preflight(BaseCallback):
         model: Any = self.model
         old = rollout.more["log_probs"].ravel()[:MAX_TRANSITIONS]
         new = self._log_probs(model.policy, rollout)
-        yield updates.ratio_is_one(np.exp(new - old))
+        yield updates.check_ratio(np.exp(new - old))
         if any(isinstance(module, NOISY_LAYERS) for module in model.policy.modules()):
             learning = copy.deepcopy(model.policy)
             learning.set_training_mode(True)
@@ -176,7 +176,7 @@ class Preflight(BaseCallback):
             with torch.random.fork_rng(devices):
                 training_log_probs = self._log_probs(learning, rollout)
             note = "; dropout or batch normalisation changes the policy between the two"
-            yield updates.ratio_is_one(
+            yield updates.check_ratio(
                 np.exp(training_log_probs - old), variable="ratio in training mode", note=note
             )
 

@@ -11,7 +11,9 @@ from rlvitals.readers.formats.lines import read_head
 from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
-SINK_FOLDERS = frozenset({BLOCKS, "tensorboard", "metrics"})  # folders in a run folder of ours
+SINK_FOLDERS = frozenset(
+    {BLOCKS_FOLDER, "tensorboard", "metrics"}
+)  # folders in a run folder of ours
 SINK_FILES = frozenset({EVENTS_FILE, "metrics.jsonl", "ppo_training.log"})
 
 
@@ -54,7 +56,7 @@ def _is_native(reader: Reader) -> bool:
 
 def _is_sink_copy(file: Path, folder: Path) -> bool:
     """Return True for a file that is read with, or written from, a run folder's blocks."""
-    if not (folder / BLOCKS).is_dir() or not file.is_relative_to(folder):
+    if not (folder / BLOCKS_FOLDER).is_dir() or not file.is_relative_to(folder):
         return False
     first, *subpath = file.relative_to(folder).parts
     return (first in SINK_FOLDERS and bool(subpath)) or (not subpath and first in SINK_FILES)

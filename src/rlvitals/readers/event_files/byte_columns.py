@@ -103,7 +103,7 @@ class Shape:
         record = rows.view(self._record).ravel()
         times = record["time"].copy()
         values = tuple(record[f"value{i}"].copy() for i in range(len(self.places)))
-        keys = unmasked(record["check"])
+        keys = unmask(record["check"])
         keys ^= checksum_of_counts(times.view(np.uint64)[None], 8, (self.length - TIME_AT - 8,))[0]
         for value, (start, size) in zip(values, self.places, strict=True):
             keys ^= checksum_of_values(value, self.length - start - size)

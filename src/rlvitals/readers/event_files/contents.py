@@ -34,7 +34,7 @@ class Contents:
         odd = window.read(rounds)
         starts, lengths = frames.starts[odd] + RECORD_HEADER.size, frames.lengths[odd]
         good = read_numbers(data, frames.starts[odd], "<i8").view(np.int64) == lengths
-        stored = unmasked(read_numbers(data, starts + lengths, "<u4").view(np.uint32))
+        stored = unmask(read_numbers(data, starts + lengths, "<u4").view(np.uint32))
         good &= checksums(data, starts, lengths) == stored
         self._add_odd(data, base, starts[good], lengths[good])
         self._join(window.pieces)

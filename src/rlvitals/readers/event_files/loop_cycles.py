@@ -181,7 +181,7 @@ class Rounds:
         """Return the columns of like members; rounds that are not intact are no longer `good`."""
         layout, lengths = members[0].layout, [member.length for member in members]
         times = self._gather([member.start + TIME_AT for member in members], "<f8")
-        keys = unmasked(self._gather([m.start + m.length for m in members], "<u4"))
+        keys = unmask(self._gather([m.start + m.length for m in members], "<u4"))
         keys ^= checksum_of_counts(
             times.view(np.uint64), 8, tuple(n - TIME_AT - 8 for n in lengths)
         )

@@ -21,7 +21,7 @@ AXIS_LABELS = {
 }
 
 
-def pictures(comparison: Comparison, courses: Sequence[Course]) -> tuple[Picture, ...]:
+def pictures(comparison: Comparison, courses: Sequence[LearningCurve]) -> tuple[Picture, ...]:
     """Return the performance profile and the sample efficiency, or time efficiency."""
     name = "time_efficiency" if comparison.axis == "time" else "sample_efficiency"
     panels = [*_scores(comparison, courses), _level_panel(comparison, courses)]
@@ -36,7 +36,7 @@ def pictures(comparison: Comparison, courses: Sequence[Course]) -> tuple[Picture
     )
 
 
-def _profile(comparison: Comparison, courses: Sequence[Course]) -> Panel:
+def _profile(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
     """Return the share of runs above each score."""
     rows = [(c.group, c.level, c.better, c.better_low, c.better_high) for c in courses]
     one_task = len(comparison.tasks) == 1
@@ -44,7 +44,7 @@ def _profile(comparison: Comparison, courses: Sequence[Course]) -> Panel:
     return _shares("Runs that do better", rows, score)
 
 
-def _level_panel(comparison: Comparison, courses: Sequence[Course]) -> Panel:
+def _level_panel(comparison: Comparison, courses: Sequence[LearningCurve]) -> Panel:
     """Return the share of runs that hold the level, over steps or time."""
     rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
     return _shares(
@@ -52,7 +52,7 @@ def _level_panel(comparison: Comparison, courses: Sequence[Course]) -> Panel:
     )
 
 
-def _scores(comparison: Comparison, courses: Sequence[Course]) -> list[Panel]:
+def _scores(comparison: Comparison, courses: Sequence[LearningCurve]) -> list[Panel]:
     """Return the groups' learning curves; none for several tasks."""
     rows = [(c.group, c.place, c.score, c.score_low, c.score_high) for c in courses]
     if not all(np.isfinite(row[2]).any() for row in rows):

@@ -102,7 +102,7 @@ def _facts(event: Event) -> str:
     return ", ".join(f"{key} {cell(value)}" for key, value in event.facts.items())
 
 
-def checkpoints(inspection: Look | None) -> Grid:
+def checkpoints(inspection: Inspection | None) -> Grid:
     """Return a table of the checkpoints, with a note on the one to resume from."""
     if inspection is None or not (inspection.seen or inspection.others):
         return Grid((), ())
