@@ -31,10 +31,17 @@ FRAMEWORKS = {
         Profile.OFF_POLICY,
     ),
     "trl-dpo": Profile.SUPERVISED,
+    "tinker-distillation": Profile.SUPERVISED,
 }
 CLIPPED = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
-LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
+LANGUAGE = frozenset(
+    {
+        *("verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop", "skyrl"),
+        "tinker",
+        *("nemo-rl", "rllm", "roll", "open-instruct", "pipeline-rl", "agent-lightning", "miles"),
+    }
+)
 GROUPED = frozenset({"trl-grpo", "unsloth", "ms-swift"})  # where they log responses with rewards
 CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
 VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
