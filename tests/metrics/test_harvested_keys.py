@@ -59,7 +59,7 @@ MEANINGS = [
     ("tinker", "env/all/correct", "outcome/accuracy"),
     ("tinker", "env/all/format", "reward/component/format"),
     ("tinker", "env/all/by_group/frac_all_bad", "reward/group_all_wrong"),
-    ("tinker", "test/env/all/correct", "outcome/eval_task/test"),
+    ("tinker", "test/env/all/correct", "outcome/eval_accuracy"),
     ("tinker", "optim/kl_sample_train_v1", "policy/sampler_kl_signed"),
     ("tinker-distillation", "teacher_kl", "optimiser/loss"),
     ("skyrl", "reward/avg_raw_reward", "outcome/reward"),

@@ -28,6 +28,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
 from rlvitals.rules.gains import SURE, gain
 from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
+from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
@@ -133,7 +134,10 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
         trace = replace(trace, series=rest)
     picked, now = outcome(trace), standing(trace, since)
-    return now if picked is None else by_batches(trace, now, trace[picked[0]].finite(), since)
+    if picked is not None:
+        now = by_batches(trace, now, trace[picked[0]].finite(), since)
+    unclear = unclear_gain(trace) if now.improves else ""
+    return replace(now, state="unknown", why=unclear) if unclear else now
 
 
 def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:

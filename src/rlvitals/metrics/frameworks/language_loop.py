@@ -9,29 +9,15 @@ RL's.
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
-    optimiser,
     outcome,
     policy,
     reward,
-    throughput,
 )
 from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 HOW = generic.HOW
 ROLLOUTS = "mean over the batch's rollouts"
-TINKER = {
-    "optim/lr": Name(optimiser.LEARNING_RATE),
-    "optim/entropy": Name(exploration.ENTROPY, "minus the log-probability of sampled tokens"),
-    "time/total": Name(throughput.STEP_TIME, "one batch, sampling included"),
-    "env/all/ac_tokens_per_turn": Name(language.LENGTH_MEAN, ROLLOUTS),
-    "env/all/by_group/frac_all_good": Name(reward.GROUP_ALL_RIGHT, "share of the groups"),
-    "env/all/by_group/frac_all_bad": Name(reward.GROUP_ALL_WRONG, "share of the groups"),
-    "env/all/reward/total": Name(outcome.REWARD, f"summed over an episode, {ROLLOUTS}"),
-    "env/all/correct": Name(outcome.ACCURACY, ROLLOUTS),
-    "test/env/all/correct": Name(outcome.EVAL_ACCURACY, "mean over the test set"),
-}
-
 NEMO = {  # without the "train/" before them
     "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
     "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
@@ -43,7 +29,6 @@ NAMES = Table(
     "hand-written loops around a language model",
     loose=True,
     keys={
-        **TINKER,
         **NEMO,
         "train_answer_accuracy": Name(outcome.ACCURACY, HOW),
         "answer_accuracy": Name(outcome.ACCURACY, HOW),
@@ -64,12 +49,10 @@ NAMES = Table(
     },
     families=(
         Family(rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
-        Family(r"env/all/(format)", Name(reward.COMPONENT, ROLLOUTS)),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, HOW)),
     ),
     prefixes=generic.NAMES.prefixes,
     marks=(
-        ("env/all/correct",),  # distillation earns no reward: it is judged by none
         ("mean_gen_tokens_per_sample", "reward"),
         ("reward/correctness",),
         ("reward/format",),
@@ -79,6 +62,5 @@ NAMES = Table(
         ("mean_reward", "group_reward_std"),
     ),
     read_from="logs of public repositories that train language models with loops of their own;"
-    " thinking-machines-lab/tinker-cookbook: tinker_cookbook/rl/train.py, rl/metric_util.py;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

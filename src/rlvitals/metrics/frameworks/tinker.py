@@ -20,6 +20,7 @@ from rlvitals.metrics.catalogue import (
     surrogate,
     throughput,
 )
+from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 EPISODES = "mean over episodes"
@@ -32,6 +33,8 @@ OWN = (  # metric_util.py, _compute_trajectory_metrics, _compute_by_group_metric
 TRAINING = {
     "env/all/reward/total": Name(outcome.REWARD, f"sum over an episode's turns, {EPISODES}"),
     "env/all/correct": Name(outcome.ACCURACY, f"as the environment grades, {EPISODES}"),
+    "test/env/all/correct": Name(outcome.EVAL_ACCURACY, "mean over the test set"),
+    "test/env/all/reward/total": Name(outcome.EVAL_REWARD, "mean over the test set"),
     "env/all/ac_tokens_per_turn": Name(language.LENGTH_MEAN, "tokens of one turn"),
     "env/all/ob_tokens_per_turn": Name(language.QUERY_LENGTH_MEAN, "tokens of one turn's input"),
     "env/all/turns_per_episode": Name(rollouts.TURNS_MEAN, EPISODES),
@@ -41,6 +44,10 @@ TRAINING = {
     "env/all/by_group/frac_all_good": Name(reward.GROUP_ALL_RIGHT, GROUPS),
     "env/all/by_group/frac_all_bad": Name(reward.GROUP_ALL_WRONG, GROUPS),
     "env/all/total_ac_tokens": Name(progress.TOKENS_NEW, "written by the policy in the batch"),
+    # recipes/rl_loop.py, which people extend with what they measure
+    "reward/total": Name(outcome.REWARD, "mean over groups of the group's mean"),
+    "reward/mean": Name(outcome.REWARD, "as its writer measured it"),
+    "policy/entropy": Name(exploration.ENTROPY, "as its writer measured it"),
     "optim/lr": Name(optimiser.LEARNING_RATE),
     "optim/entropy": Name(
         exploration.ENTROPY, "of the sampled tokens: minus their mean log-probability at sampling"
@@ -72,8 +79,12 @@ NAMES = Table(
     keys=TRAINING,
     families=(
         Family(rf"env/all/((?!(?:{OWN})(?:/|$))[^/]+)", Name(reward.COMPONENT, EPISODES)),
+        Family(
+            rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)",
+            Name(reward.COMPONENT, "as its writer measured it"),
+        ),
         Family(r"env/((?!all/)[^/]+)/reward/total", Name(outcome.TASK_REWARD, EPISODES)),
-        Family(r"(test|eval\w*)/env/all/(?:reward/total|correct)", HELD_OUT),
+        Family(r"(eval\w*)/env/all/(?:reward/total|correct)", HELD_OUT),
         Family(r"(?:test|eval\w*)/[a-z]*nll", Name(optimiser.EVAL_LOSS)),
         Family(r"env/all/(total_\w+)", Name(rollouts.STATISTIC, "of the batch")),
         Family(r"env/(?!all/)([^/]+/.+)", Name(outcome.DOMAIN, "of one kind of problem")),
