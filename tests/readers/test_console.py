@@ -385,6 +385,15 @@ def test_regular_lines(read, line, expected):
     assert len(log.series) == len([k for k in log.series if k in expected])
 
 
+def test_a_count_without_a_word_is_the_step(read):
+    rows = [f"[my run_2]  {n}/50 | loss={n / 10:.4f} | reward={n / 50:.3f} | acc={2 * n}.0%"
+            for n in range(1, 9)]  # fmt: skip
+    log = read("\n".join(["[my run_2] Loading 3/4 | of it", *rows, ""]))
+    assert log.series["reward"].steps.tolist() == list(range(1, 9))
+    assert log.series["acc"].values[-1] == pytest.approx(0.16)
+    assert log.settings["total_steps"] == 50
+
+
 def test_dates_give_times(read):
     lines = [f"2026-01-31T10:00:0{n}+00:00 INFO step: {n} loss: 1.0\n" for n in (1, 2, 3)]
     log = read("".join(lines))

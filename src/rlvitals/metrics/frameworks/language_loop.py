@@ -34,6 +34,7 @@ NAMES = Table(
         "answer_accuracy": Name(outcome.ACCURACY, HOW),
         "batch_accuracy": Name(outcome.ACCURACY, HOW),
         "correctness": Name(outcome.ACCURACY, HOW),
+        "acc": Name(outcome.ACCURACY, HOW),
         "correct_rate": Name(outcome.ACCURACY, HOW),
         "train_reward": Name(outcome.REWARD, HOW),
         "mean_reward": Name(outcome.REWARD, HOW),
@@ -59,6 +60,8 @@ NAMES = Table(
         ("answer_accuracy", "format_accuracy"),
         ("format_rate", "mean_reward"),
         ("mean_reward", "batch_accuracy"),
+        ("reward", "acc", "loss"),  # rewarded for answers that are right or not
+        ("reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
     ),
     read_from="logs of public repositories that train language models with loops of their own;"
