@@ -394,6 +394,27 @@ def test_a_count_without_a_word_is_the_step(read):
     assert log.settings["total_steps"] == 50
 
 
+def test_lists_of_rewards_are_batches_that_are_counted(read):
+    lines = "".join(
+        f"answers: no\ntime: 7.{n}s   rewards: tensor([-1.,  {n}., -1., -1.], device='cuda:0')\n"
+        for n in range(1, 5)
+    )
+    log = read(lines)
+    assert points(log, "rewards_mean") == [(n, (n - 3) / 4) for n in range(1, 5)]
+    assert log.series["reward/std"].values[0] == pytest.approx(1.0)
+    assert log.notes == ("lists of rewards without a step: counted",)
+
+
+def test_lists_of_rewards_beside_a_trainers_rows_are_left_out(read):
+    rows = "".join(
+        f"{{'loss': 0.{n}, 'reward': 0.{n}, 'epoch': {n}}}\nrewards: [0.0, 1.0]\n"
+        for n in range(1, 5)
+    )
+    log = read(rows)
+    assert "rewards_mean" not in log.series
+    assert len(log.series["reward"]) == 4
+
+
 def test_dates_give_times(read):
     lines = [f"2026-01-31T10:00:0{n}+00:00 INFO step: {n} loss: 1.0\n" for n in (1, 2, 3)]
     log = read("".join(lines))
