@@ -43,7 +43,8 @@ def unclear_gain(trace: Trace) -> str:
     floor = floors[0]
     first, last = first_last_change(parts[best].values) or (0.0, 0.0)
     rising, rare = _key(trace, best), _key(trace, floor)
-    course = f"{rising} alone rises, {first:.3g} to {last:.3g}, {rare} is {parts[floor].values.mean():.2g}"
+    level = parts[floor].values.mean()
+    course = f"{rising} alone rises, {first:.3g} to {last:.3g}, {rare} is {level:.2g}"
     return f"{course}: which of them means right answers? --map {rare}={ACCURACY.name} says so"
 
 
