@@ -15,6 +15,7 @@ from rlvitals.metrics.catalogue.outcome import (
     ACCURACY,
     EVAL_ACCURACY,
     EVAL_RETURN,
+    EVAL_REWARD,
     EVAL_SUCCESS_RATE,
     EVAL_TASK,
     RETURN,
@@ -45,7 +46,9 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
-MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
+MEAN = re.compile(
+    r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
+)
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
@@ -105,7 +108,7 @@ def _learned(trace: Trace, since: int | None) -> Standing:
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name)
+    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
     for name in (*(name for name in named if name in trace), *members(trace)):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
