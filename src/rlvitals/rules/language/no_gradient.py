@@ -76,13 +76,14 @@ def check(trace: Trace) -> Answer:
 
 def _contrast(trace: Trace) -> tuple[Series, int] | None:
     """Return the updates in which rewards differ, and how many of them are needed."""
-    for metric, differs, least in (
-        (GROUP_ZERO_STD, lambda values: values < 1, MIN_GROUPS),
-        (GROUP_STD, lambda values: values > 0, MIN_GROUPS),
-        (STD, lambda values: values > 0, MIN_BATCHES),
+    for metric, least in (
+        (GROUP_ZERO_STD, MIN_GROUPS),
+        (GROUP_STD, MIN_GROUPS),
+        (STD, MIN_BATCHES),
     ):
         if metric.name in trace and len(logged := trace[metric.name].finite()):
-            return logged.where(differs(logged.values)), least
+            differs = logged.values < 1 if metric.name == GROUP_ZERO_STD.name else logged.values > 0
+            return logged.where(differs), least
     return None
 
 
