@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.diagnosis.verdict import Word, verdict
 from rlvitals.rules.answers import learned
-from rlvitals.rules.exceptions import usual_meaning
 from rlvitals.types import Lifecycle, Profile, Trace
 
 

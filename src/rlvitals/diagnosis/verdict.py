@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
-from rlvitals.rules.exceptions import usual_meaning
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing, lost_again, way_gone

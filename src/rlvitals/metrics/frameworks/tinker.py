@@ -5,8 +5,6 @@ environments, "env/<tag>" that over one kind of problem; an evaluation puts its 
 keys. What an environment logs of its own ("correct", "format") stands beside them.
 """
 
-from dataclasses import replace
-
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -17,7 +15,6 @@ from rlvitals.metrics.catalogue import (
     reward,
     rollouts,
     sampler,
-    surrogate,
     throughput,
 )
 from rlvitals.metrics.frameworks import generic
@@ -114,28 +111,4 @@ NAMES = Table(
     read_from="thinking-machines-lab/tinker-cookbook 9dfcc3a: tinker_cookbook/rl/train.py"
     " (do_sync_training), rl/metric_util.py (compute_trajectory_metrics), rl/metrics.py"
     " (compute_kl_sample_train, incorporate_kl_penalty), distillation/train_on_policy.py",
-)
-
-# On-policy distillation minimises the KL to its teacher; the environments' reward is 0 unless they
-# grade answers too, and the entropy goes to the teacher's.
-TEACHER = Name(optimiser.LOSS, "KL to the teacher, which is minimised: k1, mean over action tokens")
-UNUSED = ("env/all/by_group/", "optim/entropy")
-
-DISTILLATION = replace(
-    NAMES,
-    framework="tinker-distillation",
-    title="Tinker cookbook, distillation",
-    keys={
-        **{key: name for key, name in TRAINING.items() if not key.startswith(UNUSED)},
-        "env/all/reward/total": Name(outcome.REWARD, EPISODES, zero_if_off=True),
-        "teacher_kl": TEACHER,
-        "sdft/reverse_kl_mean": TEACHER,
-    },
-    families=(
-        Family(r"((?:env/all/by_group/.+|optim/entropy))", Name(rollouts.STATISTIC)),
-        Family(r"teacher_kl/(.+)", Name(surrogate.DISTILLATION, "k1, of one data set")),
-        Family(r"sdft/(.+)", Name(surrogate.DISTILLATION)),
-        *NAMES.families,
-    ),
-    marks=(("teacher_kl",), ("sdft/reverse_kl_mean",)),
 )
