@@ -104,3 +104,15 @@ def test_a_rise_by_one_part_beside_another_that_is_hardly_earned_is_not_called_l
 )
 def test_trap_a_part_at_its_floor_that_says_nothing(parts):
     assert learned(unnamed(**parts)).improves
+
+
+def test_a_stretch_with_exceptions_says_how_many_values_are_the_same():
+    rewards = np.full(60, -1.0)
+    rewards[[11, 37]] = -0.5
+    found = constant_reward.RULE.judge(
+        made.trace(Profile.UNKNOWN, outcome__reward=rewards, reward__std=np.zeros(60))
+    )
+    assert isinstance(found, Finding)
+    assert "58 of 60" in found.summary
+    exact = constant_reward.RULE.judge(made.trace(Profile.UNKNOWN, outcome__reward=np.full(60, -1)))
+    assert "in 60 values in a row" in exact.summary

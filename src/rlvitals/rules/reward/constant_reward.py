@@ -226,8 +226,12 @@ def _finding(
         never and severity is not Severity.NOTE
     ):
         severity = Severity.ERROR
+    during = series.since(between[0]).until(between[1]).values
+    same = int(np.count_nonzero(during == (0.0 if spread else value)))
+    unit = "successive updates" if spread else "values in a row"
+    times = f"{same:,} of {count:,}" if count <= 2 * same < 2 * count else f"{count:,}"
     return Finding(
-        f"{what} in {count:,} {'successive updates' if spread else 'values in a row'}",
+        f"{what} in {times} {unit}",
         severity=severity,
         metric=name,
         began=between[0],
