@@ -51,6 +51,18 @@ def test_fail_on(call, failing, fail_on, code):
     assert call("diagnose", failing, *TARGET, "--fail-on", fail_on)[0] == code
 
 
+def test_a_paste_of_dicts_as_python_prints_them(call, monkeypatch):
+    row = (
+        "{{'loss': 0.0, 'grad_norm': {norm}, 'reward': 0.4, 'reward_std': 0.13,"
+        " 'frac_reward_zero_std': 0.0, 'completion_length': 200.0, 'epoch': 0.0{n}}}"
+    )
+    pasted = "\n".join(row.format(n=n, norm=0.0) for n in range(1, 4))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(pasted.encode())))
+    code, out, _ = call("diagnose", "-", "--json", "--finished")
+    assert code == 1
+    assert [case["rule"]["name"] for case in json.loads(out)["cases"]] == ["no-gradient"]
+
+
 def test_a_paste_on_standard_input(call, monkeypatch):
     rows = "".join(f"Episode {n} Reward {n / 2}\n" for n in range(200)).rstrip()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))

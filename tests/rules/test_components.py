@@ -4,6 +4,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
+from rlvitals.rules.answers import learned
 from rlvitals.rules.reward import component_dominates, constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.types import Profile
@@ -71,3 +72,47 @@ def test_a_part_that_was_found_once_is_alive():
     found = np.zeros(200)
     found[150] = 0.1
     assert isinstance(constant_reward.RULE.judge(run(course(0.2, 0.7), tagged=found)), Clear)
+
+
+def unnamed(**parts):
+    named = {f"reward__component__{name}": values for name, values in parts.items()}
+    return made.trace(Profile.GRPO, outcome__reward=sum(parts.values()), **named)
+
+
+RARE = np.where(np.arange(200) % 7 == 0, 0.01, 0.0)
+
+
+def test_a_rise_by_one_part_beside_another_that_is_hardly_earned_is_not_called_learning():
+    rising = course(0.2, 0.7, spread=0.01)
+    now = learned(unnamed(f=RARE, g=rising))
+    assert now.state == "unknown"
+    assert "which of them means right answers" in now.why
+    # A difference of the two is no third part.
+    assert learned(unnamed(f=RARE, g=rising, g_minus_f=rising - RARE)).state == "unknown"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"correct": course(0.2, 0.7, spread=0.01), "style": RARE},  # a name says which one counts
+        {"g": course(0.2, 0.7, spread=0.01), "format": RARE},
+        {"g": course(0.2, 0.7, spread=0.01), "bonus": np.zeros(200)},  # not in use
+        {"g": course(0.2, 0.7, spread=0.01), "repetition": -RARE},  # a penalty
+        {"g": course(0.2, 0.7, spread=0.01), "h": course(0.1, 0.4, seed=5), "f": RARE},
+    ],
+    ids=["named", "format", "unused", "penalty", "two-rise"],
+)
+def test_trap_a_part_at_its_floor_that_says_nothing(parts):
+    assert learned(unnamed(**parts)).improves
+
+
+def test_a_stretch_with_exceptions_says_how_many_values_are_the_same():
+    rewards = np.full(60, -1.0)
+    rewards[[11, 37]] = -0.5
+    found = constant_reward.RULE.judge(
+        made.trace(Profile.UNKNOWN, outcome__reward=rewards, reward__std=np.zeros(60))
+    )
+    assert isinstance(found, Finding)
+    assert "58 of 60" in found.summary
+    exact = constant_reward.RULE.judge(made.trace(Profile.UNKNOWN, outcome__reward=np.full(60, -1)))
+    assert "in 60 values in a row" in exact.summary

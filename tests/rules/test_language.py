@@ -12,12 +12,15 @@ from rlvitals.rules.language import (
     eos_missing,
     kl_coefficient_runaway,
     kl_penalty_dominates,
+    no_gradient,
     positive_share_falls,
     reference_kl_out_of_range,
     response_length_explodes,
     responses_truncated,
+    sampler_mismatch,
     samples_all_filtered,
     threshold_off_correctness,
+    tool_use_fades,
     zero_variance_groups,
 )
 from rlvitals.rules.reward import constant_reward
@@ -611,3 +614,91 @@ def test_no_data_makes_a_rule_fail(rule, count, fill):
         answer = rule.judge(made.trace(profile, {"beta": 0.1, "kl_coef": 0.0}, **logged))
         if not np.isfinite(values).any():
             assert isinstance(answer, Undecided), answer
+
+
+# no-gradient
+
+
+def test_a_gradient_of_zero_where_groups_differ_is_an_error_after_two_updates():
+    run = grpo(
+        optimiser__grad_norm=np.zeros(2),
+        reward__group_zero_std=np.array([0.2, 0.1]),
+        outcome__reward=np.array([0.4, 0.5]),
+    )
+    found = no_gradient.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.ERROR
+
+
+def test_advantages_of_zero_while_scores_differ_are_an_error():
+    zeros, some = np.zeros(6), np.ones(6)
+    run = grpo(
+        policy__advantage_max=zeros,
+        policy__advantage_min=zeros,
+        reward__max=some,
+        reward__min=zeros,
+        optimiser__grad_norm=zeros,
+    )
+    found = no_gradient.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert "group" in found.causes[0]
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"reward__group_zero_std": np.ones(20)},  # nothing to learn from: another rule's
+        {"reward__std": np.zeros(20)},
+        {"reward__group_zero_std": np.where(np.arange(20) % 2, 1.0, 0.5),
+         "optimiser__grad_norm": np.where(np.arange(20) % 2, 0.0, 0.3)},
+        {"reward__std": np.r_[np.ones(4), np.zeros(16)]},  # too few, and groups may be alike
+    ],
+    ids=["uniform", "no-spread", "zeros-where-uniform", "few"],
+)  # fmt: skip
+def test_trap_a_gradient_of_zero_by_construction(metrics):
+    run = grpo(**{"optimiser__grad_norm": np.zeros(20), **metrics})
+    assert not isinstance(no_gradient.RULE.judge(run), Finding)
+
+
+def test_trap_a_loss_and_a_clip_fraction_of_zero_with_one_update_a_batch_are_no_fault():
+    run = grpo(
+        optimiser__loss=np.zeros(40),
+        policy__clip_fraction_effective=np.zeros(40),
+        optimiser__grad_norm=level(0.3, 40),
+        reward__group_zero_std=level(0.3, 40),
+        outcome__reward=share(0.2, 0.6, 40),
+    )
+    asked = [rule.judge(run) for rule in CATALOGUE if rule.applies(Profile.GRPO)]
+    assert not [f for f in asked if isinstance(f, Finding) and f.severity > Severity.NOTE]
+
+
+# sampler-mismatch and turns
+
+
+@pytest.mark.parametrize(
+    ("gap", "reward", "grave"),
+    [
+        (0.3, level(0.4), True),  # thirty times what sixteen bits give
+        (0.03, level(0.4), False),  # one measure alone
+        (0.3, share(0.2, 0.8), False),  # it learns all the same
+    ],
+)
+def test_a_gap_beyond_any_rounding_warns_by_itself(gap, reward, grave):
+    run = grpo(policy__sampler_kl=gap * (1 + 0.1 * made.noise(150)), outcome__reward=reward)
+    found = sampler_mismatch.RULE.judge(run)
+    assert isinstance(found, Finding)
+    assert (found.severity > Severity.NOTE) is grave
+
+
+def test_episodes_that_shrink_to_one_turn_while_nothing_is_learned_are_a_warning():
+    turns = np.r_[np.linspace(4, 1.02, 60), np.full(90, 1.01)]
+    flat = grpo(language__turns_mean=turns, outcome__reward=np.full(150, 0.3) + level(0, 150))
+    found = tool_use_fades.RULE.judge(flat)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
+    better = grpo(language__turns_mean=turns, outcome__reward=share(0.2, 0.9))
+    found = tool_use_fades.RULE.judge(better)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.NOTE
+    single = grpo(language__turns_mean=np.full(150, 1.0), outcome__reward=level(0.3))
+    assert not isinstance(tool_use_fades.RULE.judge(single), Finding)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
@@ -42,7 +43,8 @@ class Verdict:
 def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict:
     """Judge the run as a whole. A run whose outcome rises is learning, whatever else is found."""
     if trace.lifecycle.failed:
-        return Verdict(Word.FAILED, ended(trace))
+        usually = usual_meaning(ended(trace))
+        return Verdict(Word.FAILED, f"{ended(trace)}{f' (usually: {usually})' if usually else ''}")
     silent = next((finding for rule, finding in findings if rule.verdict == Word.HUNG), None)
     now = judged(trace)
     good = now.improves

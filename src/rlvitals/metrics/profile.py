@@ -31,6 +31,7 @@ PROFILE_OF_FRAMEWORK = {
         Profile.OFF_POLICY,
     ),
     "trl-dpo": Profile.SUPERVISED,
+    "tinker-distillation": Profile.SUPERVISED,
 }
 CLIPPED_FRAMEWORKS = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.

@@ -15,6 +15,7 @@ from rlvitals.metrics.catalogue.outcome import (
     ACCURACY,
     EVAL_ACCURACY,
     EVAL_RETURN,
+    EVAL_REWARD,
     EVAL_SUCCESS_RATE,
     EVAL_TASK,
     RETURN,
@@ -28,6 +29,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.curves import only_fell
 from rlvitals.rules.gains import SURE, gain
 from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
+from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
@@ -44,7 +46,9 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
-MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
+MEAN = re.compile(
+    r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
+)
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
@@ -104,7 +108,7 @@ def _learned(trace: Trace, since: int | None) -> Standing:
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name)
+    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
     for name in (*(name for name in named if name in trace), *members(trace)):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
@@ -133,7 +137,10 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
         trace = replace(trace, series=rest)
     picked, now = outcome(trace), standing(trace, since)
-    return now if picked is None else by_batches(trace, now, trace[picked[0]].finite(), since)
+    if picked is not None:
+        now = by_batches(trace, now, trace[picked[0]].finite(), since)
+    unclear = unclear_gain(trace) if now.improves else ""
+    return replace(now, state="unknown", why=unclear) if unclear else now
 
 
 def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:

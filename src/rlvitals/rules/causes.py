@@ -22,6 +22,7 @@ LEARNING = (
     "accounting-broken",
     "first-update-off",
     "judge-outage",
+    "no-gradient",
     "sampler-mismatch",
     "ratio-off-one",
     "threshold-off-correctness",

@@ -136,6 +136,47 @@ RESPONSE_TIME_P99 = _count(
     "Seconds that 99 of 100 responses stayed below: far above the median, the batch waits for"
     " stragglers.",
 )  # fmt: skip
+
+
+def _by_kind(part: str, title: str, unit: str, meaning: str) -> Metric:
+    return Metric(
+        name=f"language/{part}",
+        title=title,
+        unit=unit,
+        kind="health",
+        meaning=meaning,
+        see_also=("language/error_share",),
+        family=True,
+    )
+
+
+STATISTIC = _by_kind(
+    "statistic", "Other numbers of the framework", "as logged",
+    "A number of the framework's own under its own name: counts of rollouts, groups and requests,"
+    " extremes, queues. It is shown, and judged by no rule.",
+)  # fmt: skip
+STOP_REASON = _by_kind(
+    "stop_reason", "Why rollouts end", "as logged",
+    "How many rollouts ended for one reason (answered, length limit, turn limit, error), as a"
+    " share or a count, as the framework keeps it. A shift from answered to any other is the first"
+    " sign of a tool or an environment that fails.",
+)  # fmt: skip
+ERRORS = _by_kind(
+    "error", "Failed rollouts by kind", "as logged",
+    "How many rollouts failed in one way, as a share or a count, as the framework keeps it.",
+)  # fmt: skip
+TOOL_USE = _by_kind(
+    "tool_use", "Calls of one tool", "calls/response",
+    "Calls of one tool for each response: falling to 0, the model has given it up.",
+)  # fmt: skip
+TOOL_ERRORS = _by_kind(
+    "tool_errors", "Failing calls of one tool", "share",
+    "Share of one tool's calls that fail.",
+)  # fmt: skip
+TURN_LENGTH = _count(
+    "turn_length_mean", "Length of a turn", "tokens",
+    "Mean tokens that the policy writes in one turn of a conversation.",
+)  # fmt: skip
 METRICS = (
     TURNS_MEAN,
     TURNS_MIN,
@@ -158,4 +199,10 @@ METRICS = (
     PARTIAL_SHARE,
     RESPONSE_TIME_MEDIAN,
     RESPONSE_TIME_P99,
+    STATISTIC,
+    STOP_REASON,
+    ERRORS,
+    TOOL_USE,
+    TOOL_ERRORS,
+    TURN_LENGTH,
 )

@@ -267,6 +267,40 @@ VERSION = Metric(
     see_also=("policy/sampler_kl", "optimiser/policy_lag"),
 )
 
+MIXED_VERSIONS = Metric(
+    name="policy/sampler_mixed_versions",
+    title="Responses of mixed policies",
+    unit="share",
+    kind="health",
+    meaning="Share of responses whose tokens come from more than one version of the policy: their"
+    " ratio to any one of these is off.",
+    formula="responses with tokens of several versions / responses",
+    better="down",
+    healthy=SHARE,
+    possible=SHARE,
+    see_also=("optimiser/policy_lag", "policy/sampler_kl"),
+)
+PERPLEXITY = Metric(
+    name="policy/sampler_perplexity",
+    title="Perplexity under sampler and learner",
+    unit="as logged",
+    kind="health",
+    meaning="Perplexity, or its logarithm, of the responses under the generation engine or under"
+    " the trainer, or what lies between them: the two agree where both hold the same weights.",
+    formula="exp(-mean of log pi)",
+    see_also=("policy/sampler_kl",),
+    family=True,
+)
+ROUTING = Metric(
+    name="policy/sampler_routing",
+    title="Routing of experts under sampler and learner",
+    unit="as logged",
+    kind="health",
+    meaning="Whether the experts that the generation engine chose are the ones that the trainer"
+    " uses, for a mixture of experts: what is not replayed is a mismatch.",
+    see_also=("policy/sampler_kl", "optimiser/expert_imbalance"),
+    family=True,
+)
 METRICS = (
     LOGP_DIFFERENCE_MEAN,
     LOGP_DIFFERENCE_MAX,
@@ -289,4 +323,7 @@ METRICS = (
     REJECTED_TOKENS,
     REJECTED_SEQUENCES,
     VERSION,
+    MIXED_VERSIONS,
+    PERPLEXITY,
+    ROUTING,
 )

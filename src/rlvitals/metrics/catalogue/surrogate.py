@@ -124,6 +124,52 @@ FIRST_RATIO_MAX = Metric(
     see_also=("policy/ratio", "policy/first_kl"),
 )
 
+ADVANTAGE_ZERO_SHARE = Metric(
+    name="policy/advantage_zero_share",
+    title="Advantages of zero",
+    unit="share",
+    kind="health",
+    meaning="Share of responses whose advantage is 0: they change nothing.",
+    formula="mean(A = 0)",
+    better="down",
+    possible=SHARE,
+    see_also=("reward/group_zero_std",),
+)
+
+LOSS_WEIGHT = Metric(
+    name="policy/loss_weight",
+    title="Weights and masks of the loss",
+    unit="as logged",
+    kind="health",
+    meaning="A weight, a threshold or a mask that one policy loss applies, by name: how much of"
+    " the batch it keeps, and how far its weights spread.",
+    see_also=("policy/masked_share",),
+    family=True,
+)
+
+KL_TO_TEACHER = Metric(
+    name="policy/kl_to_teacher",
+    title="KL to the teacher",
+    unit="nats",
+    kind="health",
+    meaning="Distance of the policy from the teacher it is distilled from, on its own responses:"
+    " what on-policy distillation lowers.",
+    formula="mean over tokens of log pi - log pi_teacher",
+    better="down",
+    see_also=("policy/distillation",),
+)
+
+DISTILLATION = Metric(
+    name="policy/distillation",
+    title="Distillation",
+    unit="as logged",
+    kind="health",
+    meaning="A measure of distillation by name: losses, the probability that the kept tokens hold"
+    " under teacher and student, their overlap.",
+    see_also=("policy/kl_to_teacher",),
+    family=True,
+)
+
 METRICS = (
     FIRST_KL,
     FIRST_CLIP_FRACTION,
@@ -135,4 +181,8 @@ METRICS = (
     ADVANTAGE_MIN,
     ADVANTAGE_MAX,
     KL_LOSS,
+    ADVANTAGE_ZERO_SHARE,
+    LOSS_WEIGHT,
+    KL_TO_TEACHER,
+    DISTILLATION,
 )

@@ -132,6 +132,12 @@ NAMES = Table(
         **OTHERS,
     },
     families=(
+        # Of a tensor only the mean has a name above; its extremes and the rest stand here.
+        Family(
+            r"(?:ppo|grpo)_actor/((?:update/|compute_logp/|version_stats/)*\w+(?:/(?:avg|min|max))?)",
+            Name(rollouts.STATISTIC),
+        ),
+        Family(r"ppo_critic/(\w+)(?:/(?:avg|min|max))?", Name(rollouts.STATISTIC)),
         Family(r"timeperf/(.+)", Name(throughput.PHASE_TIME, "seconds of one training step")),
     ),
     settings={

@@ -107,7 +107,6 @@ STATISTICS = (
     r"|eval_\w+|score_std|non_score\w*|none_share|exceptions|shaped|raw|clipped|absolute|delta"
     r"|intrinsic|distribution"
 )
-GRADED = r"correct|accura|format|compil"  # in names of parts that grade a response
 CANONICAL = (
     *outcome.METRICS,
     *reward.METRICS,
@@ -137,7 +136,9 @@ NAMES = Table(
     },
     families=(
         *(Family(rf"{m.name}/(.+)", Name(m, HOW)) for m in CANONICAL if m.family),
-        Family(rf"reward/([^/]*(?:{GRADED})[^/]*)", Name(reward.COMPONENT, HOW)),
+        Family(rf"reward/((?!(?:{STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
+        Family(r"rewards/([^/]+)/mean", Name(reward.COMPONENT, HOW)),
+        Family(r"rewards/([^/]+)/std", Name(reward.COMPONENT_STD, HOW)),
         Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),
         Family(r"machine/((?!disk_free).+)_gib", Name(throughput.MEMORY, "most since the last")),
         Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),

@@ -9,29 +9,15 @@ RL's.
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
-    optimiser,
     outcome,
     policy,
     reward,
-    throughput,
 )
 from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 HOW = generic.HOW
 ROLLOUTS = "mean over the batch's rollouts"
-TINKER = {
-    "optim/lr": Name(optimiser.LEARNING_RATE),
-    "optim/entropy": Name(exploration.ENTROPY, "minus the log-probability of sampled tokens"),
-    "time/total": Name(throughput.STEP_TIME, "one batch, sampling included"),
-    "env/all/ac_tokens_per_turn": Name(language.LENGTH_MEAN, ROLLOUTS),
-    "env/all/by_group/frac_all_good": Name(reward.GROUP_ALL_RIGHT, "share of the groups"),
-    "env/all/by_group/frac_all_bad": Name(reward.GROUP_ALL_WRONG, "share of the groups"),
-    "env/all/reward/total": Name(outcome.REWARD, f"summed over an episode, {ROLLOUTS}"),
-    "env/all/correct": Name(outcome.ACCURACY, ROLLOUTS),
-    "test/env/all/correct": Name(outcome.EVAL_ACCURACY, "mean over the test set"),
-}
-
 NEMO = {  # without the "train/" before them
     "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
     "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
@@ -43,12 +29,12 @@ NAMES = Table(
     "hand-written loops around a language model",
     loose=True,
     keys={
-        **TINKER,
         **NEMO,
         "train_answer_accuracy": Name(outcome.ACCURACY, HOW),
         "answer_accuracy": Name(outcome.ACCURACY, HOW),
         "batch_accuracy": Name(outcome.ACCURACY, HOW),
         "correctness": Name(outcome.ACCURACY, HOW),
+        "acc": Name(outcome.ACCURACY, HOW),
         "correct_rate": Name(outcome.ACCURACY, HOW),
         "train_reward": Name(outcome.REWARD, HOW),
         "mean_reward": Name(outcome.REWARD, HOW),
@@ -64,21 +50,20 @@ NAMES = Table(
     },
     families=(
         Family(rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
-        Family(r"env/all/(format)", Name(reward.COMPONENT, ROLLOUTS)),
         Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, HOW)),
     ),
     prefixes=generic.NAMES.prefixes,
     marks=(
-        ("env/all/correct",),  # distillation earns no reward: it is judged by none
         ("mean_gen_tokens_per_sample", "reward"),
         ("reward/correctness",),
         ("reward/format",),
         ("answer_accuracy", "format_accuracy"),
         ("format_rate", "mean_reward"),
         ("mean_reward", "batch_accuracy"),
+        ("reward", "acc", "loss"),  # rewarded for answers that are right or not
+        ("reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
     ),
     read_from="logs of public repositories that train language models with loops of their own;"
-    " thinking-machines-lab/tinker-cookbook: tinker_cookbook/rl/train.py, rl/metric_util.py;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

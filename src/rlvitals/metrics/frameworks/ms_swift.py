@@ -13,6 +13,7 @@ from rlvitals.metrics.catalogue import (
     reward,
     rollouts,
     sampler,
+    surrogate,
     throughput,
 )
 from rlvitals.metrics.frameworks import trl_grpo
@@ -35,6 +36,7 @@ OWN = {  # swift/rlhf_trainers/grpo_trainer.py, _compute_advantages, _update_met
     "entropy/mean": Name(
         exploration.ENTROPY, "of the softmax: token mean, then mean over sequences; log_entropy"
     ),
+    "teacher_kl": Name(surrogate.KL_TO_TEACHER, TOKENS),
     "num_turns": Name(rollouts.TURNS_MEAN, "mean over responses"),
     "token_acc": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
     "eval_token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
@@ -65,6 +67,11 @@ NAMES = replace(
     },
     families=(
         *(f for f in trl_grpo.NAMES.families if f.pattern != trl_grpo.OLD_COMPONENT),
+        Family(r"(entropy/(?:max|min|threshold))", Name(rollouts.STATISTIC)),
+        Family(r"rollout_correction/(.*ppl.*)", Name(sampler.PERPLEXITY)),
+        Family(
+            r"((?:rollout_correction|fipo|sdar|gkd)/.+|rlsd_lambda)", Name(surrogate.LOSS_WEIGHT)
+        ),
         Family(r"(MFU)", Name(throughput.MFU, "averaged since this process began")),
         Family(r"(memory)\(GiB\)", Name(throughput.MEMORY, "most reserved so far")),
     ),

@@ -152,6 +152,11 @@ NAMES = Table(
             r"(?:eval/)?eval_(.+_pass\d+)",
             Name(outcome.EVAL_TASK, "pass1 is the mean of k answers, passk the best of them"),
         ),
+        Family(
+            r"((?:eval/)?eval_(?:.+_)?(?:truncated_rate|response_length_mean|num_samples)"
+            r"|generated_samples|num_samples|num_action_tokens|weights)",
+            Name(rollouts.STATISTIC),
+        ),
         Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
     ),
     settings={

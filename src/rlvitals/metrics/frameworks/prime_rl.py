@@ -31,6 +31,8 @@ TRAINER = {  # trainer/rl/train.py, train; trainer/rl/loss.py, default_loss_fn
     "loss/mean": Name(optimiser.LOSS, "mean over microbatches, each a share of the token mean"),
     "entropy/mean": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
     "entropy/all/mean": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
+    "entropy/all": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
+    "mismatch_kl/all": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
     "mismatch_kl/mean": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
     "mismatch_kl/all/mean": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
     "is_masked/mean": Name(
@@ -68,6 +70,8 @@ ORCHESTRATOR = {  # orchestrator/orchestrator.py
     "off_policy_level/all/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
     "off_policy/mean": Name(optimiser.POLICY_LAG, "of the batch that is trained on"),
     "off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of the batch that is trained on"),
+    "dispatcher/off_policy/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
+    "dispatcher/off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
     "watcher/policy_version": Name(sampler.VERSION, "that rollouts use; watcher.py"),
     "val_reward/mean": Name(outcome.EVAL_REWARD, "validation set"),
     "val/reward/all/mean": Name(outcome.EVAL_REWARD, "validation set"),
@@ -166,6 +170,28 @@ NAMES = Table(
         Family(r"eval/(.+/(?:avg|pass)@\d+)", HELD_OUT),
         Family(r"val(?:_reward|/reward)/((?!all/|mean$|max$|min$)[^/]+)(?:/mean)?", HELD_OUT),
         Family(r"off_policy/(dropped)", Name(rollouts.DROPPED, "too old, since the previous row")),
+        Family(
+            r"train/agg/(?:all|effective)/[^/]+/stop_condition/(.+)",
+            Name(rollouts.STOP_REASON, "share of the rollouts"),
+        ),
+        Family(
+            r"train/agg/(?:all|effective)/[^/]+/error/(.+)",
+            Name(rollouts.ERRORS, "share of the rollouts"),
+        ),
+        Family(r"dispatcher/errored/(.+)", Name(rollouts.ERRORS, "of this step")),
+        Family(r"dispatcher/cancelled/(.+)", Name(rollouts.DROPPED, "of this step")),
+        Family(r"ref_kl/(.+)", Name(surrogate.LOSS_WEIGHT, TOKENS)),
+        Family(
+            r"(?:entropy|mismatch_kl)/(?!all|mean|max|min|std)([^/]+)(?:/mean)?",
+            Name(surrogate.LOSS_WEIGHT, "of one environment"),
+        ),
+        Family(r"(routing_confidence/.+)", Name(sampler.ROUTING)),
+        Family(
+            r"((?:concurrency|curriculum|dispatcher|event_loop_lag|gate|inference|pool|progress"
+            r"|off_policy|watcher|system|kl_ent_ratio)/.+|loss/(?:nan_count|perplexity)"
+            r"|val/perplexity|eval/.+/policy_version)",
+            Name(rollouts.STATISTIC),
+        ),
         Family(r"time/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
         Family(r"(perf)/mfu", Name(throughput.MFU, "logged in per cent", scale=0.01)),
         Family(r"perf/(peak_memory)", Name(throughput.MEMORY, "reserved on the first process")),
@@ -175,6 +201,9 @@ NAMES = Table(
     sources=(),
     marks=(
         ("optim/lr", "loss/mean"),
+        # Excerpts: what no other framework names so.
+        ("mismatch_kl/all",),
+        ("mismatch_kl/all/mean",),
         ("optim/lr", "perf/mfu"),
         ("reward/mean", "seq_len/mean"),
         ("reward/all/mean", "seq_len/all/mean"),

@@ -15,6 +15,7 @@ from rlvitals.metrics.catalogue import (
     reward,
     rollouts,
     sampler,
+    surrogate,
     throughput,
     value,
 )
@@ -42,6 +43,8 @@ TRAIN = {  # backends/megatron_utils/loss.py, policy_loss_function, value_loss_f
     "tis": Name(sampler.RATIO_MEAN, f"before it is cut, {SAMPLES}"),
     "tis_clipfrac": Name(sampler.RATIO_CLIPPED_SHARE, SAMPLES),
     "tis_abs": Name(sampler.RATIO_DEVIATION, SAMPLES),
+    "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, SAMPLES),
+    "opsm_clipfrac": Name(surrogate.MASKED_SHARE, "sequences that are masked"),
     "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
     "lr-pg_0": Name(optimiser.LEARNING_RATE, "of the first parameter group"),
     "global_batch_size": Name(progress.BATCH_SIZE, "samples of the optimiser step"),
@@ -73,6 +76,8 @@ ROLLOUT = {  # observability/train_metric_utils.py, log_rollout_data; rollout_me
     "returns": Name(value.RETURN_MEAN, f"{SAMPLES}; without a critic the advantages once more"),
     "values": Name(value.MEAN, SAMPLES),
     "repetition_frac": Name(rollouts.REPETITION_SHARE, BATCH),
+    "entropy": Name(exploration.ENTROPY, f"before the update, {SAMPLES}"),
+    "opd_reverse_kl": Name(surrogate.KL_TO_TEACHER, SAMPLES),
 }
 
 HELD_OUT = Name(outcome.EVAL_TASK, "mean reward of the set's samples; pass@k the best of k")
@@ -97,6 +102,27 @@ NAMES = Table(
             r"rollout/dynamic_filter/drop_(.+)", Name(rollouts.DROPPED, "groups of this rollout")
         ),
         Family(r"perf/(.+)_time", Name(throughput.PHASE_TIME, "seconds of one rollout")),
+        Family(r"rollout/(rollout_log_probs|step)", Name(rollouts.STATISTIC)),
+        Family(
+            r"rollout/((?:prefix_cache|spec|avg_cached|top_p|reward_cat|error_cat)\w*(?:/.+)?)",
+            Name(rollouts.STATISTIC),
+        ),
+        Family(
+            r"(?:multi_turn/|rollout/)?(?:raw|wo_obs)_response_length/(.+)",
+            Name(rollouts.STATISTIC),
+        ),
+        Family(r"(eval/.+-truncated_ratio)", Name(rollouts.STATISTIC)),
+        Family(r"(?:rollout/)?(?:error_cat)/(.+)", Name(rollouts.ERRORS, "share of the samples")),
+        Family(r"zero_std/count_(.+)", Name(reward.GROUP_ZERO_STD_COUNT)),
+        Family(r"(?:rollout/)?correct_length/(.+)", Name(rollouts.STATISTIC)),
+        Family(r"perf/(update_weights_(?:density|wire_bytes))", Name(rollouts.STATISTIC)),
+        Family(r"train/value_(?:loss|clipfrac)", Name(value.CLIP_FRACTION, "again", again=True)),
+        Family(r"multi_turn_metric/round_number_mean", Name(rollouts.TURNS_MEAN)),
+        Family(r"multi_turn_metric/round_number_(?:min|max)", Name(rollouts.TURNS_MAX, again=True)),
+        Family(r"(?:eval|rollout|train)/(step)", Name(rollouts.STATISTIC)),
+        Family(r"train/(mtp\w*)", Name(surrogate.DISTILLATION)),
+        Family(r"train/lr-pg_[1-9]\d*", Name(optimiser.LEARNING_RATE, "again", again=True)),
+        Family(r"perf/(\w+_(?:tflops|tok_per_s))", Name(rollouts.STATISTIC)),
         Family(r"multi_turn/multi_turn_metric/round_number_mean", Name(rollouts.TURNS_MEAN)),
         Family(r"multi_turn/multi_turn_metric/round_number_max", Name(rollouts.TURNS_MAX)),
         Family(r"multi_turn/multi_turn_metric/round_number_min", Name(rollouts.TURNS_MIN)),

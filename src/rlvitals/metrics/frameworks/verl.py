@@ -120,6 +120,9 @@ DATA = {  # metric_utils.py, compute_data_metrics
     "num_turns/max": Name(rollouts.TURNS_MAX),
     "num_turns/min": Name(rollouts.TURNS_MIN),
     "tool_call_counts/mean": Name(language.TOOL_CALLS, "over sequences"),
+    "training/num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation"),
+    "training/num_turns/max": Name(rollouts.TURNS_MAX),
+    "training/num_turns/min": Name(rollouts.TURNS_MIN),
     "train/num_gen_batches": Name(rollouts.GENERATION_BATCHES, "DAPO: of this update"),
 }
 
@@ -137,6 +140,12 @@ ASYNCHRONOUS = {  # experimental/fully_async_policy/detach_utils.py, assemble_ba
     ),
     "fully_async/processing_time/tp50": Name(rollouts.RESPONSE_TIME_MEDIAN),
     "fully_async/processing_time/tp99": Name(rollouts.RESPONSE_TIME_P99),
+    "training/off_policy/trajectory_staleness/mean": Name(
+        optimiser.POLICY_LAG, "versions behind, of a response's newest tokens"
+    ),
+    "training/off_policy/trajectory_staleness_worst/max": Name(
+        optimiser.POLICY_LAG_MAX, "versions behind, of a response's oldest tokens"
+    ),
     "trainer/idle_ratio": Name(throughput.WAIT_SHARE, "waiting for samples / step"),
 }
 CORRECTION = {
@@ -203,7 +212,28 @@ NAMES = Table(
         Family(r"timing_per_token_ms/(.+)", Name(throughput.TOKEN_TIME)),
         Family(r"perf/mfu/(.+)", Name(throughput.MFU)),
         Family(r"(?:actor/|critic/)?perf/((?:max|cpu)_memory_\w+)_gb", Name(throughput.MEMORY)),
-        Family(r"fully_async/count/(dropped_stale_samples)", DROPPED),
+        Family(r"(?:fully_async/)?count/(dropped_stale_samples)", DROPPED),
+        Family(
+            r"(?:\w+/)?(?:filter_groups|off_policy|rollout_failure)/(evicted_samples\w*)(?:/\w+)?",
+            DROPPED,
+        ),
+        Family(r"distillation/(.+)", Name(surrogate.DISTILLATION, TOKENS)),
+        Family(r"(?:reward_extra_info|gdpo)/(.+)/mean", Name(reward.COMPONENT, "mean")),
+        Family(r"(?:reward_extra_info|gdpo)/(.+)/std", Name(reward.COMPONENT_STD)),
+        Family(r"rollout_corr/(.*ppl.*)", Name(sampler.PERPLEXITY)),
+        Family(r"(?:rollout_corr|variance_proxy)/(.+)", Name(surrogate.LOSS_WEIGHT)),
+        Family(r"(?:actor/)?token_kl/(.+)", Name(surrogate.LOSS_WEIGHT)),
+        Family(r"(?:router_replay|rollout/moe|r3)/(.+)", Name(sampler.ROUTING)),
+        Family(r"(?:rollout|actor)/(?:\w+/)*((?:max|min|avg)_vio/.+)", Name(sampler.ROUTING)),
+        Family(r"agent_loop/(.+)", Name(throughput.PHASE_TIME, "seconds of one response")),
+        Family(r"(?:perf|train)/(mfu)", Name(throughput.MFU)),
+        Family(
+            r"((?:response_length_non_aborted|global_seqlen|num_turns|tool_call_counts|prompt_length"
+            r"|critic/rewards|critic/returns|critic/values|training|fully_async|count|static|monitor"
+            r"|dynamic_resource|hybrid|separate_async|checkpoint_engine|rollout|val-aux/num_turns"
+            r"|generation_timing|val)/.+)",
+            Name(rollouts.STATISTIC),
+        ),
     ),
     settings={
         "algorithm/adv_estimator": "algorithm",

@@ -1,6 +1,15 @@
 """One file per way of printing numbers. Every dialect sees the pieces that hold its hints."""
 
-from rlvitals.readers.console_dialects import bars, boxes, dicts, pairs, psr_nsr, rsl_rl, vidur
+from rlvitals.readers.console_dialects import (
+    bars,
+    boxes,
+    dicts,
+    pairs,
+    psr_nsr,
+    reward_lists,
+    rsl_rl,
+    vidur,
+)
 from rlvitals.readers.console_dialects.dialect import Dialect
 
 # Bars come first: rows that print no step take it from them.
@@ -12,4 +21,5 @@ DIALECTS: tuple[Dialect, ...] = (
     rsl_rl.DIALECT,
     dicts.DIALECT,
     pairs.DIALECT,
+    reward_lists.DIALECT,
 )

@@ -4,6 +4,7 @@
 `global_step=1000, episodic_return=[21.]`                  CleanRL: `ppo.py` and its kin
 `Step 12 | 1.2s | Loss 0.1 | Entropy 0.5 | LR 1.00e-06`    prime-rl: `trainer/rl/train.py`
 `Episode 10/500, reward 12.0`                              anyone's
+`[run]  12/100 | loss=0.1 | reward=0.5`                    anyone's: the count alone
 
 Strict: the whole line is pairs, one of them step-like, one a measure, and it comes twice.
 """
@@ -43,6 +44,8 @@ STEPPED = re.compile(
     r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
     r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
 )
+# The step without its word, after what the run calls itself.
+COUNTER = re.compile(r"(?:\[[^\[\]]{1,60}\])?\s*(\d{1,9} ?/ ?\d{1,9})\s*[|,:]\s*(?=[A-Za-z_])")
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
 CLEANRL = re.compile(
@@ -92,8 +95,12 @@ class Pairs:
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [(CLEANRL_KEY, value)], "environment steps")
-        elif len(page.text) <= MAX_TEXT and "{" not in page.text and STEPPED.search(page.text):
-            self._line(page)
+        elif len(page.text) > MAX_TEXT or "{" in page.text:
+            return
+        elif counted := COUNTER.match(page.message):
+            self._line(page, f"step: {counted[1]}, {page.message[counted.end() :]}")
+        elif STEPPED.search(page.text):
+            self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
         pairs: list[Pair] = []
@@ -104,8 +111,8 @@ class Pairs:
         if pairs:
             page.add(step, pairs, "steps")
 
-    def _line(self, page: Page) -> None:
-        row = _row(page.message)
+    def _line(self, page: Page, text: str) -> None:
+        row = _row(text)
         if row is None:
             return
         key, *others = _steps(tuple(row))
@@ -214,6 +221,8 @@ DIALECT = Dialect(
         "enerat",
         "en ",
         "en=",
+        "oss",  # rows that count without a word for it have a measure
+        "eward",
     ),
     Pairs,
 )

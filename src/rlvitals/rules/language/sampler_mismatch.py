@@ -7,7 +7,8 @@ probabilities above 0.03, effective sample size below 0.8, correlation below 0.9
 KL, and as much more of the others, for a mixture of experts, 8-bit weights, or samples that may be
 old. Or a KL that grew fivefold to a quarter of that; or a version of the sampler's weights that
 stands still. A note; a warning where the outcome is proven to stall or fall and two measures say
-it, or one that grows.
+it, or one that grows; a warning too where it does not improve and the gap is ten times the limit,
+which no rounding gives.
 
 ## Why it matters
 PPO's and GRPO's gradients are those of samples from the policy being trained. Samples from another
@@ -63,7 +64,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
-from rlvitals.rules.weigh import sides
+from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.signals.trend import trend
@@ -77,6 +78,7 @@ LIMIT = Threshold(
 )
 LOOSE = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
 GREW, NOTICED = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
+FAR = 10.0  # x the limit: another policy, whatever the precision
 RESETS, CLOSED = 3, 0.3  # times that a gap fell below this share of its height: synchronisations
 STILL = 0.5  # of the run, its last, without a new version
 HEAVY = 30.0  # x the mean: where bf16 differs by .01 on average, some tokens differ by .3
@@ -249,7 +251,9 @@ def _finding(
     evidence, counter = sides(now)
     patterns, causes = _pattern(trace, gap, bound)
     joint = any(not said.startswith("judged") for said in together) or _grows(gap)
-    grave = Severity.WARNING if now.stalled and joint else Severity.NOTE
+    is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
+    far = is_kl and level >= FAR * bound.value and not content(now)
+    grave = Severity.WARNING if far or (now.stalled and joint) else Severity.NOTE
     return Finding(
         f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "
         f"{stretch.worst:.3g} at most",

@@ -4,8 +4,8 @@
 `language/tool_calls` over the last fifth below a tenth of its first updates, in at least half of
 20 successive updates up to the end (10 where fewer than 40 are logged); or
 `language/tool_failures` above 0.5 as often and not below its start; or `language/turns_mean`
-within 5 % of the most turns any episode takes, to the end. A note; a warning where the outcome
-is proven to stall or fall.
+within 5 % of the most turns any episode takes, to the end; or down to the fewest turns, where at
+least one more was taken at first. A note; a warning where the outcome is proven to stall or fall.
 
 ## Why it matters
 A tool that fails, or is charged for, is unlearned before it can pay: its first calls are clumsy.
@@ -26,7 +26,7 @@ a saving, and this is a note. One turn at most is no agent, and is not asked abo
 """
 
 from rlvitals.metrics.catalogue.language import TOOL_CALLS, TOOL_FAILURES
-from rlvitals.metrics.catalogue.rollouts import TURNS_MAX, TURNS_MEAN
+from rlvitals.metrics.catalogue.rollouts import TURNS_MAX, TURNS_MEAN, TURNS_MIN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Threshold, Undecided
@@ -44,14 +44,15 @@ LEAST = 2 * SHORT_WINDOW  # points
 SELDOM = 0.05  # calls per response at the start: fewer were never a habit
 AT_LIMIT = 0.95  # of the most turns: every episode ends there, but for rounding
 FIRST = 5  # updates
+MORE_TURNS = 1.0  # turns beyond the fewest at first: fewer were never a conversation
 AN_AGENT = 2.0  # turns at most: fewer are a question and its answer
 
 
 def check(trace: Trace) -> Answer:
-    """Ask whether calls vanish, then whether they fail, then whether episodes never end."""
+    """Ask whether calls vanish, then whether they fail, then where the turns have gone."""
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
         return Undecided("neither tools nor turns are logged")
-    for ask in (_vanish, _fail, _no_turn_left):
+    for ask in (_vanish, _fail, _no_turn_left, _one_turn_left):
         found = ask(trace)
         if found is not None:
             return found
@@ -125,6 +126,28 @@ def _no_turn_left(trace: Trace) -> Finding | None:
         Bound(AT_LIMIT * limit, f"{AT_LIMIT:.0%} of the most turns of any episode"),
         (),
         ("the model calls in a loop", "the limit of turns is too low for the task", FAILING),
+    )
+
+
+def _one_turn_left(trace: Trace) -> Finding | None:
+    mean, least = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MIN.name, LEAST)
+    levels = None if mean is None else first_last_change(mean.values)
+    if mean is None or levels is None:
+        return None
+    floor = 1.0 if least is None else float(least.values.min())
+    first = median(mean.values[:FIRST]) or 0.0
+    beyond = floor + GIVEN_UP.on(trace) * (first - floor)
+    held = below(mean, beyond) if first - floor >= MORE_TURNS else None
+    if held is None or not held.goes_on or levels[1] > beyond:
+        return None
+    return by_learning(
+        trace,
+        f"episodes shrink to the fewest turns: {first:.3g} at first, {levels[1]:.3g} at the end",
+        (TURNS_MEAN.name, mean),
+        (held.began, levels[1]),
+        Bound(beyond, f"a tenth of the turns beyond {floor:g} that it began with"),
+        (),
+        (UNPAID, FAILING, "the answer is guessed in the first turn, and guesses are paid"),
     )
 
 

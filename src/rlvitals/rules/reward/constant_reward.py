@@ -209,7 +209,7 @@ def _finding(
     what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
     after = series.since(between[1] + 1).values
-    over = not spread and after.size > 0 and float(after.max()) > value  # it went on to rise
+    over = not spread and bool((after > value).any())  # it went on to rise
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
@@ -226,8 +226,10 @@ def _finding(
         never and severity is not Severity.NOTE
     ):
         severity = Severity.ERROR
+    during = series.since(between[0]).until(between[1]).values
+    times = _times(during == (0.0 if spread else value), count)
     return Finding(
-        f"{what} in {count:,} {'successive updates' if spread else 'values in a row'}",
+        f"{what} in {times} {'successive updates' if spread else 'values in a row'}",
         severity=severity,
         metric=name,
         began=between[0],
@@ -237,6 +239,12 @@ def _finding(
         evidence=evidence,
         counter=counter,
     )
+
+
+def _times(same: np.ndarray, count: int) -> str:
+    """Say in how many of `count` points a stretch is `same`: it tolerates exceptions."""
+    exact = int(np.count_nonzero(same))
+    return f"{exact:,} of {count:,}" if count <= 2 * exact < 2 * count else f"{count:,}"
 
 
 def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:

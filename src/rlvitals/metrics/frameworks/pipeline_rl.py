@@ -1,0 +1,110 @@
+"""PipelineRL: generation goes on while weights are updated in flight.
+
+"rl/" and "stats/" are the trainer's, a row per optimiser step; "actor/" are the generating side's,
+a row per published batch, each measure with its mean, variance, maximum and minimum. A data set's
+name may stand before an actor's measure.
+"""
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    progress,
+    reward,
+    rollouts,
+    sampler,
+    surrogate,
+    throughput,
+    value,
+)
+from rlvitals.metrics.frameworks.key import Family, Name, Table
+
+TOKENS = "token mean, then mean over sequences"
+BATCH = "mean over the published rollouts"
+
+RL = {  # finetune/rl/__init__.py, rl_step
+    "loss": Name(optimiser.LOSS, "policy, entropy and KL terms"),
+    "reward": Name(reward.TRAINED_MEAN, TOKENS),
+    "max_reward": Name(reward.MAX),
+    "min_reward": Name(reward.MIN),
+    "entropy": Name(exploration.ENTROPY, TOKENS),
+    "kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"k3, {TOKENS}", estimator="k3"),
+    # The old log-probabilities are the engine's, so this is staleness and mismatch together.
+    "kl_new_old": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
+    "mean_abs_log_ratio_new_old": Name(sampler.LOGP_DIFFERENCE_MEAN, TOKENS),
+    "ratio_new_old": Name(sampler.RATIO_MEAN, TOKENS),
+    "clamp_log_ratio_new_old_indicator": Name(policy.CLIP_FRACTION, TOKENS),
+    "advantage": Name(policy.ADVANTAGE_MEAN, TOKENS),
+    "max_advantage": Name(surrogate.ADVANTAGE_MAX),
+    "min_advantage": Name(surrogate.ADVANTAGE_MIN),
+    "new_logprobs": Name(language.LOGPROBS, TOKENS),
+    "ref_logprobs": Name(language.REF_LOGPROBS, TOKENS),
+    "kl_coef": Name(policy.KL_COEF),
+    "entropy_bonus_coef": Name(exploration.ENTROPY_COEF),
+    "ess": Name(sampler.ESS),
+    "num_output_tokens_sum": Name(progress.TOKENS_NEW, "trained on in the step"),
+    "value_mean": Name(value.PREDICTION_MEAN, TOKENS),
+    "value_loss": Name(value.LOSS),
+}
+STATS = {
+    "stats/lr": Name(optimiser.LEARNING_RATE),
+    "stats/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+    "stats/lag": Name(optimiser.POLICY_LAG, "samples between generation and training"),
+    "stats/completed_steps": Name(optimiser.UPDATES),
+    "stats/epoch": Name(progress.EPOCH),
+    "stats/tokens": Name(throughput.TOKENS, "since the start"),
+}
+ACTOR = {
+    "reward_mean": Name(outcome.REWARD, BATCH),
+    "success_mean": Name(outcome.ACCURACY, BATCH),
+    "output_tokens_mean": Name(language.LENGTH_MEAN, BATCH),
+    "output_tokens_max": Name(language.LENGTH_MAX),
+    "output_tokens_min": Name(language.LENGTH_MIN),
+    "prompt_tokens_mean": Name(language.QUERY_LENGTH_MEAN, BATCH),
+    "overflow_mean": Name(language.TRUNCATED_SHARE, "without an end token"),
+    "num_turns_mean": Name(rollouts.TURNS_MEAN, BATCH),
+    "no_error_mean": Name(rollouts.KEPT_SHARE, "again", again=True),
+}
+TEST = {
+    "test_reward_mean": Name(outcome.EVAL_REWARD, "test rollouts"),
+    "test_success_mean": Name(outcome.EVAL_ACCURACY, "test rollouts"),
+}
+
+NAMES = Table(
+    "pipeline-rl",
+    "PipelineRL",
+    keys={
+        **{f"rl/{key}": name for key, name in RL.items()},
+        **STATS,
+        **{f"actor/{key}": name for key, name in {**ACTOR, **TEST}.items()},
+    },
+    families=(
+        Family(r"actor/(?:test_)?domain_mix_(\w+/.+)", Name(rollouts.STATISTIC)),
+        Family(r"(?:preprocessor|stats)/(.*(?:filtered_out|too_old)\w*)",
+               Name(rollouts.DROPPED, "since the start")),
+        Family(r"(?:preprocessor|stats)/(.+)", Name(rollouts.STATISTIC)),
+        Family(r"actor/(.+)", Name(rollouts.STATISTIC)),
+        Family(r"rl/(.+)", Name(surrogate.LOSS_WEIGHT, TOKENS)),
+        Family(r"throughput/(.+)", Name(rollouts.STATISTIC)),
+    ),
+    settings={
+        "model_path": "model",
+        "attempts": "num_generations",
+        "seed": "seed",
+        "finetune/learning_rate": "learning_rate",
+        "finetune/rl/kl_coef": "beta",
+        "finetune/rl/epsilon_low": "clip_range",
+        "finetune/rl/epsilon_high": "clip_range_high",
+        "finetune/rl/policy_loss": "loss_type",
+        "finetune/max_lag": "max_policy_lag",
+        "finetune/max_train_steps": "total_steps",
+        "llm/parameters/max_tokens": "max_completion_length",
+        "llm/parameters/temperature": "temperature",
+    },
+    marks=(("rl/ess",), ("stats/lag",), ("rl/ratio_new_old",), ("stats/samples_too_old_to_train",)),
+    step_unit="steps",
+    read_from="ServiceNow/PipelineRL 58d3934: pipelinerl/finetune/rl/__init__.py (rl_step),"
+    " pipelinerl/finetune_loop.py, pipelinerl/actor.py (publish_stats), preprocess.py",
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""rllm: agents on verl or on Tinker; one row per training step.
+
+Its verl backend logs verl's names too, its Tinker backend Tinker's. Where agents have roles, a role
+stands between the first word and the statistic ("advantage/solver/mean").
+"""
+
+from rlvitals.metrics.catalogue import (
+    exploration,
+    language,
+    optimiser,
+    outcome,
+    policy,
+    reward,
+    rollouts,
+    sampler,
+    surrogate,
+    throughput,
+)
+from rlvitals.metrics.frameworks import tinker, verl
+from rlvitals.metrics.frameworks.key import Family, Name, Table
+
+TASKS = "share of the batch's tasks"
+TOKENS = "mean over response tokens"
+
+OWN = {  # trainer/algorithms, trainer/*_backend
+    "batch/solve_none": Name(reward.GROUP_ALL_WRONG, TASKS),
+    "batch/solve_all": Name(reward.GROUP_ALL_RIGHT, TASKS),
+    "batch/solve_partial": Name(reward.GROUP_ZERO_STD, "what the other two leave", again=True),
+    "episode/correct": Name(outcome.ACCURACY, "mean over episodes"),
+    "episode/num_turns": Name(rollouts.TURNS_MEAN, "mean over episodes"),
+    "episode/response_tokens": Name(language.LENGTH_MEAN, "mean over episodes"),
+    "episode/prompt_tokens": Name(language.QUERY_LENGTH_MEAN, "mean over episodes"),
+    "batch/step_response_length/mean": Name(rollouts.TURN_LENGTH),
+    "batch/steps_per_traj/mean": Name(rollouts.TURNS_MEAN, "steps of a trajectory"),
+    "batch/steps_per_traj/max": Name(rollouts.TURNS_MAX, "steps of a trajectory"),
+    "batch/steps_per_traj/min": Name(rollouts.TURNS_MIN, "steps of a trajectory"),
+    "reward/mean": Name(outcome.REWARD, "mean over trajectories"),
+    "reward/std": Name(reward.STD, "over trajectories"),
+    "reward/max": Name(reward.MAX, "over trajectories"),
+    "reward/min": Name(reward.MIN, "over trajectories"),
+    "advantage/mean": Name(policy.ADVANTAGE_MEAN),
+    "advantage/std": Name(policy.ADVANTAGE_STD),
+    "advantage/max": Name(surrogate.ADVANTAGE_MAX),
+    "advantage/min": Name(surrogate.ADVANTAGE_MIN),
+    "advantage/fraction_zero": Name(surrogate.ADVANTAGE_ZERO_SHARE),
+    "async/staleness_mean": Name(optimiser.POLICY_LAG, "versions behind, over groups"),
+    "async/staleness_max": Name(optimiser.POLICY_LAG_MAX, "versions behind, over groups"),
+    "async/weight_version": Name(sampler.VERSION),
+    "async/trainer_idle_ratio": Name(throughput.WAIT_SHARE),
+    "train/entropy": Name(exploration.ENTROPY, TOKENS),
+    "train/kl_sample_train_v1": Name(sampler.KL_SIGNED, "k1", estimator="k1"),
+    "train/kl_sample_train_v2": Name(sampler.KL, "k2", estimator="k2"),
+    "val/avg_reward": Name(outcome.EVAL_REWARD, "validation set"),
+    "test/loss": Name(optimiser.EVAL_LOSS),
+    "progress/lr": Name(optimiser.LEARNING_RATE),
+}
+CORRECTION = {  # verl's, under a name of its own
+    "kl": Name(sampler.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
+    "k3_kl": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
+    "chi2_token": Name(sampler.CHI2_TOKEN),
+    "chi2_seq": Name(sampler.CHI2_SEQUENCE),
+    "logprob_abs_diff/mean": Name(sampler.LOGP_DIFFERENCE_MEAN, TOKENS),
+    "logprob_abs_diff/max": Name(sampler.LOGP_DIFFERENCE_MAX),
+    "prob_abs_diff/mean": Name(sampler.PROB_DIFFERENCE_MEAN, TOKENS),
+    "prob_abs_diff/max": Name(sampler.PROB_DIFFERENCE_MAX),
+    "prob_pearson_corr": Name(sampler.PROB_CORRELATION),
+    "ratio/mean": Name(sampler.RATIO_MEAN, TOKENS),
+    "ratio/max": Name(sampler.RATIO_MAX),
+    "ratio/min": Name(sampler.RATIO_MIN),
+}
+COUNTS = (
+    r"batch|grouping|groups|rejection_sample|async|train|training|progress|actor|fully_async/count"
+    r"|fully_async/partial|global_seqlen|val|episode|optim|test|env/all/by_episode"
+)
+
+NAMES = Table(
+    "rllm",
+    "rllm",
+    keys={
+        **verl.NAMES.keys,
+        **tinker.NAMES.keys,
+        **OWN,
+        **{f"offpolicy/{key}": name for key, name in CORRECTION.items()},
+    },
+    families=(
+        Family(r"(?:batch|episode)/termination_reason/(.+)", Name(rollouts.STOP_REASON, "share")),
+        Family(r"val/(.+/pass@\d+)", Name(outcome.EVAL_TASK, "validation set")),
+        Family(r"reward/([^/]+)/mean", Name(outcome.TASK_REWARD, "of one role")),
+        Family(r"reward/([^/]+)/(?:std|max|min)", Name(reward.COMPONENT_STD, "of one role")),
+        Family(r"groups/(dropped_\w+)", Name(rollouts.DROPPED, "of the step")),
+        Family(r"offpolicy/(.*ppl.*|.*abs_diff/min)", Name(sampler.PERPLEXITY)),
+        Family(r"(?:advantage|offpolicy|rollout_correction)/(.+)", Name(surrogate.LOSS_WEIGHT)),
+        Family(r"batch/(dropped_\w+)", Name(rollouts.DROPPED, "of the step")),
+        *verl.NAMES.families,
+        *tinker.NAMES.families,
+        Family(
+            rf"((?:{COUNTS}|episode|optim|test|env/all/by_episode)/.+)", Name(rollouts.STATISTIC)
+        ),
+    ),
+    settings={**verl.NAMES.settings, **tinker.NAMES.settings},
+    prefixes=verl.NAMES.prefixes,
+    marks=(
+        ("batch/solve_partial",),
+        ("episode/correct",),
+        ("advantage/fraction_zero",),
+        ("batch/num_tasks",),
+        ("offpolicy/k3_kl",),
+    ),
+    step_unit="steps",
+    read_from="rllm-org/rllm 9beb6e0: rllm/trainer (algorithms, tinker, verl, sync_coordinator),"
+    " rllm/trainer/algorithms/transform.py, rllm/trainer/verl/utils.py",
+)

@@ -1,0 +1,32 @@
+"""Tinker's cookbook, on-policy distillation: what is minimised is the KL to the teacher.
+
+The environments' reward is 0 unless they grade answers too, and the entropy goes to the teacher's.
+"""
+
+from dataclasses import replace
+
+from rlvitals.metrics.catalogue import optimiser, outcome, rollouts, surrogate
+from rlvitals.metrics.frameworks import tinker
+from rlvitals.metrics.frameworks.key import Family, Name
+
+TEACHER = Name(optimiser.LOSS, "KL to the teacher, which is minimised: k1, mean over action tokens")
+UNUSED = ("env/all/by_group/", "optim/entropy")
+
+NAMES = replace(
+    tinker.NAMES,
+    framework="tinker-distillation",
+    title="Tinker cookbook, distillation",
+    keys={
+        **{key: name for key, name in tinker.TRAINING.items() if not key.startswith(UNUSED)},
+        "env/all/reward/total": Name(outcome.REWARD, tinker.EPISODES, zero_if_off=True),
+        "teacher_kl": TEACHER,
+        "sdft/reverse_kl_mean": TEACHER,
+    },
+    families=(
+        Family(r"((?:env/all/by_group/.+|optim/entropy))", Name(rollouts.STATISTIC)),
+        Family(r"teacher_kl/(.+)", Name(surrogate.DISTILLATION, "k1, of one data set")),
+        Family(r"sdft/(.+)", Name(surrogate.DISTILLATION)),
+        *tinker.NAMES.families,
+    ),
+    marks=(("teacher_kl",), ("sdft/reverse_kl_mean",)),
+)

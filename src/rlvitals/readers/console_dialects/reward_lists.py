@@ -1,0 +1,54 @@
+"""Rewards of the samples of an update, printed as a list or a tensor and nothing else.
+
+`rewards: tensor([-1.,  1.], device='cuda:0')`   `Rewards: [-1.0, 0.52] (1/2 rendered)`
+
+Each line is a batch: its mean and its spread. Batches are counted. Beside rows of a trainer's own
+they are left out: those say the same.
+"""
+
+import re
+import statistics
+from dataclasses import dataclass
+
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
+
+LIST = re.compile(
+    r"(?:^|\s)rewards? ?[:=] ?(?:tensor\(|array\(|np\.array\()?\[([-+\d.,\seE]{1,4000})(?:\]|$)",
+    re.IGNORECASE,
+)
+MIN_SAMPLES = 2
+UNIT = "rows"
+NOTE = "lists of rewards without a step: counted"
+
+
+@dataclass(slots=True)
+class RewardLists:
+    """How many batches came so far."""
+
+    open: bool = False
+    batches: int = 0
+
+    def take(self, page: Page) -> None:
+        """Read a list of rewards."""
+        found = None if page.shared.sure or page.shared.unit not in {"", UNIT} else LIST.search(
+            page.message
+        )  # fmt: skip
+        if found is None:
+            return
+        cells = (number(cell.strip()) for cell in found[1].split(",") if cell.strip())
+        rewards = [value for value in cells if value is not None]
+        if len(rewards) < MIN_SAMPLES:
+            return
+        self.batches += 1
+        page.shared.notes[NOTE] = None
+        pairs = [
+            ("rewards_mean", statistics.fmean(rewards)),
+            ("reward/std", statistics.stdev(rewards)),
+        ]
+        page.add_regular(self.batches, pairs, UNIT, page.time)
+
+
+DIALECT = Dialect(
+    "reward lists", "lists of the rewards of a batch", ("ewards: ", "ewards=", "eward: ["),
+    RewardLists,
+)  # fmt: skip

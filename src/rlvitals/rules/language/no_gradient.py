@@ -1,0 +1,130 @@
+"""Responses are rewarded differently, and no gradient comes of it.
+
+## What it sees
+`optimiser/grad_norm` exactly 0 in nine of ten updates, and at least two of them, in which groups
+differ in reward: `reward/group_zero_std` below 1 or `reward/group_std` above 0; where neither is
+logged, `reward/std` above 0 in at least five. Or all advantages 0 in five updates from the first
+one on, while `reward/max` is above `reward/min`. An error.
+
+## Why it matters
+A group whose rewards differ has advantages, and advantages have a gradient: nothing else in the
+loss can take it to exactly 0. The policy is not trained, however long the run goes on.
+
+## What to do
+Advantages of 0: look at how they are grouped (a group size of 1 leaves nothing to compare).
+Advantages that are not: look at the mask of the loss (padding that is also the end token masks
+every response), at parameters that need no gradient, and at a wrapper that keeps the gradient from
+the norm that is logged.
+
+## When it is wrong
+It is an identity. A log that prints fewer digits than its gradients have shows zeros too: then
+updates are too small to matter.
+
+## References
+- modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.
+- alibaba/ROLL issue 397: advantages of 0 with groups of one.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
+from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
+from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules import kinds
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
+from rlvitals.types import Series, Trace
+
+MIN_GROUPS = 2  # updates in which groups are known to differ
+MIN_BATCHES = 5  # updates in which the batch differs, and its groups may not
+NEARLY_ALL = 0.9  # of these updates
+ZERO = Bound(0.0, "a gradient of exactly zero")
+MASKED = "the loss masks every response: padding that is also the end token, a mask shifted by one"
+FROZEN = "no parameter needs a gradient, or an adapter that is not in training"
+WRAPPED = "the norm is taken where a distributed wrapper has no gradient"
+ONE = "groups of one response: its own mean is subtracted from its reward"
+OTHER_GROUPS = "responses to one prompt are put in groups of their own"
+
+
+def check(trace: Trace) -> Answer:
+    """Ask for gradients where groups differ, then for advantages where scores do."""
+    contrast = _contrast(trace)
+    norm = trace.get(GRAD_NORM.name)
+    spread = _spread_without_advantage(trace)
+    if spread is not None:
+        return spread
+    if contrast is None or norm is None:
+        wants = (GRAD_NORM.name, GROUP_ZERO_STD.name)
+        return Undecided("no gradient norm is logged beside the spread of a group's rewards", wants)
+    differing, least = contrast
+    _, at, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
+    beside = norm.where(at).finite()
+    zero = beside.where(beside.values == 0)
+    if len(zero) < least or len(zero) < NEARLY_ALL * len(beside):
+        return Clear()
+    return Finding(
+        f"the gradient is 0 in {len(zero):,} of {len(beside):,} updates in which rewards differ",
+        severity=Severity.ERROR,
+        metric=GRAD_NORM.name,
+        began=int(zero.steps[0]),
+        ended=int(zero.steps[-1]),
+        observed=0.0,
+        bound=ZERO,
+        causes=(MASKED, FROZEN, WRAPPED),
+    )
+
+
+def _contrast(trace: Trace) -> tuple[Series, int] | None:
+    """Return the updates in which rewards differ, and how many of them are needed."""
+    for metric, least in (
+        (GROUP_ZERO_STD, MIN_GROUPS),
+        (GROUP_STD, MIN_GROUPS),
+        (STD, MIN_BATCHES),
+    ):
+        if metric.name in trace and len(logged := trace[metric.name].finite()):
+            differs = logged.values < 1 if metric.name == GROUP_ZERO_STD.name else logged.values > 0
+            return logged.where(differs), least
+    return None
+
+
+def _spread_without_advantage(trace: Trace) -> Finding | None:
+    names = (ADVANTAGE_MAX.name, ADVANTAGE_MIN.name, MAX.name, MIN.name)
+    if any(name not in trace for name in names):
+        return None
+    logged = [trace[name].finite() for name in names]
+    steps = logged[0].steps
+    for series in logged[1:]:
+        steps = np.intersect1d(steps, series.steps)
+    highest, lowest, best, worst = (s.values[np.searchsorted(s.steps, steps)] for s in logged)
+    differs = best > worst
+    if differs.sum() < MIN_BATCHES or np.any(highest[differs] != 0) or np.any(lowest[differs] != 0):
+        return None
+    return Finding(
+        f"all advantages are 0 in {int(differs.sum()):,} updates in which rewards differ",
+        severity=Severity.ERROR,
+        metric=ADVANTAGE_MAX.name,
+        began=int(steps[differs][0]),
+        ended=int(steps[differs][-1]),
+        observed=0.0,
+        bound=Bound(0.0, "advantages of exactly zero"),
+        causes=(ONE, OTHER_GROUPS),
+    )
+
+
+RULE = Rule(
+    name="no-gradient",
+    needs=(),
+    needs_any=(GRAD_NORM, ADVANTAGE_MAX),
+    at_least=MIN_GROUPS,
+    check=check,
+    doc=__doc__,
+    causes=(MASKED, FROZEN, WRAPPED),
+    remedies=(
+        "print the mask of one batch: which tokens does the loss see?",
+        "compare one parameter before and after an update",
+        "check that {num_generations} is above 1, and how responses are grouped",
+    ),
+    profiles=kinds.GROUPED,
+    verdict="stalled",
+    no_threshold=True,
+)

@@ -1,0 +1,83 @@
+"""A reward whose gain comes from one part while another part stays at its floor.
+
+Where a part is named for right answers, its name says what the run is judged by. Where none is, the
+sum says nothing of which part the training was for.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
+from rlvitals.metrics.catalogue.reward import COMPONENT
+from rlvitals.rules.remembered import remembered
+from rlvitals.rules.reward_names import FORM, checks_the_answer
+from rlvitals.rules.standing import LEAST, OF_A_SHARE, label
+from rlvitals.signals.level import first_last_change
+from rlvitals.types import Series, Trace
+
+FLOOR = 0.02  # of what a part can pay: earned by accident alone
+GAIN_SHARE = 0.75  # of all gains that the rising part makes
+SAME = 0.98  # correlation: one part is the other one over again
+# Logs of these say which answers were right.
+GRADED = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
+
+
+@remembered
+def unclear_gain(trace: Trace) -> str:
+    """Say that the reward rises by one part and that another is hardly ever earned; else empty.
+
+    Of parts between 0 and 1 that are earned at times, and that no name tells the meaning of. A
+    part that is never earned is not in use, and one below 0 is a penalty.
+    """
+    parts = {name: s for name in trace.series if (s := _share(trace, name)) is not None}
+    if len(parts) < 2 or _graded(trace):  # noqa: PLR2004 - one that rises, one that does not
+        return ""
+    gains = {name: _gain(series) for name, series in parts.items()}
+    best = max(gains, key=lambda name: gains[name])
+    rest = [n for n in parts if n != best and not _moves_with(parts[n], parts[best])]
+    floors = [
+        name for name in rest if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
+    ]
+    alone = all(gains[name] < (1 - GAIN_SHARE) * gains[best] for name in rest)
+    if gains[best] < OF_A_SHARE or not alone or not floors:
+        return ""
+    floor = floors[0]
+    first, last = first_last_change(parts[best].values) or (0.0, 0.0)
+    rising, rare = _key(trace, best), _key(trace, floor)
+    level = parts[floor].values.mean()
+    course = f"{rising} alone rises, {first:.3g} to {last:.3g}, {rare} is {level:.2g}"
+    return f"{course}: which of them means right answers? --map {rare}={ACCURACY.name} says so"
+
+
+def _key(trace: Trace, name: str) -> str:
+    """Return what the log calls a metric."""
+    return trace.measured[name].key if name in trace.measured else label(name)
+
+
+def _moves_with(part: Series, other: Series) -> bool:
+    """Tell whether a part is another one over again: a difference of the two, a scaled copy."""
+    _, here, there = np.intersect1d(part.steps, other.steps, return_indices=True)
+    left, right = part.values[here], other.values[there]
+    if len(left) < LEAST or not np.ptp(left) or not np.ptp(right):
+        return False
+    return bool(np.corrcoef(left, right)[0, 1] >= SAME)
+
+
+def _graded(trace: Trace) -> bool:
+    return any(
+        name in GRADED or name.startswith(f"{EVAL_TASK.name}/") or checks_the_answer(name)
+        for name in trace.series
+    )
+
+
+def _share(trace: Trace, name: str) -> Series | None:
+    if not name.startswith(f"{COMPONENT.name}/") or FORM.search(name):
+        return None
+    series = trace[name].finite()
+    if len(series) < LEAST or series.values.min() < 0 or series.values.max() > 1:
+        return None
+    return series
+
+
+def _gain(series: Series) -> float:
+    levels = first_last_change(series.values)
+    return 0.0 if levels is None else levels[1] - levels[0]

@@ -1,0 +1,130 @@
+"""The tables know what the frameworks' sources write (`scripts/harvest_keys.py`)."""
+
+from pathlib import Path
+
+import pytest
+
+from rlvitals.metrics.catalogue import rollouts, surrogate
+from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
+
+FOLDER = Path(__file__).parent / "harvested"
+LISTS = sorted(FOLDER.glob("*.txt"))
+TABLE = {table.framework: table for table in TABLES}
+MIN_KNOWN = 0.85  # of a framework's keys that are no timings
+MIN_FRAMEWORKS = 14
+# A key known as one of these is shown under its own name and judged by no rule.
+UNJUDGED = {m.name for m in (rollouts.STATISTIC, surrogate.LOSS_WEIGHT, surrogate.DISTILLATION)}
+MIN_NAMED = 0.2  # has a metric of its own
+FIELDS = ("gsm8k", "1", "mean")  # what may stand where the source formats a value into a key
+
+
+def keys(path):
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def variants(framework):
+    return [t for name, t in TABLE.items() if f"{name}-".startswith(f"{framework}-")]
+
+
+def metric(framework, key):
+    for word in FIELDS:
+        for table in (*variants(framework), GENERIC):
+            if found := lookup.find(table, key.replace("*", word)):
+                return found[1].metric.name
+    return None
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_a_framework_s_keys_are_known(path):
+    metrics = {key: metric(path.stem, key) for key in keys(path)}
+    assert len(metrics) > 10
+    unknown = [key for key, name in metrics.items() if name is None]
+    assert 1 - len(unknown) / len(metrics) >= MIN_KNOWN, unknown
+    named = [name for name in metrics.values() if name is not None and name not in UNJUDGED]
+    assert len(named) / len(metrics) >= MIN_NAMED
+
+
+def test_the_lists_are_of_many_frameworks():
+    assert len(LISTS) >= MIN_FRAMEWORKS
+    for path in LISTS:
+        repository, commit, date = path.read_text().splitlines()[0].removeprefix("# ").split()
+        assert "/" in repository
+        assert len(commit) >= 7
+        assert date.startswith("20")
+
+
+# What a key means, where its name alone would mislead.
+MEANINGS = [
+    ("tinker", "env/all/reward/total", "outcome/reward"),
+    ("tinker", "env/all/correct", "outcome/accuracy"),
+    ("tinker", "env/all/format", "reward/component/format"),
+    ("tinker", "env/all/by_group/frac_all_bad", "reward/group_all_wrong"),
+    ("tinker", "test/env/all/correct", "outcome/eval_accuracy"),
+    ("tinker", "optim/kl_sample_train_v1", "policy/sampler_kl_signed"),
+    ("tinker-distillation", "teacher_kl", "optimiser/loss"),
+    ("skyrl", "reward/avg_raw_reward", "outcome/reward"),
+    ("skyrl", "reward/avg_pass_at_8", "outcome/pass_rate/pass_at_8"),
+    ("skyrl", "policy/policy_entropy", "exploration/entropy"),
+    ("skyrl", "async/staleness_mean", "optimiser/policy_lag"),
+    ("skyrl", "generate/avg_num_tokens", "language/length_mean"),
+    ("nemo-rl", "train/reward", "outcome/reward"),
+    ("nemo-rl", "train/filtered_reward", "reward/trained_mean"),
+    ("nemo-rl", "validation/accuracy", "outcome/eval_accuracy"),
+    ("nemo-rl", "train/gen_kl_error", "policy/sampler_kl"),
+    ("nemo-rl", "train/baseline_reward/pct_0", "reward/group_all_wrong"),
+    ("rllm", "batch/solve_none", "reward/group_all_wrong"),
+    ("rllm", "batch/termination_reason/max_turns", "language/stop_reason/max_turns"),
+    ("rllm", "advantage/fraction_zero", "policy/advantage_zero_share"),
+    ("rllm", "actor/pg_loss", "policy/loss"),
+    ("roll", "actor/ratio_mean@sum", "policy/ratio"),
+    ("roll", "critic/score/mean", "outcome/score"),
+    ("roll", "val_correct/all/mean", "outcome/eval_accuracy"),
+    ("roll", "actor/approxkl", "policy/approx_kl"),
+    ("open-instruct", "objective/verifiable_correct_rate", "outcome/accuracy"),
+    ("open-instruct", "eval/scores", "outcome/eval_reward"),
+    ("open-instruct", "tools/search/failure_rate", "language/tool_errors/search"),
+    ("open-instruct", "val/sequence_lengths", "language/length_mean"),
+    ("pipeline-rl", "stats/lag", "optimiser/policy_lag"),
+    ("pipeline-rl", "rl/ess", "policy/sampler_ess"),
+    ("pipeline-rl", "actor/success_mean", "outcome/accuracy"),
+    ("agent-lightning", "training/reward", "outcome/reward"),
+    ("agent-lightning", "val/reward", "outcome/eval_reward"),
+    ("agent-lightning", "training/n_sample_dropped/same_reward", "language/dropped/same_reward"),
+    ("miles", "rollout/raw_reward", "outcome/reward"),
+    ("miles", "weight_version/mixed_version_ratio", "policy/sampler_mixed_versions"),
+    ("miles", "train/train_rollout_kl", "policy/sampler_kl"),
+    ("prime-rl", "mismatch_kl/all", "policy/sampler_kl"),
+    ("prime-rl", "dispatcher/errored/SandboxError", "language/error/SandboxError"),
+    ("verl", "training/off_policy/trajectory_staleness/mean", "optimiser/policy_lag"),
+    ("verl", "critic/rewards/max", "language/statistic/critic/rewards/max"),
+]
+
+
+@pytest.mark.parametrize(("framework", "key", "name"), MEANINGS)
+def test_a_key_means(framework, key, name):
+    assert lookup.find(TABLE[framework], key)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("framework", "logged"),
+    [
+        ("tinker", ["env/all/reward/total", "optim/lr", "optim/entropy", "progress/batch"]),
+        (
+            "tinker-distillation",
+            ["env/all/reward/total", "optim/lr", "optim/entropy", "teacher_kl"],
+        ),
+        ("skyrl", ["reward/avg_raw_reward", "policy/policy_loss", "policy/policy_lr"]),
+        ("nemo-rl", ["train/loss", "train/reward", "train/token_mult_prob_error", "train/lr"]),
+        ("rllm", ["batch/solve_none", "batch/solve_partial", "actor/pg_loss", "critic/score/mean"]),
+        ("roll", ["actor/approxkl@sum", "critic/score/mean", "tokens/response_length/mean"]),
+        ("open-instruct", ["objective/verifiable_reward", "val/stop_rate", "loss/policy_avg"]),
+        ("pipeline-rl", ["rl/ess", "rl/reward", "stats/lag", "stats/grad_norm"]),
+        ("agent-lightning", ["training/reward", "actor/pg_loss", "actor/ppo_kl"]),
+        ("miles", ["train/ess_ratio", "train/pg_loss", "rollout/raw_reward"]),
+        ("verl", ["actor/pg_loss", "actor/ppo_kl", "critic/score/mean"]),
+        ("slime", ["train/pg_loss", "rollout/raw_reward", "train/grad_norm"]),
+        ("prime-rl", ["mismatch_kl/all", "entropy/all"]),
+    ],
+)
+def test_a_log_is_read_by_its_own_table(framework, logged):
+    assert lookup.choose("plain-jsonl", logged, TABLES).framework == framework
