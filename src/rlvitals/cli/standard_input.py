@@ -22,8 +22,9 @@ def save(folder: Path) -> Path:
             else f"is over {MAX_STDIN_BYTES // 2**20} MiB"
         )
         raise UsageError(f"standard input {problem}", hint="paste a log, or name its file")
-    start = data.lstrip()[:1]
-    document = start in (b"{", b"[") and data.rstrip()[-1:] in (b"}", b"]")
+    start = data.lstrip()[:2]
+    # Python prints dicts with single quotes: rows of a console log, no JSON.
+    document = start[:1] in {b"{", b"["} and start != b"{'" and data.rstrip()[-1:] in {b"}", b"]"}
     file = folder / f"standard-input.{'json' if document else 'txt'}"
     # Pasted text often lacks the final newline, and readers skip an unfinished line.
     file.write_bytes(data.rstrip() + b"\n")

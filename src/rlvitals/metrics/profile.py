@@ -35,14 +35,15 @@ PROFILE_OF_FRAMEWORK = {
 }
 CLIPPED_FRAMEWORKS = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
-LANGUAGE_FRAMEWORKS = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
-GRPO_FRAMEWORKS = frozenset(
-    {"trl-grpo", "unsloth", "ms-swift"}
-)  # where they log responses with rewards
-CRITIC_ESTIMATORS = (
-    "gae",
-    "ppo",
-)  # advantage estimators that need a critic
+LANGUAGE_FRAMEWORKS = frozenset(
+    {
+        *("verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop", "skyrl", "tinker"),
+        *("nemo-rl", "rllm", "roll", "open-instruct", "pipeline-rl", "agent-lightning", "miles"),
+    }
+)
+# GRPO where they log responses with rewards.
+GRPO_FRAMEWORKS = frozenset({"trl-grpo", "unsloth", "ms-swift"})
+CRITIC_ESTIMATORS = ("gae", "ppo")  # advantage estimators that need a critic
 CRITIC_METRICS = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
 PROFILE_OF_PREFIX = {
     "psr/": Profile.PSR,
