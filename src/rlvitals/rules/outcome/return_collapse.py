@@ -31,6 +31,7 @@ import numpy as np
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes
+from rlvitals.rules.answers import evaluated
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
 from rlvitals.rules.rule import (
@@ -54,7 +55,12 @@ LEAST = 20  # points: two a block would be noise
 
 
 def check(trace: Trace) -> Answer:
-    """Compare the end with the best stretch of the run."""
+    """Compare the end with the best stretch of the run: in training, then in its evaluations."""
+    answer, held_out = _check(trace), evaluated(trace)
+    return answer if held_out is trace or isinstance(answer, Finding) else _check(held_out)
+
+
+def _check(trace: Trace) -> Answer:
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
