@@ -81,7 +81,8 @@ def level_unknown(now: Standing) -> Standing:
 
 def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeChange | None:
     """Test an outcome by blocks, with what counts of its environment where that is known."""
-    return outcome_change(values, margin=material if _way_known(trace, name, values) else None)
+    margin = material if _way_known(trace, name, values) else None
+    return outcome_change(values, margin=margin, anew=name == EVALUATED)
 
 
 def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) -> bool:

@@ -36,6 +36,7 @@ EARLIEST = 3  # values that tell where a run began
 LOUD = 6.0  # sd of a block: slow noise beneath them made falls of 4
 PEAK = 2.0  # margins: a best level further above the first third is a gain
 HELD = 3  # part of the run, one in so many, for which a level is held that can be lost
+SINCE = 5  # part of the run for which a level is gone that evaluations had
 SHARE_LOST = 1 / 3  # of the gain
 LEVEL = 6  # a best or a last level is taken over this part of the blocks, two at least
 DRAWS = 999
@@ -70,6 +71,7 @@ class _Blocks:
     length: int  # values of each
     needed: int  # values that would make them independent
     start: float  # median of the run's very first values
+    anew: bool  # each value is measured anew, so that what swings is the policy
 
     @property
     def head(self) -> Array:
@@ -143,6 +145,7 @@ class _Blocks:
         since = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
         # A short peak is no level that was had, and may come back until half of the run is below.
         held = HELD * int(high.sum()) >= high.size or 2 * since >= high.size
+        held = held or (self.anew and SINCE * since >= high.size)
         stays = since >= self.sixth and held
         # Blocks that depend on each other swing as a whole: their fall is no chance of one block.
         tested = self.needed <= 2 * self.length and share >= SHARE_LOST
@@ -151,7 +154,9 @@ class _Blocks:
         return share, _chance(self.means, self.sixth, lost)
 
 
-def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChange | None:
+def outcome_change(
+    values: Array, *, margin: float | None = None, anew: bool = False
+) -> OutcomeChange | None:
     """Judge an outcome over the whole of a run. `None` for fewer than 10 finite values.
 
     `margin` is the least gain that counts, in the outcome's unit; without one it is half the
@@ -160,6 +165,8 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     and a bootstrap of the blocks' scatter, with the best chosen anew in each draw, hardly ever
     gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0; `flat`
     where its upper end is below the margin and no later level stands above the first third.
+    `anew`: the values are evaluations, each measured anew. Their own noise has no memory, so that
+    blocks need not be long to show a loss.
     """
     x = finite(values)
     if x.size < LEAST:
@@ -169,11 +176,13 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     centre = float(np.median(unit))
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
-    gain, half, course = blocks.gain, blocks.half, fine.course
+    gain, half = blocks.gain, blocks.half
     known = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
     least = MARGIN * blocks.one_value if margin is None else known
-    noise = MARGIN * fine.noise * math.sqrt(fine.length)
-    share, chance = fine.fall(noise if margin is None else known, sure=blocks is fine)
+    falls = _blocks(unit - centre, anew=True) if anew else fine
+    noise = MARGIN * falls.noise * math.sqrt(falls.length)
+    sure, course = anew or blocks is fine, falls.course
+    share, chance = falls.fall(noise if margin is None else known, sure=sure)
     answer: Answer = "lost" if chance <= SIGNIFICANT else _answer(blocks, least)
     end = course[-1] if answer == "lost" else blocks.tail.mean()
     levels = (float(blocks.head.mean()), float(end), float(course.max()))
@@ -199,10 +208,10 @@ def _answer(blocks: _Blocks, least: float) -> Answer:
     return "flat" if small and low and not blocks.stands_out() else "cannot tell"
 
 
-def _blocks(values: Array) -> _Blocks:
-    length, needed = _block_length(values)
+def _blocks(values: Array, *, anew: bool = False) -> _Blocks:
+    length, needed = (max(values.size // MOST_BLOCKS, 1), 1) if anew else _block_length(values)
     start = values[: max(values.size // (2 * MOST_BLOCKS), EARLIEST)]
-    return _Blocks(block_means(values, length), length, needed, float(np.median(start)))
+    return _Blocks(block_means(values, length), length, needed, float(np.median(start)), anew)
 
 
 def _block_length(values: Array) -> tuple[int, int]:
@@ -223,7 +232,7 @@ def _coarse(fine: _Blocks, values: Array) -> _Blocks:
         return fine
     needed = max(fine.needed, math.ceil(fine.length * memory))
     length = max(fine.length, min(needed, values.size // FEWEST_BLOCKS))
-    return _Blocks(block_means(values, length), length, needed, fine.start)
+    return _Blocks(block_means(values, length), length, needed, fine.start, anew=False)
 
 
 def _memory(values: Array) -> float:

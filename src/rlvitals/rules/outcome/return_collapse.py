@@ -44,7 +44,14 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+from rlvitals.rules.standing import (
+    EVALUATED,
+    OUTCOME_METRICS,
+    label,
+    least_that_counts,
+    outcome,
+    up,
+)
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")
@@ -71,7 +78,8 @@ def _check(trace: Trace) -> Answer:
         return Clear()  # nothing was gained: no_learning's business
     if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
-    if not plainly_lost(name, series.values, course) and not lost(series.values, material):
+    anew = name == EVALUATED
+    if not (plainly_lost(name, series.values, course) or lost(series.values, material, anew=anew)):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
