@@ -33,6 +33,7 @@ narrow is not told from one that collapsed at once.
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.answers import judged
 from rlvitals.rules.course import course_of
 from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -106,11 +107,10 @@ def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     """Judge the outcome since the collapse, or over the whole run where that is too short."""
-    since = standing(trace, since=stretch.began)
-    whole = standing(trace)
-    if whole.improves or since.state == "unknown":
-        return whole
-    return since
+    since, whole, verdict = standing(trace, since=stretch.began), standing(trace), judged(trace)
+    if verdict.improves and verdict.last - verdict.first >= verdict.material:
+        return verdict
+    return whole if whole.improves or since.state == "unknown" else since
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
@@ -132,8 +132,9 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     unit = " nats" if nats else ""
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     there = f"as low as {last:.2g}{unit} from the start on,"
+    course = fell if first > limit.value and last < BELONGS * first else there
     return Finding(
-        f"{what} {fell if last < BELONGS * first else there} and the outcome is no better",
+        f"{what} {course} and the outcome is no better",
         severity=_severity(now, severe=severe, follows=follows),
         metric=name,
         began=stretch.began,

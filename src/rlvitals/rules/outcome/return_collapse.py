@@ -34,6 +34,7 @@ from rlvitals.rules import causes
 from rlvitals.rules.answers import evaluated
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
+from rlvitals.rules.falling import full
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -73,6 +74,8 @@ def _check(trace: Trace) -> Answer:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
     course = course_of(series)
+    if series.steps[-1] < full(trace, name, series):
+        return Undecided("a mean over episodes still grows: its first ones are of a few alone")
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
