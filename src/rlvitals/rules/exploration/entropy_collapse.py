@@ -2,7 +2,7 @@
 
 ## What it sees
 `exploration/entropy` below a quarter of what it could be, from some step to the end, with an
-outcome proven not to improve since then, and not at its ceiling. What it could be is ln(actions)
+outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it could be is ln(actions)
 where the actions are known (the run's settings, the environment, the first entropy), else the
 run's own start. The run's own `entropy_min` takes precedence. Below a twentieth it is an error.
 For continuous actions `exploration/std` is read instead, or the standard deviation that entropy and

@@ -5,7 +5,8 @@
 times the run's `target_kl`. One or two such updates are a note; three within 50, or one at which
 a quarter of the outcome goes, are a warning. "At which": the outcome had not begun to fall before,
 shows it within five points, or a little later where it is logged as a mean over many episodes, and
-falls no longer than such a mean needs to forget.
+falls no longer than such a mean needs to forget. Three within 50 stay a note where the outcome rose
+over the whole run by twice what counts, and holds that.
 
 A language model's jump of a few tokens alone is passed over, unless the outcome falls at it: a mean
 over the hundred tokens of a small batch is one token's, where that one left by 8 nats. Such a jump
