@@ -2,12 +2,12 @@
 
 ## What it sees
 `exploration/entropy` below a quarter of what it could be, from some step to the end, with an
-outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it could be is ln(actions)
-where the actions are known (the run's settings, the environment, the first entropy), else the
-run's own start. The run's own `entropy_min` takes precedence. Below a twentieth it is an error.
-For continuous actions `exploration/std` is read instead, or the standard deviation that entropy and
-the number of dimensions make, against its own start; for SAC, where neither is logged, an entropy
-coefficient below a thousandth of its first value.
+outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it
+could be is ln(actions) where the actions are known (the run's settings, the environment, the first
+entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
+it is an error. For continuous actions `exploration/std` is read instead, or the standard deviation
+that entropy and the number of dimensions make, against its own start; for SAC, where neither is
+logged, an entropy coefficient below a thousandth of its first value.
 
 ## Why it matters
 A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays

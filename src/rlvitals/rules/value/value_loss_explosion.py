@@ -1,13 +1,12 @@
 """The value loss jumps far above all it has been, beside the scale of the returns.
 
 ## What it sees
-`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median
-so far. The first limit grows with the square of the largest return so far, where one is logged:
+`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median so
+far. The first limit grows with the square of the largest return so far, where one is logged:
 returns that grow make the loss grow, as their square, in healthy runs; and an error below 3 % of
 that return is too small to matter. One such jump counts only beside a KL spike (8 x its median)
 within 5 points or an outcome that is worse afterwards, and for a single point that fell with it; 5
-of 10 successive points count by
-themselves. Never an absolute number.
+of 10 successive points count by themselves. Never an absolute number.
 
 ## Why it matters
 Advantages come from the critic. While it is wildly wrong, so are they, and where policy and
