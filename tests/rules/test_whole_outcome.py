@@ -154,3 +154,15 @@ def test_a_mean_over_the_first_episodes_does_not_collapse():
     trace = replace(trace, measured={**trace.measured, "outcome/return": told})
     found = diagnose(replace(trace, lifecycle=Lifecycle(ended=True)))
     assert "return-collapse" not in {rule.name for rule, _ in found.findings}
+
+
+@pytest.mark.parametrize(("late", "severity"), [(0.8, Severity.NOTE), (0.3, WARNED)])
+def test_a_critic_that_explains_much_at_the_end_is_a_note(late, severity):
+    explained = np.r_[np.full(60, 0.02), np.full(40, late)] + 0.01 * made.noise(100)
+    severities = judged(
+        Profile.CONTROL_PPO,
+        outcome__return=made.flat(100, 20.0),
+        value__explained_variance=explained,
+        value__loss=np.linspace(10, 1, 100),
+    )[1]
+    assert severities["critic-explains-nothing"] is severity
