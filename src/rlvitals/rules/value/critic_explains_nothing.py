@@ -63,13 +63,7 @@ LIMIT = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
 # Healthy critics that learned late end between 0.56 and 0.97.
-LEARNED = Threshold(
-    "critic-explains-nothing.learned",
-    0.5,
-    "explained variance of the last updates: with more, a note at most",
-    low=-float("inf"),
-    high=1.0,
-)
+LEARNED = 0.5  # explained variance of the last updates: with more, a note at most
 # Below it, A2C's healthy runs stay at 0.
 SAMPLES = Threshold(
     "critic-explains-nothing.samples", 256.0, "samples of each estimate: with fewer, a note at most"
@@ -123,7 +117,7 @@ def _weighed(trace: Trace, metric: str, logged: Series, during: Array, stretch: 
     later = None if stretch.goes_on else standing(trace, since=stretch.began)
     found = _finding(trace, metric, during, stretch, now, later, samples if few else None)
     late = float(np.median(logged.values[-SHORT_WINDOW:]))
-    if stretch.goes_on or late < LEARNED.on(trace):
+    if stretch.goes_on or late < LEARNED:
         return found
     caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
     return replace(found, severity=Severity.NOTE, counter=(*found.counter, caught_up))
@@ -227,5 +221,5 @@ RULE = Rule(
         "value-loss-explosion",
         "value-clip-high",
     ),
-    thresholds=(LIMIT, LEARNED, SAMPLES),
+    thresholds=(LIMIT, SAMPLES),
 )
