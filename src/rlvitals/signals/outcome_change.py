@@ -180,20 +180,18 @@ def outcome_change(
     known = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
     least = MARGIN * blocks.one_value if margin is None else known
     falls = _blocks(unit - centre, anew=True) if anew else fine
-    noise = MARGIN * falls.noise * math.sqrt(falls.length)
-    sure, course = anew or blocks is fine, falls.course
-    share, chance = falls.fall(noise if margin is None else known, sure=sure)
+    own = MARGIN * falls.noise * math.sqrt(falls.length)
+    share, chance = falls.fall(own if margin is None else known, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANT else _answer(blocks, least)
-    end = course[-1] if answer == "lost" else blocks.tail.mean()
-    levels = (float(blocks.head.mean()), float(end), float(course.max()))
+    end = falls.course[-1] if answer == "lost" else blocks.tail.mean()
+    levels = (float(blocks.head.mean()), float(end), float(falls.course.max()))
     first, last, best = (unscaled(level + centre, exponent) for level in levels)
     low, high = (unscaled(limit, exponent) for limit in (gain - half, gain + half))
     one = blocks.one_value
     size = 0.0 if abs(gain) <= ROUNDING else gain / one if one else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, least) if answer == "cannot tell" else 0
-    count = blocks.means.size
     return OutcomeChange(
-        answer, x.size, count, first, last, best, low, high, size, share, chance, more
+        answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
     )
 
 

@@ -132,9 +132,8 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     unit = " nats" if nats else ""
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     there = f"as low as {last:.2g}{unit} from the start on,"
-    course = fell if first > limit.value and last < BELONGS * first else there
     return Finding(
-        f"{what} {course} and the outcome is no better",
+        f"{what} {fell if last < BELONGS * first else there} and the outcome is no better",
         severity=_severity(now, severe=severe, follows=follows),
         metric=name,
         began=stretch.began,
