@@ -1,4 +1,4 @@
-"""Checkpoints: what seal and verification cost, and how long training waits, beside the peers.
+"""Measure sealing, verification and blocking time of checkpoints, compared with the peers.
 
     python benchmarks/checkpointing.py [--mib 1024] [--rounds 5]
 
@@ -85,7 +85,7 @@ PEERS = {"torch.save": torch_save, "safetensors": safetensors, "DCP": by_dcp}
 
 def saves(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float, float, float]]:
     """Measure writing, what seal adds to it, and fsync, in seconds: the best."""
-    found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    times_by_name: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     state = rlvitals.State(tensors=tensors)
     for _ in range(rounds):
         for name, save in PEERS.items():
@@ -93,12 +93,15 @@ def saves(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float, f
                 wrote = spent(lambda save=save, folder=folder: save(tensors, folder))
                 sealed = spent(lambda folder=folder: sealing(folder))
                 synced = spent(lambda folder=folder: disk.settle(folder))
-                found[name].append((wrote, sealed, synced))
+                times_by_name[name].append((wrote, sealed, synced))
         for _ in range(PAIRS):  # a small difference of two
-            found["rlvitals"].append(own(state, root))
-    best = {name: [min(one) for one in zip(*all_, strict=True)] for name, all_ in found.items()}
+            times_by_name["rlvitals"].append(own(state, root))
+    best = {
+        name: [min(column) for column in zip(*times, strict=True)]
+        for name, times in times_by_name.items()
+    }
     best["rlvitals"][1] -= best["rlvitals"][0]
-    return {name: tuple(all_) for name, all_ in best.items()}
+    return {name: tuple(times) for name, times in best.items()}
 
 
 def own(state: rlvitals.State, root: Path) -> tuple[float, float, float]:
@@ -108,23 +111,23 @@ def own(state: rlvitals.State, root: Path) -> tuple[float, float, float]:
     with fresh(root) as folder:
         hashed = spent(lambda: state.copy().save(folder))
         sealed = spent(lambda: whole(folder))
-        synced = spent(lambda: disk.settle(folder))
+        synced = spent(lambda: disk.sync_tree(folder))
     return wrote, hashed + sealed, synced
 
 
 def sealing(folder: Path) -> None:
     """Hash and write a manifest, without fsync."""
-    sealed = {name: manifest.look(folder, name) for name in manifest.names(folder)}
+    sealed = {name: manifest.describe_file(folder, name) for name in manifest.list_files(folder)}
     written(folder, sealed)
 
 
 def whole(folder: Path) -> None:
     """Write a manifest of files whose hashes are known, as the writer tells them."""
-    known = {name: manifest.File((folder / name).stat().st_size, "0" * 32)
+    files = {name: manifest.File((folder / name).stat().st_size, "0" * 32)
              for name in manifest.names(folder) if name.endswith(".safetensors")}  # fmt: skip
-    rest = {name: manifest.look(folder, name)
-            for name in manifest.names(folder) if name not in known}  # fmt: skip
-    written(folder, known | rest)
+    states = {name: manifest.look(folder, name)
+            for name in manifest.names(folder) if name not in files}  # fmt: skip
+    written(folder, files | states)
 
 
 def written(folder: Path, files: dict[str, manifest.File]) -> None:
@@ -138,21 +141,27 @@ def written(folder: Path, files: dict[str, manifest.File]) -> None:
 
 def verification(tensors: Tensors, root: Path, rounds: int) -> dict[str, float]:
     """Measure bytes a second of verifying a checkpoint in the page cache, and of what bounds it."""
-    size = sum(one.numel() * one.element_size() for one in tensors.values())
-    data = np.concatenate([one.numpy().reshape(-1).view(np.uint8) for one in tensors.values()])
-    other = np.empty_like(data)
-    found: dict[str, list[float]] = defaultdict(list)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    data = np.concatenate(
+        [tensor.numpy().reshape(-1).view(np.uint8) for tensor in tensors.values()]
+    )
+    target = np.empty_like(data)
+    times_by_name: dict[str, list[float]] = defaultdict(list)
     with fresh(root) as folder:
         checkpoints = rlvitals.Checkpoints(folder, tell=lambda _: None)
         checkpoints.save_state(1, rlvitals.State(tensors=tensors))
-        one = checkpoints.latest()
-        path = one.folder / "tensors.safetensors"
+        tensor = checkpoints.latest()
+        path = tensor.folder / "tensors.safetensors"
         for _ in range(rounds):
-            found["verify a checkpoint"].append(spent(lambda: manifest.verify(one.folder)))
-            found["read its file"].append(spent(lambda: plain(path)))
-            found["xxh3_128 of memory"].append(spent(lambda: xxhash.xxh3_128(data).digest()))
-            found["memcpy"].append(spent(lambda: np.copyto(other, data)))
-    return {name: size / min(times) for name, times in found.items()}
+            times_by_name["verify a checkpoint"].append(
+                spent(lambda: manifest.verify(tensor.folder))
+            )
+            times_by_name["read its file"].append(spent(lambda: plain(path)))
+            times_by_name["xxh3_128 of memory"].append(
+                spent(lambda: xxhash.xxh3_128(data).digest())
+            )
+            times_by_name["memcpy"].append(spent(lambda: np.copyto(target, data)))
+    return {name: size / min(times) for name, times in times_by_name.items()}
 
 
 def plain(path: Path) -> None:
@@ -165,11 +174,11 @@ def plain(path: Path) -> None:
 
 def blocked(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float, float, float]]:
     """Measure seconds that a save takes from the training: the first, the next, and all of one."""
-    kept = StagingOptions(
+    staging_options = StagingOptions(
         use_pinned_memory=False, use_shared_memory=False,
         use_async_staging=False, use_non_blocking_copy=False,
     )  # fmt: skip # what a machine without a graphics card can do
-    stager = DefaultStager(kept)
+    stager = DefaultStager(staging_options)
     with fresh(root) as folder:
         checkpoints = rlvitals.Checkpoints(
             folder / "ours", every=1, background=True, tell=lambda _: None
@@ -191,16 +200,18 @@ def blocked(tensors: Tensors, root: Path, rounds: int) -> dict[str, tuple[float,
             "DCP, async": lambda step: theirs(step, "dcp"),
             "DCP, async, memory kept": lambda step: theirs(step, "kept", async_stager=stager),
         }
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        times_by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for step in range(1, rounds + 2):
             for name, way in ways.items():
                 start = time.perf_counter()
                 wait = way(step)
                 call = time.perf_counter() - start
                 wait()
-                found[name].append((call, time.perf_counter() - start))
-    return {name: (times[0][0], min(one for one, _ in times[1:]),
-                   min(one for _, one in times[1:])) for name, times in found.items()}  # fmt: skip
+                times_by_name[name].append((call, time.perf_counter() - start))
+    return {
+        name: (times[0][0], min(call for call, _ in times[1:]), min(wait for _, wait in times[1:]))
+        for name, times in times_by_name.items()
+    }
 
 
 @contextmanager

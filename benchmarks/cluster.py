@@ -1,4 +1,4 @@
-"""The serving cluster: decisions per second of CPU, beside Gymnasium's own CartPole.
+"""Measure the serving cluster's decisions per second of CPU, compared with Gymnasium's CartPole.
 
 Each batch of clusters is stepped by the least-outstanding-requests scheduler through Gymnasium's
 vector interface, observations, rewards and their parts included. CartPole, which Gymnasium steps
@@ -25,8 +25,8 @@ def speed(envs: gymnasium.vector.VectorEnv, choose: Callable[[], np.ndarray]) ->
     for _ in range(100):
         envs.step(choose())
     for _ in range(ROUNDS):
-        steps, began = 0, time.process_time()
-        while (spent := time.process_time() - began) < SECONDS / ROUNDS:
+        steps, start_time = 0, time.process_time()
+        while (spent := time.process_time() - start_time) < SECONDS / ROUNDS:
             for _ in range(20):
                 envs.step(choose())
             steps += 20

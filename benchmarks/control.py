@@ -1,4 +1,4 @@
-"""Control tasks: what `rlvitals train ppo --env ID` comes to without any other flag.
+"""Measure the results of `rlvitals train ppo --env ID` with default settings.
 
 Each training is the whole program, by one thread; each is judged by 100 episodes of its likeliest
 actions that it never saw. Beside it: the score of PPO in RL Baselines3 Zoo's benchmark.
@@ -31,16 +31,25 @@ ZOO = {
 
 def trained(env: str, seed: int, folder: Path) -> tuple[float, int, float, str]:
     """The mean return of 100 episodes, steps, CPU seconds, and what the diagnosis says."""
-    said = {"training.env": env, "training.seed": seed, "training.output_dir": str(folder)}
-    began = time.process_time()
+    settings = {"training.env": env, "training.seed": seed, "training.output_dir": str(folder)}
+    start_time = time.process_time()
     with redirect_stdout(StringIO()):
-        Training(schema.load(Config, None, said, below=presets.preset(env))).run()
-    spent = time.process_time() - began
+        Training(schema.load(Config, None, settings, below=presets.preset(env))).run()
+    spent = time.process_time() - start_time
     made = evaluate.load(folder)
     played = evaluate.on_episodes(made, seed=10_000 + seed, episodes=100)
-    found = rlvitals.diagnose(folder)
-    alarms = [rule.name for rule, one in found.findings if one.severity > rlvitals.Severity.NOTE]
-    return fmean(played.returns), made.step, spent, " ".join([found.verdict.word.value, *alarms])
+    diagnosis = rlvitals.diagnose(folder)
+    alarms = [
+        rule.name
+        for rule, finding in diagnosis.findings
+        if finding.severity > rlvitals.Severity.NOTE
+    ]
+    return (
+        fmean(played.returns),
+        made.step,
+        spent,
+        " ".join([diagnosis.verdict.word.value, *alarms]),
+    )
 
 
 def main() -> None:
@@ -49,14 +58,16 @@ def main() -> None:
     args = parser.parse_args()
     print("| task | steps | CPU s | mean return | Zoo | diagnosis |")
     print("| --- " * 6 + "|")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         for env in presets.KNOWN:
-            each = [trained(env, seed, Path(place) / f"{env}-{seed}") for seed in range(args.seeds)]
-            returns, steps, spent, words = zip(*each, strict=True)
-            scores = ", ".join(f"{one:.1f}" for one in returns)
+            each = [
+                trained(env, seed, Path(folder) / f"{env}-{seed}") for seed in range(args.seeds)
+            ]
+            returns, steps, spent, verdicts = zip(*each, strict=True)
+            scores = ", ".join(f"{value:.1f}" for value in returns)
             print(
                 f"| {env} | {steps[0]:,} | {fmean(spent):.0f} | {scores} | {ZOO[env]} "
-                f"| {', '.join(words)} |",
+                f"| {', '.join(verdicts)} |",
                 flush=True,
             )
 

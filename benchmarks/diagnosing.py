@@ -1,4 +1,4 @@
-"""What a judgement costs: one long run, and a hundred live runs judged again and again.
+"""Measure the cost of a diagnosis: of one long run, and of a hundred live runs.
 
 From a Trace in memory to a Diagnosis, all rules, with the first step at which each finding could
 have been known. Beside it rldoctor and rlwatch over the same numbers, those of the columns that
@@ -47,40 +47,40 @@ def main() -> list[str]:
     rows = [_long("healthy", broken=False), _long("collapsed", broken=True), _live()]
     print(f"{METRICS} metrics x {POINTS:,} points; {RUNS} live runs x {LIVE_METRICS} metrics")
     print("| run | CPU s | findings |", "| --- | --- | --- |", *rows, sep="\n")
-    beside = _beside()
+    peer_costs = _beside()
     print(f"\none run, healthy, {LIVE_POINTS:,} rows; {NEW_ROWS} new rows of it", *TITLES, sep="\n")
-    print(*beside, sep="\n")
-    return [*rows, *beside]
+    print(*peer_costs, sep="\n")
+    return [*rows, *peer_costs]
 
 
 def _long(name: str, *, broken: bool) -> str:
     run = trace(POINTS, METRICS, seed=0, broken=broken)
-    cost, found = _timed(run)
-    return f"| {name}, {len(run.series)} x {POINTS:,} | {cost:.2f} | {_said(found)} |"
+    cost, diagnosis = _timed(run)
+    return f"| {name}, {len(run.series)} x {POINTS:,} | {cost:.2f} | {_said(diagnosis)} |"
 
 
 def _timed(run: Trace) -> tuple[float, Diagnosis]:
-    began = time.process_time()
-    found = diagnose(run)
-    return time.process_time() - began, found
+    start_time = time.process_time()
+    diagnosis = diagnose(run)
+    return time.process_time() - start_time, diagnosis
 
 
-def _said(found: Diagnosis) -> str:
-    return ", ".join(rule.name for rule, _ in found.findings) or "none"
+def _said(diagnosis: Diagnosis) -> str:
+    return ", ".join(rule.name for rule, _ in diagnosis.findings) or "none"
 
 
 def _live() -> str:
     """Judge a hundred growing runs, a third of them broken, once for each ten seconds."""
-    whole = [
+    runs = [
         trace(LIVE_POINTS + ROUNDS * NEW_ROWS, LIVE_METRICS, seed=n, broken=n % 3 == 0)
         for n in range(RUNS)
     ]
     costs = []
-    for grown in _rounds(whole):
-        began = time.process_time()
+    for grown in _rounds(runs):
+        start_time = time.process_time()
         for run in grown:
             diagnose(run)
-        costs.append(time.process_time() - began)
+        costs.append(time.process_time() - start_time)
     worst = max(costs)
     name = f"{RUNS} live runs, a round every {EVERY:g} s"
     return f"| {name} | {worst:.2f} | {worst / EVERY:.0%} of a core |"
@@ -89,19 +89,19 @@ def _live() -> str:
 def _beside() -> list[str]:
     """Judge one live run by every tool: from its rows in memory, and again after new ones."""
     run = trace(LIVE_POINTS + AGAIN * NEW_ROWS, LIVE_METRICS, seed=1, broken=False)
-    known = Trace({name: run[name] for name in KEYS}, {}, profile=run.profile)
+    peer_run = Trace({name: run[name] for name in KEYS}, {}, profile=run.profile)
     costs = [
         (f"rlvitals, {LIVE_METRICS} metrics", *[_least(run)] * 2),
-        (f"rlvitals, {len(KEYS)} metrics", *[_least(known)] * 2),
+        (f"rlvitals, {len(KEYS)} metrics", *[_least(peer_run)] * 2),
     ]
-    with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "rows.json").write_text(json.dumps(_as_rows(known)))
-        costs += [one for peer in PEERS if (one := _asked(peer, Path(place))) is not None]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "rows.json").write_text(json.dumps(_as_rows(peer_run)))
+        costs += [cost for peer in PEERS if (cost := _asked(peer, Path(folder))) is not None]
     ours = costs[1]
     return [
-        f"| {name} | {1e3 * whole:.1f} | {whole / ours[1]:.1f} "
+        f"| {name} | {1e3 * full_cost:.1f} | {full_cost / ours[1]:.1f} "
         f"| {1e3 * live:.1f} | {live / ours[2]:.1f} |"
-        for name, whole, live in costs
+        for name, full_cost, live in costs
     ]
 
 
@@ -122,51 +122,56 @@ def _as_rows(run: Trace) -> list[dict[str, float]]:
     ]
 
 
-def _asked(peer: diagnosing_peers.Peer, place: Path) -> tuple[str, float, float] | None:
+def _asked(peer: diagnosing_peers.Peer, folder: Path) -> tuple[str, float, float] | None:
     """Return the peer, its CPU time for the whole run and for as many new rows as we judge by."""
     python = diagnosing_peers.environment(peer)
     if python is None:
         return None
     module, new = f"peers.cost_{peer.name}", str(AGAIN * NEW_ROWS)
-    told = [python, "-m", module, place / "rows.json", place / "cost.json", new]
+    command = [python, "-m", module, folder / "rows.json", folder / "cost.json", new]
     env = {**os.environ, "PYTHONPATH": str(diagnosing_peers.HERE), "OMP_NUM_THREADS": "1"}
-    subprocess.run(told, check=True, cwd=place, env=env, capture_output=True)
-    cost = json.loads((place / "cost.json").read_text())
+    subprocess.run(command, check=True, cwd=folder, env=env, capture_output=True)
+    cost = json.loads((folder / "cost.json").read_text())
     return f"{peer.name} {cost['version']}", cost["whole"], cost["live"] / AGAIN
 
 
-def _rounds(whole: list[Trace]) -> Iterator[list[Trace]]:
+def _rounds(runs: list[Trace]) -> Iterator[list[Trace]]:
     for n in range(1, ROUNDS + 1):
         rows = LIVE_POINTS + n * NEW_ROWS
-        yield [run.until(int(run["outcome/return"].steps[rows - 1])) for run in whole]
+        yield [run.until(int(run["outcome/return"].steps[rows - 1])) for run in runs]
 
 
 def trace(points: int, metrics: int, *, seed: int, broken: bool) -> Trace:
     """A run of PPO that learns, or one whose policy collapses at 60 % of it."""
     draw = np.random.default_rng(seed)
     t = np.linspace(0, 1, points)
-    gone = (t > 0.6) & broken  # noqa: PLR2004
+    is_missing = (t > 0.6) & broken  # noqa: PLR2004
 
     def noise(size: float) -> np.ndarray:
         return draw.normal(0, size, points)
 
-    rises = np.where(gone, 0.1, 0.9 - 0.8 * np.exp(-3 * t))  # every other measure of the outcome
+    rises = np.where(
+        is_missing, 0.1, 0.9 - 0.8 * np.exp(-3 * t)
+    )  # every other measure of the outcome
     values = {
-        "outcome/return": np.where(gone, 12.0, 20 + 400 * (1 - np.exp(-3 * t))) + noise(8),
+        "outcome/return": np.where(is_missing, 12.0, 20 + 400 * (1 - np.exp(-3 * t))) + noise(8),
         "outcome/episode_length": 20 + 100 * (1 - np.exp(-3 * t)) + noise(3),
-        "policy/approx_kl": np.abs(0.01 + noise(0.003)) * np.where(gone, 1e-4, 1.0),
+        "policy/approx_kl": np.abs(0.01 + noise(0.003)) * np.where(is_missing, 1e-4, 1.0),
         "policy/clip_fraction": np.abs(0.1 + noise(0.03)),
         "policy/advantage_mean": noise(0.1),
         "policy/loss": noise(0.004) - 0.01,
-        "exploration/entropy": np.where(gone, 0.001, 0.69 * np.exp(-t)) + np.abs(noise(0.001)),
+        "exploration/entropy": np.where(is_missing, 0.001, 0.69 * np.exp(-t))
+        + np.abs(noise(0.001)),
         "value/explained_variance": np.minimum(0.9, 2 * t) + noise(0.01),
         "value/loss": 40 * np.exp(-3 * t) + np.abs(noise(2)),
         "optimiser/learning_rate": 3e-4 * (1 - t) + 1e-6,
         "optimiser/grad_norm": np.abs(0.4 + noise(0.1)),
         "throughput/steps_per_second": 1200 + noise(30),
     }
-    others = [m for m in CATALOGUE if not m.family and m.name not in values]
-    values |= {m.name: _usual(m, rises) + noise(0.02) for m in others[: metrics - len(values)]}
+    other_metrics = [m for m in CATALOGUE if not m.family and m.name not in values]
+    values |= {
+        m.name: _usual(m, rises) + noise(0.02) for m in other_metrics[: metrics - len(values)]
+    }
     steps = 64 * np.arange(1, points + 1, dtype=np.int64)
     times = 1.7e9 + 0.5 * np.arange(points)
     series = {name: Series(steps, times, v) for name, v in values.items()}

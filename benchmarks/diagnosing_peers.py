@@ -1,4 +1,4 @@
-"""Every tool on the same recorded runs of Stable-Baselines3, healthy and faulty: who rings, when.
+"""Score every tool on the same recorded runs of Stable-Baselines3, healthy and faulty.
 
 Run as `python benchmarks/diagnosing_peers.py [FOLDER] [--split all] [--only TOOL ...]
 [--out FILE]`.
@@ -74,13 +74,13 @@ def main(argv: Sequence[str] = ()) -> list[str]:
     parser.add_argument("--split", choices=("test", "seen", "tuning", "all"), default="test")
     parser.add_argument("--only", nargs="+", choices=[peer.name for peer in PEERS])
     parser.add_argument("--out", type=Path, help="write every alarm and score as JSON")
-    chosen = parser.parse_args(argv)
-    if not chosen.folder.exists():
-        print(f"{chosen.folder}: no recorded runs; `rlvitals faults run --tier 1` records them")
+    args = parser.parse_args(argv)
+    if not args.folder.exists():
+        print(f"{args.folder}: no recorded runs; `rlvitals faults run --tier 1` records them")
         return []
-    splits = {"", "test", "seen", "tuning"} if chosen.split == "all" else {"", chosen.split}
-    runs = [run for run in recorded.read(chosen.folder) if run.split in splits]
-    peers = [peer for peer in PEERS if not chosen.only or peer.name in chosen.only]
+    splits = {"", "test", "seen", "tuning"} if args.split == "all" else {"", args.split}
+    runs = [run for run in recorded.read(args.folder) if run.split in splits]
+    peers = [peer for peer in PEERS if not args.only or peer.name in args.only]
     answers = ask_all(runs, peers)
     ppo = [run for run in runs if run.algorithm == "ppo"]
     rows = [table(answers, runs, "All runs")]
@@ -88,23 +88,23 @@ def main(argv: Sequence[str] = ()) -> list[str]:
         rows.append(table(answers, ppo, "PPO alone, which most of the peers are made for"))
     for lines in (*rows, notes(answers)):
         print(*lines, "", sep="\n")
-    if chosen.out:
-        chosen.out.write_text(json.dumps(report(answers, runs), indent=1))
+    if args.out:
+        args.out.write_text(json.dumps(report(answers, runs), indent=1))
     return rows[0]
 
 
 def ask_all(runs: Sequence[Run], peers: Sequence[Peer]) -> dict[str, dict[str, object]]:
     """Return each tool's answer with its alarms by the runs' names, in the order of the peers."""
     answers = {}
-    with tempfile.TemporaryDirectory() as place:
-        given = recorded.give(runs, Path(place) / "runs")
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = recorded.give(runs, Path(folder) / "runs")
         for peer in peers:
             if (python := environment(peer)) is None:
                 continue
-            answer = _ask(peer, python, Path(place))
+            answer = _ask(peer, python, Path(folder))
             alarms = {
                 run.name: [Alarm(*each) for each in answer["alarms"][number]]
-                for number, run in given.items()
+                for number, run in inputs.items()
             }
             answers[peer.name] = {**answer, "alarms": alarms}
     return answers
@@ -115,8 +115,8 @@ def environment(peer: Peer) -> str | None:
     if not peer.pins:
         return sys.executable
     venv = VENVS / peer.name
-    python, done = venv / "bin" / "python", venv / "installed.txt"
-    if done.exists() and done.read_text() == " ".join(peer.pins):
+    python, marker = venv / "bin" / "python", venv / "installed.txt"
+    if marker.exists() and marker.read_text() == " ".join(peer.pins):
         return str(python)
     shutil.rmtree(venv, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
@@ -125,26 +125,26 @@ def environment(peer: Peer) -> str | None:
     if subprocess.run([*pip, *peer.pins], check=False).returncode:
         print(f"{peer.name}: left out, {' '.join(peer.pins)} cannot be installed here")
         return None
-    done.write_text(" ".join(peer.pins))
+    marker.write_text(" ".join(peer.pins))
     return str(python)
 
 
-def _ask(peer: Peer, python: str, place: Path) -> dict[str, object]:
+def _ask(peer: Peer, python: str, folder: Path) -> dict[str, object]:
     """Run the tool's module where it can leave files about; it sees this folder's modules."""
-    out = place / f"{peer.name}.json"
-    where = place / f"{peer.name}.work"
-    where.mkdir()
+    out = folder / f"{peer.name}.json"
+    work = folder / f"{peer.name}.work"
+    work.mkdir()
     paths = [str(HERE)] if peer.pins else [str(HERE), str(ROOT / "src")]
-    done = subprocess.run(
-        [python, "-m", peer.module, place / "runs", out],
+    process = subprocess.run(
+        [python, "-m", peer.module, folder / "runs", out],
         check=False,
-        cwd=where,
+        cwd=work,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
         capture_output=True,  # some print every alert
         text=True,
     )
-    if done.returncode:
-        raise SystemExit(f"{peer.name} failed:\n{done.stderr[-2000:]}")
+    if process.returncode:
+        raise SystemExit(f"{peer.name} failed:\n{process.stderr[-2000:]}")
     return json.loads(out.read_text())
 
 
@@ -167,9 +167,9 @@ def scores(
     """Score every tool over some runs; ourselves twice, lastly by the peers' measure."""
     each = answers.values()
     rows = [(answer, score(runs, answer["alarms"], right(answer["name"]))) for answer in each]
-    if (own := answers.get(OUR_NAME)) is not None:
-        by_meaning = score(runs, own["alarms"], right(OUR_NAME, strict=False))
-        rows.append(({**own, "name": f"{OUR_NAME}, measured like a peer"}, by_meaning))
+    if (our_answer := answers.get(OUR_NAME)) is not None:
+        by_meaning = score(runs, our_answer["alarms"], right(OUR_NAME, strict=False))
+        rows.append(({**our_answer, "name": f"{OUR_NAME}, measured like a peer"}, by_meaning))
     return rows
 
 
@@ -180,11 +180,13 @@ def table(
     healthy = sum(run.healthy for run in runs)
     broken = [run for run in runs if run.broken]
     neither = len(runs) - healthy - len(broken)
-    parts = [f"{healthy} healthy", f"{len(broken)} broken by a fault"]
-    parts[1] += f", of which the log can show {sum(run.visible for run in broken)}"
-    parts += [f"{neither} left out, harmed without a fault or not harmed by it"] if neither else []
+    phrases = [f"{healthy} healthy", f"{len(broken)} broken by a fault"]
+    phrases[1] += f", of which the log can show {sum(run.visible for run in broken)}"
+    phrases += (
+        [f"{neither} left out, harmed without a fault or not harmed by it"] if neither else []
+    )
     rows = [
-        f"{title}: {'; '.join(parts)}.",
+        f"{title}: {'; '.join(phrases)}.",
         "",
         f"| {' | '.join(TITLES)} |",
         f"|{' --- |' * len(TITLES)}",
@@ -212,7 +214,7 @@ def notes(answers: Mapping[str, Mapping[str, object]]) -> list[str]:
     lines = []
     for answer in answers.values():
         lines.append(f"{answer['name']}: {answer['source']}, {answer['licence']}")
-        lines += [f"  not fed: {what}" for what in answer["not_mapped"]]
+        lines += [f"  not fed: {item}" for item in answer["not_mapped"]]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Event files for the benchmarks, written a column at a time.
+"""Write event files for the benchmarks, column by column.
 
 Byte for byte what torch's SummaryWriter writes for `add_scalar` and `add_histogram`: one event
 for each number, steps 0, 1, 2, ..., the tags of a step one after the other.
@@ -87,8 +87,8 @@ def records(tag: str, steps: NDArray, times: NDArray, values: NDArray) -> Bytes:
     header = record(bytes(size))[:12]
     headers = np.broadcast_to(np.frombuffer(header, np.uint8), (count, 12))
     crcs = np.full(count, crc32c(bytes(size)), np.uint32)
-    for at, column in enumerate(payloads.T):
-        crcs ^= term(size - 1 - at)[column]
+    for index, column in enumerate(payloads.T):
+        crcs ^= term(size - 1 - index)[column]
     masked = ((crcs >> 15) | (crcs << 17)) + np.uint32(0xA282EAD8)
     return np.concatenate((headers, payloads, columns(masked, "<u4")), axis=1)
 

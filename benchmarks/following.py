@@ -1,4 +1,4 @@
-"""What following costs: a hundred live runs of a hundred metrics, each with a new row a second.
+"""Measure following a hundred live runs of a hundred metrics, each with a new row per second.
 
 Files as their own writers leave them, appended to between the looks. Counted are the looks alone,
 CPU time of this process; judging is `diagnosing.py`'s. A row is seen at most a rest and a look
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlvitals.following.changes import Points
-from rlvitals.following.loop import EVERY, Watch
+from rlvitals.following.loop import LOOK_SECONDS, Watch
 from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder
 from rlvitals.tracking.sinks.event_files.scalars import encode
@@ -42,13 +42,16 @@ def main() -> list[str]:
     """Write the runs, follow each kind and return the table's rows."""
     rows = []
     for name, (begin, append) in KINDS.items():
-        with tempfile.TemporaryDirectory() as place:
-            folders = [Path(place) / "runs" / f"run_{n:03}" for n in range(RUNS)]
+        with tempfile.TemporaryDirectory() as folder:
+            folders = [Path(folder) / "runs" / f"run_{n:03}" for n in range(RUNS)]
             _begun(folders, begin)
-            rows.append(_followed(name, Path(place) / "runs", folders, append))
+            rows.append(_followed(name, Path(folder) / "runs", folders, append))
             if name == "event files":
                 rows.append(_peer(folders[:PEERS], append))
-    print(f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, a new row of each every {EVERY:g} s")
+    print(
+        f"{RUNS} runs x {METRICS} metrics x {ROWS:,} rows, "
+        f"a new row of each every {LOOK_SECONDS:g} s"
+    )
     print(*TITLES, *rows, sep="\n")
     return rows
 
@@ -63,49 +66,51 @@ def _begun(folders: list[Path], begin: Callable[[Path], None]) -> None:
 def _followed(
     name: str, root: Path, folders: list[Path], append: Callable[[Path, range], None]
 ) -> str:
-    now = [time.time()]
-    watch = Watch({root: lambda *_: None}, clock=lambda: now[0])
+    clock_time = [time.time()]
+    watch = Watch({root: lambda *_: None}, clock=lambda: clock_time[0])
     watch._judged = lambda *_, **__: iter(())  # type: ignore[method-assign]  # noqa: SLF001
     assert len(list(watch.look())) >= RUNS
     for _ in range(3):
-        now[0] += 5.0
+        clock_time[0] += 5.0
         list(watch.look())
     busy, idle, walls = [], [], []
     for row in range(ROWS + 1, ROWS + 1 + LOOKS):
         for folder in folders:
             append(folder, range(row, row + 1))
         for costs in (busy, idle):
-            now[0] += EVERY
-            began, wall = time.process_time(), time.perf_counter()
-            told = [one for one in watch.look() if isinstance(one, Points)]
-            costs.append(time.process_time() - began)
+            clock_time[0] += EVERY
+            start_time, wall = time.process_time(), time.perf_counter()
+            updates = [update for update in watch.look() if isinstance(update, Points)]
+            costs.append(time.process_time() - start_time)
             if costs is busy:
                 walls.append(time.perf_counter() - wall)
-                assert len(told) == RUNS, f"{len(told)} of {RUNS} runs grew"
-                assert all(len(one.series) == METRICS for one in told)
-    cost, seen = float(np.median(busy)), EVERY + float(np.median(walls))
+                assert len(updates) == RUNS, f"{len(updates)} of {RUNS} runs grew"
+                assert all(len(update.series) == METRICS for update in updates)
+    cost, latency = float(np.median(busy)), EVERY + float(np.median(walls))
     return (
         f"| {name} | {1e3 * cost:.0f} | {cost / EVERY:.1%} | {1e3 * np.median(idle):.0f} "
-        f"| {1e3 * seen:,.0f} at most |"
+        f"| {1e3 * latency:,.0f} at most |"
     )
 
 
 def _peer(folders: list[Path], append: Callable[[Path, range], None]) -> str:
     """Follow some of the same event files with TensorBoard's accumulator."""
-    found = [EventAccumulator(str(folder), size_guidance={"scalars": 0}) for folder in folders]
-    for one in found:
-        one.Reload()
+    accumulators = [
+        EventAccumulator(str(folder), size_guidance={"scalars": 0}) for folder in folders
+    ]
+    for accumulator in accumulators:
+        accumulator.Reload()
     costs = []
     for look in range(LOOKS):
         row = ROWS + LOOKS + 1 + look
         for folder in folders:
             append(folder, range(row, row + 1))
-        began = time.process_time()
-        for one in found:
-            one.Reload()
-        costs.append(time.process_time() - began)
+        start_time = time.process_time()
+        for accumulator in accumulators:
+            accumulator.Reload()
+        costs.append(time.process_time() - start_time)
     cost = float(np.median(costs)) * RUNS / len(folders)
-    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / EVERY:.1%} | | |"
+    return f"| event files, EventAccumulator | {1e3 * cost:,.0f} | {cost / LOOK_SECONDS:.1%} | | |"
 
 
 def _values(rows: range) -> NDArray[np.float64]:
@@ -125,10 +130,10 @@ def _begin_table(folder: Path) -> None:
 
 
 def _add_to_table(folder: Path, rows: range) -> None:
-    held = io.StringIO()
+    buffer = io.StringIO()
     cells = ([row, *values] for row, values in zip(rows, _values(rows).tolist(), strict=True))
-    csv.writer(held, lineterminator="\n").writerows(cells)
-    _append(folder / "progress.csv", held.getvalue().encode())
+    csv.writer(buffer, lineterminator="\n").writerows(cells)
+    _append(folder / "progress.csv", buffer.getvalue().encode())
 
 
 def _begin_lines(folder: Path) -> None:
@@ -137,11 +142,11 @@ def _begin_lines(folder: Path) -> None:
 
 
 def _add_lines(folder: Path, rows: range) -> None:
-    said = (
+    records = (
         {"step": row, **dict(zip(KEYS, values, strict=True))}
         for row, values in zip(rows, _values(rows).tolist(), strict=True)
     )
-    _append(folder / "metrics.jsonl", "".join(f"{json.dumps(one)}\n" for one in said).encode())
+    _append(folder / "metrics.jsonl", "".join(f"{json.dumps(row)}\n" for row in records).encode())
 
 
 def _begin_events(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the hooks cost a training: the CPU time of one with a hook beside the same without.
+"""Measure the CPU time that a hook adds to a training.
 
 A training is the same bit for bit with and without, so its stretches can be compared one by one:
 of each the least CPU time of the training's thread over the rounds counts, as what else runs on
@@ -51,9 +51,9 @@ class Marks:
 
     def add(self) -> None:
         """End a stretch."""
-        own = time.thread_time()
-        self.own.append(own)
-        self.others.append(time.process_time() - own)
+        thread_seconds = time.thread_time()
+        self.own.append(thread_seconds)
+        self.others.append(time.process_time() - thread_seconds)
 
 
 def main() -> list[str]:
@@ -71,22 +71,24 @@ def main() -> list[str]:
 
 def measured(name: str, train: Train, updates: int) -> str:
     """Train in turns with each kind of recording."""
-    held: dict[str, list[Marks]] = {kind: [] for kind in KINDS}
+    marks_by_kind: dict[str, list[Marks]] = {kind: [] for kind in KINDS}
     for _ in range(ROUNDS):
         for kind in KINDS:
             marks = Marks()
             with tempfile.TemporaryDirectory() as folder:
                 train(kind, Path(folder), marks)
-            held[kind].append(marks)
-    least = {kind: _least([one.own for one in found]) for kind, found in held.items()}
-    others = {
-        kind: float(np.median([one.others[-1] - one.others[0] for one in found]))
-        for kind, found in held.items()
+            marks_by_kind[kind].append(marks)
+    own_seconds = {
+        kind: _least([mark.own for mark in marks]) for kind, marks in marks_by_kind.items()
     }
-    plain = least["none"]
-    ours, theirs = (least[kind] / plain - 1 for kind in KINDS[1:])
-    threads = (others["rlvitals"] - others["none"]) / plain
-    peer = theirs + (others["tensorboard"] - others["none"]) / plain
+    other_seconds = {
+        kind: float(np.median([mark.others[-1] - mark.others[0] for mark in marks]))
+        for kind, marks in marks_by_kind.items()
+    }
+    plain = own_seconds["none"]
+    ours, theirs = (own_seconds[kind] / plain - 1 for kind in KINDS[1:])
+    threads = (other_seconds["rlvitals"] - other_seconds["none"]) / plain
+    peer = theirs + (other_seconds["tensorboard"] - other_seconds["none"]) / plain
     each = 1e3 * plain / updates
     return f"| {name} | {each:.2f} | {ours + threads:+.1%} | {threads:+.1%} | {peer:+.1%} |"
 

@@ -1,4 +1,4 @@
-"""What our program costs a GRPO training: its CPU time beside bare TRL's.
+"""Measure the CPU time of a GRPO training compared with TRL's GRPOTrainer.
 
 The same trainer, settings, data, model and rewards, so the weights come out the same to the bit,
 with a checkpoint every 50 steps. Ours has its recorder, TensorBoard, the lines of console and
@@ -74,21 +74,32 @@ def main() -> None:
     pairs = [paired(args.steps, ahead=i % 2) for i in range(args.rounds)]
     if any(plain.weights != full.weights for plain, full in pairs):
         sys.exit("the two did not come to the same weights")
-    found = [shares(plain, full) for plain, full in pairs]
-    parts = {name: np.mean([one[name] for one in found]) for name in found[0]}
-    whole = welch([np.array([sum(one.values()) for one in found])], None, CONFIDENCE)
+    share_list = [shares(plain, full) for plain, full in pairs]
+    mean_shares = {name: np.mean([share[name] for share in share_list]) for name in share_list[0]}
+    total_interval = welch(
+        [np.array([sum(share.values()) for share in share_list])], None, CONFIDENCE
+    )
     each = [1e3 * np.mean([pair[i].total for pair in pairs]) / args.steps for i in (0, 1)]
     print(f"{args.rounds} rounds of {args.steps} steps; wanted: the upper end <= {WANTED:.0%}\n")
-    heads = ["CPU ms a step, bare TRL", "ours", *parts, "in all", f"{CONFIDENCE:.0%} interval"]
+    heads = [
+        "CPU ms a step, bare TRL",
+        "ours",
+        *mean_shares,
+        "in all",
+        f"{CONFIDENCE:.0%} interval",
+    ]
     print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
-    cells = [f"{one:.2f}" for one in each] + [f"{one:+.1%}" for one in parts.values()]
-    cells += [f"{whole.value:+.1%}", f"{whole.low:+.1%} to {whole.high:+.1%}"]
+    cells = [f"{share:.2f}" for share in each] + [f"{share:+.1%}" for share in mean_shares.values()]
+    cells += [
+        f"{total_interval.value:+.1%}",
+        f"{total_interval.low:+.1%} to {total_interval.high:+.1%}",
+    ]
     print("| " + " | ".join(cells) + " |")
 
 
 def shares(plain: Spent, full: Spent) -> dict[str, float]:
     """Return how much more the second takes, part by part."""
-    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / health_monitor.SHARE)
+    rests = max(MonitoringConfig().diagnose_seconds, full.diagnosis / health_monitor.MAX_TIME_SHARE)
     return {
         "in the thread": float((full.steps - plain.steps).sum()) / plain.total,
         "beside it": (full.others - plain.others) / plain.total,
@@ -101,53 +112,53 @@ def paired(steps: int, *, ahead: int) -> tuple[Spent, Spent]:
     context = multiprocessing.get_context("spawn")
     gate = context.Barrier(2)
     turns = [context.Semaphore(int(i == ahead)) for i in (0, 1)]
-    told: Queue[tuple[int, Spent]] = context.Queue()
+    queue: Queue[tuple[int, Spent]] = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        both = [
+        processes = [
             context.Process(
-                target=trained, args=(i, folder, steps, (gate, turns[i], turns[1 - i]), told)
+                target=trained, args=(i, folder, steps, (gate, turns[i], turns[1 - i]), queue)
             )
             for i in (0, 1)
         ]
-        for one in both:
-            one.start()
-        found = dict(told.get(timeout=PATIENCE + steps) for _ in both)
-        for one in both:
-            one.join()
-    return found[0], found[1]
+        for process in processes:
+            process.start()
+        spent_by_index = dict(queue.get(timeout=PATIENCE + steps) for _ in processes)
+        for process in processes:
+            process.join()
+    return spent_by_index[0], spent_by_index[1]
 
 
 def trained(
-    which: int,
+    index: int,
     folder: str,
     steps: int,
     turns: tuple[Barrier, Semaphore, Semaphore],
-    told: "Queue[tuple[int, Spent]]",
+    queue: "Queue[tuple[int, Spent]]",
 ) -> None:
     """Train in a process of its own, silently, and tell what was spent."""
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    config = settings(Path(folder) / f"run-{which}", steps)
+    config = settings(Path(folder) / f"run-{index}", steps)
     with redirect_stdout(StringIO()):
-        told.put((which, (bare, ours)[which](config, Turns(*turns))))
+        queue.put((index, (bare, ours)[index](config, Turns(*turns))))
 
 
 def settings(folder: Path, steps: int) -> Config:
     """Return the settings of a training in a folder: what the tiny model starts from."""
-    said = {
+    options = {
         "training.output_dir": str(folder), "training.max_steps": steps, "model.vlm_name": MODEL,
         "monitoring.diagnose_seconds": 0.0,  # it is timed by itself
     }  # fmt: skip
-    return schema.load(Config, None, said, below=presets.preset(MODEL))
+    return schema.load(Config, None, options, below=presets.preset(MODEL))
 
 
 class Turns(TrainerCallback):
     """Takes turns with the other training, a step each, and counts the CPU seconds of its own."""
 
-    def __init__(self, gate: Barrier, own: Semaphore, other: Semaphore) -> None:
-        self.gate, self.own, self.other = gate, own, other
+    def __init__(self, gate: Barrier, own_turn: Semaphore, other_turn: Semaphore) -> None:
+        self.gate, self.own, self.other = gate, own_turn, other_turn
         self.steps: list[float] = []  # of the training's thread
         self.others = 0.0
         self.began = (0.0, 0.0)  # all the process's, and the thread's
@@ -170,15 +181,15 @@ class Turns(TrainerCallback):
 
     def spent(self, trainer: GRPOTrainer, diagnosis: float = 0.0) -> Spent:
         """Return what the training took; the last step ends where `stop` was called."""
-        held = [one.detach().numpy().tobytes() for one in trainer.model.parameters()]
-        digest = hashlib.sha256(b"".join(held)).hexdigest()
+        digests = [parameter.detach().numpy().tobytes() for parameter in trainer.model.parameters()]
+        digest = hashlib.sha256(b"".join(digests)).hexdigest()
         return Spent(np.array(self.steps), self.others, diagnosis, digest)
 
     def stop(self) -> None:
         """End the last step: all is written."""
         self._end()
-        before, thread = self.began
-        self.others = (process() - before) - (time.thread_time() - thread)
+        start, thread = self.began
+        self.others = (process() - start) - (time.thread_time() - thread)
 
 
 def process() -> float:
@@ -192,7 +203,7 @@ def bare(config: Config, turns: Turns) -> Spent:
     folder, seed = Path(config.training.output_dir), config.training.seed
     args = factory.arguments(config, folder)
     set_seed(seed)
-    loaded = models.load(config.model, seed=seed, base=folder / models.BASE)
+    loaded = models.load(config.model, seed=seed, base=folder / models.BASE_FOLDER)
     task = data.load(config.data, vision=loaded.vision, seed=seed)
     paid = rewards.functions(config.rewards, task.rewards, failed=lambda _: None)
     args.reward_weights = rewards.weights(config.rewards, paid)
@@ -218,18 +229,18 @@ class Paced(Training):
         self.trainer.add_callback(self.turns)
         return self.trainer
 
-    def sum_up(self, status: str) -> None:
+    def log_summary(self, status: str) -> None:
         self.turns.stop()  # all is written; how it went is told once
-        super().sum_up(status)
+        super().log_summary(status)
 
 
 def ours(config: Config, turns: Turns) -> Spent:
     """Train with the program, and diagnose once."""
     training = Paced(config, turns)
     training.run()
-    began = time.process_time()
+    start_time = time.process_time()
     rlvitals.diagnose(training.folder)
-    return turns.spent(training.trainer, time.process_time() - began)
+    return turns.spent(training.trainer, time.process_time() - start_time)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A folder of a thousand small runs, found, read and judged by `rlvitals diagnose` on two cores.
+"""Measure `rlvitals diagnose` on a folder of a thousand small runs on two cores.
 
 Runs as Stable-Baselines3 writes them: event files of 20 tags x 200 steps, `progress.csv` with a
 monitor of 600 episodes, and every other of each. Beside them TensorBoard's EventAccumulator reads
@@ -38,8 +38,8 @@ for path in Path(sys.argv[1]).glob("*/events*"):
 def main() -> list[str]:
     """Write the folders, time each and return the table's rows."""
     rows = []
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
         for name, writers in KINDS.items():
             for n in range(RUNS):
                 if n < WRITTEN:
@@ -48,8 +48,8 @@ def main() -> list[str]:
                     first = root / name / f"run_{n % WRITTEN:04}"
                     shutil.copytree(first, root / name / f"run_{n:04}")
             rows.append(_row(name, ("-m", "rlvitals", "diagnose", str(root / name))))
-        alone = ("-m", "rlvitals", "diagnose", str(root / name), "--jobs", "1")
-        rows.append(_row(f"{name}, `--jobs 1`", alone))
+        command = ("-m", "rlvitals", "diagnose", str(root / name), "--jobs", "1")
+        rows.append(_row(f"{name}, `--jobs 1`", command))
         events = str(root / "event files")
         rows.append(_row("event files, EventAccumulator alone", ("-c", PEER, events)))
     print(f"{RUNS:,} runs on {CORES} cores, whole processes, one round")
@@ -58,13 +58,13 @@ def main() -> list[str]:
 
 
 def _row(name: str, argv: Sequence[str]) -> str:
-    began = time.perf_counter()
-    done = subprocess.run(
+    start_time = time.perf_counter()
+    process = subprocess.run(
         [sys.executable, *argv], check=False, stdout=subprocess.DEVNULL, preexec_fn=_on_few_cores
     )
-    wall = time.perf_counter() - began
-    if done.returncode not in {0, 1, 4}:  # 1: something was found; 4: cannot tell
-        raise SystemExit(done.returncode)
+    wall = time.perf_counter() - start_time
+    if process.returncode not in {0, 1, 4}:  # 1: something was found; 4: cannot tell
+        raise SystemExit(process.returncode)
     return f"| {name} | {wall:.1f} | {1e3 * wall / RUNS:.1f} |"
 
 
@@ -100,10 +100,10 @@ def columns(seed: int) -> dict[str, np.ndarray]:
 
 
 def write_events(folder: Path, seed: int) -> None:
-    found = columns(seed)
+    series = columns(seed)
     writer = EventFileWriter(str(folder))
     for i in range(STEPS):
-        for tag, values in found.items():
+        for tag, values in series.items():
             summary = Summary(value=[Summary.Value(tag=tag, simple_value=values[i])])
             writer.add_event(Event(wall_time=1.7e9 + 2 * i, step=2048 * (i + 1), summary=summary))
     writer.close()
@@ -111,11 +111,11 @@ def write_events(folder: Path, seed: int) -> None:
 
 def write_csv(folder: Path, seed: int) -> None:
     folder.mkdir(parents=True)
-    found = columns(seed)
-    table = np.column_stack([2048 * np.arange(1, STEPS + 1), *found.values()])
-    header = ",".join(("time/total_timesteps", *found))
+    values = columns(seed)
+    table = np.column_stack([2048 * np.arange(1, STEPS + 1), *values.values()])
+    header = ",".join(("time/total_timesteps", *values))
     np.savetxt(
-        folder / "progress.csv", table, fmt=["%d", *(["%.17g"] * len(found))],
+        folder / "progress.csv", table, fmt=["%d", *(["%.17g"] * len(values))],
         delimiter=",", header=header, comments="",
     )  # fmt: skip
     lengths = 1 + np.random.default_rng(seed).poisson(200, EPISODES)

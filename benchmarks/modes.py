@@ -1,4 +1,4 @@
-"""What each mode teaches a tiny model at many samples, beside what the paper found of large ones.
+"""Compare the modes' results on a tiny model with those of the paper on large models.
 
 The runs are those of benchmarks/results.py, and are trained where they are not there; then
 `rlvitals evaluate` asks each 1,024 held-out questions 64 times, and the model that it began with
@@ -42,9 +42,11 @@ class Claim:
     sign: int = 1  # -1: behind them all
     margin: float = 0.0  # by which it may be behind
 
-    def seen(self, apart: Sequence[Interval]) -> str:
+    def seen(self, intervals: Sequence[Interval]) -> str:
         """Say whether intervals of the difference from each other one bear it out."""
-        ends = [sorted((self.sign * one.low, self.sign * one.high)) for one in apart]
+        ends = [
+            sorted((self.sign * interval.low, self.sign * interval.high)) for interval in intervals
+        ]
         if all(low > -self.margin for low, _ in ends):
             return "seen"
         if any(high < -self.margin for _, high in ends):
@@ -55,16 +57,16 @@ class Claim:
 def main() -> None:
     """Train what is not there, and print the tables."""
     args = _arguments()
-    found: dict[str, list[Told]] = {}
+    tables: dict[str, list[Told]] = {}
     for seed in args.seeds:
         for mode in args.modes:
             row = next(row for row in ROWS if row.name == f"{mode}-{args.model}")
-            found.setdefault(mode, []).append(asked(row, seed, args.folder))
+            tables.setdefault(mode, []).append(asked(row, seed, args.folder))
         first = next(row for row in ROWS if row.name == f"{args.modes[0]}-{args.model}")
-        found.setdefault(BASE, []).append(asked(first, seed, args.folder, "--checkpoint", "0"))
-    count = f"{len(args.seeds)} seeds, {found[BASE][0]['questions']:,} questions"
+        tables.setdefault(BASE, []).append(asked(first, seed, args.folder, "--checkpoint", "0"))
+    count = f"{len(args.seeds)} seeds, {tables[BASE][0]['questions']:,} questions"
     print(f"{count}; means over the seeds with {CONFIDENCE:.0%} t intervals, approximate\n")
-    print("\n".join([*learnt(found), "", *passed(found), "", *paper(found)]))
+    print("\n".join([*learnt(tables), "", *passed(tables), "", *paper(tables)]))
 
 
 def _arguments() -> argparse.Namespace:
@@ -79,80 +81,95 @@ def _arguments() -> argparse.Namespace:
 def asked(row: Row, seed: int, folder: Path, *options: str) -> Told:
     """Return what an evaluation says of a run, trained where it is not there; kept in a file."""
     run = folder / f"{row.name}-{seed}"
-    kept = folder / f"{run.name}{'-'.join(options)}.json"
-    if not kept.is_file():
+    cache = folder / f"{run.name}{'-'.join(options)}.json"
+    if not cache.is_file():
         if not run.is_dir():
             results.finish(row, seed, folder)
-        kept.write_text(results.rlvitals("evaluate", str(run), "--json", *options).output)
-    said = json.loads(kept.read_text())
-    policy = said["policies"][0]
-    print(f"{kept.stem}: {policy['right']['value']:.3f}", file=sys.stderr, flush=True)
-    return {**policy, "questions": said["questions"]}
+        cache.write_text(results.rlvitals("evaluate", str(run), "--json", *options).output)
+    cached = json.loads(cache.read_text())
+    policy = cached["policies"][0]
+    print(f"{cache.stem}: {policy['right']['value']:.3f}", file=sys.stderr, flush=True)
+    return {**policy, "questions": cached["questions"]}
 
 
 def column(each: Sequence[Told], k: int = 0) -> np.ndarray:
     """Return the greedy accuracy of each seed, or its pass@k."""
     if not k:
-        return np.array([one["right"]["value"] for one in each])
-    return np.array([next(p["value"] for p in one["pass_at_k"] if p["k"] == k) for one in each])
+        return np.array([answer["right"]["value"] for answer in each])
+    return np.array(
+        [next(p["value"] for p in answer["pass_at_k"] if p["k"] == k) for answer in each]
+    )
 
 
-def ks(found: Table) -> list[int]:
+def ks(table: Table) -> list[int]:
     """Return the k of pass@k."""
-    return [one["k"] for one in found[BASE][0]["pass_at_k"]]
+    return [result["k"] for result in table[BASE][0]["pass_at_k"]]
 
 
 def shown(values: np.ndarray, digits: int = 3) -> str:
     """Show a mean over seeds, with its interval."""
-    one = welch([values], None, CONFIDENCE)
-    known = math.isfinite(one.high)  # not of one seed
-    return f"{one.value:.{digits}f}" + (f" ± {one.high - one.value:.{digits}f}" if known else "")
+    interval = welch([values], None, CONFIDENCE)
+    is_finite = math.isfinite(interval.high)  # not of one seed
+    return f"{interval.value:.{digits}f}" + (
+        f" ± {interval.high - interval.value:.{digits}f}" if is_finite else ""
+    )
 
 
-def learnt(found: Table) -> list[str]:
+def learnt(table: Table) -> list[str]:
     """Return the table of what is right, and how it is spread."""
     lines = ["| mode | greedy | of each seed | entropy |", "| --- " * 4 + "|"]
-    for mode, each in found.items():
-        nats = np.array([one["entropy"] for one in each])
-        seeds = ", ".join(f"{one:.2f}" for one in column(each))
+    for mode, each in table.items():
+        nats = np.array([answer["entropy"] for answer in each])
+        seeds = ", ".join(f"{answer:.2f}" for answer in column(each))
         lines.append(f"| {mode} | {shown(column(each))} | {seeds} | {shown(nats, 2)} |")
     return lines
 
 
-def passed(found: Table) -> list[str]:
+def passed(table: Table) -> list[str]:
     """Return the table of pass@k."""
-    lines = ["| " + " | ".join(["pass@k", *map(str, ks(found))]) + " |"]
-    lines += ["| --- " * (len(ks(found)) + 1) + "|"]
-    for mode, each in found.items():
-        cells = [shown(column(each, k)) for k in ks(found)]
+    lines = ["| " + " | ".join(["pass@k", *map(str, ks(table))]) + " |"]
+    lines += ["| --- " * (len(ks(table)) + 1) + "|"]
+    for mode, each in table.items():
+        cells = [shown(column(each, k)) for k in ks(table)]
         lines.append("| " + " | ".join([mode, *cells]) + " |")
     return lines
 
 
-def paper(found: Table) -> list[str]:
+def paper(table: Table) -> list[str]:
     """Say of each finding of the paper whether it is seen here.
 
     Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     arXiv 2506.01347.
     """
-    few, most = ks(found)[0], ks(found)[-1]
-    first = {mode: column(each, few) for mode, each in found.items()}
-    last = {mode: column(each, most) for mode, each in found.items()}
-    every = {m: np.mean([column(each, k) for k in ks(found)], axis=0) for m, each in found.items()}
+    smallest_k, largest_k = ks(table)[0], ks(table)[-1]
+    first = {mode: column(each, smallest_k) for mode, each in table.items()}
+    last = {mode: column(each, largest_k) for mode, each in table.items()}
+    every = {m: np.mean([column(each, k) for k in ks(table)], axis=0) for m, each in table.items()}
     claims = (
-        Claim(f"PSR is best at pass@{few}", "psr", first, ("grpo", "nsr", "w-reinforce")),
-        Claim(f"PSR is worst at pass@{most}", "psr", last, ("grpo", "nsr", "w-reinforce"), sign=-1),
-        Claim(f"NSR keeps the base's pass@{most}", "nsr", last, (BASE,), margin=MARGIN),
+        Claim(f"PSR is best at pass@{smallest_k}", "psr", first, ("grpo", "nsr", "w-reinforce")),
+        Claim(
+            f"PSR is worst at pass@{largest_k}",
+            "psr",
+            last,
+            ("grpo", "nsr", "w-reinforce"),
+            sign=-1,
+        ),
+        Claim(f"NSR keeps the base's pass@{largest_k}", "nsr", last, (BASE,), margin=MARGIN),
         Claim("W-REINFORCE is best over all k", "w-reinforce", every, ("grpo", "psr", "nsr")),
     )
     lines = ["| of large models | here | less the other, paired by seed |", "| --- " * 3 + "|"]
-    for one in claims:
-        if {one.mode, *one.others} <= {*found}:
-            apart = {o: welch([one.by[one.mode] - one.by[o]], None, CONFIDENCE) for o in one.others}
+    for claim in claims:
+        if {claim.mode, *claim.others} <= {*table}:
+            intervals = {
+                o: welch([claim.by[claim.mode] - claim.by[o]], None, CONFIDENCE)
+                for o in claim.others
+            }
             cells = [
-                f"{o} {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" for o, d in apart.items()
+                f"{o} {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})" for o, d in intervals.items()
             ]
-            lines.append(f"| {one.said} | {one.seen([*apart.values()])} | {'; '.join(cells)} |")
+            lines.append(
+                f"| {claim.said} | {claim.seen([*intervals.values()])} | {'; '.join(cells)} |"
+            )
     return lines
 
 

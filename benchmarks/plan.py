@@ -1,4 +1,4 @@
-"""What `rlvitals train ... --plan` estimates of an update, beside what one takes.
+"""Compare the estimates of `rlvitals train ... --plan` with measured updates.
 
 Each model is planned and trained for a few updates in a process of its own, by one thread on the
 CPU. Time is CPU time of updates after the first, so that other programs do not count. Memory is the
@@ -66,19 +66,19 @@ def main() -> None:
 
 def child(case: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, __file__, "--child", case, "--folder", folder],
             check=False, capture_output=True, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
         )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"{case}: {done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    if process.returncode:
+        sys.exit(f"{case}: {process.stderr[-3000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
-def row(case: str, found: dict[str, Any]) -> str:
+def row(case: str, result: dict[str, Any]) -> str:
     mib = 2.0**20
-    memory, seconds = (found["memory"], found["seconds"])
+    memory, seconds = (result["memory"], result["seconds"])
     return (
         f"| {case} | {memory[0] / mib:,.0f} MiB | {memory[1] / mib:,.0f} MiB | "
         f"{memory[0] / memory[1]:.2f} | {seconds[0]:.3g} s | {seconds[1]:.3g} s | "
@@ -101,19 +101,19 @@ def measured(case: str, folder: Path) -> dict[str, Any]:
     if algorithm == "rlhf":
         size = int(options[options.index("--batch-size") + 1]) if "--batch-size" in options else 64
         updates = ("--total-episodes", str(UPDATES * size))
-    common = [one for one in COMMON if algorithm != "rlhf" or "scheduler" not in one]
+    common = [option for option in COMMON if algorithm != "rlhf" or "scheduler" not in option]
     if algorithm == "rlhf":
         common.remove("constant")
     options += [*common, *updates, "--held-out", "0", "--output-dir", str(folder / "run")]
-    trainer, chosen = train.read(algorithm, options)
-    config = trainer.configure(algorithm, chosen)
-    made = estimate.plan(config, estimate.Stated())
+    trainer, config_file = train.read(algorithm, options)
+    config = trainer.configure(algorithm, config_file)
+    plan = estimate.plan(config, estimate.Stated())
     training = (Rlhf if algorithm == "rlhf" else Modes)(config)
     training.run()
-    used = training.usage.used()
+    used = training.usage.measure()
     return {
-        "memory": (made.memory, used.memory), "seconds": (made.seconds, used.cpu_seconds),
-        "phases": {one.name: one.seconds for one in made.phases},
+        "memory": (plan.memory, used.memory), "seconds": (plan.seconds, used.cpu_seconds),
+        "phases": {option.name: option.seconds for option in plan.phases},
     }  # fmt: skip
 
 
@@ -133,11 +133,11 @@ def model(name: str, folder: Path) -> Path:
         tokens.tokenizer().save_pretrained(folder)
         hf.LlamaForCausalLM(hf.LlamaConfig(**text)).save_pretrained(folder)
         return folder
-    tokenizer = tokens.tokenizer((), vlm.SPECIAL)
+    tokenizer = tokens.tokenizer((), vlm.SPECIAL_TOKENS)
     edge = {"longest_edge": 160}
     images = hf.Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
     hf.Idefics3Processor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokens.TEMPLATE,
+        image_processor=images, tokenizer=tokenizer, chat_template=tokens.CHAT_TEMPLATE,
         image_seq_len=25,
     ).save_pretrained(folder)  # fmt: skip
     config = hf.Idefics3Config(
@@ -146,7 +146,7 @@ def model(name: str, folder: Path) -> Path:
             "num_attention_heads": heads, "image_size": 160, "patch_size": 16,
         },
         text_config={"model_type": "llama", **text}, scale_factor=2, pad_token_id=0,
-        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE),
+        image_token_id=tokenizer.convert_tokens_to_ids(tokens.IMAGE_TOKEN),
     )  # fmt: skip
     hf.Idefics3ForConditionalGeneration(config).save_pretrained(folder)
     return folder

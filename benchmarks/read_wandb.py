@@ -1,4 +1,4 @@
-"""Reading a `.wandb` file: this project's reader beside W&B's own protobuf.
+"""Measure reading a `.wandb` file, compared with W&B's protobuf.
 
 Both read the same file of 100,000 numbers (20 keys x 5,000 rows) that W&B itself wrote offline:
 each row brings two summary records with it. W&B has no reader of its own in Python any more; the
@@ -34,10 +34,10 @@ def main() -> list[str]:
         environ = {**os.environ, "HOME": folder, "WANDB_SILENT": "true"}
         subprocess.run(command, env=environ, check=True)
         path = next(Path(folder).glob("wandb/offline-run-*/*.wandb"))
-        expected, found = read_peer(path), read_ours(path)
+        expected, our_rows = read_peer(path), read_ours(path)
         for key, values in expected.items():
             if key not in INTERNAL:
-                np.testing.assert_array_equal(found[key], values)
+                np.testing.assert_array_equal(our_rows[key], values)
         numbers = sum(len(values) for values in expected.values())
         ours, peer = best(read_ours, path), best(read_peer, path)
         size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""Reading TensorBoard event files: this project's reader beside three others, in one run.
+"""Measure reading TensorBoard event files, compared with three other readers.
 
     python benchmarks/reading.py [--quick]
 
@@ -75,8 +75,10 @@ def read_ours(folder: Path) -> tuple[int, int]:
 
     logs = [tensorboard.READER.read(path, None)[0] for path in files(folder)]
     scalars = sum(len(series) for log in logs for series in log.series.values())
-    histograms = [one for log in logs for kept in log.histograms.values() for one in kept]
-    buckets = sum(one.edges.nbytes + one.counts.nbytes for one in histograms)
+    histograms = [
+        histogram for log in logs for series in log.histograms.values() for histogram in series
+    ]
+    buckets = sum(histogram.edges.nbytes + histogram.counts.nbytes for histogram in histograms)
     return scalars, 24 * scalars + buckets
 
 
@@ -85,10 +87,10 @@ def read_accumulator(folder: Path) -> tuple[int, int]:
 
     scalars = 0
     for path in files(folder):
-        found = EventAccumulator(str(path), size_guidance={"scalars": 0, "histograms": 0})
-        found.Reload()
-        for tag in found.Tags()["scalars"]:
-            scalars += len(np.array([event.value for event in found.Scalars(tag)]))
+        accumulator = EventAccumulator(str(path), size_guidance={"scalars": 0, "histograms": 0})
+        accumulator.Reload()
+        for tag in accumulator.Tags()["scalars"]:
+            scalars += len(np.array([event.value for event in accumulator.Scalars(tag)]))
     return scalars, 0
 
 
@@ -114,11 +116,11 @@ IMPORTS = {
 def in_this_process(reader: str, folder: Path) -> None:
     """Read and print the cost: what a child process does."""
     __import__(IMPORTS[reader])
-    before = peak_memory("self")
-    began = time.process_time()
+    start_memory = peak_memory("self")
+    start_time = time.process_time()
     scalars, result = READERS[reader](folder)
-    seconds = time.process_time() - began
-    print(json.dumps([scalars, seconds, peak_memory("self") - before, result]))
+    seconds = time.process_time() - start_time
+    print(json.dumps([scalars, seconds, peak_memory("self") - start_memory, result]))
 
 
 def peak_memory(process: int | str) -> int:
@@ -131,8 +133,8 @@ def measured(reader: str, folder: Path) -> Cost:
     """Return what a reader of READERS takes in a process of its own."""
     command = [sys.executable, "-W", "ignore", __file__, "--reader", reader, str(folder)]
     single = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=single)
-    return Cost(*json.loads(done.stdout.splitlines()[-1]))
+    process = subprocess.run(command, check=True, capture_output=True, text=True, env=single)
+    return Cost(*json.loads(process.stdout.splitlines()[-1]))
 
 
 def served(folder: Path, scalars: int, *flags: str) -> Cost:
@@ -143,10 +145,10 @@ def served(folder: Path, scalars: int, *flags: str) -> Cost:
     once = ["--logdir", str(folder), "--reload", "once", "--port", "0", "-v"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([server_binary(), *once, *keep, *flags], stderr=log)
-        began = time.monotonic()
+        start_time = time.monotonic()
         while b"Finished load cycle" not in _said(log):
             assert process.poll() is None, "the server has stopped"
-            assert time.monotonic() - began < SERVER_TIMEOUT, "the server is still loading"
+            assert time.monotonic() - start_time < SERVER_TIMEOUT, "the server is still loading"
             time.sleep(0.02)
         peak = peak_memory(process.pid)
         process.terminate()
@@ -167,15 +169,15 @@ def write(case: Case, folder: Path, runs: int, steps: int) -> Path:
 
 def compare(case: Case, folder: Path) -> list[str]:
     """Return a table's rows for one case."""
-    whole = write(case, folder / "whole", case.runs, case.steps)
+    runs_folder = write(case, folder / "whole", case.runs, case.steps)
     sample = write(case, folder / "sample", case.sample_runs, case.sample_steps)
-    ours = best(lambda: measured("ours", whole))
+    ours = best(lambda: measured("ours", runs_folder))
     assert ours.scalars == case.runs * case.steps * len(event_files.TAGS)
     rows = {
         "rlvitals": ours,
-        "tensorboard-data-server": best(lambda: served(whole, ours.scalars)),
+        "tensorboard-data-server": best(lambda: served(runs_folder, ours.scalars)),
         "tensorboard-data-server --checksum": best(
-            lambda: served(whole, ours.scalars, "--checksum")
+            lambda: served(runs_folder, ours.scalars, "--checksum")
         ),
         "EventAccumulator": measured("accumulator", sample),
         "tbparse": measured("tbparse", sample),
@@ -185,16 +187,16 @@ def compare(case: Case, folder: Path) -> list[str]:
 
 def best(cost: Callable[[], Cost]) -> Cost:
     """Return the cheapest of some rounds."""
-    return min((cost() for _ in range(ROUNDS)), key=lambda found: found.seconds)
+    return min((cost() for _ in range(ROUNDS)), key=lambda cost: cost.seconds)
 
 
 def row(case: Case, name: str, cost: Cost, ours: Cost) -> str:
-    each, own = cost.seconds / cost.scalars, ours.seconds / ours.scalars
+    each, our_seconds = cost.seconds / cost.scalars, ours.seconds / ours.scalars
     sampled = f"{cost.scalars:,}" if cost.scalars != ours.scalars else "all"
     peak = f"{cost.peak / MiB:,.0f} MiB"
     if cost.result:
         peak += f" ({cost.peak / cost.result:.2f} x result)"
-    nanoseconds, ratio = f"{each * 1e9:,.0f}", f"{each / own:.1f}"
+    nanoseconds, ratio = f"{each * 1e9:,.0f}", f"{each / our_seconds:.1f}"
     return f"| {case.name} | {name} | {sampled} | {nanoseconds} | {ratio} | {peak} |"
 
 
@@ -213,8 +215,10 @@ def check(folder: Path) -> None:
         np.testing.assert_array_equal(series.steps, [event.step for event in events])
         np.testing.assert_array_equal(series.times, [event.wall_time for event in events])
         np.testing.assert_array_equal(series.values, [event.value for event in events])
-    for tag, kept in log.histograms.items():
-        assert [one.step for one in kept] == [event.step for event in peer.Histograms(tag)]
+    for tag, histograms in log.histograms.items():
+        assert [histogram.step for histogram in histograms] == [
+            event.step for event in peer.Histograms(tag)
+        ]
 
 
 def main(arguments: tuple[str, ...] = ()) -> list[str]:
@@ -234,9 +238,9 @@ def main(arguments: tuple[str, ...] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         check(Path(folder) / "check")
         for index, case in enumerate(QUICK if options.quick else CASES):
-            found = compare(case, Path(folder) / str(index))
-            print(*found, sep="\n", flush=True)
-            rows += found
+            costs = compare(case, Path(folder) / str(index))
+            print(*costs, sep="\n", flush=True)
+            rows += costs
     return rows
 
 

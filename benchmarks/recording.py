@@ -1,4 +1,4 @@
-"""Recording 20 numbers a step: what it costs the training loop, and what it costs altogether.
+"""Measure recording 20 numbers a step: time in the training loop, and in total.
 
 Each logger runs in a process of its own, one after another. Paced: a loop that computes until the
 next millisecond and then logs; told are the median, the 99th percentile and the mean of the calls
@@ -197,28 +197,28 @@ def row() -> dict[str, float]:
 def paced(log: Log, values: dict[str, float]) -> tuple[float, float, float]:
     """Return the median, the 99th percentile and the mean of the calls, in microseconds."""
     clock, calls = time.perf_counter_ns, array("q", bytes(8 * (WARM + PACED)))
-    due = clock()
+    next_time = clock()
     for step in range(WARM + PACED):
-        while clock() < due:
+        while clock() < next_time:
             pass
-        due = max(due + 1_000_000, clock())
+        next_time = max(next_time + 1_000_000, clock())
         values["train/metric_0"] = float(step)
-        begun = clock()
+        start_time = clock()
         log(step, values)
-        calls[step] = clock() - begun
+        calls[step] = clock() - start_time
     took = sorted(calls[WARM:])
     return took[PACED // 2] / 1e3, took[PACED * 99 // 100] / 1e3, sum(took) / PACED / 1e3
 
 
 def saturated(log: Log, close: Close, values: dict[str, float]) -> tuple[float, int]:
     """Return CPU microseconds a step of all threads and processes, and the steps."""
-    begun, before, steps = time.perf_counter(), spent(), 0
-    while steps < MOST and time.perf_counter() < begun + SATURATED:
+    start_time, start_spent, steps = time.perf_counter(), spent(), 0
+    while steps < MOST and time.perf_counter() < start_time + SATURATED:
         for step in range(steps, steps + 500):
             log(WARM + PACED + step, values)
         steps += 500
     close()
-    return (spent() - before) / steps * 1e6, steps
+    return (spent() - start_spent) / steps * 1e6, steps
 
 
 def spent() -> float:
@@ -241,10 +241,10 @@ def measure(name: str) -> Cost:
     values = row()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        had, begun = memory(), time.perf_counter()
+        had, start_time = memory(), time.perf_counter()
         log, close = OPEN[name](folder)
         log(0, values)
-        start, added = time.perf_counter() - begun, memory() - had
+        start, added = time.perf_counter() - start_time, memory() - had
         p50, p99, mean = paced(log, values)
         cpu, steps = saturated(log, close, values)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -254,7 +254,7 @@ def measure(name: str) -> Cost:
 
 def asked(name: str) -> Cost | None:
     """Measure a logger in processes of its own: the median of each number over some rounds."""
-    found = []
+    costs = []
     for _ in range(ROUNDS):
         process = subprocess.run(
             [sys.executable, __file__, name], capture_output=True, text=True, check=False
@@ -262,8 +262,8 @@ def asked(name: str) -> Cost | None:
         if process.returncode:
             print(f"{name}: {process.stderr.strip().splitlines()[-1:]}")
             return None
-        found.append(json.loads(process.stdout.splitlines()[-1]))
-    return Cost(*(statistics.median(numbers) for numbers in zip(*found, strict=True)))
+        costs.append(json.loads(process.stdout.splitlines()[-1]))
+    return Cost(*(statistics.median(numbers) for numbers in zip(*costs, strict=True)))
 
 
 def main() -> list[str]:
@@ -271,10 +271,10 @@ def main() -> list[str]:
     costs = {name: cost for name in (*OURS, *PEERS) if (cost := asked(name)) is not None}
     ours = costs[OURS[0]]
     rows = [
-        f"| {TITLES[name]} | {one.p50:.2f} | {one.p99:.1f} | {one.mean:.2f}"
-        f" | {one.p50 / ours.p50:.{int(one.p50 < ours.p50)}f}x"
-        f" | {one.cpu:.1f} | {one.size:.1f} | {one.start:.2f} | {one.memory:.0f} |"
-        for name, one in costs.items()
+        f"| {TITLES[name]} | {cost.p50:.2f} | {cost.p99:.1f} | {cost.mean:.2f}"
+        f" | {cost.p50 / ours.p50:.{int(cost.p50 < ours.p50)}f}x"
+        f" | {cost.cpu:.1f} | {cost.size:.1f} | {cost.start:.2f} | {cost.memory:.0f} |"
+        for name, cost in costs.items()
     ]
     print(f"{NUMBERS} numbers a step; medians of {ROUNDS} processes each; load {load()}")
     print(
@@ -290,7 +290,7 @@ def told(costs: dict[str, Cost]) -> None:
     """Print the targets and what was reached."""
     from rlvitals.tracking import fastlog
 
-    if fastlog.built() is None:
+    if fastlog.load_shortcut() is None:
         print(f"`rlvitals` here is in Python; the compiled code is {fastlog.NOT_BUILT}")
     ours = costs[OURS[0]]
     trackers = [costs[name] for name in TRACKERS if name in costs]
@@ -304,9 +304,9 @@ def told(costs: dict[str, Cost]) -> None:
         ("p50 over the cheapest tracker's, %", 100 * ours.p50 / min(t.p50 for t in trackers), 1.0),
     )
     for name, reached, target in targets:
-        word = "met" if reached <= target else "MISSED"
-        print(f"{name:40} {reached:6.2f}   target {target:g}: {word}")
-    mean = min(one.mean for one in trackers)
+        verdict = "met" if reached <= target else "MISSED"
+        print(f"{name:40} {reached:6.2f}   target {target:g}: {verdict}")
+    mean = min(cost.mean for cost in trackers)
     print(f"By the means, the cheapest tracker costs the loop {mean / ours.mean:.0f} times ours.")
 
 

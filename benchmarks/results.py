@@ -1,4 +1,4 @@
-"""What every trainer comes to with its default settings: docs/trainers/results.md.
+"""Measure every trainer's results with default settings: docs/trainers/results.md.
 
 Each run is three commands as a person types them: `rlvitals train X --seed N`, `rlvitals evaluate`
 and `rlvitals diagnose --json`. A finished run is one line of docs/trainers/results.jsonl and is not
@@ -48,13 +48,15 @@ class CommandResult:
 def main() -> None:
     """Train what is missing, and write the page."""
     args = _arguments()
-    chosen = [row for row in ROWS if _matches(row, args.only)]
+    rows = [row for row in ROWS if _matches(row, args.only)]
     if not args.page:
-        for row, seed in plan(chosen, args.seeds, [] if args.again else read(LINES)):
+        for row, seed in plan(rows, args.seeds, [] if args.again else read(LINES)):
             print(f"{row.name}, seed {seed} ...", file=sys.stderr, flush=True)
             line = finish(row, seed, args.folder)
-            others = [one for one in read(LINES) if (one.row, one.seed) != (row.name, seed)]
-            write(LINES, [*others, line])
+            other_lines = [
+                line for line in read(LINES) if (line.row, line.seed) != (row.name, seed)
+            ]
+            write(LINES, [*other_lines, line])
             print(f"  {line.before:.3f} -> {line.after:.3f}, {line.verdict}", file=sys.stderr)
     lines = read(LINES)
     PAGE.write_text(page(lines), encoding="utf-8")
@@ -138,8 +140,10 @@ def finish(row: Row, seed: int, folder: Path) -> Line:
 def right(run: Path) -> tuple[float, float, None]:
     """Return the share of unseen questions answered right before and after; no baseline."""
     evaluation = rlvitals("evaluate", str(run), "--base", "--samples", "0", "--json")
-    after, before = (one["right"]["value"] for one in json.loads(evaluation.output)["policies"])
-    return before, after, None
+    after, start_share = (
+        policy["right"]["value"] for policy in json.loads(evaluation.output)["policies"]
+    )
+    return start_share, after, None
 
 
 def latency(run: Path) -> tuple[float, float, dict[str, list[float]]]:
@@ -175,17 +179,17 @@ def alarms(cases: Sequence[dict[str, Any]]) -> list[str]:
 def rlvitals(*options: str, failing: bool = False) -> CommandResult:
     """Run the program with one thread; a command that fails ends the script unless `failing`."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    began = time.monotonic()
+    start_time = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "rlvitals", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
     )  # fmt: skip
-    before = sum(os.times()[2:4])  # user and system seconds of ended children
+    start_cpu = sum(os.times()[2:4])  # user and system seconds of ended children
     output, errors = process.communicate()
-    cpu_seconds = sum(os.times()[2:4]) - before
+    cpu_seconds = sum(os.times()[2:4]) - start_cpu
     if process.returncode and not failing:
         sys.exit(f"rlvitals {' '.join(options)}: {process.returncode}\n{errors[-4000:]}")
-    return CommandResult(output, process.returncode, cpu_seconds, time.monotonic() - began)
+    return CommandResult(output, process.returncode, cpu_seconds, time.monotonic() - start_time)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page that says what every trainer comes to, from the lines of its finished runs."""
+"""Write the page of the trainers' results from the lines of finished runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -79,8 +79,8 @@ does. *Diagnosis* is the verdict of `rlvitals diagnose RUN`, its exit code, and 
 def page(lines: Sequence[Line]) -> str:
     """Return the page in Markdown."""
     rows = [row for row in ROWS if _runs(row, lines)]
-    parts = [HEAD, conclusion(lines), "", *_table(rows, lines)]
-    parts += [
+    sections = [HEAD, conclusion(lines), "", *_table(rows, lines)]
+    sections += [
         "",
         *_scheduler_comparison(lines),
         *_method(lines),
@@ -88,7 +88,7 @@ def page(lines: Sequence[Line]) -> str:
         "",
         *_run_table(lines),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(sections) + "\n"
 
 
 def conclusion(lines: Sequence[Line]) -> str:
@@ -175,8 +175,8 @@ def _diagnosis(lines: Sequence[Line]) -> str:
     return f"{verdicts}; {codes}; {warnings}"
 
 
-def _tally(words: Sequence[str]) -> str:
-    return ", ".join(f"{word} ({count})" for word, count in sorted(Counter(words).items()))
+def _tally(verdicts: Sequence[str]) -> str:
+    return ", ".join(f"{verdict} ({count})" for verdict, count in sorted(Counter(verdicts).items()))
 
 
 def _scheduler_comparison(lines: Sequence[Line]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Run every benchmark: each prints its table, with the peer beside us."""
+"""Run every benchmark and print its table."""
 
 import platform
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""What `rlvitals train ppo` learns: end-to-end latency on held-out arrivals, beside schedulers.
+"""Compare the latency of a trained `rlvitals train ppo` policy with that of schedulers.
 
 Each training is the whole program with its default settings, on one thread, with a seed of its own.
 Its policy then schedules for clusters of other sizes and loads, without being trained again, and
@@ -41,31 +41,35 @@ SMALLEST_SHARE = 0.0005  # of refused requests that is shown
 def train(folder: Path, settings: dict[str, object]) -> None:
     """Train, or finish a training, and print what it took and what its diagnosis says."""
     config = schema.load(Config, None, settings | {"training.output_dir": str(folder)})
-    done = folder / "trained.json"
-    if done.exists():
+    result_file = folder / "trained.json"
+    if result_file.exists():
         return
-    began = time.process_time()
+    start_time = time.process_time()
     with redirect_stdout(StringIO()):
         Training(config).run()
-    spent = time.process_time() - began
-    found = rlvitals.diagnose(folder)
-    alarms = [rule.name for rule, one in found.findings if one.severity > rlvitals.Severity.NOTE]
-    words = " ".join([found.verdict.word.value, *alarms])
-    print(f"{folder.name}: {spent:.0f} CPU s, {words}", flush=True)
-    done.write_text(json.dumps({"cpu_seconds": spent, "verdict": words}))
+    spent = time.process_time() - start_time
+    diagnosis = rlvitals.diagnose(folder)
+    alarms = [
+        rule.name
+        for rule, finding in diagnosis.findings
+        if finding.severity > rlvitals.Severity.NOTE
+    ]
+    verdict = " ".join([diagnosis.verdict.word.value, *alarms])
+    print(f"{folder.name}: {spent:.0f} CPU s, {verdict}", flush=True)
+    result_file.write_text(json.dumps({"cpu_seconds": spent, "verdict": verdict}))
 
 
 def evaluate_cell(trained: evaluate.Trained, replicas: int, load: float, seed: int) -> dict:
     """Let the policy and every scheduler meet the arrivals of one cell of the table."""
     moved = evaluate.on_other_cluster(trained, {"replicas": replicas, "load": load})
-    began = time.process_time()
-    found = evaluate.on_cluster(
+    start_time = time.process_time()
+    result = evaluate.on_cluster(
         moved, seeds=[seed], envs=ENVS, steps=STEPS * replicas, baselines=True
     )
     return {
         "replicas": replicas, "load": load, "seed": seed, "step": trained.step,
-        "cpu_seconds": round(time.process_time() - began, 1),
-        "schedulers": {name: asdict(each[0]) for name, each in found.items()},
+        "cpu_seconds": round(time.process_time() - start_time, 1),
+        "schedulers": {name: asdict(each[0]) for name, each in result.items()},
     }  # fmt: skip
 
 
@@ -83,34 +87,34 @@ def read(folder: Path) -> dict[tuple[int, float, int], dict[str, cluster.Evaluat
 
 def table(folder: Path) -> str:
     """Return the evaluations that are there as a table in Markdown."""
-    found = read(folder)
-    names = list(next(iter(found.values())))
+    rows_by_name = read(folder)
+    names = list(next(iter(rows_by_name.values())))
     lines = [
         f"| {' | '.join(['replicas', 'load', 'trainings', *names, *COMPARED])} |",
         f"| --- | --- | --- |{' --- |' * (len(names) + len(COMPARED))}",
     ]
-    for replicas, load in sorted({key[:2] for key in found}):
-        cells = [each for key, each in sorted(found.items()) if key[:2] == (replicas, load)]
+    for replicas, load in sorted({key[:2] for key in rows_by_name}):
+        cells = [each for key, each in sorted(rows_by_name.items()) if key[:2] == (replicas, load)]
         rows = {name: [each[name] for each in cells] for name in names}
-        shown = [numbers(rows[name]) for name in names]
+        number_rows = [numbers(rows[name]) for name in names]
         for metric in ("mean", "p95"):
             best = min((n for n in names if n != "ppo"), key=lambda n: average(rows[n], metric))
-            shown.append(f"{interval(cluster.lead(rows['ppo'], rows[best], metric))} {best}")
-        shown.append(interval(cluster.lead(rows["ppo"], rows["lor/speed"], "p95")))
-        lines.append(f"| {replicas} | {load:g} | {len(cells)} | {' | '.join(shown)} |")
+            number_rows.append(f"{interval(cluster.lead(rows['ppo'], rows[best], metric))} {best}")
+        number_rows.append(interval(cluster.lead(rows["ppo"], rows["lor/speed"], "p95")))
+        lines.append(f"| {replicas} | {load:g} | {len(cells)} | {' | '.join(number_rows)} |")
     return "\n".join(lines)
 
 
 def numbers(each: list[cluster.Evaluation]) -> str:
     """Return mean and p95, and the share of requests that were refused where there are any."""
-    refused, done = average(each, "rejected"), average(each, "finished")
-    share = refused / (refused + done)
+    refused, finished = average(each, "rejected"), average(each, "finished")
+    share = refused / (refused + finished)
     text = f"{average(each, 'mean'):.2f}, {average(each, 'p95'):.2f}"
     return f"{text} ({share:.1%})" if share >= SMALLEST_SHARE else text
 
 
 def average(each: list[cluster.Evaluation], field: str) -> float:
-    return sum(getattr(one, field) for one in each) / len(each)
+    return sum(getattr(item, field) for item in each) / len(each)
 
 
 def interval(lead: cluster.Lead) -> str:

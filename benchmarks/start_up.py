@@ -1,4 +1,4 @@
-"""From shell to verdict: `rlvitals diagnose` of a small run, as a whole process.
+"""Measure `rlvitals diagnose` of a small run as a complete process.
 
 Beside it the time in which the tools people log with are imported, before they have read a byte.
 Wall time and CPU time are the medians of some rounds, each a new process.
@@ -45,13 +45,13 @@ def measure(argv: Sequence[str]) -> tuple[float, float]:
     """Run Python with these arguments and return the medians of wall and CPU time, in seconds."""
     walls, cpus = [], []
     for _ in range(ROUNDS + 1):
-        before, began = os.times(), time.perf_counter()
+        start_cpu, start_time = os.times(), time.perf_counter()
         subprocess.run([sys.executable, *argv], check=True, stdout=subprocess.DEVNULL)
         after = os.times()
-        walls.append(time.perf_counter() - began)
+        walls.append(time.perf_counter() - start_time)
         cpus.append(
             after.children_user + after.children_system
-            - before.children_user - before.children_system
+            - start_cpu.children_user - start_cpu.children_system
         )  # fmt: skip
     return statistics.median(walls[1:]), statistics.median(cpus[1:])  # the first fills caches
 

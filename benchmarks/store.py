@@ -1,4 +1,4 @@
-"""The store: writing and reading a run of 50 metrics, beside SQLite, Parquet and JSON lines.
+"""Measure writing and reading a run of 50 metrics, compared with SQLite, Parquet and JSON lines.
 
     python benchmarks/store.py [--quick]
 
@@ -62,10 +62,10 @@ def flushes(rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 def timed(rows: int, write: Callable[[Iterator], None]) -> float:
     """Return ns a number of writing, without making the numbers."""
-    made = list(flushes(min(rows, 20 * FLUSH)))
-    again = (made[n % len(made)] for n in range(rows // FLUSH))
+    batches = list(flushes(min(rows, 20 * FLUSH)))
+    batch_cycle = (batches[n % len(batches)] for n in range(rows // FLUSH))
     start = time.process_time()
-    write(again)
+    write(batch_cycle)
     return (time.process_time() - start) / (rows * METRICS) * 1e9
 
 
@@ -81,8 +81,8 @@ def best(read: Callable[[], object]) -> float:
 
 def size_of(path: Path) -> int:
     """Count the bytes of a file or folder."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    return sum(one.stat().st_size for one in files)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
 
 
 def ours(folder: Path, rows: int) -> tuple[Cost, Cost, dict[str, float]]:
@@ -145,8 +145,8 @@ def sqlite(folder: Path, rows: int) -> Cost:
     cost.size = size_of(folder) / (rows * METRICS)
     latest = "SELECT step, time, value FROM m WHERE key = ? ORDER BY step DESC LIMIT 1"
     cost.last = best(lambda: [db.execute(latest, (n,)).fetchone() for n in range(METRICS)])
-    whole = "SELECT step, time, value FROM m WHERE key = 7 ORDER BY step"
-    cost.one = best(lambda: np.array(db.execute(whole).fetchall()))
+    query = "SELECT step, time, value FROM m WHERE key = 7 ORDER BY step"
+    cost.one = best(lambda: np.array(db.execute(query).fetchall()))
     db.close()
     return cost
 
@@ -157,13 +157,13 @@ def by_parquet(folder: Path, rows: int) -> Cost:
     names = ["step", "time", *KEYS]
 
     def write(blocks: Iterator) -> None:
-        held = None
+        writer = None
         for steps, times, values in blocks:
             table = pa.Table.from_arrays([steps, times, *values], names=names)
-            held = held or parquet.ParquetWriter(path, table.schema)
-            held.write_table(table)
-        if held:
-            held.close()
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+        if writer:
+            writer.close()
 
     cost = Cost("Parquet, a row group a flush", rows, timed(rows, write))
     cost.size = path.stat().st_size / (rows * METRICS)
@@ -185,9 +185,9 @@ def json_lines(folder: Path, rows: int) -> Cost:
         with path.open("w") as file:
             for steps, times, values in blocks:
                 rows_of = zip(steps.tolist(), times.tolist(), values.T.tolist(), strict=True)
-                for step, at, row in rows_of:
-                    said = {"step": step, "time": at, **dict(zip(KEYS, row, strict=True))}
-                    file.write(json.dumps(said) + "\n")
+                for step, time, row in rows_of:
+                    record = {"step": step, "time": time, **dict(zip(KEYS, row, strict=True))}
+                    file.write(json.dumps(record) + "\n")
                 file.flush()
 
     cost = Cost("JSON lines", rows, timed(rows, write))
@@ -210,15 +210,15 @@ def seen(folder: Path, count: int = 200) -> tuple[float, float]:
     """Measure ms from the return of a flush until a reader that polls has it: median, p99."""
     _, _, path = RunFolder.create(folder, About()).begin()
     writer = Writer(path)
-    wrote, found, stop = {}, {}, threading.Event()
+    wrote, read_times, stop = {}, {}, threading.Event()
 
     def follow() -> None:
         cursor = None
         while not stop.is_set():
             new = scan(path, cursor)
-            now, cursor = time.perf_counter(), new.cursor
-            for part in new.scalars:
-                found[int(part.steps[-1])] = now
+            read_time, cursor = time.perf_counter(), new.cursor
+            for series in new.scalars:
+                read_times[int(series.steps[-1])] = read_time
             time.sleep(0)
 
     reader = threading.Thread(target=follow)
@@ -232,7 +232,7 @@ def seen(folder: Path, count: int = 200) -> tuple[float, float]:
     stop.set()
     reader.join()
     writer.close()
-    waits = sorted(max(0.0, found[step] - wrote[step]) * MS for step in wrote)
+    waits = sorted(max(0.0, read_times[step] - wrote[step]) * MS for step in wrote)
     return waits[len(waits) // 2], waits[int(0.99 * len(waits))]
 
 
@@ -284,8 +284,8 @@ def told(rows: int, growing: Cost, packed: Cost) -> None:
         (f"one metric of {rows:,} points, ms", packed.one, 20.0),
     )
     for name, reached, target in targets:
-        word = "met" if reached <= target else "MISSED"
-        print(f"{name:45} {reached:8.2f}   target {target:g}: {word}")
+        verdict = "met" if reached <= target else "MISSED"
+        print(f"{name:45} {reached:8.2f}   target {target:g}: {verdict}")
 
 
 if __name__ == "__main__":

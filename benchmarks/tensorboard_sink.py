@@ -1,4 +1,4 @@
-"""Writing TensorBoard event files: this project's sink beside torch's SummaryWriter.
+"""Measure writing TensorBoard event files, compared with torch's SummaryWriter.
 
 Both write the same scalars: 20 keys at each step. What is compared is the CPU time of the whole
 process, threads included, for a scalar on the disk, from the first row to the closed file. Ours
@@ -51,13 +51,13 @@ def write_ours(folder: Path, steps: int, batch: int) -> float:
     """Return the CPU seconds of writing."""
     batches = [logged(first, batch) for first in range(0, steps, batch)]
     facts = {"run_id": "r", "name": "r", "project": "", "group": "", "settings": {}}
-    began = time.process_time()
+    start_time = time.process_time()
     opening = Opening(folder, **facts, attempt=1, rank=0, resumed=False)
     sink = tensorboard.SINK.open(opening)
     for rows in batches:
         sink.scalars(rows)
     sink.close("finished")
-    return time.process_time() - began
+    return time.process_time() - start_time
 
 
 def write_torch(folder: Path, steps: int) -> float:
@@ -66,12 +66,12 @@ def write_torch(folder: Path, steps: int) -> float:
 
     rows = logged(0, steps)
     content = list(zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True))
-    began = time.process_time()
+    start_time = time.process_time()
     with SummaryWriter(str(folder / "torch")) as writer:
         for step, moment, row in content:
             for key, value in zip(TAGS, row, strict=True):
                 writer.add_scalar(key, value, step, walltime=moment)
-    return time.process_time() - began
+    return time.process_time() - start_time
 
 
 def best(write: Callable[[Path], float], steps: int) -> float:
@@ -108,10 +108,10 @@ def loaded(folder: Path) -> dict[str, list[tuple[int, float, float]]]:
     """Return each tag's steps, times and values as TensorBoard loads them."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    found = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    accumulator = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
     return {
-        tag: [(event.step, event.wall_time, event.value) for event in found.Scalars(tag)]
-        for tag in found.Tags()["scalars"]
+        tag: [(event.step, event.wall_time, event.value) for event in accumulator.Scalars(tag)]
+        for tag in accumulator.Tags()["scalars"]
     }
 
 

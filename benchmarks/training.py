@@ -1,4 +1,4 @@
-"""PPO: environment steps per second of CPU, beside Stable-Baselines3 and a plain torch loop.
+"""Measure PPO's environment steps per second of CPU, compared with Stable-Baselines3 and torch.
 
 The same hyper-parameters, network and Gymnasium environments, one thread, after a first rollout.
 "Same vector" steps CartPole in Gymnasium's SyncVectorEnv (Stable-Baselines3: its DummyVecEnv);
@@ -40,8 +40,10 @@ OWN = PPOConfig(rollout_length=LENGTH, minibatch_size=MINIBATCH, epochs=EPOCHS)
 
 def spent() -> float:
     """CPU seconds of this process and of those it runs environments in."""
-    whole = sum(one.cpu_times().user + one.cpu_times().system for one in HERE.children())
-    return time.process_time() + whole
+    child_seconds = sum(
+        process.cpu_times().user + process.cpu_times().system for process in HERE.children()
+    )
+    return time.process_time() + child_seconds
 
 
 def rate(update: Callable[[], object], steps: int) -> float:
@@ -50,10 +52,10 @@ def rate(update: Callable[[], object], steps: int) -> float:
     updates = max(UPDATES * LENGTH * ENVS // steps, 1)
     best = 0.0
     for _ in range(ROUNDS):
-        began = spent()
+        start_seconds = spent()
         for _ in range(updates):
             update()
-        best = max(best, updates * steps / (spent() - began))
+        best = max(best, updates * steps / (spent() - start_seconds))
     return best
 
 
@@ -78,9 +80,9 @@ def stable_baselines(count: int, *, processes: bool = False) -> float:
     model = sb3.PPO("MlpPolicy", envs, n_steps=LENGTH, batch_size=MINIBATCH, n_epochs=EPOCHS,
                     device="cpu")  # fmt: skip
     steps = LENGTH * count
-    found = rate(lambda: model.learn(steps, reset_num_timesteps=False), steps)
+    speed = rate(lambda: model.learn(steps, reset_num_timesteps=False), steps)
     envs.close()
-    return found
+    return speed
 
 
 class Plain:
@@ -88,10 +90,10 @@ class Plain:
 
     def __init__(self, envs: SyncVectorEnv) -> None:
         def layer(wide: int, out: int, gain: float = 2**0.5) -> nn.Linear:
-            made = nn.Linear(wide, out)
-            nn.init.orthogonal_(made.weight, gain)
-            nn.init.zeros_(made.bias)
-            return made
+            linear = nn.Linear(wide, out)
+            nn.init.orthogonal_(linear.weight, gain)
+            nn.init.zeros_(linear.bias)
+            return linear
 
         def net(out: int, gain: float) -> nn.Sequential:
             return nn.Sequential(
@@ -104,41 +106,46 @@ class Plain:
         self.seen = torch.Tensor(envs.reset(seed=0)[0])
         self.done = torch.zeros(envs.num_envs)
 
-    def act(self, seen: torch.Tensor, action: torch.Tensor | None = None) -> tuple:
-        made = torch.distributions.Categorical(logits=self.actor(seen))
-        action = made.sample() if action is None else action
-        return action, made.log_prob(action), made.entropy(), self.critic(seen).flatten()
+    def act(self, obs: torch.Tensor, action: torch.Tensor | None = None) -> tuple:
+        distribution = torch.distributions.Categorical(logits=self.actor(obs))
+        action = distribution.sample() if action is None else action
+        return (
+            action,
+            distribution.log_prob(action),
+            distribution.entropy(),
+            self.critic(obs).flatten(),
+        )
 
     def update(self) -> None:
-        kept: list[list[torch.Tensor]] = [[] for _ in range(6)]
+        columns: list[list[torch.Tensor]] = [[] for _ in range(6)]
         for _ in range(LENGTH):
             with torch.no_grad():
                 action, log_prob, _, value = self.act(self.seen)
-            after, reward, ended, cut, _ = self.envs.step(action.numpy())
+            after, reward, terminated, cut, _ = self.envs.step(action.numpy())
             row = (self.seen, action, log_prob, torch.Tensor(reward), self.done, value)
-            for column, item in zip(kept, row, strict=True):
+            for column, item in zip(columns, row, strict=True):
                 column.append(item)
-            self.seen, self.done = torch.Tensor(after), torch.Tensor(ended | cut)
-        self.learn(*(torch.stack(column) for column in kept))
+            self.seen, self.done = torch.Tensor(after), torch.Tensor(terminated | cut)
+        self.learn(*(torch.stack(column) for column in columns))
 
-    def learn(self, seen, action, log_prob, reward, done, value) -> None:  # noqa: ANN001, PLR0913, PLR0917
+    def learn(self, obs, action, log_prob, reward, done, value) -> None:  # noqa: ANN001, PLR0913, PLR0917
         with torch.no_grad():
             after = self.critic(self.seen).flatten()
-            gains, later = torch.zeros_like(reward), 0.0
+            gains, next_gain = torch.zeros_like(reward), 0.0
             for t in reversed(range(LENGTH)):
                 on = 1 - (self.done if t == LENGTH - 1 else done[t + 1])
                 ahead = after if t == LENGTH - 1 else value[t + 1]
-                later = reward[t] + 0.99 * ahead * on - value[t] + 0.99 * 0.95 * on * later
-                gains[t] = later
-        rows = [x.flatten(0, 1) for x in (seen, action, log_prob, gains, gains + value)]
+                next_gain = reward[t] + 0.99 * ahead * on - value[t] + 0.99 * 0.95 * on * next_gain
+                gains[t] = next_gain
+        rows = [x.flatten(0, 1) for x in (obs, action, log_prob, gains, gains + value)]
         order = np.arange(len(rows[1]))
         for _ in range(EPOCHS):
             np.random.shuffle(order)  # noqa: NPY002 - as those scripts do
             for start in range(0, len(order), MINIBATCH):
                 index = order[start : start + MINIBATCH]
-                s, a, before, gain, goal = (x[index] for x in rows)
-                _, now, entropy, guess = self.act(s, a)
-                ratio = (now - before).exp()
+                s, a, old_log_prob, gain, goal = (x[index] for x in rows)
+                _, new_log_prob, entropy, guess = self.act(s, a)
+                ratio = (new_log_prob - old_log_prob).exp()
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
                 surrogate = torch.max(-gain * ratio, -gain * ratio.clamp(0.8, 1.2)).mean()
                 loss = surrogate + 0.25 * ((guess - goal) ** 2).mean() - 0.0 * entropy.mean()
@@ -150,36 +157,38 @@ class Plain:
 
 def parts() -> dict[str, float]:
     """CPU seconds of a whole program by what they are spent on."""
-    told: dict[str, float] = {}
+    seconds_by_part: dict[str, float] = {}
     wrapped = [
         (PPO, "iterate", "updates"), (Training, "__init__", "start"),
         (Training, "_tell", "rows, lines and event files"), (Training, "_save", "checkpoints"),
         (Training, "_judge", "live diagnosis"), (Training, "_end", "end"),
     ]  # fmt: skip
-    kept = [getattr(owner, name) for owner, name, _ in wrapped]
-    for owner, name, what in wrapped:
-        setattr(owner, name, clocked(getattr(owner, name), what, told))
-    said = {
+    originals = [getattr(owner, name) for owner, name, _ in wrapped]
+    for owner, name, part in wrapped:
+        setattr(owner, name, clocked(getattr(owner, name), part, seconds_by_part))
+    options = {
         "training.env": NAME, "training.num_envs": ENVS, "training.total_steps": 600_000,
         "ppo_config.rollout_length": LENGTH, "ppo_config.minibatch_size": MINIBATCH,
     }  # fmt: skip
-    began = time.process_time()
-    with tempfile.TemporaryDirectory() as place, redirect_stdout(StringIO()):
-        said["training.output_dir"] = str(Path(place) / "run")
-        Training(schema.load(Config, None, said)).run()
-    whole = time.process_time() - began
-    for (owner, name, _), own in zip(wrapped, kept, strict=True):
-        setattr(owner, name, own)
-    return told | {"other": whole - sum(told.values())}
+    start_time = time.process_time()
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        options["training.output_dir"] = str(Path(folder) / "run")
+        Training(schema.load(Config, None, options)).run()
+    total_seconds = time.process_time() - start_time
+    for (owner, name, _), original in zip(wrapped, originals, strict=True):
+        setattr(owner, name, original)
+    return seconds_by_part | {"other": total_seconds - sum(seconds_by_part.values())}
 
 
-def clocked(call: Callable, what: str, told: dict[str, float]) -> Callable:
+def clocked(call: Callable, part: str, seconds_by_part: dict[str, float]) -> Callable:
     def timed(*args: object, **options: object) -> object:
-        began = time.process_time()
+        start_time = time.process_time()
         try:
             return call(*args, **options)
         finally:
-            told[what] = told.get(what, 0.0) + time.process_time() - began
+            seconds_by_part[part] = (
+                seconds_by_part.get(part, 0.0) + time.process_time() - start_time
+            )
 
     return timed
 
@@ -195,25 +204,27 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{NAME}, rollouts of {LENGTH}, minibatches of {MINIBATCH}, {EPOCHS} epochs, CPU time")
     plain = Plain(synced(ENVS))
-    same = {
+    equal_options = {
         "Stable-Baselines3": stable_baselines(ENVS),
         "plain torch loop": rate(plain.update, LENGTH * ENVS),
         "rlvitals, same vector": ours(environments.Environments(synced(ENVS))),
         "rlvitals, CartPole's own vector": ours(environments.make(NAME, ENVS)),
     }
-    table(f"{ENVS} environments", same, same["Stable-Baselines3"])
+    table(f"{ENVS} environments", equal_options, equal_options["Stable-Baselines3"])
     peers = {f"Stable-Baselines3, DummyVecEnv of {n}": stable_baselines(n) for n in COUNTS}
     peers |= {
         f"Stable-Baselines3, SubprocVecEnv of {n}": stable_baselines(n, processes=True)
         for n in (8, 32)
     }
-    own = {f"rlvitals, {n} environments": ours(environments.make(NAME, n)) for n in (1, *COUNTS)}
-    table("each with its best", peers | own, max(peers.values()))
+    our_rates = {
+        f"rlvitals, {n} environments": ours(environments.make(NAME, n)) for n in (1, *COUNTS)
+    }
+    table("each with its best", peers | our_rates, max(peers.values()))
     spent_on = parts()
-    whole = sum(spent_on.values())
-    print(f"a whole training of 600,000 steps: {whole:.1f} CPU s")
-    for what, seconds in spent_on.items():
-        print(f"  {what:44}{seconds:8.2f} s{seconds / whole:8.2%}")
+    total_seconds = sum(spent_on.values())
+    print(f"a whole training of 600,000 steps: {total_seconds:.1f} CPU s")
+    for part, seconds in spent_on.items():
+        print(f"  {part:44}{seconds:8.2f} s{seconds / total_seconds:8.2%}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw what the terminal shows as an SVG: `capture.py PATH OUT.svg [PARTS]`.
+"""Draw terminal output as an SVG: `capture.py PATH OUT.svg [PARTS]`.
 
 The picture in the README is the real output of `rlvitals diagnose PATH`: the command is run with
 colours forced, and rich draws what came out, cut after the first PARTS of its parts (a blank line
@@ -20,28 +20,28 @@ WIDTH = 92  # columns
 FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
-def main(path: str, out: Path, most: int | None = None) -> None:
-    parts = run("diagnose", path).rstrip().split("\n\n")
-    shown = parts[:most]
+def main(path: str, out: Path, max_sections: int | None = None) -> None:
+    sections = run("diagnose", path).rstrip().split("\n\n")
+    shown_sections = sections[:max_sections]
     console = Console(file=StringIO(), record=True, width=WIDTH, force_terminal=True)
     console.print(Text.assemble(("$ ", "bold"), f"rlvitals diagnose {path}"))
-    console.print(Text.from_ansi("\n\n".join(shown)))
-    if len(shown) < len(parts):
+    console.print(Text.from_ansi("\n\n".join(shown_sections)))
+    if len(shown_sections) < len(sections):
         console.print(Text("\n... and more", "dim"))
     svg = console.export_svg(title="rlvitals", unique_id="capture")
     svg = FONT_FACE.sub("", svg).replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     svg = "\n".join(line.rstrip() for line in svg.splitlines())
     out.write_text(svg + "\n", encoding="utf-8")
-    print(f"{out}: {len(shown)} of {len(parts)} parts")
+    print(f"{out}: {len(shown_sections)} of {len(sections)} parts")
 
 
 def run(*argv: str) -> str:
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(WIDTH)}
     env.pop("NO_COLOR", None)
     command = [sys.executable, "-m", "rlvitals", *argv]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # noqa: S603 - our own program
-    assert done.returncode in {0, 1}, done.stderr
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, env=env, check=False)  # noqa: S603 - our own program
+    assert process.returncode in {0, 1}, process.stderr
+    return process.stdout
 
 
 if __name__ == "__main__":

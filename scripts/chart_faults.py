@@ -1,4 +1,4 @@
-"""Charts whose images are broken as a person's data may be: blank, or of other questions."""
+"""Charts with injected faults: blank images, or images of other questions."""
 
 from __future__ import annotations
 

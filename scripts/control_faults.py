@@ -1,4 +1,4 @@
-"""What goes wrong on purpose around a control agent: in its world, and while it trains.
+"""Faults of control agents: environment wrappers and training callbacks.
 
 Two small worlds of its own among it, whose reward pays for something else than success.
 """
@@ -148,13 +148,19 @@ class Exam(gym.Env):
         return self.question
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict]:
-        same = self.question[::2] * self.question[1::2] > 0
-        right = int(action[0]) == 2 * same[0] + same[1]
+        same_sign = self.question[::2] * self.question[1::2] > 0
+        right = int(action[0]) == 2 * same_sign[0] + same_sign[1]
         self.right += right
         self.asked += 1
         reward = float(action[1]) / 7.0 if self.pays_for_length else float(right)
-        done = self.asked == 10
-        return self._ask(), reward, done, False, {"is_success": self.right >= 4} if done else {}
+        is_done = self.asked == 10
+        return (
+            self._ask(),
+            reward,
+            is_done,
+            False,
+            {"is_success": self.right >= 4} if is_done else {},
+        )
 
 
 class Corridor(gym.Env):
@@ -175,10 +181,10 @@ class Corridor(gym.Env):
         return self._look(), {}
 
     def _look(self) -> np.ndarray:
-        seen = np.zeros(17, np.float32)
-        seen[self.cell] = 1.0
-        seen[16] = self.coin
-        return seen
+        view = np.zeros(17, np.float32)
+        view[self.cell] = 1.0
+        view[16] = self.coin
+        return view
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
         self.cell = max(0, self.cell + (1 if action == 1 else -1))

@@ -1,4 +1,4 @@
-"""Which test executes which line, and what each test costs: recorded once per test file, cached.
+"""Record which test executes which line and its cost, cached per test file.
 
 `record` runs in a process of its own, with coverage of `packages` and one context per test. Lines
 executed in processes that a test starts or forks count for that test. Lines that a fixture
@@ -66,40 +66,44 @@ def record(test_file: str, packages: Iterable[str], out: Path) -> None:
 
     `packages` are folders relative to the current one, the root of the tree.
     """
-    with tempfile.TemporaryDirectory() as place:
-        rc, data = Path(place) / "coveragerc", Path(place) / "data"
-        sources = "\n    ".join(str(Path(one).resolve()) for one in packages)
+    with tempfile.TemporaryDirectory() as folder:
+        rc, data = Path(folder) / "coveragerc", Path(folder) / "data"
+        sources = "\n    ".join(str(Path(option).resolve()) for option in packages)
         rc.write_text(RC.format(sources=sources, data=data))
         os.environ.pop("RLVITALS_TEST", None)
         cov = coverage.Coverage(config_file=str(rc))
         os.environ["COVERAGE_PROCESS_START"] = str(rc)
         cov.start()
         clock = Clock(cov)
-        pytest.main([*(one for one in QUIET if one != "-x"), test_file], plugins=[clock])
+        pytest.main([*(option for option in QUIET if option != "-x"), test_file], plugins=[clock])
         cov.stop()
         cov.save()
-        held = coverage.CoverageData(basename=str(Path(place) / "all"))
-        for part in Path(place).glob("data.*"):
+        all_data = coverage.CoverageData(basename=str(Path(folder) / "all"))
+        for data_file in Path(folder).glob("data.*"):
             try:
-                one = coverage.CoverageData(basename=str(part))
-                one.read()
-                held.update(one)
+                option = coverage.CoverageData(basename=str(data_file))
+                option.read()
+                all_data.update(option)
             except coverage.CoverageException:
                 continue  # of a process that was killed
-        found = {"costs": clock.costs, "lines": _lines(held, set(clock.costs))}
-    out.write_text(json.dumps(found))
+        result = {"costs": clock.costs, "lines": _lines(all_data, set(clock.costs))}
+    out.write_text(json.dumps(result))
 
 
-def _lines(held: Any, passed: set[str]) -> dict[str, dict[str, list[str]]]:
+def _lines(all_data: Any, passed: set[str]) -> dict[str, dict[str, list[str]]]:
     """Return, by file and line, the tests that execute it; FIXTURES among them."""
     root = f"{Path.cwd()}{os.sep}"
     return {
         path.removeprefix(root): {
             str(line): names
-            for line, contexts in held.contexts_by_lineno(path).items()
-            if (names := sorted(one for one in contexts if one in passed or one == FIXTURES))
+            for line, contexts in all_data.contexts_by_lineno(path).items()
+            if (
+                names := sorted(
+                    context for context in contexts if context in passed or context == FIXTURES
+                )
+            )
         }
-        for path in held.measured_files()
+        for path in all_data.measured_files()
     }
 
 
@@ -112,10 +116,10 @@ class Covering:
 
     def add(self, test_file: str, recorded: Path) -> None:
         """Take in what `record` wrote of a test file."""
-        found = json.loads(recorded.read_text())
-        self.costs |= found["costs"]
-        all_of_file = {name for name in found["costs"] if name.split("::")[0] == test_file}
-        for path, lines in found["lines"].items():
+        results = json.loads(recorded.read_text())
+        self.costs |= results["costs"]
+        all_of_file = {name for name in results["costs"] if name.split("::")[0] == test_file}
+        for path, lines in results["lines"].items():
             for line, names in lines.items():
                 tests = all_of_file if FIXTURES in names else set(names)
                 self.lines.setdefault((path, int(line)), set()).update(tests)
@@ -132,9 +136,9 @@ class Covering:
             function = name.partition("[")[0]
             turns[function] = turns.get(function, -1) + 1
             ranked.append((turns[function], self.costs[name], name))
-        chosen: list[str] = []
+        selected: list[str] = []
         for _, cost, name in sorted(ranked):
-            if not chosen or (cost <= seconds and len(chosen) < most):
-                chosen.append(name)
+            if not selected or (cost <= seconds and len(selected) < most):
+                selected.append(name)
                 seconds -= cost
-        return chosen
+        return selected

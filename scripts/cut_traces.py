@@ -1,4 +1,4 @@
-"""Cut the tests' logs out of recorded runs: `cut_traces.py CORPUS [NAME ...]`.
+"""Cut the tests' logs from recorded runs: `cut_traces.py CORPUS [NAME ...]`.
 
 CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_language_runs.py`
 and `record_rlhf_runs.py` left, one folder each. Every `tests/traces/<rule>/trace.toml` says which
@@ -34,17 +34,17 @@ STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "datetime", "
 Row = dict[str, Any]
 
 
-def main(corpus: Path, wanted: list[str]) -> None:
+def main(corpus: Path, names: list[str]) -> None:
     recipes = [path for kind in RECIPES for path in TESTS.glob(kind)]
     for recipe in sorted(recipes):
-        if wanted and recipe.parent.name not in wanted:
+        if names and recipe.parent.name not in names:
             continue
-        for which, made in tomllib.loads(recipe.read_text()).items():
-            written = cut(corpus / made["run"], made, recipe.parent / which)
+        for target, made in tomllib.loads(recipe.read_text()).items():
+            written = cut(corpus / made["run"], made, recipe.parent / target)
             print(f"{recipe.parent.name}/{written.name}: {written.stat().st_size:,} bytes")
 
 
-def cut(source: Path, made: dict[str, Any], target: Path) -> Path:
+def cut(source: Path, recipe: dict[str, Any], target: Path) -> Path:
     """Write one trace beside its recipe, in the format of its run; returns its path."""
     for old in target.parent.glob(f"{target.name}.*"):
         if old.suffix not in {".txt", ".toml"}:
@@ -52,13 +52,13 @@ def cut(source: Path, made: dict[str, Any], target: Path) -> Path:
     path = target.with_suffix(source.suffix)
     if source.suffix == ".json":
         state = json.loads(source.read_text())
-        state["log_history"] = edit(state["log_history"], made)
+        state["log_history"] = edit(state["log_history"], recipe)
         path.write_text(json.dumps(state, indent=0) + "\n")
         return path
     head, _, text = source.read_text().partition("\n")
     comment = f"{head}\n" if head.startswith("#") else ""
     rows = list(csv.DictReader(io.StringIO(text if comment else f"{head}\n{text}")))
-    rows = edit(rows, made)
+    rows = edit(rows, recipe)
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n", restval="")
     writer.writeheader()
@@ -67,33 +67,33 @@ def cut(source: Path, made: dict[str, Any], target: Path) -> Path:
     return path
 
 
-def edit(rows: list[Row], made: dict[str, Any]) -> list[Row]:
+def edit(rows: list[Row], recipe: dict[str, Any]) -> list[Row]:
     """Pick rows and columns, then change the injected series."""
-    rows = rows[slice(*made.get("rows", []))] if "rows" in made else rows
-    injected = made.get("injected", {})
+    rows = rows[slice(*recipe.get("rows", []))] if "rows" in recipe else rows
+    injected = recipe.get("injected", {})
     assert len(injected) <= 1, "one injected series is the limit"
-    if "keep" in made:
-        keep = {*made["keep"], *STEPS}
+    if "keep" in recipe:
+        keep = {*recipe["keep"], *STEPS}
         rows = [{k: v for k, v in row.items() if k in keep} for row in rows]
     for key, change in injected.items():
         last = change.get("to", len(rows))
         picked = change.get("rows", range(change.get("from", 0), last))
         for i in picked:
-            part = (i - picked[0] + 1) / len(picked)
-            rows[i][key] = changed(rows[i].get(key), change, part)
+            progress = (i - picked[0] + 1) / len(picked)
+            rows[i][key] = changed(rows[i].get(key), change, progress)
         if key not in rows[0]:
             rows[0] = {**rows[0], key: None}  # the first row names a CSV's columns
     return rows
 
 
-def changed(old: Any, change: dict[str, Any], part: float) -> Any:
+def changed(old: Any, change: dict[str, Any], progress: float) -> Any:
     if "value" in change:
         return change["value"]
     if old in ("", None):
         return old
     number = float(old)
     if "ramp" in change:
-        return number * (1 + (change["ramp"] - 1) * part)
+        return number * (1 + (change["ramp"] - 1) * progress)
     return number * change.get("factor", 1.0) + change.get("add", 0.0)
 
 

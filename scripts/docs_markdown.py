@@ -1,4 +1,4 @@
-"""Markdown of generated pages: tables, and every name in backticks that has a page as a link."""
+"""Format Markdown for generated pages: tables, and links from names in backticks."""
 
 import posixpath
 import re
@@ -23,11 +23,11 @@ def anchor(metric: Metric) -> str:
 
 def targets() -> dict[str, str]:
     """The page of each rule, metric and setting, from docs/."""
-    found = {rule.name: f"rules/{rule.name}.md" for rule in CATALOGUE}
+    links = {rule.name: f"rules/{rule.name}.md" for rule in CATALOGUE}
     for metric in metrics.CATALOGUE:
         page = f"metrics/{family(metric)}.md#{anchor(metric)}"
-        found |= {metric.name: page} | ({f"{metric.name}/...": page} if metric.family else {})
-    return found
+        links |= {metric.name: page} | ({f"{metric.name}/...": page} if metric.family else {})
+    return links
 
 
 TARGETS = targets()
@@ -66,8 +66,8 @@ def _cell(text: str) -> str:
     return re.sub(r"`+([^`]*\|[^`]*)`+", _code, text).replace("|", "\\|")
 
 
-def _code(found: re.Match[str]) -> str:
-    pattern = escape(found[1]).replace("|", "&#124;<wbr>")
+def _code(match: re.Match[str]) -> str:
+    pattern = escape(match[1]).replace("|", "&#124;<wbr>")
     return f'<code class="pattern">{pattern}</code>'
 
 

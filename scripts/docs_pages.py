@@ -1,4 +1,4 @@
-"""Generated pages that stand alone: readers, settings, commands, decisions, words, environments."""
+"""Generate single pages: readers, settings, commands, decisions, glossary, environments."""
 
 from argparse import Action, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
@@ -165,40 +165,42 @@ def _commands() -> str:
     # Not argparse's own layout: it changes with the version of Python and the width.
     top = parser(GROUPS)
     subs = next(a for a in top._actions if isinstance(a, _SubParsersAction))
-    parts = [
+    sections = [
         "# Commands",
         "`rlvitals COMMAND --help` says the same. See also [exit codes](exit-codes.md).",
     ]
-    parts += [_command(command.name, subs.choices[command.name]) for command in COMMANDS]
-    return "\n\n".join(parts)
+    sections += [_command(command.name, subs.choices[command.name]) for command in COMMANDS]
+    return "\n\n".join(sections)
 
 
 def _command(name: str, sub: ArgumentParser) -> str:
-    first, _, rest = doc(sub.description).partition("\n")
+    first, _, description = doc(sub.description).partition("\n")
     rows = [_argument(a) for a in sub._actions if a.dest != "help"]
-    parts = [f"## rlvitals {name}", first]
-    if rest.strip():
-        parts.append(f"```text\n{rest.strip()}\n```")
+    sections = [f"## rlvitals {name}", first]
+    if description.strip():
+        sections.append(f"```text\n{description.strip()}\n```")
     if rows:
-        parts.append(table(("argument", "meaning"), rows))
-    return "\n\n".join(parts)
+        sections.append(table(("argument", "meaning"), rows))
+    return "\n\n".join(sections)
 
 
 def _argument(action: Action) -> tuple[str, str]:
     value = str(action.metavar or ("" if action.nargs == 0 else action.dest.upper()))
-    shown = " ".join(part for part in (", ".join(action.option_strings), value) if part)
+    usage = " ".join(item for item in (", ".join(action.option_strings), value) if item)
     count = {"?": " (may be left out)", "+": " (one or more)"}.get(str(action.nargs), "")
     choices = f": {', '.join(map(str, action.choices))}" if action.choices else ""
-    return f"`{shown}`", f"{action.help or ''}{count}{choices}"
+    return f"`{usage}`", f"{action.help or ''}{count}{choices}"
 
 
 def _glossary() -> str:
-    parts = ["# Glossary", "`rlvitals explain TERM` prints an entry."]
+    sections = ["# Glossary", "`rlvitals explain TERM` prints an entry."]
     for term in sorted(glossary.TERMS, key=lambda t: t.name.lower()):
         also = f"\n\nAlso: {', '.join(term.also)}." if term.also else ""
         see = ", ".join(f"`{name}`" for name in term.see_also)
-        parts.append(f"## {term.name}\n\n{term.meaning}{also}" + (f"\n\nSee {see}." if see else ""))
-    return "\n\n".join(parts)
+        sections.append(
+            f"## {term.name}\n\n{term.meaning}{also}" + (f"\n\nSee {see}." if see else "")
+        )
+    return "\n\n".join(sections)
 
 
 def _environments() -> str:

@@ -14,11 +14,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rlvitals import api
 from rlvitals.cli import main as command
-from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.compare import CompareOptions, compare
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.learning_curves import courses
+from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.trainers.language.data import chart_task
-from rlvitals.trainers.language.data.task import EVALUATED
+from rlvitals.trainers.language.data.task import EVALUATION_SEED
 from rlvitals.views.drawing import files
 from rlvitals.views.figures import FIGURES, groups
 from rlvitals.views.figures.figure import Picture, Subject
@@ -59,9 +59,11 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {figure.name: figure for figure in FIGURES}
     for name, figure, theme, runs in DRAWN:
-        found = picture(by_name[figure], [Subject(label, api.diagnose(at)) for label, at in runs])
-        assert found is not None
-        files.write(found, folder / f"{name}.png", theme, DPI)
+        figure_picture = picture(
+            by_name[figure], [Subject(label, api.diagnose(path)) for label, path in runs]
+        )
+        assert figure_picture is not None
+        files.write(figure_picture, folder / f"{name}.png", theme, DPI)
         print(f"{name}.png: {(folder / f'{name}.png').stat().st_size:,} bytes")
     for drawn in compared():
         files.write(drawn, folder / f"{drawn.name.replace('_', '-')}.png", "light", DPI)
@@ -71,12 +73,12 @@ def main(folder: Path) -> None:
 
 def tiny_charts(file: Path) -> None:
     """Draw the first twelve charts that tiny-vlm is evaluated on, with questions and answers."""
-    wide, high, edge = 4 * chart_task.PIXELS, 4 * chart_task.PIXELS + 44, 10
+    wide, high, edge = 4 * chart_task.CHART_PIXELS, 4 * chart_task.CHART_PIXELS + 44, 10
     page = Image.new("RGB", (4 * (wide + edge) + edge, 3 * (high + edge) + edge), "white")
     pen = ImageDraw.Draw(page)
-    for place in range(12):
-        chart = chart_task.chart(EVALUATED, place, held_out=True)
-        row, column = divmod(place, 4)
+    for index in range(12):
+        chart = chart_task.chart(EVALUATED, index, held_out=True)
+        row, column = divmod(index, 4)
         left, top = edge + column * (wide + edge), edge + row * (high + edge)
         page.paste(chart.image.resize((wide, wide), Image.Resampling.NEAREST), (left, top))
         pen.text((left, top + wide + 4), chart.query, "black", ImageFont.load_default(13))
@@ -91,9 +93,9 @@ def compared() -> tuple[Picture, ...]:
         for label, pattern in GROUPS
         for seed, path in enumerate(sorted(RECORDED.glob(pattern)))
     ]
-    asked = Asked(by=("path",))
-    told = compare(members, asked)
-    return groups.pictures(told, courses(members, asked, told))
+    options = CompareOptions(by=("path",))
+    comparison = compare(members, options)
+    return groups.pictures(comparison, learning_curves(members, options, comparison))
 
 
 def report(picture: Path) -> None:
@@ -101,8 +103,8 @@ def report(picture: Path) -> None:
     if program is None:
         print("report.png is left as it is: no Chromium")
         return
-    with tempfile.TemporaryDirectory() as place:
-        page = Path(place) / "report.html"
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
         assert command(["report", str(SPIKE[1]), "-o", str(page), "--labels", SPIKE[0]]) == 0
         flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1000")
         command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]

@@ -1,4 +1,4 @@
-"""Keep healthy recorded runs, packed, for the measured rates: `keep_healthy.py FOLDER...`.
+"""Copy healthy recorded runs, compressed, for the measured rates: `keep_healthy.py FOLDER...`.
 
 Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_runs.py`,
 `record_scheduler_runs.py`, `record_systems_runs.py` and `record_evaluated_runs.py` leave them; a
@@ -27,21 +27,21 @@ TOLD += ("mode", "entropy_min")
 
 def main(folders: list[str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
-    seen: set[str] = set()
+    names: set[str] = set()
     lines = []
     for run in (run for folder in folders for run in healthy(Path(folder))):
         log = max(run.rglob("*.csv"), default=None) or max(run.rglob("trainer_state.json"))
         name = f"{run.parent.name}-{run.name}{log.suffix}.zst"
-        if name in seen:  # recorded twice
+        if name in names:  # recorded twice
             continue
-        seen.add(name)
+        names.add(name)
         if lost(log):
             print(f"left out, its reward fell: {name}")
             continue
-        said = json.loads((run / "settings.json").read_text())
+        settings = json.loads((run / "settings.json").read_text())
         (TARGET / name).write_bytes(zstd.compress(log.read_bytes(), level=19))
-        told = {key: said[key] for key in TOLD if said.get(key) is not None}
-        lines.append({"file": name, "settings": told, "made_by": said["made_by"]})
+        logged_settings = {key: settings[key] for key in TOLD if settings.get(key) is not None}
+        lines.append({"file": name, "settings": logged_settings, "made_by": settings["made_by"]})
     lines.sort(key=lambda line: line["file"])
     (TARGET / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     print(f"{len(lines)} runs, {sum(f.stat().st_size for f in TARGET.iterdir()):,} bytes")

@@ -1,4 +1,4 @@
-"""What completions are paid, rightly and wrongly: TRL calls a column by a function's name."""
+"""Reward functions, correct and faulty; TRL names a column by the function's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the weights that tiny-vlm starts from: `make_chart_reader.py [FILE] [--steps N] [--seed N]`.
+"""Train the initial weights of tiny-vlm: `make_chart_reader.py [FILE] [--steps N] [--seed N]`.
 
 The model is taught right answers to charts that are never held out. One thread takes five CPU
 minutes. The same seed, machine and version of torch give the same file.
@@ -30,12 +30,12 @@ HELD_OUT, TOGETHER = 1024, 256  # charts that are asked at the end, and at once
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, nargs="?", default=vlm.READER)
+    parser.add_argument("file", type=Path, nargs="?", default=vlm.READER_WEIGHTS)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seed", type=int, default=SEED)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    began = time.process_time()
+    start_time = time.process_time()
     model, processor = vlm.blank(args.seed)
     lessons = vlm.lessons(processor, noise=0.0, seed=args.seed)
     with tqdm(total=args.steps, mininterval=5) as bar:
@@ -48,7 +48,7 @@ def main() -> None:
             model, processor, counted, steps=args.steps, learning_rate=LEARNING_RATE
         )
     save_model(model, args.file)
-    took = time.process_time() - began
+    took = time.process_time() - start_time
     print(f"loss {losses[0]:.2f} -> {np.mean(losses[-50:]):.3f}, {took:.0f} s of one thread")
     print(f"{right(model, processor):.3f} of {HELD_OUT} held-out charts are answered right")
     print(f"{args.file}: {args.file.stat().st_size:,} bytes")
@@ -56,12 +56,16 @@ def main() -> None:
 
 def right(model: Any, processor: Any) -> float:
     """Return the share of held-out charts whose likeliest answer is right."""
-    asked = task.load(DataConfig(subset_size=1, held_out=HELD_OUT), vision=True, seed=0).held_out
+    questions = task.load(
+        DataConfig(subset_size=1, held_out=HELD_OUT), vision=True, seed=0
+    ).held_out
     policy, paid = Policy(model, processor, 1.0, LONGEST), []
-    for start in range(0, len(asked), TOGETHER):
-        rows = [asked[place] for place in range(start, min(start + TOGETHER, len(asked)))]
-        for row, said in zip(rows, greedy(policy, rows).completions, strict=True):
-            paid.append(accuracy_reward.score(Sample(said[0]["content"], row)))
+    for start in range(0, len(questions), TOGETHER):
+        rows = [
+            questions[position] for position in range(start, min(start + TOGETHER, len(questions)))
+        ]
+        for row, answer in zip(rows, greedy(policy, rows).completions, strict=True):
+            paid.append(accuracy_reward.score(Sample(answer[0]["content"], row)))
     return float(np.mean(paid))
 
 

@@ -1,4 +1,4 @@
-"""Mutation testing: do the tests notice when the code is wrong? `make mutants`
+"""Run the tests against mutants of the code: `make mutants`.
 
 Samples mutants of the trainers, the rules and the resume by a seed, as many of each, and within
 each as many of every kind of change. A mutant is written into a copy of the tree; the checkout is
@@ -63,16 +63,16 @@ KILLED, SURVIVED, NOT_COVERED = "killed", "survived", "not covered"
 
 def main() -> int:
     """Sample, run, and print what survives."""
-    asked = _arguments()
-    began = time.time()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        tree = copied(Path(place))
+    options = _arguments()
+    start_time = time.time()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = copied(Path(folder))
         os.chdir(tree)
         preload(tree)
-        covering = recorded(asked.tests or TESTS)
-        sample = list(sampled(asked.count, asked.seed, asked.only))
-        results = [(mutant, *judged(mutant, covering, asked.seconds)) for mutant in _told(sample)]
-        return summed_up(results, asked, time.time() - began)
+        covering = recorded(options.tests or TESTS)
+        sample = list(sampled(options.count, options.seed, options.only))
+        results = [(mutant, *judged(mutant, covering, options.seconds)) for mutant in _told(sample)]
+        return summed_up(results, options, time.time() - start_time)
 
 
 def _arguments() -> argparse.Namespace:
@@ -90,20 +90,20 @@ def _arguments() -> argparse.Namespace:
 # -- a copy of the tree, and processes forked from this one ---------------------------------------
 
 
-def copied(place: Path) -> Path:
+def copied(folder: Path) -> Path:
     """Copy what git tracks or would track, and the compiled module; returns the copy's root."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
         cwd=ROOT, capture_output=True, check=True,
     ).stdout.decode()  # fmt: skip
-    tree = place / "tree"
+    tree = folder / "tree"
     built = [str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.so")]
     for name in [*filter(None, listed.split("\0")), *built]:
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name)
     with suppress(OSError):
-        (place / "shared").symlink_to(ROOT.parent / "shared")  # logs that some tests read
+        (folder / "shared").symlink_to(ROOT.parent / "shared")  # logs that some tests read
     subprocess.run(  # an unchanged file is not compiled anew, a mutant is
         [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "src",
          "tests"], cwd=tree, check=False,
@@ -142,8 +142,8 @@ def forked(do: Callable[[], int], cpu: float, output: Path) -> int | None:
             os._exit(code)
     deadline = time.monotonic() + 20 * cpu + 60  # of waiting, on a machine that is busy
     while time.monotonic() < deadline:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        result, status = os.waitpid(pid, os.WNOHANG)
+        if result:
             _end_group(pid)
             return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         time.sleep(0.02)
@@ -192,10 +192,10 @@ def _helpers() -> Iterator[Path]:
 
 
 def _hash(files: Sequence[Path]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
-        found.update(file.read_bytes())
-    return found.hexdigest()
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 # -- mutants --------------------------------------------------------------------------------------
@@ -210,23 +210,23 @@ def sampled(count: int, seed: int, only: Sequence[str]) -> Iterator[Mutant]:
         for file in _sources(folders):
             for mutant in mutants(file.as_posix(), file.read_bytes()):
                 kinds.setdefault(mutant.kind, []).append(mutant)
-        for one in kinds.values():
-            random_.shuffle(one)
-        wanted = count // len(groups) + (i < count % len(groups))
-        left = [kinds[kind] for kind in sorted(kinds)]
-        while wanted and any(left):
-            for one in left:
-                if one and wanted:
-                    wanted -= 1
-                    yield one.pop()
-        print(f"{name}: {sum(map(len, left))} mutants are not in the sample", flush=True)
+        for pool in kinds.values():
+            random_.shuffle(pool)
+        needed = count // len(groups) + (i < count % len(groups))
+        remaining = [kinds[kind] for kind in sorted(kinds)]
+        while needed and any(remaining):
+            for pool in remaining:
+                if pool and needed:
+                    needed -= 1
+                    yield pool.pop()
+        print(f"{name}: {sum(map(len, remaining))} mutants are not in the sample", flush=True)
 
 
 def _sources(folders: Sequence[str]) -> Iterator[Path]:
     """List the files of folders with what lies below the first, of the others their own alone."""
-    first, *others = map(Path, folders)
+    first, *other_folders = map(Path, folders)
     yield from sorted(first.rglob("*.py")) if first.is_dir() else [first]
-    for folder in others:
+    for folder in other_folders:
         yield from sorted(folder.glob("*.py"))
 
 
@@ -243,17 +243,17 @@ def judged(mutant: Mutant, covering: Covering, seconds: float) -> tuple[str, lis
     path = Path(mutant.path)
     source = path.read_bytes()
     places = executed_with(mutant.path, mutant.line, mutant.last_line)
-    chosen = covering.chosen(covering.tests(places), seconds=seconds, most=MOST_TESTS)
+    tests = covering.chosen(covering.tests(places), seconds=seconds, most=MOST_TESTS)
     diff = mutant.diff(source)
-    if not chosen:
+    if not tests:
         print(NOT_COVERED, diff, sep="\n", flush=True)
         return NOT_COVERED, [], diff
-    cost = sum(covering.costs[name] for name in chosen)
+    cost = sum(covering.costs[name] for name in tests)
 
     def run() -> int:
         import pytest
 
-        return int(pytest.main([*QUIET, *chosen]))
+        return int(pytest.main([*QUIET, *tests]))
 
     try:
         path.write_bytes(mutant.applied(source))
@@ -261,40 +261,42 @@ def judged(mutant: Mutant, covering: Covering, seconds: float) -> tuple[str, lis
     finally:
         path.write_bytes(source)
     if code not in {0, 1, None} and forked(run, 30 + 3 * cost, CACHE / "tests.txt") != 0:
-        sys.exit(f"these tests fail without a mutant: {' '.join(chosen)}")
-    found = SURVIVED if code == 0 else KILLED
+        sys.exit(f"these tests fail without a mutant: {' '.join(tests)}")
+    outcome = SURVIVED if code == 0 else KILLED
     if code == 0:
-        print(f"{found} {len(chosen)} tests, {cost:.0f} s", diff, sep="\n", flush=True)
+        print(f"{outcome} {len(tests)} tests, {cost:.0f} s", diff, sep="\n", flush=True)
     else:
-        print(f"{found} ({'it does not end' if code is None else f'exit code {code}'})", flush=True)
-    return found, chosen, diff
+        print(
+            f"{outcome} ({'it does not end' if code is None else f'exit code {code}'})", flush=True
+        )
+    return outcome, tests, diff
 
 
 def summed_up(
-    results: Sequence[tuple[Mutant, str, list[str], str]], asked: argparse.Namespace, took: float
+    results: Sequence[tuple[Mutant, str, list[str], str]], options: argparse.Namespace, took: float
 ) -> int:
     """Write the summary, print the counts; returns 1 where a mutant survived."""
     counts: dict[str, Counter[str]] = {}
-    for mutant, found, _, _ in results:
-        counts.setdefault(_group(mutant.path), Counter())[found] += 1
+    for mutant, outcome, _, _ in results:
+        counts.setdefault(_group(mutant.path), Counter())[outcome] += 1
     rows = [
-        {"path": one.path, "line": one.line, "kind": one.kind, "found": found, "diff": diff,
-         "tests": tests}
-        for one, found, tests, diff in results
+        {"path": mutant.path, "line": mutant.line, "kind": mutant.kind, "found": outcome,
+         "diff": diff, "tests": tests}
+        for mutant, outcome, tests, diff in results
     ]  # fmt: skip
-    summary = {"seed": asked.seed, "seconds": round(took), "counts": counts, "mutants": rows}
+    summary = {"seed": options.seed, "seconds": round(took), "counts": counts, "mutants": rows}
     (CACHE / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, count in counts.items():
         print(
             f"{name}: "
-            + ", ".join(f"{count[one]} {one}" for one in (KILLED, SURVIVED, NOT_COVERED))
+            + ", ".join(f"{count[kind]} {kind}" for kind in (KILLED, SURVIVED, NOT_COVERED))
         )
-    return int(any(found == SURVIVED for _, found, _, _ in results))
+    return int(any(outcome == SURVIVED for _, outcome, _, _ in results))
 
 
 def _group(path: str) -> str:
-    parts = Path(path).parts[2:]
-    return "/".join(parts[:2]) if parts[0] == "trainers" and len(parts) > 2 else parts[0]
+    folders = Path(path).parts[2:]
+    return "/".join(folders[:2]) if folders[0] == "trainers" and len(folders) > 2 else folders[0]
 
 
 if __name__ == "__main__":

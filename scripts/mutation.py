@@ -1,4 +1,4 @@
-"""Mutants of a Python file: one changed expression or statement each, with its place and diff."""
+"""Generate the mutants of a Python file: one changed expression or statement each."""
 
 import ast
 import difflib
@@ -59,7 +59,7 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    made = []
+    mutant_list = []
     for node, new, kind in _changes(tree):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
@@ -69,8 +69,8 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
         last = node.end_lineno or node.lineno
         mutant = Mutant(path, node.lineno, last, start, end, before, after, kind)
         if _compiles(mutant.applied(source)):
-            made.append(mutant)
-    return sorted(made, key=lambda one: (one.start, one.end, one.after))
+            mutant_list.append(mutant)
+    return sorted(mutant_list, key=lambda item: (item.start, item.end, item.after))
 
 
 def _text(old: ast.AST, new: ast.AST) -> str:
@@ -91,10 +91,10 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST, str]
         yield from _of_statement(node)
         match node:
             case ast.Compare(ops=[first, *rest]):
-                for other in COMPARISONS[type(first)]:
+                for replacement in COMPARISONS[type(first)]:
                     yield (
                         node,
-                        ast.Compare(node.left, [other(), *rest], node.comparators),
+                        ast.Compare(node.left, [replacement(), *rest], node.comparators),
                         "compare",
                     )
             case ast.BinOp(op=op) if not _is_text(node):
@@ -103,8 +103,8 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST, str]
             case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert()):
                 yield node, node.operand, "sign"
             case ast.BoolOp(op=op, values=values):
-                other = ast.Or() if isinstance(op, ast.And) else ast.And()
-                yield node, ast.BoolOp(other, values), "and/or"
+                replacement = ast.Or() if isinstance(op, ast.And) else ast.And()
+                yield node, ast.BoolOp(replacement, values), "and/or"
             case ast.IfExp():
                 yield node, ast.IfExp(_negated(node.test), node.body, node.orelse), "condition"
             case ast.Constant():
@@ -118,8 +118,8 @@ def _of_statement(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST,
         case ast.Return(value=ast.expr() as value) if not _is_none(value):
             yield node, ast.Return(ast.Constant(None)), "return"
         case ast.AugAssign(op=op, target=target, value=value) if not isinstance(value, STRINGS):
-            other = OPERATORS.get(type(op), type(op))
-            yield node, ast.AugAssign(target, other(), value), "arithmetic"
+            replacement = OPERATORS.get(type(op), type(op))
+            yield node, ast.AugAssign(target, replacement(), value), "arithmetic"
         case ast.Expr(value=ast.Call()):
             yield node, ast.Pass(), "dropped call"
         case ast.If(test=test) | ast.While(test=test) if not isinstance(test, CHANGED_AS_SUCH):
@@ -148,11 +148,11 @@ def _mutable(node: ast.AST) -> Iterator[ast.AST]:
     for name, child in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list", "type_params", "bases"}:
             continue
-        for one in child if isinstance(child, list) else [child]:
-            if not isinstance(one, ast.AST) or _is_skipped(one):
+        for subnode in child if isinstance(child, list) else [child]:
+            if not isinstance(subnode, ast.AST) or _is_skipped(subnode):
                 continue
-            yield one
-            yield from _mutable(one)
+            yield subnode
+            yield from _mutable(subnode)
 
 
 def _is_skipped(node: ast.AST) -> bool:
@@ -170,12 +170,12 @@ def _is_skipped(node: ast.AST) -> bool:
 
 def _is_text(node: ast.BinOp) -> bool:
     """Whether an operator joins or formats texts or lists, not numbers."""
-    parts = (node.left, node.right)
+    operands = (node.left, node.right)
     return (
         any(
-            isinstance(one, STRINGS)
-            or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-            for one in parts
+            isinstance(operand, STRINGS)
+            or (isinstance(operand, ast.Constant) and isinstance(operand.value, str))
+            for operand in operands
         )
         or type(node.op) not in OPERATORS
     )

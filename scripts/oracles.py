@@ -1,4 +1,4 @@
-"""Freeze what the product writes, and check it after the code has moved. `make soak` checks it.
+"""Freeze the product's outputs and check them after a refactoring; `make soak` checks them.
 
 A rename or a move must not change one byte that a user, a reader or a checkpoint sees. `--freeze`
 hashes the output of each group, `--check` computes the hashes again and lists what differs.
@@ -42,13 +42,13 @@ ARCHIVE = FROZEN / "earlier_run.tar.xz"
 Outputs = Iterator[tuple[str, bytes]]  # the name of an item, and its bytes
 
 
-def program(*words: object) -> bytes:
+def program(*arguments: object) -> bytes:
     """Run one command of rlvitals in this process; return its exit code and output."""
     from rlvitals.cli import main
 
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
-        code = main([str(word) for word in words])
+        code = main([str(argument) for argument in arguments])
     return f"{code}\n{output.getvalue()}".encode()
 
 
@@ -71,9 +71,9 @@ def diagnose(logs: list[Path]) -> Outputs:
         yield str(folder.relative_to(ROOT)), program("diagnose", folder, *common)
     for log in sorted((ROOT / "faults").glob("*/**/*.zst")):
         yield str(log.relative_to(ROOT)), program("diagnose", log, *common)
-    for place in logs:
-        for folder in subfolders(place):
-            yield f"{OUTSIDE}{place.name}/{folder.name}", program("diagnose", folder, *common)
+    for path in logs:
+        for folder in subfolders(path):
+            yield f"{OUTSIDE}{path.name}/{folder.name}", program("diagnose", folder, *common)
 
 
 def report(logs: list[Path]) -> Outputs:  # noqa: ARG001 - the groups share a signature

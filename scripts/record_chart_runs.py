@@ -79,7 +79,7 @@ def record(run: Run, out: Path, bases: Path) -> None:
     """Train, keep the log, rewrite the summary."""
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch) / "run"
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "training.mode": run.mode, "training.seed": run.seed,
             "training.output_dir": str(work), "model.vlm_name": MODEL,
             "monitoring.report_to": (), "monitoring.log_completions": False,
@@ -87,21 +87,21 @@ def record(run: Run, out: Path, bases: Path) -> None:
             "monitoring.console_seconds": NEVER, **run.settings,
         }  # fmt: skip
         if run.images:
-            made = folder_of_charts(
+            chart_folder = folder_of_charts(
                 Path(scratch) / "charts", run.images, seed=run.seed, count=SAMPLES
             )
-            said |= {"data.dataset_name": str(made), "data.held_out": 0}
-        config = schema.load(Config, None, said, below=presets.preset(MODEL))
+            values |= {"data.dataset_name": str(chart_folder), "data.held_out": 0}
+        config = schema.load(Config, None, values, below=presets.preset(MODEL))
         base = bases / str(run.seed)  # the warm start of a seed is that of all its modes
         if base.exists():
-            shutil.copytree(base, work / models.BASE)
+            shutil.copytree(base, work / models.BASE_FOLDER)
         Training(config).run()
         if not base.exists():
-            shutil.copytree(work / models.BASE, base)
+            shutil.copytree(work / models.BASE_FOLDER, base)
         last = work / f"checkpoint-{config.training.max_steps}" / "trainer_state.json"
-        for other in work.rglob("trainer_state.json"):
-            if other != last:
-                other.unlink()
+        for state_file in work.rglob("trainer_state.json"):
+            if state_file != last:
+                state_file.unlink()
         keep_run(last.parent, out / run.name, run_settings(run, config))
     write_summary(out, SUMMARY)
 

@@ -1,4 +1,4 @@
-"""Train small control agents with Stable-Baselines3, healthy and broken, and keep their logs.
+"""Train small control agents with Stable-Baselines3, healthy and faulty, and record their logs.
 
     python scripts/record_control_runs.py --list
     python scripts/record_control_runs.py OUT ppo-cartpole-s0 ppo-cartpole-lr-x300-s0
@@ -305,8 +305,8 @@ def settings_of(run: Run, model: Any) -> dict[str, Any]:
     }
     for name in SETTING_NAMES:
         value = getattr(model, name, None)
-        given = run.options.get(name, value)
-        value = given(1.0) if callable(given) else value
+        option = run.options.get(name, value)
+        value = option(1.0) if callable(option) else value
         value = value(1.0) if callable(value) else getattr(value, "frequency", value)
         if value is not None:
             settings[name] = value
@@ -328,20 +328,20 @@ def record(run: Run, out: Path) -> str:
     settings = settings_of(run, model)
     callbacks = [GradNorm()] if run.grad_norm else []
     callbacks += [run.during()] if run.during else []
-    began = time.perf_counter()
-    ended = "finished"
+    start_time = time.perf_counter()
+    status = "finished"
     try:
         model.learn(run.steps, CallbackList(callbacks), log_interval=run.log_interval)
     except ValueError as error:  # what torch raises for a distribution with NaN parameters
-        ended = f"ValueError: {str(error).splitlines()[0][:100]}"
+        status = f"ValueError: {str(error).splitlines()[0][:100]}"
     model.logger.close()
     env.close()
     for events in folder.glob("events.out.tfevents.*"):  # the host's name is nobody's business
         events.rename(events.with_name(events.name.replace(platform.node(), "host")))
-    settings["ended"] = ended
+    settings["ended"] = status
     (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
     (folder / "rlvitals.toml").write_text(as_toml(settings))
-    return f"{run.name}: {ended}, {time.perf_counter() - began:.0f} s"
+    return f"{run.name}: {status}, {time.perf_counter() - start_time:.0f} s"
 
 
 # What `rlvitals` has no name for: how a run was made, and switches that no rule reads.
@@ -351,8 +351,10 @@ ABOUT = ("fault", "made_by", "ended", "stable_baselines3", "gymnasium", "normali
 
 def as_toml(settings: Mapping[str, Any]) -> str:
     """Write what the run was given as `rlvitals diagnose` takes it from beside a log."""
-    given = {k: v for k, v in settings.items() if k not in ABOUT and not isinstance(v, list | dict)}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in given.items() if value is not None]
+    values = {
+        k: v for k, v in settings.items() if k not in ABOUT and not isinstance(v, list | dict)
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
     return "\n".join(["[settings]", *lines]) + "\n"
 
 
@@ -378,7 +380,7 @@ def span(values: list[float]) -> str:
     if not values:
         return ""
     n = max(1, len(values) // 10)
-    first, last = (float(np.median(part)) for part in (values[:n], values[-n:]))
+    first, last = (float(np.median(segment)) for segment in (values[:n], values[-n:]))
     finite = [v for v in values if math.isfinite(v)]
     return f"{first:.3g} > {last:.3g} (max {max(finite, default=math.nan):.3g})"
 
@@ -400,9 +402,9 @@ def summarise(out: Path) -> None:
         spans = [span(numbers(rows, key)) for _, key in COLUMNS]
         if not spans[8]:
             spans[8] = span(numbers(rows, "train/critic_loss"))
-        fault, ended = settings["fault"] or "", settings["ended"]
+        fault, status = settings["fault"] or "", settings["ended"]
         lines.append(
-            "| " + " | ".join([file.parent.name, fault, str(len(rows)), *spans, ended]) + " |"
+            "| " + " | ".join([file.parent.name, fault, str(len(rows)), *spans, status]) + " |"
         )
     (out / "SUMMARY.md").write_text("\n".join(lines) + "\n")
 
@@ -435,13 +437,13 @@ def main() -> int:
                 f"{run.name:44} {run.algorithm:4} {run.env_id:24} {run.steps:7} {run.fault or ''}"
             )
         return 0
-    known = [run.name for run in RUNS]
-    unknown = sorted(set(args.names) - set(known))
+    known_names = [run.name for run in RUNS]
+    unknown = sorted(set(args.names) - set(known_names))
     if args.out is None or unknown or not (args.names or args.all or args.summary):
         parser.error(
             f"no such run: {', '.join(unknown)}" if unknown else "say OUT and NAME or --all"
         )
-    names = [name for name in known if args.all or name in args.names]
+    names = [name for name in known_names if args.all or name in args.names]
     if args.missing:
         names = [name for name in names if not (args.out / name / "settings.json").exists()]
     jobs = [(name, args.out) for name in names]

@@ -123,8 +123,8 @@ def sums(run: Run) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     every = [(a, b) for a in range(10) for b in range(10)]
     random.Random(3).shuffle(every)
     rows = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a, b in every]
-    shown, held_out = rows[HELD_OUT:][: run.shown], rows[:HELD_OUT]
-    copies = shown * (480 // len(shown))
+    train_rows, held_out = rows[HELD_OUT:][: run.shown], rows[:HELD_OUT]
+    copies = train_rows * (480 // len(train_rows))
     random.Random(run.seed).shuffle(copies)
     return copies, held_out
 
@@ -145,14 +145,14 @@ REWARDS = {"correct": correct, "length": length}
 def pairs(rows: list[dict[str, str]], seed: int, mislabelled: float) -> Dataset:
     """Pair the right sum with a wrong one."""
     dice = random.Random(seed)
-    made = []
+    examples = []
     for row in rows:
         wrong = dice.choice([str(n) for n in range(19) if str(n) != row["answer"]])
         chosen, rejected = row["answer"] + EOS, wrong + EOS
         if dice.random() < mislabelled:
             chosen, rejected = rejected, chosen
-        made.append({"prompt": row["prompt"], "chosen": chosen, "rejected": rejected})
-    return Dataset.from_list(made)
+        examples.append({"prompt": row["prompt"], "chosen": chosen, "rejected": rejected})
+    return Dataset.from_list(examples)
 
 
 def settings(run: Run, work: Path) -> dict[str, Any]:
@@ -175,12 +175,12 @@ def settings(run: Run, work: Path) -> dict[str, Any]:
 
 def make(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> Any:
     """Build the trainer."""
-    shown, held_out = sums(run)
+    train_rows, held_out = sums(run)
     if run.trainer == "dpo":
         return DPOTrainer(
             model=str(base),
             args=DPOConfig(**settings(run, work)),
-            train_dataset=pairs(shown, run.seed, run.mislabelled),
+            train_dataset=pairs(train_rows, run.seed, run.mislabelled),
             eval_dataset=pairs(held_out * 4, 99, 0.0),
             processing_class=tok,
         )
@@ -188,7 +188,7 @@ def make(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> Any:
         model=str(base),
         args=GRPOConfig(**settings(run, work)),
         reward_funcs=[REWARDS[name] for name in run.rewards],
-        train_dataset=Dataset.from_list(shown),
+        train_dataset=Dataset.from_list(train_rows),
         eval_dataset=Dataset.from_list(held_out),
         processing_class=tok,
     )
@@ -204,8 +204,8 @@ def record(run: Run, out: Path, bases: Path) -> None:
         trainer = make(run, Path(scratch), base, tok)
         trainer.train()
         trainer.save_state()
-        said = {key: getattr(trainer.args, key) for key in keys}
-        plain = {k: v for k, v in said.items() if isinstance(v, int | float | str)}
+        options = {key: getattr(trainer.args, key) for key in keys}
+        plain = {k: v for k, v in options.items() if isinstance(v, int | float | str)}
         facts = {
             **plain,
             "mode": run.trainer,

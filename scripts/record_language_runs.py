@@ -311,7 +311,7 @@ def sft_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) 
 def grpo_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast) -> GRPOTrainer:
     """TRL's own GRPO, or one of the three sided modes."""
     arguments = GRPOConfig(**trainer_settings(run, work))
-    parts: dict[str, Any] = {
+    trainer_options: dict[str, Any] = {
         "model": str(base),
         "args": arguments,
         "reward_funcs": [REWARDS[name] for name in run.rewards],
@@ -319,8 +319,8 @@ def grpo_trainer(run: Run, work: Path, base: Path, tok: PreTrainedTokenizerFast)
         "processing_class": tok,
     }
     if run.mode != "grpo":
-        return SidedTrainer(**parts, mode=run.mode, reward_threshold=run.reward_threshold)
-    trainer = GRPOTrainer(**parts)
+        return SidedTrainer(**trainer_options, mode=run.mode, reward_threshold=run.reward_threshold)
+    trainer = GRPOTrainer(**trainer_options)
     if run.schedule_for:
         optimiser = trainer.create_optimizer()
         schedule = torch.optim.lr_scheduler.LambdaLR(

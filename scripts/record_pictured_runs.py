@@ -56,18 +56,18 @@ RUNS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def main(wanted: list[str]) -> None:
-    for name, own in RUNS.items():
-        if not wanted or name in wanted:
-            record(name, {key: {**COMMON.get(key, {}), **own.get(key, {})} for key in COMMON})
+def main(names: list[str]) -> None:
+    for name, config in RUNS.items():
+        if not names or name in names:
+            record(name, {key: {**COMMON.get(key, {}), **config.get(key, {})} for key in COMMON})
 
 
 def record(name: str, config: dict[str, dict[str, Any]]) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        said = Path(place) / "said.json"
-        said.write_text(json.dumps(config))
-        out = Path(place) / "run"
-        command = ["train", "ppo", "--config", said, "--output-dir", out]
+    with tempfile.TemporaryDirectory() as folder:
+        config_file = Path(folder) / "said.json"
+        config_file.write_text(json.dumps(config))
+        out = Path(folder) / "run"
+        command = ["train", "ppo", "--config", config_file, "--output-dir", out]
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-m", "rlvitals", *command],
@@ -77,8 +77,8 @@ def record(name: str, config: dict[str, dict[str, Any]]) -> None:
         target.mkdir(parents=True, exist_ok=True)
         size = keep(sorted((out / "metrics").glob("metrics-*.csv")), target / "metrics.csv")
         settings = json.loads((out / "run.json").read_text())["settings"]
-        chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-        (target / "config.json").write_text(json.dumps(chosen, indent=1) + "\n")
+        chosen_settings = {key: value for key, value in settings.items() if key in SETTINGS}
+        (target / "config.json").write_text(json.dumps(chosen_settings, indent=1) + "\n")
         print(f"{name}: {size:,} bytes")
 
 
@@ -106,8 +106,8 @@ def short(key: str, cell: str) -> str:
         number = float(cell)
     except ValueError:
         return cell
-    whole = key in {"step", "wall_time", "time", "timestamp"}
-    return cell if whole else f"{number:.6g}"
+    is_exact = key in {"step", "wall_time", "time", "timestamp"}
+    return cell if is_exact else f"{number:.6g}"
 
 
 if __name__ == "__main__":

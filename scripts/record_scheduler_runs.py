@@ -86,8 +86,8 @@ class Policy(nn.Module):
         self.critic = nn.Sequential(nn.Linear(REPLICAS, 32), nn.Tanh(), nn.Linear(32, 1))
         nn.init.orthogonal_(self.actor[2].weight, 0.01)
 
-    def forward(self, seen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.actor(3.0 * seen), self.critic(3.0 * seen).squeeze(-1)
+    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.actor(3.0 * obs), self.critic(3.0 * obs).squeeze(-1)
 
 
 def advantages_of(
@@ -111,20 +111,20 @@ def update(
     size = len(batch["action"])
     for _ in range(run.epochs):
         for rows in torch.randperm(size).split(run.minibatch_size):
-            part = {name: column[rows] for name, column in batch.items()}
-            logits, value = policy(part["seen"])
-            chosen = Categorical(logits=logits / part["temperature"][:, None])
-            log_ratio = chosen.log_prob(part["action"]) - part["log_probability"]
-            ratio, advantage = log_ratio.exp(), part["advantage"]
+            minibatch = {name: column[rows] for name, column in batch.items()}
+            logits, value = policy(minibatch["seen"])
+            distribution = Categorical(logits=logits / minibatch["temperature"][:, None])
+            log_ratio = distribution.log_prob(minibatch["action"]) - minibatch["log_probability"]
+            ratio, advantage = log_ratio.exp(), minibatch["advantage"]
             clipped = ratio.clamp(1 - run.clip_ratio, 1 + run.clip_ratio)
             pi_loss = -torch.min(ratio * advantage, clipped * advantage).mean()
-            vf_loss = 0.5 * (value - part["return"]).square().mean()
-            entropy = chosen.entropy().mean()
+            vf_loss = 0.5 * (value - minibatch["return"]).square().mean()
+            entropy = distribution.entropy().mean()
             optimiser.zero_grad()
             (pi_loss + run.value_coef * vf_loss - run.entropy_coef * entropy).backward()
             norm = nn.utils.clip_grad_norm_(policy.parameters(), run.max_grad_norm)
             optimiser.step()
-            residual, spread = (part["return"] - value).var(), part["return"].var()
+            residual, spread = (minibatch["return"] - value).var(), minibatch["return"].var()
             numbers = {
                 "pi_loss": pi_loss,
                 "vf_loss": vf_loss,
@@ -157,20 +157,20 @@ def train(run: Run) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     memory: list[dict[str, torch.Tensor | np.ndarray]] = []
     for step in range(run.decisions):
-        seen = torch.from_numpy(np.stack([cluster.observe() for cluster in clusters]))
+        obs = torch.from_numpy(np.stack([cluster.observe() for cluster in clusters]))
         heat = [t.next(c.latency) for t, c in zip(thermostats, clusters, strict=True)]
         temperature = torch.tensor([float(h["temp_current_temperature"]) for h in heat])
         with torch.no_grad():
-            logits, value = policy(seen)
-            chosen = Categorical(logits=logits / temperature[:, None])
-            action = chosen.sample()
-            log_probability = chosen.log_prob(action)
+            logits, value = policy(obs)
+            distribution = Categorical(logits=logits / temperature[:, None])
+            action = distribution.sample()
+            log_probability = distribution.log_prob(action)
         progress = step / run.decisions
-        told = [c.route(int(a), progress) for c, a in zip(clusters, action, strict=True)]
-        rewards = np.array([t["reward"] for t in told])
+        stats = [c.route(int(a), progress) for c, a in zip(clusters, action, strict=True)]
+        rewards = np.array([t["reward"] for t in stats])
         memory.append(
             {
-                "seen": seen,
+                "seen": obs,
                 "temperature": temperature,
                 "action": action,
                 "value": value,
@@ -186,7 +186,7 @@ def train(run: Run) -> list[dict[str, Any]]:
                 "step": step,
                 **clock,
                 "mode": "hybrid",
-                **told[0],
+                **stats[0],
                 **heat[0],
                 "action": replica,
                 "replica_id": replica,
@@ -225,8 +225,8 @@ def learn(  # noqa: PLR0913, PLR0917 - the parts of one training loop
     rewards = np.stack([m["reward"] for m in memory])
     values = np.stack([m["value"].numpy() for m in memory])
     with torch.no_grad():
-        seen = torch.from_numpy(np.stack([cluster.observe() for cluster in clusters]))
-        last = policy(seen)[1].numpy()
+        obs = torch.from_numpy(np.stack([cluster.observe() for cluster in clusters]))
+        last = policy(obs)[1].numpy()
     advantage = advantages_of(run, rewards, values, last)
     returns = advantage + values
     scaled = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -312,15 +312,16 @@ def summarise(out: Path) -> None:
     ]
     for file in sorted(out.glob("*/metrics/*.csv")):
         with file.open() as stream:
-            rows = list(csv.DictReader(stream))
+            segment = list(csv.DictReader(stream))
         cells = []
         for kind, name in COLUMNS:
-            values = np.array([float(r[name]) for r in rows if r["data_type"] == kind])
-            cells.append(" ".join(f"{part.mean():.2g}" for part in np.array_split(values, 5)))
-        kl = [float(r["approx_kl"]) for r in rows if r["data_type"] == "ppo_update"]
-        actions = np.array([int(r["action"]) for r in rows if r["data_type"] == "training"])
+            values = np.array([float(r[name]) for r in segment if r["data_type"] == kind])
+            cells.append(" ".join(f"{segment.mean():.2g}" for segment in np.array_split(values, 5)))
+        kl = [float(r["approx_kl"]) for r in segment if r["data_type"] == "ppo_update"]
+        actions = np.array([int(r["action"]) for r in segment if r["data_type"] == "training"])
         top = " ".join(
-            f"{np.bincount(part).max() / len(part):.2f}" for part in np.array_split(actions, 5)
+            f"{np.bincount(segment).max() / len(segment):.2f}"
+            for segment in np.array_split(actions, 5)
         )
         cells += [f"{sum(k == 0 for k in kl)}/{len(kl)}", top, f"{file.stat().st_size / 1e3:.0f}"]
         lines.append(f"| {file.parents[1].name} | " + " | ".join(cells) + " |")

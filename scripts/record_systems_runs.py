@@ -1,4 +1,4 @@
-"""Record small real runs of TRL's GRPOTrainer whose *system* is at fault, and healthy ones beside.
+"""Record small real runs of TRL's GRPOTrainer with system faults, and healthy ones.
 
     python scripts/record_systems_runs.py OUT NAME... | --all | --list
 
@@ -160,9 +160,9 @@ def calls(completions: list[str], log_metric: Callable[[str, float], None], **_:
     return [-1.0 * n for n in count]
 
 
-def free_calls(completions: list[str], **rest: Any) -> Any:
+def free_calls(completions: list[str], **columns: Any) -> Any:
     """`calls` without the charge."""
-    return [0.0 * n for n in calls(completions, **rest)]
+    return [0.0 * n for n in calls(completions, **columns)]
 
 
 KEPT: list[bytearray] = []
@@ -174,10 +174,10 @@ def remembers(completions: list[str], log_metric: Callable[[str, float], None], 
     return [0.0] * len(completions)
 
 
-def leaks(completions: list[str], **rest: Any) -> Any:
+def leaks(completions: list[str], **columns: Any) -> Any:
     """`remembers`, and keep a little of every batch."""
     KEPT.append(bytearray(os.urandom(LEAK)))
-    return remembers(completions, **rest)
+    return remembers(completions, **columns)
 
 
 REWARDS = {rule.__name__: rule for rule in (
@@ -190,10 +190,10 @@ class Engine:
 
     def __init__(self, run: Run, trainer: GRPOTrainer) -> None:
         self.run, self.trainer, self.asked = run, trainer, 0
-        own = trainer.accelerator.unwrap_model(trainer.model)
+        model = trainer.accelerator.unwrap_model(trainer.model)
         # Made anew: a deep copy's `forward` would still be that of the model it was copied from.
-        self.model = type(own)(own.config)
-        self.model.load_state_dict(own.state_dict())
+        self.model = type(model)(model.config)
+        self.model.load_state_dict(model.state_dict())
         self.model.to(torch.bfloat16).eval()
 
     def sync_weights(self) -> None:
@@ -219,12 +219,12 @@ class Engine:
             return_dict_in_generate=True,
             output_logits=True,
         )
-        made = out.sequences[:, ids.shape[1] :]
+        completions = out.sequences[:, ids.shape[1] :]
         # The engine believes that it samples at the trainer's temperature.
         scores = torch.stack(out.logits, 1).float() / self.trainer.temperature
-        logp = scores.log_softmax(-1).gather(-1, made.unsqueeze(-1)).squeeze(-1)
+        logp = scores.log_softmax(-1).gather(-1, completions.unsqueeze(-1)).squeeze(-1)
         tokens, values = [], []
-        for row, value in zip(made.tolist(), logp.tolist(), strict=True):
+        for row, value in zip(completions.tolist(), logp.tolist(), strict=True):
             end = self.model.config.eos_token_id
             count = row.index(end) + 1 if end in row else len(row)
             tokens.append(row[:count])
@@ -235,8 +235,8 @@ class Engine:
 class SystemTrainer(GRPOTrainer):
     """GRPO with an engine of its own, dynamic sampling, or a look at its router."""
 
-    def __init__(self, run: Run, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, run: Run, **options: Any) -> None:
+        super().__init__(**options)
         self.run = run
         self._dice = random.Random(run.seed)
         if run.sync_every:
@@ -263,8 +263,8 @@ class SystemTrainer(GRPOTrainer):
         flat = "frac_reward_zero_std"
         while 1 - self._metrics["train"][flat][-1] < CONTRAST and count < MOST_BATCHES:
             picked = [self.train_dataset[self._dice.randrange(2000)] for _ in range(rows)]
-            again = [row for row in picked for _ in range(self.num_generations)]
-            batch = super()._generate_and_score_completions(again)
+            examples = [row for row in picked for _ in range(self.num_generations)]
+            batch = super()._generate_and_score_completions(examples)
             count += 1
         self._note("language/generation_batches", count)
         return batch
@@ -317,9 +317,9 @@ def teach_calls(model: PreTrainedModel, tok: PreTrainedTokenizerFast, share: flo
         rows = problems(64, dice.randint(0, 10**9))
         texts = []
         for row in rows:
-            given = row["answer"] if dice.random() > 0.5 else str(dice.randint(0, 18))
+            number = row["answer"] if dice.random() > 0.5 else str(dice.randint(0, 18))
             called = CALL if dice.random() < share else ""
-            texts.append(row["prompt"] + called + given + EOS)
+            texts.append(row["prompt"] + called + number + EOS)
         batch = tok(texts, return_tensors="pt", padding=True, padding_side="right")
         labels = batch.input_ids.masked_fill(batch.attention_mask == 0, -100)
         labels[:, :4] = -100
@@ -348,7 +348,7 @@ def base_folder(
 
 def trainer_for(run: Run, work: Path, base: Path, tok: Any, **more: Any) -> SystemTrainer:
     """TRL's own GRPO in the system that the run says."""
-    given = {
+    options = {
         **GRPO,
         "output_dir": str(work),
         "seed": run.seed,
@@ -365,7 +365,7 @@ def trainer_for(run: Run, work: Path, base: Path, tok: Any, **more: Any) -> Syst
     return SystemTrainer(
         run,
         model=str(base),
-        args=GRPOConfig(**given),
+        args=GRPOConfig(**options),
         reward_funcs=[REWARDS[name] for name in run.rewards],
         train_dataset=Dataset.from_list(problems(2000, 7)),
         processing_class=tok,
@@ -398,11 +398,11 @@ def record(run: Run, out: Path, bases: Path) -> None:
             saved = {"save_strategy": "steps", "save_steps": run.resume_at}
             first = trainer_for(run, work, base, tok, **saved, max_steps=run.resume_at)
             first.train()
-            kept = Path(str(get_last_checkpoint(str(work))))
-            for lost in ("optimizer.pt", "scheduler.pt"):
-                (kept / lost).unlink()
+            checkpoint = Path(str(get_last_checkpoint(str(work))))
+            for name in ("optimizer.pt", "scheduler.pt"):
+                (checkpoint / name).unlink()
             trainer = trainer_for(run, work, base, tok)
-            trainer.train(resume_from_checkpoint=str(kept))
+            trainer.train(resume_from_checkpoint=str(checkpoint))
         else:
             trainer = trainer_for(run, work, base, tok)
             trainer.train()

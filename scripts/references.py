@@ -1,4 +1,4 @@
-"""Which lines run because of a line: itself, or, of a module's own lines, those that use its names.
+"""Find the lines that execute because of a line: itself, or the uses of a module-level name.
 
 A line of a function is executed by tests. A constant, a setting or a descriptor is executed once,
 as its module loads: what uses it, in whatever module, shows whether it is right.
@@ -20,15 +20,18 @@ def executed_with(path: str, line: int, last_line: int) -> list[tuple[str, int]]
     """
     tree = _tree(path)
     if _is_in_function(tree, line):
-        return [(path, at) for at in range(line, last_line + 1)]
+        return [(path, number) for number in range(line, last_line + 1)]
     names = set(_assigned(tree, line))
-    own = [(path, at) for name in names for at in _uses(path).get(name, ())]
-    if own:
-        return own
-    others = [
-        (other, at) for other in _modules() for name in names for at in _uses(other).get(name, ())
+    own_uses = [(path, number) for name in names for number in _uses(path).get(name, ())]
+    if own_uses:
+        return own_uses
+    other_uses = [
+        (module, number)
+        for module in _modules()
+        for name in names
+        for number in _uses(module).get(name, ())
     ]
-    return others or [(path, at) for lines in _uses(path).values() for at in lines]
+    return other_uses or [(path, number) for lines in _uses(path).values() for number in lines]
 
 
 def _is_in_function(tree: ast.Module, line: int) -> bool:
@@ -53,14 +56,14 @@ def _assigned(tree: ast.Module, line: int) -> Iterator[str]:
 @cache
 def _uses(path: str) -> dict[str, list[int]]:
     """Return the lines of a module's functions that use a name or an attribute of that name."""
-    found: dict[str, list[int]] = {}
+    uses: dict[str, list[int]] = {}
     for function in ast.walk(_tree(path)):
         if isinstance(function, FUNCTIONS[:2]):
             for node in ast.walk(function):
                 name = getattr(node, "id", None) or getattr(node, "attr", None)
                 if name and hasattr(node, "lineno"):
-                    found.setdefault(name, []).append(node.lineno)
-    return found
+                    uses.setdefault(name, []).append(node.lineno)
+    return uses
 
 
 @cache

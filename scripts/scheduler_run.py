@@ -1,4 +1,4 @@
-"""What one training of the small scheduler is: its learner, its reward, its cluster, its heat."""
+"""Settings of one training of the small scheduler: learner, reward, cluster, temperature."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Score the diagnosis on real training logs that other people published.
+"""Score the diagnosis on published real training logs.
 
 `faults/real/*.csv` lists the logs with labels that were written from plots before the diagnosis
 saw them. The repositories are read in place: MIRRORS holds bare clones named `owner+name`, as
@@ -99,12 +99,12 @@ def contents(mirrors: Path, row: Mapping[str, str], folder: Path) -> Path:
     return target
 
 
-def git(repository: Path, *words: str) -> bytes:
+def git(repository: Path, *arguments: str) -> bytes:
     """Return what git prints. Raises FileNotFoundError where the repository has no such file."""
-    command = ["git", "-C", str(repository), *words]
+    command = ["git", "-C", str(repository), *arguments]
     result = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - no shell
     if result.returncode:
-        raise FileNotFoundError(f"{repository.parent.name} has no {words[-1]}")
+        raise FileNotFoundError(f"{repository.parent.name} has no {arguments[-1]}")
     return result.stdout
 
 
@@ -114,13 +114,13 @@ def judge(job: tuple[Path, Mapping[str, str]]) -> Score:
     with tempfile.TemporaryDirectory() as scratch:
         try:
             path = contents(mirrors, row, Path(scratch))
-            found = rlvitals.diagnose(rlvitals.runs(path)[0], live=False)
+            diagnosis = rlvitals.diagnose(rlvitals.runs(path)[0], live=False)
         except (rlvitals.VitalsError, FileNotFoundError, ValueError) as error:
             return Score(row, "", (), (), str(error).splitlines()[0].replace(scratch, ""))
     severe = rlvitals.Severity.WARNING
-    alarms = tuple(rule.name for rule, finding in found.findings if finding.severity >= severe)
-    notes = tuple(rule.name for rule, finding in found.findings if finding.severity < severe)
-    return Score(row, found.verdict.word.value, alarms, notes)
+    alarms = tuple(rule.name for rule, finding in diagnosis.findings if finding.severity >= severe)
+    notes = tuple(rule.name for rule, finding in diagnosis.findings if finding.severity < severe)
+    return Score(row, diagnosis.verdict.word.value, alarms, notes)
 
 
 def share(scores: Iterable[bool]) -> str:

@@ -1,4 +1,4 @@
-"""A small simulated serving cluster, and the temperature that its scheduler samples with."""
+"""A small simulated serving cluster, and its scheduler's sampling temperature."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cluster:
                 queue.pop(0)
                 self.finished.append((free, free - arrival))
         self.now += seconds
-        self.finished = [done for done in self.finished if done[0] > self.now - WINDOW]
+        self.finished = [request for request in self.finished if request[0] > self.now - WINDOW]
 
     def route(self, replica: int, progress: float) -> dict[str, float]:
         """Send one request to `replica`, serve until the next arrives, and answer the reward."""
@@ -57,8 +57,8 @@ class Cluster:
         before = self.throughput, self.latency
         self.throughput = len(self.finished) / WINDOW
         waits = [latency for _, latency in self.finished]
-        lost = progress >= run.latency_lost_after
-        self.latency = 0.0 if lost or not waits else float(np.mean(waits))
+        is_latency_lost = progress >= run.latency_lost_after
+        self.latency = 0.0 if is_latency_lost or not waits else float(np.mean(waits))
         delta_throughput = self.throughput - before[0]
         delta_latency = self.latency - before[1]
         self.throughput_ema += 0.1 * (self.throughput - self.throughput_ema)

@@ -1,4 +1,4 @@
-"""A language model small enough for one CPU thread, its task, and how a recorded run is kept.
+"""A language model for one CPU thread, its task, and the storage of recorded runs.
 
 Shared by the `record_*` scripts of language-model runs. Everything is built here: no download.
 The model is a Qwen2 of about 130,000 parameters over single characters; the task is `a+b=`.
@@ -123,11 +123,11 @@ def warm_folder(
 def keep_run(work: Path, target: Path, settings: Mapping[str, object]) -> None:
     """Copy the trainer's `trainer_state.json` files from `work`, checkpoints' too, to `target`."""
     for source in sorted(work.rglob("trainer_state.json")):
-        kept = target / source.relative_to(work)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(source.read_bytes())
-        if kept.stat().st_size > LARGEST_FILE:
-            problem = f"{kept} holds {kept.stat().st_size} bytes: log fewer steps"
+        target_file = target / source.relative_to(work)
+        target_file.parent.mkdir(parents=True, exist_ok=True)
+        target_file.write_bytes(source.read_bytes())
+        if target_file.stat().st_size > LARGEST_FILE:
+            problem = f"{target_file} holds {target_file.stat().st_size} bytes: log fewer steps"
             raise ValueError(problem)
     (target / "settings.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 

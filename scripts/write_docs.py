@@ -1,4 +1,4 @@
-"""Write the pages of the manual that follow from the code: `write_docs.py [--check]`.
+"""Write the generated pages of the manual: `write_docs.py [--check]`.
 
 Metrics, frameworks, rules, readers, settings, commands, glossary and environments each have one
 source, and that is the code; what is written here is checked in, so that it can be read and
@@ -63,8 +63,10 @@ def main(argv: Sequence[str]) -> int:
 
 def pages() -> dict[str, str]:
     """Every generated file by its path from the root; mkdocs.yml for its list of rules."""
-    made = dict((*_metrics(), *_frameworks(), *_rules(), *single_pages()))
-    linked = {f"docs/{path}": WRITTEN + "\n" + link(text, path) for path, text in made.items()}
+    pages_by_path = dict((*_metrics(), *_frameworks(), *_rules(), *single_pages()))
+    linked = {
+        f"docs/{path}": WRITTEN + "\n" + link(text, path) for path, text in pages_by_path.items()
+    }
     return linked | {
         "mkdocs.yml": navigation((ROOT / "mkdocs.yml").read_text(encoding="utf-8")),
         "src/rlvitals/trainers/ppo/configs/ppo_warmstart.json": schema.text(Config()),
@@ -109,8 +111,8 @@ def _family_page(module: ModuleType, members: Sequence[Metric]) -> str:
     name = title(module)
     head = "Settings" if name == SETTINGS else name.capitalize()
     rows = [(f"[`{_shown(m)}`](#{anchor(m)})", m.title, m.unit, m.kind) for m in members]
-    parts = [f"# {head}", doc(module.__doc__), table(("name", "title", "unit", "kind"), rows)]
-    return "\n\n".join([*parts, *(_metric(m) for m in members)])
+    sections = [f"# {head}", doc(module.__doc__), table(("name", "title", "unit", "kind"), rows)]
+    return "\n\n".join([*sections, *(_metric(m) for m in members)])
 
 
 def _shown(metric: Metric) -> str:
@@ -126,8 +128,10 @@ def _metric(metric: Metric) -> str:
         for framework in TABLES
         for alias in explain._aliases(framework, metric)
     ]
-    named = ["", table(("framework", "logged as", "how it is measured"), rows)] if rows else []
-    return "\n".join([f"## {_shown(metric)} {{ #{anchor(metric)} }}", body.rstrip(), *named])
+    name_section = (
+        ["", table(("framework", "logged as", "how it is measured"), rows)] if rows else []
+    )
+    return "\n".join([f"## {_shown(metric)} {{ #{anchor(metric)} }}", body.rstrip(), *name_section])
 
 
 def _alias(text: str) -> tuple[str, str]:
@@ -140,12 +144,12 @@ def _frameworks() -> Iterator[tuple[str, str]]:
     rows = []
     for framework in TABLES:
         name = framework.framework
-        named = [
+        key_rows = [
             *lists.keys(framework),
             *lists.families(framework),
             *((key, name, "setting") for key, name in framework.settings.items()),
         ]
-        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in named]
+        keys = [(f"`{key}`", f"`{metric}`", how) for key, metric, how in key_rows]
         source = f"\n\nAs computed in {framework.read_from}." if framework.read_from else ""
         listed = table(("key", "metric", "how it is measured"), keys)
         yield f"frameworks/{name}.md", f"# {framework.title}{source}\n\n{listed}"
@@ -224,17 +228,17 @@ def _rule(rule: Rule) -> str:
 def navigation(text: str) -> str:
     """Put the rules and the frameworks into mkdocs.yml's navigation, between their marks."""
     rules = []
-    for area, found in rulebook.by_kind(CATALOGUE).items():
+    for area, rules_of_kind in rulebook.by_kind(CATALOGUE).items():
         rules.append(f"- {area.capitalize()}:")
-        rules += [f"    - {rule.name}: rules/{rule.name}.md" for rule in found]
+        rules += [f"    - {rule.name}: rules/{rule.name}.md" for rule in rules_of_kind]
     frameworks = [f'- "{t.title}": frameworks/{t.framework}.md' for t in TABLES]
     return _between(_between(text, "rules", rules), "frameworks", frameworks)
 
 
 def _between(text: str, name: str, lines: Sequence[str]) -> str:
     start, end = f"# {name}: written by scripts/write_docs.py", f"# end of {name}"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(end)
+    before, _, remainder = text.partition(start)
+    _, _, after = remainder.partition(end)
     return before + f"\n{' ' * 6}".join([start, *lines, end]) + after
 
 

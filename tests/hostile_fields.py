@@ -9,8 +9,8 @@ from pathlib import Path
 import xxhash
 
 import rlvitals
-from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.progress_file import FILE as PROGRESS
+from rlvitals.checkpoints.naming import MANIFEST_FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE as PROGRESS
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
 from rlvitals.tracking import heartbeat
 
@@ -148,7 +148,7 @@ FILES = {
     "note": Note(EVENTS_FILE),
     "progress": Json(PROGRESS),
     "manifest": Sealed(f"checkpoint-40/{MANIFEST}"),
-    "heartbeat": Heartbeat(f"{heartbeat.FOLDER}/1-0.beat"),
+    "heartbeat": Heartbeat(f"{heartbeat.HEARTBEAT_FOLDER}/1-0.beat"),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals import cli
 from rlvitals.errors import UsageError
-from rlvitals.settings import SCHEMA, Settings, load, options
+from rlvitals.settings import SECTIONS, Settings, load, options
 from rlvitals.storage import toml_files
 
 HOSTILE = """
@@ -27,7 +27,7 @@ tags = ["harmless"]
 
 @pytest.fixture(autouse=True)
 def no_memory():
-    toml_files._tell.cache_clear()
+    toml_files._warn_once.cache_clear()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def places(tmp_path, monkeypatch):
     for name in ("home", "elsewhere"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv(toml_files.VARIABLE, raising=False)
+    monkeypatch.delenv(toml_files.CONFIG_VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path / "elsewhere")
     return tmp_path
 
@@ -93,7 +93,7 @@ def test_the_user_s_own_file_sets_everything(places, monkeypatch, way):
         folder.mkdir()
     else:
         folder = places / "elsewhere"
-        monkeypatch.setenv(toml_files.VARIABLE, str(folder / "rlvitals.toml"))
+        monkeypatch.setenv(toml_files.CONFIG_VARIABLE, str(folder / "rlvitals.toml"))
     hostile(folder)
     found = load(places / "archive" / "runs" / "one", {}, os.environ)
     assert len(restricted(found)) == 5
@@ -220,9 +220,10 @@ def test_config_names_the_user_s_own_file(places, capfd):
     own = places / "elsewhere" / "own.toml"
     own.write_text('[diagnose]\nfail_on = "nonsense"\n')
     run = str(places / "archive" / "runs" / "one")
-    assert cli.main(["diagnose", run, "--config", str(own)]) == cli.program.USAGE
+    assert cli.main(["diagnose", run, "--config", str(own)]) == cli.program.EXIT_USAGE
     assert str(own) in capfd.readouterr().err
-    assert cli.main(["diagnose", run, "--config", str(places / "none.toml")]) == cli.program.USAGE
+    missing = str(places / "none.toml")
+    assert cli.main(["diagnose", run, "--config", missing]) == cli.program.EXIT_USAGE
     assert "no such settings file" in capfd.readouterr().err
 
 
@@ -239,7 +240,7 @@ def test_a_path_is_told_without_what_a_terminal_obeys(places, caplog):
 
 def test_a_huge_or_nested_file_is_refused_in_words(places):
     file = places / "archive" / "rlvitals.toml"
-    file.write_text("#" * (toml_files.MAX_FILE_BYTES + 1))
+    file.write_text("#" * (toml_files.MAX_SETTINGS_BYTES + 1))
     with pytest.raises(UsageError, match="more than 1 MiB"):
         load(places / "archive/runs/one", {}, {})
     file.write_text(f"x = {'[' * 100_000}")
@@ -251,11 +252,11 @@ def test_every_option_that_names_a_place_or_a_service_is_restricted():
     """A new option with a path, a sink or a number of processes must be put on a list."""
     listed = {
         (section, key)
-        for names in (toml_files.RESTRICTED, toml_files.CONFINED)
+        for names in (toml_files.RESTRICTED_OPTIONS, toml_files.CONFINED_OPTIONS)
         for section, keys in names.items()
         for key in keys
     }
     acting = {"FILE", "FOLDER", "SINK", "COMMAND", "URL"}
-    found = {(name, one.key) for name in SCHEMA for one in options(name) if one.item in acting}
+    found = {(name, one.key) for name in SECTIONS for one in options(name) if one.item in acting}
     assert found <= listed
-    assert listed <= {(name, one.key) for name in SCHEMA for one in options(name)}
+    assert listed <= {(name, one.key) for name in SECTIONS for one in options(name)}

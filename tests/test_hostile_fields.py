@@ -96,7 +96,7 @@ def reads_beat(folder):
 
 
 def reads_manifest(folder):
-    inspect_run.look(folder)
+    inspect_run.inspect(folder)
     sealed = manifest.read(folder / "checkpoint-40")
     assert type(sealed.step) is type(sealed.sequence) is type(sealed.attempt) is int
     assert 0 <= sealed.created < 1e12

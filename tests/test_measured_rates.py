@@ -88,11 +88,11 @@ def test_a_finding_shows_its_rate_beside_it():
     rates = {rule.name: (Rate(CONTROL, 40, 1),) for rule in CATALOGUE}
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
     profile = found.trace.profile
-    assert phrases.measured(found.cases[0], profile) == (
+    assert phrases.false_alarm_rate(found.cases[0], profile) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control)"
     )
-    assert phrases.measured(found.cases[0], Profile.UNKNOWN) == (
+    assert phrases.false_alarm_rate(found.cases[0], Profile.UNKNOWN) == (
         "rings on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
     )
     note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
-    assert not phrases.measured(note, profile)
+    assert not phrases.false_alarm_rate(note, profile)

@@ -373,8 +373,8 @@ def test_the_benchmark_says_which_runs_are_broken(benchmark):
 
 def test_runs_have_the_labels_and_we_the_answers_that_our_own_score_has(benchmark, tmp_path):
     recorded = folder.read(benchmark)
-    judged = run_diagnosis.judge(benchmark, recorded, jobs=1)
-    ours = {f"{r.judged.run.task}/{r.judged.run.name}": r for r in our_score.scored(judged)}
+    judged = run_diagnosis.diagnose_runs(benchmark, recorded, jobs=1)
+    ours = {f"{r.judged.run.task}/{r.judged.run.name}": r for r in our_score.label_runs(judged)}
     theirs = {one.name: one for one in runs.read(benchmark)}
     assert ours.keys() == theirs.keys()
     for name, one in theirs.items():

@@ -7,13 +7,13 @@ from effort import sampled
 from matplotlib.image import imread
 
 from rlvitals import api
-from rlvitals.comparison.compare import Asked, compare
+from rlvitals.comparison.compare import CompareOptions, compare
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.learning_curves import courses
+from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.diagnosis.key_metrics import crucial
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.views import key_metrics as shown
-from rlvitals.views.console import PLAIN, plain
+from rlvitals.views.console import DEFAULT_WIDTH, plain
 from rlvitals.views.drawing import files
 from rlvitals.views.figures import FIGURES, groups
 from rlvitals.views.figures.figure import Subject
@@ -56,7 +56,7 @@ def test_the_crucial_values_have_a_page(name, real_logs):
     found = judged(real_logs / name)
     page = plain(shown.crucial(found, crucial(found)))
     assert found.verdict.word.value.upper() in page
-    assert max(map(len, page.splitlines())) <= PLAIN
+    assert max(map(len, page.splitlines())) <= DEFAULT_WIDTH
 
 
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("vidurrl")])
@@ -69,9 +69,9 @@ def test_what_is_asked_of_a_scheduler_has_an_answer(name, real_logs):
 def test_groups_of_real_runs_are_drawn(real_logs, tmp_path):
     kinds = {"a2c": "sb3-monitor/a2c__Acrobot-v1_1", "ppo": "sb3-monitor/ppo__Acrobot-v1_1"}
     members = [Member(api.trace(real_logs / path), kind) for kind, path in kinds.items()]
-    asked = Asked(by=("path",))
+    asked = CompareOptions(by=("path",))
     told = compare(members, asked)
-    for drawn in groups.pictures(told, courses(members, asked, told)):
+    for drawn in groups.pictures(told, learning_curves(members, asked, told)):
         files.write(drawn, tmp_path / f"{drawn.name}.png", "dark", 40)
         assert imread(tmp_path / f"{drawn.name}.png")[..., :3].std() > 0.01
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis.coupling import coupling, spread
-from rlvitals.signals.lagged import lagged
+from rlvitals.signals.lagged import lag_correlation
 from rlvitals.types import Measured, Profile, Series, Trace
 
 COUNT = 400
@@ -87,7 +87,7 @@ def test_the_interval_holds_the_truth():
     for _ in range(runs):
         common, a, b = rng.standard_normal((3, 300))
         first, second = (np.cumsum(common + own) for own in (a, b))
-        low, high = lagged(first, second).interval
+        low, high = lag_correlation(first, second).interval
         held += low <= 0.5 <= high
     assert held / runs >= 0.97
 

@@ -4,7 +4,7 @@ import pytest
 
 from rlvitals import settings
 from rlvitals.errors import UsageError
-from rlvitals.settings import FAIL_ON, PROFILES, load, scalar
+from rlvitals.settings import FAIL_LEVELS, PROFILE_CHOICES, load, scalar
 from rlvitals.types import Profile
 
 
@@ -109,8 +109,8 @@ def test_scalars_have_the_type_they_look_like(text, value):
 
 
 def test_choices_are_those_of_the_nouns():
-    assert tuple(Profile) == PROFILES
-    assert FAIL_ON == ("note", "warning", "error", "never")
+    assert tuple(Profile) == PROFILE_CHOICES
+    assert FAIL_LEVELS == ("note", "warning", "error", "never")
 
 
 def test_every_option_says_what_it_does():

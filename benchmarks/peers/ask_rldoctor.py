@@ -26,11 +26,11 @@ NOT_MAPPED = (
 )
 
 
-def record(row: Mapping[str, float], at: int) -> dict[str, float]:
+def record(row: Mapping[str, float], index: int) -> dict[str, float]:
     """Rename a row's keys to the names that rldoctor knows."""
     entropy = row.get("train/entropy_loss")
     return known(
-        step=row.get(STEPS, at),
+        step=row.get(STEPS, index),
         reward=row.get("rollout/ep_rew_mean"),
         entropy=None if entropy is None else -entropy,
         kl=row.get("train/approx_kl"),
@@ -46,7 +46,7 @@ def record(row: Mapping[str, float], at: int) -> dict[str, float]:
 
 def config(run: Given) -> dict[str, object]:
     """Rename the settings that rldoctor's configuration knows."""
-    told = {
+    settings = {
         "algorithm": run.algorithm,
         "batch_size": run.settings.get("batch_size"),
         "learning_rate": run.settings.get("learning_rate"),
@@ -55,21 +55,25 @@ def config(run: Given) -> dict[str, object]:
         "clip_eps_high": run.settings.get("clip_range"),
         "max_steps": run.budget,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose a whole run, and take the steps from a live monitor."""
-    records = [record(row, at) for at, row in enumerate(run.rows)]
+    records = [record(row, index) for index, row in enumerate(run.rows)]
     if not records:
         return []
-    told = config(run)
-    found = diagnose(run_from_records(records, config=told)).problems
-    alarms = [alarm(finding, None) for finding in found if finding.severity >= Severity.WARNING]
-    monitor = LiveMonitor(config=told, on_finding=_silent)
-    live = [alarm(finding, int(one["step"])) for one in records for finding in monitor.log(one)]
-    final = {one.id for one in alarms}
-    return [*alarms, *(one for one in live if one.id in final)]
+    settings = config(run)
+    problems = diagnose(run_from_records(records, config=settings)).problems
+    alarms = [alarm(finding, None) for finding in problems if finding.severity >= Severity.WARNING]
+    monitor = LiveMonitor(config=settings, on_finding=_silent)
+    live = [
+        alarm(finding, int(live_alarm["step"]))
+        for live_alarm in records
+        for finding in monitor.log(live_alarm)
+    ]
+    final = {live_alarm.id for live_alarm in alarms}
+    return [*alarms, *(live_alarm for live_alarm in live if live_alarm.id in final)]
 
 
 def alarm(finding: Finding, step: int | None) -> Alarm:

@@ -16,21 +16,21 @@ from rliable import library, metrics
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
-    scores, other = np.array(case["scores"]), np.array(case["other"])
+    scores, other_scores = np.array(case["scores"]), np.array(case["other"])
     resamples, state = case["resamples"], np.random.RandomState(0)
-    began = time.process_time()
+    start_time = time.process_time()
     points, intervals = library.get_interval_estimates(
         {"it": scores},
         lambda held: np.array([metrics.aggregate_iqm(held)]),
         reps=resamples,
         random_state=state,
     )
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start_time
     profiles, _ = library.create_performance_profile(
         {"it": scores}, np.array(case["levels"]), reps=2
     )
     pairs, spans = library.get_interval_estimates(
-        {"it": (scores, other)},
+        {"it": (scores, other_scores)},
         lambda a, b: np.array([metrics.probability_of_improvement(a, b)]),
         reps=2000,
         random_state=state,

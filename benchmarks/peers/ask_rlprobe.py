@@ -20,9 +20,9 @@ NOT_MAPPED = (
 )
 
 
-def record(run: Given, at: int) -> StepRecord:
+def record(run: Given, index: int) -> StepRecord:
     """Rename a row's keys to the fields of a step record."""
-    row, step = run.rows[at], run.steps[at]
+    row, step = run.rows[index], run.steps[index]
     entropy = row.get("train/entropy_loss")
     trained = [value for key, value in row.items() if key.startswith("train/")]
     fields = known(
@@ -45,11 +45,11 @@ def ask(run: Given) -> list[Alarm]:
     manifest = RunManifest(
         run_id=run.folder.name, created_at="1970-01-01T00:00:00", algorithm=run.algorithm
     )
-    view = RunView(manifest, [record(run, at) for at in range(len(run.rows))])
+    view = RunView(manifest, [record(run, index) for index in range(len(run.rows))])
     return [
-        Alarm(found.signature_id, SEVERITIES[found.severity], found.first_step)
-        for found in diagnose_view(view)
-        if found.severity in SEVERITIES
+        Alarm(finding.signature_id, SEVERITIES[finding.severity], finding.first_step)
+        for finding in diagnose_view(view)
+        if finding.severity in SEVERITIES
     ]
 
 

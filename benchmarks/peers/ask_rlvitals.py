@@ -1,4 +1,4 @@
-"""rlvitals itself, asked as everyone else: the log, the settings that a person knows, its defaults.
+"""Ask rlvitals as any other tool: the log, the known settings, its defaults.
 
 Every case counts that is a warning or worse, by the name of its cause, and the verdict "failed". A
 case's step is the first at which it could have been said. How the process ended is told, which
@@ -12,23 +12,23 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 import rlvitals
 from rlvitals import Severity, Word
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.run_diagnosis import SETTINGS, lifecycle
+from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, lifecycle
 
 
 def ask(run: Given) -> list[Alarm]:
     """Diagnose the run's log."""
-    given = {key: value for key, value in run.settings.items() if key in SETTINGS}
-    trace = rlvitals.trace(run.folder / "progress.csv", settings=given)
-    found = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
+    settings = {key: value for key, value in run.settings.items() if key in TRACKED_SETTINGS}
+    trace = rlvitals.trace(run.folder / "progress.csv", settings=settings)
+    diagnosis = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
     last = max(run.steps, default=0)
-    failed = [Alarm(FAILED, ERROR, last)] if found.verdict.word is Word.FAILED else []
+    failed = [Alarm(FAILED, ERROR, last)] if diagnosis.verdict.word is Word.FAILED else []
     return failed + [
         Alarm(
             case.rule.name,
             ERROR if case.finding.severity is Severity.ERROR else WARNING,
             case.finding.known,
         )
-        for case in found.cases
+        for case in diagnosis.cases
         if case.finding.severity >= Severity.WARNING
     ]
 

@@ -37,8 +37,8 @@ def ask(run: Given) -> list[Alarm]:
     """Log every row and gather the alerts that were sent."""
     monitor = rlwatch.attach(framework="manual", run_id=run.folder.name)
     alarms = []
-    for at, (row, step) in enumerate(zip(run.rows, run.steps, strict=True)):
-        for alert in monitor.log_step(at, **metrics(row)):
+    for index, (row, step) in enumerate(zip(run.rows, run.steps, strict=True)):
+        for alert in monitor.log_step(index, **metrics(row)):
             severity = ERROR if alert.severity == "critical" else WARNING
             alarms.append(Alarm(alert.detector, severity, step))
     monitor.stop()

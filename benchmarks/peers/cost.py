@@ -1,4 +1,4 @@
-"""How a peer's CPU time is taken: in its own environment, over rows that it is handed as a file."""
+"""Measure a peer's CPU time in its own environment, on rows from a file."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ ROUNDS = 3
 
 
 def answer(
-    package: str, whole: Callable[[Rows], int], live: Callable[[Rows, Rows], Iterator[None]]
+    package: str, diagnose_run: Callable[[Rows], int], live: Callable[[Rows, Rows], Iterator[None]]
 ) -> None:
     """Time both on the rows in the first argument's file; write to the second's.
 
@@ -29,20 +29,20 @@ def answer(
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # alerts are printed
         cost = {
             "version": version(package),
-            "whole": min(_whole(whole, rows) for _ in range(ROUNDS)),
+            "whole": min(_whole(diagnose_run, rows) for _ in range(ROUNDS)),
             "live": min(_live(live(rows[:split], rows[split:])) for _ in range(ROUNDS)),
         }
     Path(sys.argv[2]).write_text(json.dumps(cost))
 
 
 def _whole(judge: Callable[[Rows], int], rows: Rows) -> float:
-    began = time.process_time()
+    start_time = time.process_time()
     judge(rows)
-    return time.process_time() - began
+    return time.process_time() - start_time
 
 
 def _live(grows: Iterator[None]) -> float:
     next(grows)
-    began = time.process_time()
+    start_time = time.process_time()
     next(grows, None)
-    return time.process_time() - began
+    return time.process_time() - start_time

@@ -1,4 +1,4 @@
-"""What rldoctor's judgement costs: of a whole run, and of new rows by its `LiveMonitor`."""
+"""Measure rldoctor: a complete run, and new rows with its `LiveMonitor`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,18 +13,18 @@ Rows = Sequence[Mapping[str, float]]
 
 def whole(rows: Rows) -> int:
     """Judge a run from its records; return how many problems it has."""
-    records = [record(row, at) for at, row in enumerate(rows)]
+    records = [record(row, index) for index, row in enumerate(rows)]
     return len(diagnose(run_from_records(records, config={"algorithm": "ppo"})).problems)
 
 
 def live(old: Rows, new: Rows) -> Iterator[None]:
     """Log the rows of a run up to now, then yield, then log the new ones."""
     monitor = LiveMonitor(config={"algorithm": "ppo"}, on_finding=lambda _: None)
-    for at, row in enumerate(old):
-        monitor.log(record(row, at))
+    for index, row in enumerate(old):
+        monitor.log(record(row, index))
     yield
-    for at, row in enumerate(new, len(old)):
-        monitor.log(record(row, at))
+    for index, row in enumerate(new, len(old)):
+        monitor.log(record(row, index))
 
 
 if __name__ == "__main__":

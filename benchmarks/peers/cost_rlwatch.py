@@ -1,4 +1,4 @@
-"""What rlwatch's judgement costs: it has one way, `log_step` row by row."""
+"""Measure rlwatch, which has one interface: `log_step` row by row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,7 +12,7 @@ Rows = Sequence[Mapping[str, float]]
 def whole(rows: Rows) -> int:
     """Log every row of a run; return how many alerts were sent."""
     monitor = rlwatch.attach(framework="manual", run_id="run")
-    alerts = sum(len(monitor.log_step(at, **metrics(row))) for at, row in enumerate(rows))
+    alerts = sum(len(monitor.log_step(index, **metrics(row))) for index, row in enumerate(rows))
     monitor.stop()
     return alerts
 
@@ -20,11 +20,11 @@ def whole(rows: Rows) -> int:
 def live(old: Rows, new: Rows) -> Iterator[None]:
     """Log the rows of a run up to now, then yield, then log the new ones."""
     monitor = rlwatch.attach(framework="manual", run_id="run")
-    for at, row in enumerate(old):
-        monitor.log_step(at, **metrics(row))
+    for index, row in enumerate(old):
+        monitor.log_step(index, **metrics(row))
     yield
-    for at, row in enumerate(new, len(old)):
-        monitor.log_step(at, **metrics(row))
+    for index, row in enumerate(new, len(old)):
+        monitor.log_step(index, **metrics(row))
     monitor.stop()
 
 

@@ -1,4 +1,4 @@
-"""How a run goes to a tool and how its alarms come back: files, and the standard library alone.
+"""Exchange runs and alarms with a tool as files, with the standard library only.
 
 Every tool runs in an environment and a process of its own. It is given a folder with `index.json`
 and one folder per run, numbered, without the run's name and without what was done to it; it
@@ -44,7 +44,7 @@ class Given:
     @property
     def steps(self) -> list[int]:
         """The environment step of each row."""
-        return [int(row.get(STEPS, at)) for at, row in enumerate(self.rows)]
+        return [int(row.get(STEPS, index)) for index, row in enumerate(self.rows)]
 
     def column(self, key: str) -> list[tuple[int, float]]:
         """Every (step, value) that was logged under a key, in order."""
@@ -74,12 +74,12 @@ def read(folder: Path) -> list[Given]:
 
 
 def _given(folder: Path, entry: Mapping[str, object]) -> Given:
-    place = folder / str(entry["run"])
-    with (place / "progress.csv").open(newline="") as file:
+    path = folder / str(entry["run"])
+    with (path / "progress.csv").open(newline="") as file:
         rows = tuple(numbers(row) for row in csv.DictReader(file))
     facts = {key: value for key, value in entry.items() if key != "run"}
-    settings = json.loads((place / "settings.json").read_text())
-    return Given(folder=place, rows=rows, settings=settings, **facts)
+    settings = json.loads((path / "settings.json").read_text())
+    return Given(folder=path, rows=rows, settings=settings, **facts)
 
 
 def numbers(row: Mapping[str, str | None]) -> dict[str, float]:
@@ -99,15 +99,15 @@ def known(**values: float | None) -> dict[str, float]:
 
 def worst(alarms: Iterable[Alarm]) -> list[Alarm]:
     """Keep one alarm of each id: its worst severity and its first step."""
-    kept: dict[str, Alarm] = {}
+    worst_by_id: dict[str, Alarm] = {}
     for alarm in alarms:
-        if (before := kept.get(alarm.id)) is None:
-            kept[alarm.id] = alarm
+        if (previous := worst_by_id.get(alarm.id)) is None:
+            worst_by_id[alarm.id] = alarm
             continue
-        steps = [step for step in (before.step, alarm.step) if step is not None]
-        severity = ERROR if ERROR in {before.severity, alarm.severity} else WARNING
-        kept[alarm.id] = Alarm(alarm.id, severity, min(steps, default=None))
-    return list(kept.values())
+        steps = [step for step in (previous.step, alarm.step) if step is not None]
+        severity = ERROR if ERROR in {previous.severity, alarm.severity} else WARNING
+        worst_by_id[alarm.id] = Alarm(alarm.id, severity, min(steps, default=None))
+    return list(worst_by_id.values())
 
 
 def answer(tool: Tool, ask: Callable[[Given], Sequence[Alarm]]) -> None:

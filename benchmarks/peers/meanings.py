@@ -1,4 +1,4 @@
-"""What a fault is, what an alarm says, and so which alarms name which fault: generously.
+"""Map alarms of every tool to the faults that they name, with a generous mapping.
 
 A fault and an alarm each have one or more meanings; the alarm names the fault where they share
 one. A fault has its cause and every effect that it may have: whoever says of a learning rate 10,000

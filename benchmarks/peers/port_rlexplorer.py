@@ -1,4 +1,4 @@
-"""A port of RLExplorer's published diagnoses: our code, its formulas, on logged scalars.
+"""A port of RLExplorer's published diagnoses to logged scalars.
 
 "Toward Debugging Deep Reinforcement Learning Programs with RLExplorer", Bouchoucha et al. 2024,
 arXiv:2410.04322. Thresholds are the defaults of
@@ -71,48 +71,48 @@ def deviations(rewards: Values) -> Values:
     return rewards[: count * REWARD_WINDOW].reshape(count, REWARD_WINDOW).std(axis=1, ddof=1)
 
 
-def reward(rewards: Values, done: float, solved: float) -> str:
+def reward(rewards: Values, progress: float, solved: float) -> str:
     """Judge a batch of returns after a share `done` of the run; solved is the threshold."""
     stds = deviations(rewards)
-    if done < EXPLORATION and residual(stds, line(stds)) < REWARD_VARIABILITY:
+    if progress < EXPLORATION and residual(stds, line(stds)) < REWARD_VARIABILITY:
         return "reward-low-variability"
-    if done <= EXPLOITATION:
+    if progress <= EXPLOITATION:
         return ""
     if abs(line(stds / abs(solved))[0]) > REWARD_SLOPE:
         return "reward-not-settling"
     return "reward-stagnates" if rewards.mean() < solved * (1 - REWARD_TOLERANCE) else ""
 
 
-def entropy(values: Values, done: float) -> list[str]:
+def entropy(values: Values, progress: float) -> list[str]:
     """Judge the entropies so far, after a share `done` of the run."""
-    found = []
+    names = []
     if len(values) == ENTROPY_FIRST and values.mean() < ENTROPY_LOW:
-        found.append("entropy-starts-low")
+        names.append("entropy-starts-low")
     if len(values) < ENTROPY_ENOUGH:
-        return found
+        return names
     fitted = line(values)
-    if done <= EXPLORATION:
+    if progress <= EXPLORATION:
         if fitted[0] > ENTROPY_RISE:
-            found.append("entropy-rises")
+            names.append("entropy-rises")
         elif abs(fitted[0]) < ENTROPY_STILL:
-            found.append("entropy-stagnates")
+            names.append("entropy-stagnates")
         bend = np.gradient(np.gradient(values[-ENTROPY_LAST:]))
         if np.mean(bend < ENTROPY_BEND) >= ENTROPY_BENT_SHARE:
-            found.append("entropy-falls-fast")
+            names.append("entropy-falls-fast")
     if residual(values, fitted, ENTROPY_LAST) > ENTROPY_RESIDUAL:
-        found.append("entropy-fluctuates")
-    return found
+        names.append("entropy-fluctuates")
+    return names
 
 
 def exploration(values: Values) -> list[str]:
     """Judge an exploration parameter that should fall from 1 to 0."""
-    found = []
+    names = []
     slope = line(values)[0]
     if slope > EXPLORATION_STILL:
-        found.append("exploration-rises")
+        names.append("exploration-rises")
     if np.any(np.abs(np.gradient(np.gradient(values))) > EXPLORATION_BEND):
-        found.append("exploration-changes-fast")
-    return found
+        names.append("exploration-changes-fast")
+    return names
 
 
 def smoothness(values: Values) -> float:
@@ -125,16 +125,16 @@ def smoothness(values: Values) -> float:
 
 def loss(values: Values) -> list[str]:
     """Judge the losses so far."""
-    found = []
+    names = []
     last = values[-LOSS_WINDOW:]
     if len(last) == LOSS_WINDOW:
         if np.all((last[:-1] - last[1:]) / last[:-1] < LOSS_DECREASE):
-            found.append("loss-stagnates")
+            names.append("loss-stagnates")
         if np.all(last[1:] / last[:-1] >= LOSS_GROWTH):
-            found.append("loss-diverges")
+            names.append("loss-diverges")
     if smoothness(values[-SMOOTH_WINDOW:]) < SMOOTH:
-        found.append("loss-fluctuates")
-    return found
+        names.append("loss-fluctuates")
+    return names
 
 
 def capped(lengths: Values, rewards: Values, horizon: int, solved: float) -> bool:
@@ -146,14 +146,20 @@ def capped(lengths: Values, rewards: Values, horizon: int, solved: float) -> boo
 def ask(run: Given) -> list[Alarm]:
     """Judge every row as it would have come in."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (*_rewards(run), *_entropies(run), *_explorations(run), *_losses(run), *_kls(run))
-    return [Alarm(name, WARNING, step) for step, name in found if name]
+        findings = (
+            *_rewards(run),
+            *_entropies(run),
+            *_explorations(run),
+            *_losses(run),
+            *_kls(run),
+        )
+    return [Alarm(name, WARNING, step) for step, name in findings if name]
 
 
 def _columns(pairs: Sequence[tuple[int, float]]) -> tuple[list[int], Values]:
     """Split what is logged into steps and values, without what is no number."""
-    kept = [pair for pair in pairs if np.isfinite(pair[1])]
-    return [step for step, _ in kept], np.array([value for _, value in kept], float)
+    finite_pairs = [pair for pair in pairs if np.isfinite(pair[1])]
+    return [step for step, _ in finite_pairs], np.array([value for _, value in finite_pairs], float)
 
 
 def _rewards(run: Given) -> list[tuple[int, str]]:
@@ -162,19 +168,22 @@ def _rewards(run: Given) -> list[tuple[int, str]]:
         return []
     steps, returns = _columns(run.column("rollout/ep_rew_mean"))
     batch = REWARD_WINDOW * REWARD_START
-    found = [
-        (steps[at - 1], reward(returns[at - batch : at], steps[at - 1] / run.budget, run.solved))
-        for at in range(batch, len(steps) + 1, batch)
+    findings = [
+        (
+            steps[index - 1],
+            reward(returns[index - batch : index], steps[index - 1] / run.budget, run.solved),
+        )
+        for index in range(batch, len(steps) + 1, batch)
     ]
     lengths = _columns(run.column("rollout/ep_len_mean"))[1]
     if run.horizon is not None and len(lengths) == len(returns):
-        found += [
+        findings += [
             (step, "episodes-capped")
-            for at, step in enumerate(steps, 1)
+            for index, step in enumerate(steps, 1)
             if step >= EXPLOITATION * run.budget
-            and capped(lengths[:at], returns[:at], run.horizon, run.solved)
+            and capped(lengths[:index], returns[:index], run.horizon, run.solved)
         ]
-    return found
+    return findings
 
 
 def _entropies(run: Given) -> list[tuple[int, str]]:
@@ -183,8 +192,8 @@ def _entropies(run: Given) -> list[tuple[int, str]]:
     steps, losses = _columns(run.column("train/entropy_loss"))
     return [
         (step, name)
-        for at, step in enumerate(steps, 1)
-        for name in entropy(-losses[:at], step / run.budget)
+        for index, step in enumerate(steps, 1)
+        for name in entropy(-losses[:index], step / run.budget)
     ]
 
 
@@ -192,22 +201,26 @@ def _explorations(run: Given) -> list[tuple[int, str]]:
     """Judge the setting it starts from, and every tenth of the run what is logged."""
     steps, values = _columns(run.column("rollout/exploration_rate"))
     start = run.settings.get("exploration_initial_eps", EXPLORATION_START)
-    found = [(steps[0], "exploration-starts-wrong")] if steps and start != EXPLORATION_START else []
+    findings = (
+        [(steps[0], "exploration-starts-wrong")] if steps and start != EXPLORATION_START else []
+    )
     period = max(3, round(EXPLORATION_PERIOD * len(steps)))
-    for at in range(period, len(steps) + 1, period):
-        found += [(steps[at - 1], name) for name in exploration(values[:at])]
-    return found
+    for index in range(period, len(steps) + 1, period):
+        findings += [(steps[index - 1], name) for name in exploration(values[:index])]
+    return findings
 
 
 def _losses(run: Given) -> list[tuple[int, str]]:
-    found = [
+    findings = [
         (step, "loss-not-a-number")
         for row, step in zip(run.rows, run.steps, strict=True)
         if any("loss" in key and not np.isfinite(value) for key, value in row.items())
     ]
     key = {"dqn": "train/loss", "sac": "train/critic_loss", "td3": "train/critic_loss"}
     steps, values = _columns(run.column(key.get(run.algorithm, "")))
-    return found + [(step, name) for at, step in enumerate(steps, 1) for name in loss(values[:at])]
+    return findings + [
+        (step, name) for index, step in enumerate(steps, 1) for name in loss(values[:index])
+    ]
 
 
 def _kls(run: Given) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""A port of Amazon SageMaker Debugger's built-in rules: our code, its documented formulas.
+"""A port of Amazon SageMaker Debugger's built-in rules, from their documentation.
 
 "List of Debugger built-in rules" in the Amazon SageMaker developer guide, with the default
 parameters it documents. The rules run as a service and are no open code. Of the 20 those are here
@@ -34,40 +34,40 @@ def not_decreasing(losses: Sequence[float], num_steps: int = NUM_STEPS) -> list[
     No percentage is set by default: any decrease will do.
     """
     checked = range(num_steps, len(losses), num_steps)
-    return [at for at in checked if not losses[at] < losses[at - num_steps]]
+    return [index for index in checked if not losses[index] < losses[index - num_steps]]
 
 
 def exploding(values: Sequence[float]) -> list[int]:
     """Return the rows that are infinite or no number."""
-    return [at for at, value in enumerate(values) if not np.isfinite(value)]
+    return [index for index, value in enumerate(values) if not np.isfinite(value)]
 
 
 def vanishing(norms: Sequence[float]) -> list[int]:
     """Return the rows whose gradient is smaller than 1e-7."""
-    return [at for at, norm in enumerate(norms) if norm < VANISHING]
+    return [index for index, norm in enumerate(norms) if norm < VANISHING]
 
 
 def all_zero(values: Sequence[float]) -> list[int]:
     """Return the rows at which all of a tensor is zero: a scalar has one value."""
-    return [at for at, value in enumerate(values) if value == 0]
+    return [index for index, value in enumerate(values) if value == 0]
 
 
 def unchanged(values: Sequence[float], num_steps: int = UNCHANGED_STEPS) -> list[int]:
     """Return the rows at which the last three values are close to each other, by allclose."""
     windows = range(num_steps, len(values) + 1)
     return [
-        at - 1
-        for at in windows
+        index - 1
+        for index in windows
         if all(
             np.allclose(values[i], values[i + 1], rtol=RTOL, atol=ATOL)
-            for i in range(at - num_steps, at - 1)
+            for i in range(index - num_steps, index - 1)
         )
     ]
 
 
 def stalled(seconds: Sequence[float]) -> list[int]:
     """Return the rows that came more than 1,800 s after the one before."""
-    return [at + 1 for at, gap in enumerate(np.diff(seconds)) if gap > STALLED_SECONDS]
+    return [index + 1 for index, gap in enumerate(np.diff(seconds)) if gap > STALLED_SECONDS]
 
 
 def minimised(run: Given) -> list[tuple[int, float]]:
@@ -81,8 +81,8 @@ def minimised(run: Given) -> list[tuple[int, float]]:
     of_value = float(run.settings.get("vf_coef", 0.5))  # Stable-Baselines3's defaults
     of_entropy = float(run.settings.get("ent_coef", 0.0))
     return [
-        (step, one + of_value * two + of_entropy * three)
-        for (step, one), (_, two), (_, three) in zip(policy, value, entropy, strict=True)
+        (step, policy_loss + of_value * two + of_entropy * three)
+        for (step, policy_loss), (_, two), (_, three) in zip(policy, value, entropy, strict=True)
     ]
 
 
@@ -96,7 +96,7 @@ def _found(run: Given) -> Iterator[tuple[str, int]]:
     losses = [run.column(key) for key in keys if key.startswith("train/") and "loss" in key]
     trained = [run.column(key) for key in keys if key.startswith("train/")]
     norms = run.column("train/grad_norm")
-    asked = (
+    rules = (
         ("LossNotDecreasing", not_decreasing, [minimised(run)]),
         ("ExplodingTensor", exploding, trained),
         ("VanishingGradient", vanishing, [norms]),
@@ -104,10 +104,10 @@ def _found(run: Given) -> Iterator[tuple[str, int]]:
         ("UnchangedTensor", unchanged, losses),
         ("StalledTrainingRule", stalled, [run.column("time/time_elapsed")]),
     )
-    for name, rule, columns in asked:
+    for name, rule, columns in rules:
         for pairs in columns:
-            found = rule([value for _, value in pairs])
-            yield from ((name, pairs[at][0]) for at in found)
+            indices = rule([value for _, value in pairs])
+            yield from ((name, pairs[index][0]) for index in indices)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The recorded runs that the tools are asked about, with what was done to them.
+"""The recorded runs for the tools, with their labels.
 
 A folder is one of two: the fault benchmark's, which tells for itself what is healthy, what is
 broken and what a log can show; or recordings as `scripts/record_control_runs.py` leaves them,
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import rlvitals
 from rlvitals.faults import folder, ground_truth, run_diagnosis
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.folder import Recorded
 from rlvitals.faults.ground_truth import Label, Level
 from rlvitals.metrics import environments
@@ -56,19 +56,19 @@ class Run:
 def read(root: Path) -> list[Run]:
     """Read every run under a folder, by task and name."""
     if places := sorted(root.glob("*/settings.json")):
-        return [_recorded(place) for place in places]
-    if any(root.glob(f"*/{folder.INDEX}")):
+        return [_recorded(path) for path in places]
+    if any(root.glob(f"*/{folder.INDEX_NAME}")):
         return _benchmark(root)
-    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX} or a settings.json")
+    raise SystemExit(f"{root}: no folder in it has a {folder.INDEX_NAME} or a settings.json")
 
 
-def _recorded(place: Path) -> Run:
-    settings = json.loads(place.read_text())
+def _recorded(path: Path) -> Run:
+    settings = json.loads(path.read_text())
     fault = settings.get("fault") or ""
     return Run(
-        name=place.parent.name,
-        task="-".join(place.parent.name.split("-", 2)[:2]),
-        csv=(place.parent / "progress.csv").read_text(),
+        name=path.parent.name,
+        task="-".join(path.parent.name.split("-", 2)[:2]),
+        csv=(path.parent / "progress.csv").read_text(),
         settings=settings,
         steps=int(settings["total_timesteps"]),
         fault=fault,
@@ -86,21 +86,21 @@ def _benchmark(root: Path) -> list[Run]:
 
 
 def _labelled(root: Path, run: Recorded, level: Level) -> Run:
-    place = folder.trace(root, run)
+    path = folder.trace(root, run)
     label = ground_truth.label(run, level)
-    shown = bool(run.fault) and run_diagnosis.shown(run, rlvitals.trace(place))
+    is_visible = bool(run.fault) and run_diagnosis.is_visible(run, rlvitals.trace(path))
     return Run(
         name=f"{run.task}/{run.name}",
         task=run.task,
-        csv=folder.zstd.decompress(place.read_bytes()).decode(),
+        csv=folder.zstd.decompress(path.read_bytes()).decode(),
         settings=run_diagnosis.settings(run),
         steps=run.steps,
         fault=run.fault,
         onset=run.onset or 0,
         healthy=label is Label.HEALTHY,
         broken=label is Label.BROKEN,
-        visible=shown and not ground_truth.hidden(run, level),
-        expects=named(run.fault).expects if run.fault else (),
+        visible=is_visible and not ground_truth.looks_healthy(run, level),
+        expects=find_fault(run.fault).expects if run.fault else (),
         ended=run.ended,
         split=run.split,
     )
@@ -108,18 +108,18 @@ def _labelled(root: Path, run: Recorded, level: Level) -> Run:
 
 def give(runs: Iterable[Run], root: Path) -> dict[str, Run]:
     """Write runs for the tools, numbered and without what was done to them."""
-    given, index = {}, []
+    run_ids, index = {}, []
     for number, run in enumerate(runs):
-        place = root / f"run-{number:04}"
-        place.mkdir(parents=True)
-        (place / "progress.csv").write_text(run.csv)
-        os.utime(place / "progress.csv", (time.time() - DAY,) * 2)  # the run is over
-        told = {key: value for key, value in run.settings.items() if key not in TOLD}
-        (place / "settings.json").write_text(json.dumps(told))
+        path = root / f"run-{number:04}"
+        path.mkdir(parents=True)
+        (path / "progress.csv").write_text(run.csv)
+        os.utime(path / "progress.csv", (time.time() - DAY,) * 2)  # the run is over
+        settings = {key: value for key, value in run.settings.items() if key not in TOLD}
+        (path / "settings.json").write_text(json.dumps(settings))
         env = environments.lookup(run.env_id)
         index.append(
             {
-                "run": place.name,
+                "run": path.name,
                 "algorithm": run.algorithm,
                 "budget": run.steps,
                 "ended": run.ended,
@@ -128,6 +128,6 @@ def give(runs: Iterable[Run], root: Path) -> dict[str, Run]:
                 "horizon": env.horizon if env else None,
             }
         )
-        given[place.name] = run
+        run_ids[path.name] = run
     (root / "index.json").write_text(json.dumps(index))
-    return given
+    return run_ids

@@ -1,4 +1,4 @@
-"""One scorer for every tool: the same runs, the same definitions.
+"""Score every tool on the same runs with the same definitions.
 
 An alarm is a warning or worse; a tool's repeated alarms of one id in one run are one alarm. An
 alarm that names a step before the fault set in, by more than a twentieth of the run, did not find
@@ -102,18 +102,18 @@ def score(
     rings = {name: Share(sum(name in names for names in rung), len(rung)) for name in ids}
     rare = {name for name, share in rings.items() if share.hits <= RARE * share.of}
     judged = [run for run in broken if right(run, "") is not None]
-    shown = [run for run in judged if run.visible]
+    visible_runs = [run for run in judged if run.visible]
     naming = {run.name: _naming(run, alarms[run.name], right) for run in judged}
-    informative = [run for run in shown if any(a.id in rare for a in naming[run.name])]
+    informative = [run for run in visible_runs if any(a.id in rare for a in naming[run.name])]
     return Score(
         healthy=Share(sum(bool(alarms[run.name]) for run in healthy), len(healthy)),
         warnings=rate(_counts(healthy, alarms, error=False)),
         errors=rate(_counts(healthy, alarms, error=True)),
         any=Share(sum(bool(_since(run, alarms[run.name])) for run in broken), len(broken)),
-        named=Share(sum(bool(naming[run.name]) for run in shown), len(shown)),
-        informative=Share(len(informative), len(shown)),
+        named=Share(sum(bool(naming[run.name]) for run in visible_runs), len(visible_runs)),
+        informative=Share(len(informative), len(visible_runs)),
         named_of_all=Share(sum(bool(naming[run.name]) for run in judged), len(judged)),
-        delay=_delay(shown, naming),
+        delay=_delay(visible_runs, naming),
         rings=rings,
         found=_by_fault(judged, naming),
     )

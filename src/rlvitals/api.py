@@ -1,4 +1,4 @@
-"""What `import rlvitals` offers: loaded when the first of its names is used."""
+"""The public functions and names of `import rlvitals`, loaded on first use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -140,7 +140,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     live: bool | None = None,
     now: float | str | None = None,
 ) -> Diagnosis:
-    """Say what is wrong with a run: a log, a run's folder, or a trace.
+    """Diagnose a run: a log, a run's folder, or a trace.
 
     `replay` also judges growing parts of it, to say what was warned of and taken back. `live`
     says that the run goes on, or that it is over (False); without it the evidence decides. `now`
@@ -154,34 +154,36 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
         if map:
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
         rules = load.chosen_rules(only or (), ignore or ())
-        found = judge(_told(run, profile, settings, thresholds, live=live), rules)
-        return replayed(found, rules) if replay else found
-    chosen = _chosen(run, profile, settings, map, only, ignore, thresholds, live=live, now=now)
-    answer = batch.judge((_one(run), chosen))
+        diagnosis = judge(_with_settings(run, profile, settings, thresholds, live=live), rules)
+        return replayed(diagnosis, rules) if replay else diagnosis
+    chosen_options = _load_options(
+        run, profile, settings, map, only, ignore, thresholds, live=live, now=now
+    )
+    answer = batch.judge((_find_run(run), chosen_options))
     if isinstance(answer, UnreadableLog):
         raise answer
-    rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
+    rules = load.chosen_rules(chosen_options.diagnose.only, chosen_options.diagnose.ignore)
     return replayed(answer, rules) if replay else answer
 
 
 def summarise(run: Where) -> str:
-    """Return a run in a few lines, as `rlvitals plot` writes it. Raises UnreadableLog."""
-    found, kept = _one(run), progress.read(Path(run))
-    trained = None if kept is None else kept.trained
-    return summaries.page([training_summary.summary(found.name, diagnose(run), trained)])
+    """Return a summary of a run, as `rlvitals plot` writes it. Raises UnreadableLog."""
+    run_files, saved_progress = _find_run(run), progress.read(Path(run))
+    trained = None if saved_progress is None else saved_progress.trained
+    return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
 
 
 def compare(  # noqa: PLR0913 - the command's options, each by its name
     *runs: Where | Trace,
     by: Sequence[str] = (),
     metric: str = "",
-    at: str = str(comparing.LATEST),
+    at: str = str(comparing.DEFAULT_SCORE_AT),
     axis: str = "steps",
     level: float | None = None,
     short_fails: bool = False,
     live: bool | None = None,
 ) -> Comparison:
-    """Say which of several groups of runs does better: paths of runs, folders of runs, or traces.
+    """Compare groups of runs: paths of runs, folders of runs, or traces.
 
     Runs that share every setting but the seed are a group; `by` names the settings to group by.
     `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
@@ -189,24 +191,26 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
     failed if `short_fails`. `live` is that of `diagnose`. Raises UnreadableLog, UsageError.
     """
     members: list[Member] = []
-    seen: set[tuple[Path, str]] = set()
+    seen_runs: set[tuple[Path, str]] = set()
     for run in runs:
         if isinstance(run, Trace):
-            members.append(Member(_told(run, live=live)))
+            members.append(Member(_with_settings(run, live=live)))
             continue
-        found, wrong = load.members(Path(run), load.given(_chosen(run, live=live)), seen)
+        run_members, wrong = load.members(
+            Path(run), load.given(_load_options(run, live=live)), seen_runs
+        )
         if wrong:
             raise wrong[0]
-        members += found
-    asked = comparing.Asked(
+        members += run_members
+    request = comparing.Asked(
         by=tuple(by),
         metric=metric,
-        at=scores.at(at),
-        axis=scores.axis(axis),
+        at=scores.parse_score_at(at),
+        axis=scores.parse_axis(axis),
         short_fails=short_fails,
         level=level,
     )
-    return comparing.compare(members, asked)
+    return comparing.compare(members, request)
 
 
 def trace(
@@ -218,14 +222,14 @@ def trace(
     live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
-    chosen = _chosen(path, profile, settings, map, live=live)
-    return load.load(_one(path), load.given(chosen))
+    chosen_options = _load_options(path, profile, settings, map, live=live)
+    return load.load(_find_run(path), load.given(chosen_options))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
-    known = load.given(_chosen(path))
-    return tuple(load.load(run, known) for run in load.runs(Path(path)))
+    given_options = load.given(_load_options(path))
+    return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 
 def read(path: Where) -> tuple[Log, ...]:
@@ -233,10 +237,10 @@ def read(path: Where) -> tuple[Log, ...]:
 
     One log for each program that wrote there. Raises UnreadableLog.
     """
-    return sources.read(_one(path))
+    return sources.read(_find_run(path))
 
 
-def _told(
+def _with_settings(
     run: Trace,
     profile: str | None = None,
     settings: Mapping[str, Setting] | None = None,
@@ -244,35 +248,35 @@ def _told(
     *,
     live: bool | None = None,
 ) -> Trace:
-    """Give a trace the profile and settings that a person names."""
+    """Apply a caller's profile, settings and thresholds to a trace."""
     if live is not None and not run.lifecycle.over:
         cycle = replace(run.lifecycle, live=live, live_by=f"live={live} says so")
         run = replace(run, lifecycle=cycle)
     if profile:
         options.check("diagnose", {"profile": profile}, "diagnose(profile=...)")
     kind = Profile(profile) if profile else run.profile
-    own = options.check("settings", settings or {}, "diagnose(settings=...)")
+    run_settings = options.check("settings", settings or {}, "diagnose(settings=...)")
     numbers = options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)")
     return replace(
         run,
         profile=kind,
-        settings={**run.settings, **load.canonical(own)},
+        settings={**run.settings, **load.canonical(run_settings)},
         thresholds={**run.thresholds, **load.thresholds(numbers)},
     )
 
 
-def _one(path: Where) -> sources.Run:
-    found = load.runs(Path(path))
-    if len(found) > 1:
+def _find_run(path: Where) -> sources.Run:
+    found_runs = load.runs(Path(path))
+    if len(found_runs) > 1:
         raise UsageError(
-            f"{len(found)} runs are here: {', '.join(run.name for run in found[:5])}",
+            f"{len(found_runs)} runs are here: {', '.join(run.name for run in found_runs[:5])}",
             where=str(path),
             hint="name one of them, or diagnose each trace of rlvitals.runs(path)",
         )
-    return found[0]
+    return found_runs[0]
 
 
-def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
+def _load_options(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     path: Where,
     profile: str | None = None,
     settings: Mapping[str, Setting] | None = None,
@@ -284,13 +288,13 @@ def _chosen(  # noqa: PLR0913, PLR0917 - diagnose's own arguments
     live: bool | None = None,
     now: float | str | None = None,
 ) -> options.Settings:
-    said: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
+    arguments: dict[str, Any] = {"profile": profile, "only": only, "ignore": ignore}
     if live is not None:  # over what a layer below says
-        said |= {"live": live, "finished": not live}
-    said["now"] = None if now is None else str(now)
-    given = {key: value for key, value in said.items() if value is not None}
+        arguments |= {"live": live, "finished": not live}
+    arguments["now"] = None if now is None else str(now)
+    values = {key: value for key, value in arguments.items() if value is not None}
     flags = {
-        "diagnose": options.check("diagnose", given, "diagnose(...)"),
+        "diagnose": options.check("diagnose", values, "diagnose(...)"),
         "metrics": options.check("metrics", mapping or {}, "diagnose(map=...)"),
         "settings": options.check("settings", settings or {}, "diagnose(settings=...)"),
         "thresholds": options.check("thresholds", thresholds or {}, "diagnose(thresholds=...)"),

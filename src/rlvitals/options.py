@@ -1,21 +1,21 @@
-"""How an option is declared, and sections that stand by themselves."""
+"""Declare options, and the sections of settings that are independent of the others."""
 
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TypeVar
 
-T = TypeVar("T")
+OptionT = TypeVar("OptionT")
 
 
-def option(default: T, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> T:
+def option(default: OptionT, doc: str, *, choices: tuple[str, ...] = (), item: str = "") -> OptionT:
     """Declare one option: its default gives its type, `item` names one of a list, or a number."""
-    about = {"doc": doc, "choices": choices, "item": item}
-    return field(default=default, metadata=about)
+    metadata = {"doc": doc, "choices": choices, "item": item}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """What is written beside the run's own files. Without this section, nothing is.
+    """Files written in addition to the run's own. Without this section, none are.
 
     With it, TensorBoard event files go under `<run>/tensorboard/` and rows under `<run>/metrics/`.
     """
@@ -36,7 +36,7 @@ class Monitoring:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """How `rlvitals plot` draws."""
+    """The options of `rlvitals plot`."""
 
     theme: str = option("light", "colours of the pictures", choices=("light", "dark"))
     format: tuple[str, ...] = option(
@@ -58,4 +58,4 @@ class Mute:
         metadata={"doc": "the last day on which it holds", "choices": (), "item": "DATE"},
     )
     until_step: int | None = option(None, "the last step of a run for which it holds", item="N")
-    where: str = ""  # the file that says so
+    where: str = ""  # the file of this entry

@@ -1,4 +1,4 @@
-"""What a person may set, section by section: checks, flags and the docs' table come from here.
+"""Declare, load and check the settings; flags and the documentation's table come from here.
 
 Command line > environment (`RLVITALS_*`) > the nearest `rlvitals.toml` > the user's own file in
 the configuration folder > default. The nearest file is the first one found from the run's folder
@@ -19,10 +19,10 @@ from rlvitals.options import option as _option
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
-PREFIX = "RLVITALS_"
-FAIL_ON = ("note", "warning", "error", "never")
+ENV_PREFIX = "RLVITALS_"
+FAIL_LEVELS = ("note", "warning", "error", "never")
 # `records.Profile` without its numpy: `--help` shows them. A test holds the two together.
-PROFILES = (
+PROFILE_CHOICES = (
     "control-ppo", "scheduler-ppo", "rlhf-ppo", "grpo", "psr", "nsr", "w-reinforce", "on-policy",
     "off-policy", "supervised", "unknown",
 )  # fmt: skip
@@ -32,14 +32,14 @@ Scalar = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Diagnose:
-    """How a run is judged."""
+    """The options of `rlvitals diagnose`."""
 
     fail_on: str = _option(
-        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_ON
+        "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_LEVELS
     )
     only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
     ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
-    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILES)
+    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILE_CHOICES)
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
@@ -54,7 +54,7 @@ class Diagnose:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """How `rlvitals.start()` records a run, where the call itself does not say."""
+    """The defaults of `rlvitals.start()`."""
 
     mode: str = _option(
         "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
@@ -82,7 +82,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every section, with what was set."""
+    """All sections with their values."""
 
     diagnose: Diagnose = Diagnose()
     metrics: Mapping[str, str] = field(default_factory=dict)  # key in the log -> metric
@@ -94,32 +94,32 @@ class Settings:
     plot: Plot = field(default_factory=Plot)
 
 
-# Sections whose keys are the user's own: what a value is, and the flag that says the same.
-FREE = {
+# Sections with free keys: the meaning of a value, and the equivalent flag.
+FREE_SECTIONS = {
     "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
     "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
     "thresholds": ("numbers that rules judge by: `kl-spike.factor = 12`", "--threshold"),
 }
-EXAMPLES = {
+PAIR_EXAMPLES = {
     "--map": "my/score=outcome/return",
     "--set": "target_kl=0.02",
     "--threshold": "kl-spike.factor=12",
 }
-SCHEMA: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
+SECTIONS: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
     "diagnose": Diagnose,
     "recording": Recording,
     "monitoring": Monitoring,
     "plot": Plot,
 }
-FLAGS = ("diagnose", "plot")  # sections whose options are flags as well
-MUTED = "muted"  # [[muted]]: a section for each
-PATHS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
-SHORT = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
+FLAG_SECTIONS = ("diagnose", "plot")  # sections whose options are flags as well
+MUTED_SECTION = "muted"  # [[muted]]: a section for each
+PATH_ITEMS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
+MODE_VARIABLE = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a section, as flags and tables show it."""
+    """An option of a section, as flags and tables show it."""
 
     section: str
     key: str
@@ -134,20 +134,20 @@ class Option:
         return f"--{self.key.replace('_', '-')}"
 
     def set_to(self, value: str) -> str:
-        """How it is set: on the command line where it is a flag there, else in a file."""
-        return f"{self.flag} {value}" if self.section in FLAGS else f"{self.key} = {value}"
+        """Return how to set it: by its flag on the command line, else in a file."""
+        return f"{self.flag} {value}" if self.section in FLAG_SECTIONS else f"{self.key} = {value}"
 
     @property
     def variable(self) -> str:
         """Its name in the environment."""
-        return f"{PREFIX}{self.section}_{self.key}".upper()
+        return f"{ENV_PREFIX}{self.section}_{self.key}".upper()
 
 
 def options(section: str) -> tuple[Option, ...]:
     """List a section's options in the order they are declared."""
     return tuple(
         Option(section, f.name, f.default, **f.metadata)  # type: ignore[arg-type]
-        for f in fields(SCHEMA[section])
+        for f in fields(SECTIONS[section])
     )
 
 
@@ -158,29 +158,29 @@ def load(
     *,
     records: bool = False,
 ) -> Settings:
-    """Put the layers on each other for a run at `near`. `flags` holds sections as the file does.
+    """Merge the layers for a run at `near`. `flags` has sections as the file does.
 
     `records`: the run is recorded, not looked at. Raises UsageError for an unknown name, a wrong
     type, or a file that is not TOML.
     """
     files = toml_files.find(near, environ, records=records)
     layers = [*map(_from_file, files), _from_environment(environ or {}), flags or {}]
-    merged: dict[str, dict[str, Any]] = {name: {} for name in (*SCHEMA, *FREE)}
+    merged: dict[str, dict[str, Any]] = {name: {} for name in (*SECTIONS, *FREE_SECTIONS)}
     for layer in layers:
         for section, values in layer.items():
             merged[section] |= values
-    muted = tuple(mute for file in files for mute in _muted(file))
-    watched = any("monitoring" in layer for layer in layers)
-    watching = Monitoring(**merged.pop("monitoring"))
-    judged, recorded = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
-    drawn = Plot(**merged.pop("plot"))
+    muted = tuple(mute for file in files for mute in _read_muted(file))
+    has_monitoring = any("monitoring" in layer for layer in layers)
+    monitoring = Monitoring(**merged.pop("monitoring"))
+    diagnose, recording = Diagnose(**merged.pop("diagnose")), Recording(**merged.pop("recording"))
+    plot = Plot(**merged.pop("plot"))
     return Settings(
-        judged,
+        diagnose,
         **merged,
         muted=muted,
-        recording=recorded,
-        monitoring=watching if watched else None,
-        plot=drawn,
+        recording=recording,
+        monitoring=monitoring if has_monitoring else None,
+        plot=plot,
     )
 
 
@@ -196,82 +196,84 @@ def scalar(text: str) -> Scalar:
     return text
 
 
-def pair(text: str, where: str) -> tuple[str, str]:
+def pair(text: str, flag: str) -> tuple[str, str]:
     """Split `key=value` as `--map` and `--set` take it."""
-    key, equals, value = text.rpartition("=") if where == "--map" else text.partition("=")
+    key, equals, value = text.rpartition("=") if flag == "--map" else text.partition("=")
     if not (equals and key.strip() and value.strip()):
         raise UsageError(
-            f"{text!r} is not key=value", where=where, hint=f"{where} {EXAMPLES[where]}"
+            f"{text!r} is not key=value", where=flag, hint=f"{flag} {PAIR_EXAMPLES[flag]}"
         )
     return key.strip(), value.strip()
 
 
-def check(section: str, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+def check(section: str, values: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Check the keys and types of one section; lists become tuples."""
     if section == "thresholds":  # a rule and its number may be written as a table in a table
-        return {key: _number(key, value, where) for key, value in _flat(values)}
-    if section in FREE:
-        return {key: _free(section, key, value, where) for key, value in values.items()}
-    known = {option.key: option for option in options(section)}
+        return {key: _check_number(key, value, origin) for key, value in _flat(values)}
+    if section in FREE_SECTIONS:
+        return {key: _check_free(section, key, value, origin) for key, value in values.items()}
+    options_by_key = {option.key: option for option in options(section)}
     for key in values:
-        if key not in known:
+        if key not in options_by_key:
             raise UsageError(
                 f"{section} has no option {key!r}",
-                where=where,
-                hint=nearest(key, known) or f"one of {', '.join(known)}",
+                where=origin,
+                hint=nearest(key, options_by_key) or f"one of {', '.join(options_by_key)}",
             )
-    return {key: _value(known[key], value, where) for key, value in values.items()}
+    return {key: _check_value(options_by_key[key], value, origin) for key, value in values.items()}
 
 
-def _value(option: Option, value: object, where: str) -> str | float | tuple[str, ...]:
-    at = f"{where}, {option.section}.{option.key}"
+def _check_value(option: Option, value: object, origin: str) -> str | float | tuple[str, ...]:
+    location = f"{origin}, {option.section}.{option.key}"
     if isinstance(option.default, bool):
-        return _truth(value, at)
+        return _check_bool(value, location)
     if isinstance(option.default, float):
         amount = scalar(value) if isinstance(value, str) else value
         if _is_number(amount) and isfinite(amount) and amount >= 0:
             return float(amount)
-        raise UsageError(f"{value!r} is not an amount", where=at, hint=option.set_to("2.5"))
+        raise UsageError(f"{value!r} is not an amount", where=location, hint=option.set_to("2.5"))
     if isinstance(option.default, int):
         count = scalar(value) if isinstance(value, str) else value
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
             return count
-        raise UsageError(f"{value!r} is not a count", where=at, hint=option.set_to("4"))
+        raise UsageError(f"{value!r} is not a count", where=location, hint=option.set_to("4"))
     if isinstance(option.default, tuple):
         if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
             return tuple(value)
-        raise UsageError(f"{value!r} is not a list of names", where=at, hint='["one", "two"]')
+        raise UsageError(f"{value!r} is not a list of names", where=location, hint='["one", "two"]')
     if not isinstance(value, str):
-        raise UsageError(f"{value!r} is not a text", where=at)
+        raise UsageError(f"{value!r} is not a text", where=location)
     if option.choices and value not in option.choices:
         hint = nearest(value, option.choices) or f"one of {', '.join(option.choices)}"
-        raise UsageError(f"{option.key} cannot be {value!r}", where=at, hint=hint)
+        raise UsageError(f"{option.key} cannot be {value!r}", where=location, hint=hint)
     return value
 
 
-def _truth(value: object, at: str) -> bool:
+def _check_bool(value: object, location: str) -> bool:
     truth = scalar(value) if isinstance(value, str) else value
     if isinstance(truth, bool):
         return truth
-    raise UsageError(f"{value!r} is not true or false", where=at)
+    raise UsageError(f"{value!r} is not true or false", where=location)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _free(section: str, key: str, value: object, where: str) -> Scalar:
-    at = f"{where}, {section}.{key}"
+def _check_free(section: str, key: str, value: object, origin: str) -> Scalar:
+    location = f"{origin}, {section}.{key}"
     if isinstance(value, dict):
-        raise UsageError(f"{key} is a table", where=at, hint=f'quote a name with dots: "{key}.x"')
+        raise UsageError(
+            f"{key} is a table", where=location, hint=f'quote a name with dots: "{key}.x"'
+        )
     if section == "metrics" and not isinstance(value, str):
         raise UsageError(
-            f"{value!r} is not the name of a metric", where=at, hint="rlvitals metrics"
+            f"{value!r} is not the name of a metric", where=location, hint="rlvitals metrics"
         )
     if not isinstance(value, bool | int | float | str):
-        raise UsageError(f"{value!r} is not a number, a text or true/false", where=at)
+        raise UsageError(f"{value!r} is not a number, a text or true/false", where=location)
     if isinstance(value, float) and not isfinite(value):
-        raise UsageError(f"{key} cannot be {value}", where=at, hint="a finite number")
+        raise UsageError(f"{key} cannot be {value}", where=location, hint="a finite number")
     return value
 
 
@@ -279,16 +281,16 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Write `kl-spike = {factor = 12}` as `kl-spike.factor = 12`, as TOML itself reads either."""
     for key, value in values.items():
         if isinstance(value, dict):
-            yield from ((f"{key}.{word}", number) for word, number in value.items())
+            yield from ((f"{key}.{subkey}", number) for subkey, number in value.items())
         else:
             yield key, value
 
 
-def _number(key: str, value: object, where: str) -> float:
+def _check_number(key: str, value: object, origin: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
-    at = f"{where}, thresholds.{key}"
-    raise UsageError(f"{key} cannot be {value!r}", where=at, hint="a finite number")
+    location = f"{origin}, thresholds.{key}"
+    raise UsageError(f"{key} cannot be {value!r}", where=location, hint="a finite number")
 
 
 def _content(file: SettingsFile) -> dict[str, Any]:
@@ -300,44 +302,47 @@ def _content(file: SettingsFile) -> dict[str, Any]:
 
 def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
     file, content = source.path, _content(source)
-    content.pop(MUTED, None)
-    known = (*SCHEMA, *FREE)
+    content.pop(MUTED_SECTION, None)
+    section_names = (*SECTIONS, *FREE_SECTIONS)
+    all_names = (*section_names, MUTED_SECTION)
     for section, values in content.items():
-        if section not in known or not isinstance(values, dict):
+        if section not in section_names or not isinstance(values, dict):
             raise UsageError(
                 f"no section [{section}] is known",
                 where=str(file),
-                hint=nearest(section, (*known, MUTED)) or f"one of {', '.join((*known, MUTED))}",
+                hint=nearest(section, all_names) or f"one of {', '.join(all_names)}",
             )
-    found = {section: check(section, values, str(file)) for section, values in content.items()}
-    found = toml_files.without_restricted(source, found)
-    for option in (o for section in SCHEMA for o in options(section) if o.item in PATHS):
-        if said := found.get(option.section, {}).get(option.key):
-            found[option.section][option.key] = str(file.parent / said)
-    return found
+    sections = {section: check(section, values, str(file)) for section, values in content.items()}
+    sections = toml_files.drop_restricted(source, sections)
+    for option in (o for section in SECTIONS for o in options(section) if o.item in PATH_ITEMS):
+        if path := sections.get(option.section, {}).get(option.key):
+            sections[option.section][option.key] = str(file.parent / path)
+    return sections
 
 
-def _muted(source: SettingsFile) -> tuple[Mute, ...]:
+def _read_muted(source: SettingsFile) -> tuple[Mute, ...]:
     """Read the sections [[muted]] of a file."""
-    file, found = source.path, _content(source).get(MUTED, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    file, entries = source.path, _content(source).get(MUTED_SECTION, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError("muted is no list of sections", where=str(file), hint="[[muted]]")
-    return tuple(_mute(one, f"{file}, muted {i}") for i, one in enumerate(found, 1))
+    return tuple(_mute(entry, f"{file}, muted {i}") for i, entry in enumerate(entries, 1))
 
 
-def _mute(values: Mapping[str, Any], at: str) -> Mute:
+def _mute(values: Mapping[str, Any], location: str) -> Mute:
     kinds = {f.name: f.metadata["item"] for f in fields(Mute) if f.metadata}
     for key, value in values.items():
         if key not in kinds:
             hint = nearest(key, kinds) or f"one of {', '.join(kinds)}"
-            raise UsageError(f"muted has no option {key!r}", where=at, hint=hint)
+            raise UsageError(f"muted has no option {key!r}", where=location, hint=hint)
         if not _is_a(kinds[key], value):
             example = {"DATE": "2030-12-31, without quotes", "N": "50000"}.get(kinds[key], "")
-            raise UsageError(f"{key} cannot be {value!r}", where=at, hint=example or "a text")
+            raise UsageError(f"{key} cannot be {value!r}", where=location, hint=example or "a text")
     for key in ("rule", "reason"):
         if not values.get(key, "").strip():
-            raise UsageError(f"a muted finding needs a {key}", where=at, hint=f'{key} = "..."')
-    return Mute(**values, where=at)
+            raise UsageError(
+                f"a muted finding needs a {key}", where=location, hint=f'{key} = "..."'
+            )
+    return Mute(**values, where=location)
 
 
 def _is_a(kind: str, value: object) -> bool:
@@ -351,40 +356,42 @@ def _is_a(kind: str, value: object) -> bool:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Read RLVITALS_<SECTION>_<KEY>; lists and free sections as `one,two` and `key=value,...`."""
     layer: dict[str, dict[str, Any]] = {}
-    every = {option.variable: option for name in SCHEMA for option in options(name)}
+    options_by_variable = {option.variable: option for name in SECTIONS for option in options(name)}
+    free_variables = [f"{ENV_PREFIX}{name}".upper() for name in FREE_SECTIONS]
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX) or variable == toml_files.VARIABLE:
+        if not variable.startswith(ENV_PREFIX) or variable == toml_files.CONFIG_VARIABLE:
             continue
-        free = variable.removeprefix(PREFIX).lower()
-        if variable == SHORT:
-            mode = every[f"{PREFIX}RECORDING_MODE"]
-            layer.setdefault("recording", {})["mode"] = _value(mode, text.lower(), variable)
-        elif free in FREE:
+        free = variable.removeprefix(ENV_PREFIX).lower()
+        if variable == MODE_VARIABLE:
+            mode = options_by_variable[f"{ENV_PREFIX}RECORDING_MODE"]
+            layer.setdefault("recording", {})["mode"] = _check_value(mode, text.lower(), variable)
+        elif free in FREE_SECTIONS:
             layer[free] = from_pairs(free, split(text), variable)
-        elif option := every.get(variable):
+        elif option := options_by_variable.get(variable):
             value = split(text) if isinstance(option.default, tuple) else text
-            layer.setdefault(option.section, {})[option.key] = _value(option, value, variable)
-        elif hint := _almost(variable, {*every, *(f"{PREFIX}{name}".upper() for name in FREE)}):
+            layer.setdefault(option.section, {})[option.key] = _check_value(option, value, variable)
+        elif hint := _suggest(variable, {*options_by_variable, *free_variables}):
             # Others with our prefix are no settings and no typo: they are left alone.
             raise UsageError(f"{variable} is no setting", where="the environment", hint=hint)
     return layer
 
 
-def _almost(variable: str, known: set[str]) -> str:
+def _suggest(variable: str, variables: set[str]) -> str:
     """Compare what follows the prefix: all variables begin alike."""
-    bare = nearest(variable.removeprefix(PREFIX), {name.removeprefix(PREFIX) for name in known})
-    return f"{bare} (each after {PREFIX})" if bare else ""
+    names = {name.removeprefix(ENV_PREFIX) for name in variables}
+    bare = nearest(variable.removeprefix(ENV_PREFIX), names)
+    return f"{bare} (each after {ENV_PREFIX})" if bare else ""
 
 
-def from_pairs(section: str, texts: tuple[str, ...], where: str) -> dict[str, Any]:
+def from_pairs(section: str, texts: tuple[str, ...], origin: str) -> dict[str, Any]:
     """Read `key=value` texts of a free section."""
-    pairs = dict(pair(text, FREE[section][1]) for text in texts)
+    pairs = dict(pair(text, FREE_SECTIONS[section][1]) for text in texts)
     values: Mapping[str, object] = pairs
     if section != "metrics":
         values = {key: scalar(v) for key, v in pairs.items()}
-    return check(section, values, where)
+    return check(section, values, origin)
 
 
 def split(text: str) -> tuple[str, ...]:
     """Split `one,two`, ignoring blanks."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(item.strip() for item in text.split(",") if item.strip())

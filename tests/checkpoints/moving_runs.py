@@ -15,10 +15,10 @@ import pytest
 from waiting import HANG_SECONDS
 
 import rlvitals
-from rlvitals.checkpoints.transfer.copy_files import Patience
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy
 
 made = tempfile.TemporaryDirectory()
-QUICK = Patience(first=0.001)  # waits between tries that a test need not sit out
+QUICK = RetryPolicy(first=0.001)  # waits between tries that a test need not sit out
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
@@ -99,7 +99,7 @@ def whole(folder):
     """Return the steps that are named like checkpoints: each must verify."""
     from rlvitals.checkpoints import manifest, naming
 
-    found = naming.steps(Path(folder))
+    found = naming.find_checkpoints(Path(folder))
     for step, path in found.items():
         assert manifest.verify(path).step == step
     return sorted(found)

@@ -11,9 +11,9 @@ from moving_runs import content, quiet, recorded
 import rlvitals
 from rlvitals.checkpoints import inspect_run, progress
 from rlvitals.checkpoints.manager import Checkpoints
-from rlvitals.checkpoints.transfer.backup import complete
+from rlvitals.checkpoints.transfer.backup import sync_once
 from rlvitals.checkpoints.transfer.bundle import bundle
-from rlvitals.checkpoints.transfer.filesystems import Folder
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.cli import main
 from rlvitals.errors import UsageError, VitalsError
 
@@ -71,7 +71,7 @@ def as_nobody(do, *args):
 
 def use(run, mine):
     """Everything that another user may try."""
-    assert inspect_run.look(run, verify=True).taken.step == 100
+    assert inspect_run.inspect(run, verify=True).taken.step == 100
     for command in ("status", "doctor"):
         assert main([command, str(run)]) in {0, 1}
     assert main(["compact", str(run)]) == 1
@@ -84,11 +84,11 @@ def use(run, mine):
         rlvitals.start(run, strict=False).finish()
     progress.Keeper(run, 100, tell=told.append).update(150)
     assert any("training_progress.json was not written: Permission denied" in one for one in told)
-    done = complete(run, Folder(mine / "backup"))
+    done = sync_once(run, LocalFolder(mine / "backup"))
     assert done.newest == "checkpoint-100"
     assert not done.failed
     with pytest.raises(VitalsError, match="Permission denied"):
-        complete(run, Folder(run.parent / "theirs"))
+        sync_once(run, LocalFolder(run.parent / "theirs"))
     assert bundle(run, mine / "run.tar.gz").checkpoints == [100, 50]
 
 
@@ -101,7 +101,7 @@ def test_it_can_be_looked_at_and_backed_up_and_nothing_changes(both, capfd):
 
 
 def back_up_what_is_closed(run, mine):
-    done = complete(run, Folder(mine / "backup"))
+    done = sync_once(run, LocalFolder(mine / "backup"))
     assert done.failed == ["checkpoint-100 cannot be read: Permission denied"]
     assert done.sentence.startswith("Backup not complete")
     assert done.newest == "checkpoint-50"

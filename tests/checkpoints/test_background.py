@@ -23,7 +23,7 @@ class Slow:
 
     def __init__(self, monkeypatch):
         self.begun, self.go, self.error = threading.Event(), threading.Event(), None
-        true = hash_writer.write
+        true = hash_writer.write_arrays
 
         def write(path, parts):
             self.begun.set()
@@ -32,7 +32,7 @@ class Slow:
                 raise self.error
             return true(path, parts)
 
-        monkeypatch.setattr(hash_writer, "write", write)
+        monkeypatch.setattr(hash_writer, "write_arrays", write)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_memory_is_used_again(beside):
     for step in (10, 20):
         beside.save_state(step, state)
         beside.wait()
-        held.append([id(one) for one in beside._buffers._held])
+        held.append([id(one) for one in beside._buffers._memories])
     assert held[0] == held[1]
     assert len(held[0]) >= 2
     beside.save_state(30, State(w=np.ones(5), step=1))
@@ -230,11 +230,11 @@ import os, signal, sys, threading, time
 import numpy as np
 import rlvitals
 from rlvitals.checkpoints.state import hash_writer
-true = hash_writer.write
+true = hash_writer.write_arrays
 def slowly(path, parts):
     time.sleep(0.3)
     return true(path, parts)
-hash_writer.write = slowly
+hash_writer.write_arrays = slowly
 """
 SAVE = """
 checkpoints = rlvitals.Checkpoints(sys.argv[1], background=True)
@@ -264,7 +264,9 @@ def test_an_exit_waits_for_the_write(tmp_path, after, code):
 
 
 def test_an_exit_does_not_wait_for_ever(tmp_path):
-    before = "from rlvitals.checkpoints import async_writer\nasync_writer.EXIT_SECONDS = 0.05\n"
+    before = (
+        "from rlvitals.checkpoints import async_writer\nasync_writer.EXIT_WAIT_SECONDS = 0.05\n"
+    )
     done = script(tmp_path, "", before)
     assert done.returncode == 0
     assert "a checkpoint was still being written: it is not kept" in done.stderr
@@ -312,7 +314,7 @@ def test_a_fork_has_nothing_to_wait_for(tmp_path):
 child = os.fork()
 if not child:
     from rlvitals.checkpoints import async_writer
-    async_writer.EXIT_SECONDS = 1e9  # who waits here for the parent's write waits for ever
+    async_writer.EXIT_WAIT_SECONDS = 1e9  # who waits here for the parent's write waits for ever
     checkpoints.close()
     sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -33,9 +33,9 @@ from waiting import HANG_SECONDS
 import rlvitals
 from rlvitals.checkpoints import manifest
 from rlvitals.checkpoints.transfer import copy_files, filesystems, sync
-from rlvitals.checkpoints.transfer.backup import NotComplete, complete, until
-from rlvitals.checkpoints.transfer.backup_target import place_at
-from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
+from rlvitals.checkpoints.transfer.backup import BackupIncomplete, repeat_until, sync_once
+from rlvitals.checkpoints.transfer.backup_target import open_target
+from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
 from rlvitals.checkpoints.transfer.restore import restore
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
@@ -86,11 +86,11 @@ def target(request, tmp_path):
 
 
 def place(target):
-    return place_at(target)
+    return open_target(target)
 
 
 def back_up(run, target, **options):
-    return complete(run, place(target), patience=QUICK, **options)
+    return sync_once(run, place(target), patience=QUICK, **options)
 
 
 def bring(target, folder, **options):
@@ -336,13 +336,13 @@ def test_a_link_that_breaks_now_and_then_is_tried_again(tmp_path):
 def test_a_link_that_stays_broken_ends_the_round_and_the_next_completes(tmp_path, calls):
     run, target = recorded(tmp_path / "run"), f"flaky://{next(names)}"
     Flaky.breaks([False] * calls + [True] * 6)
-    with pytest.raises(NotComplete, match="the link is down"):
+    with pytest.raises(BackupIncomplete, match="the link is down"):
         back_up(run, target)
     sealed = [name for name in names_of(target) if name.endswith("manifest.json")]
     for path in sealed:  # what has its seal is whole
         found = manifest.parse(b"".join(place(target).read(path)), path)
         for name, file in found.files.items():
-            data = copy_files.digest(place(target).read(f"{Path(path).parent}/{name}"))
+            data = copy_files.hash_chunks(place(target).read(f"{Path(path).parent}/{name}"))
             assert data == file.xxh3_128
     back_up(run, target)
     bring(target, tmp_path / "back")
@@ -352,7 +352,7 @@ def test_a_link_that_stays_broken_ends_the_round_and_the_next_completes(tmp_path
 def test_files_that_got_there_before_the_link_broke_are_not_sent_again(tmp_path):
     run, target = plain(tmp_path / "run", steps=(50,)), f"flaky://{next(names)}"
     Flaky.breaks([False] * 4 + [True] * 6)
-    with pytest.raises(NotComplete):
+    with pytest.raises(BackupIncomplete):
         back_up(run, target)
     assert "checkpoint-50/model.bin" in names_of(target)
     assert back_up(run, target).files == 2
@@ -375,14 +375,14 @@ def test_a_connection_that_died_is_made_anew(tmp_path):
     run = plain(tmp_path / "run")
     Flaky.breaks([False] * 5 + [True] + [False] * 7 + [True])
     one = place("dies://t")
-    assert complete(run, one, patience=QUICK).newest == "checkpoint-100"
+    assert sync_once(run, one, patience=QUICK).newest == "checkpoint-100"
     restore(one, tmp_path / "back", patience=QUICK)
     assert moved(tmp_path / "back") == moved(run)
 
 
 def test_what_reads_back_otherwise_is_written_again_and_then_refused(tmp_path, monkeypatch):
     run = plain(tmp_path / "run", steps=(50,))
-    folder = filesystems.Folder(tmp_path / "target")
+    folder = filesystems.LocalFolder(tmp_path / "target")
     real, bad = folder.write, [1, 3]
 
     def write(name, chunks):
@@ -394,12 +394,12 @@ def test_what_reads_back_otherwise_is_written_again_and_then_refused(tmp_path, m
             path.write_bytes(data)
 
     monkeypatch.setattr(folder, "write", write)
-    assert complete(run, folder, patience=QUICK).newest == "checkpoint-50"
+    assert sync_once(run, folder, patience=QUICK).newest == "checkpoint-50"
     assert whole(tmp_path / "target") == [50]
     bad.extend(range(20))
     save(checkpoints(run), 100)
-    with pytest.raises(NotComplete, match="reads back otherwise"):
-        complete(run, folder, patience=QUICK)
+    with pytest.raises(BackupIncomplete, match="reads back otherwise"):
+        sync_once(run, folder, patience=QUICK)
     assert whole(tmp_path / "target") == [50]
 
 
@@ -415,17 +415,17 @@ def test_waits_are_bounded_grow_and_end_when_someone_asks():
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        Patience(Waiting()).call(broken)
+        RetryPolicy(Waiting()).call(broken)
     assert len(waits) == 5
     assert all(0.75 * 2**n <= wait <= 1.25 * 2**n for n, wait in enumerate(waits))
-    stopped = Patience()
+    stopped = RetryPolicy()
     stopped.stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(CopyStopped):
         stopped.call(broken)
 
 
 def test_what_another_try_does_not_mend_is_raised_at_once():
-    for error in (PermissionError(13, "no"), OSError(28, "full"), ValueError("no"), Stopped()):
+    for error in (PermissionError(13, "no"), OSError(28, "full"), ValueError("no"), CopyStopped()):
         tries = []
 
         def action(error=error, tries=tries):
@@ -433,7 +433,7 @@ def test_what_another_try_does_not_mend_is_raised_at_once():
             raise error
 
         with pytest.raises(type(error)):
-            Patience().call(action)
+            RetryPolicy().call(action)
         assert len(tries) == 1
 
 
@@ -472,11 +472,11 @@ def hanging():
 @pytest.mark.parametrize("calls", [0, 1, 3, 6, 8])
 def test_a_link_that_hangs_ends_the_round_and_the_next_completes(tmp_path, hanging, calls):
     run, target = recorded(tmp_path / "run"), f"hangs://{next(names)}"
-    one = place_at(target, stall=0.05)
+    one = open_target(target, stall=0.05)
     hanging.calls = iter([False] * calls + [True])
-    with pytest.raises(NotComplete, match="the link hangs: a call has not returned"):
-        complete(run, one, patience=QUICK)
-    complete(run, one, patience=QUICK)
+    with pytest.raises(BackupIncomplete, match="the link hangs: a call has not returned"):
+        sync_once(run, one, patience=QUICK)
+    sync_once(run, one, patience=QUICK)
     bring(target, tmp_path / "back")
     assert moved(tmp_path / "back") == moved(run)
 
@@ -513,7 +513,7 @@ def test_a_last_round_is_done_though_the_one_before_it_hangs(tmp_path, hanging):
 def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
     """A mount that is gone blocks whoever asks it, and nothing can end that call."""
     over, said = threading.Event(), []
-    monkeypatch.setattr(filesystems.Folder, "write", lambda *_: over.wait(HANG_SECONDS))
+    monkeypatch.setattr(filesystems.LocalFolder, "write", lambda *_: over.wait(HANG_SECONDS))
     backup = rlvitals.Backup(
         plain(tmp_path / "run"), tmp_path / "target", stall=0.05, tell=said.append
     ).start()
@@ -528,13 +528,13 @@ def test_a_disk_that_hangs_is_left_behind(tmp_path, monkeypatch):
 
 def test_a_link_that_is_slow_and_moves_is_waited_for(tmp_path, monkeypatch):
     """As long as bytes go through, the end of a training waits: a checkpoint is worth it."""
-    real = filesystems.Folder.write
+    real = filesystems.LocalFolder.write
 
     def slow(self, name, chunks):
         time.sleep(0.03)
         real(self, name, chunks)
 
-    monkeypatch.setattr(filesystems.Folder, "write", slow)
+    monkeypatch.setattr(filesystems.LocalFolder, "write", slow)
     with rlvitals.Backup(plain(tmp_path / "run"), tmp_path / "target", stall=0.1, tell=quiet):
         pass
     assert whole(tmp_path / "target") == [50, 100]
@@ -652,10 +652,10 @@ def test_secrets_of_a_url_are_not_shown():
 
 def test_no_room_at_the_target_is_said_before_anything_is_copied(tmp_path, monkeypatch):
     run = plain(tmp_path / "run")
-    folder = filesystems.Folder(tmp_path / "target")
+    folder = filesystems.LocalFolder(tmp_path / "target")
     monkeypatch.setattr(folder, "room", lambda: 100)
     with pytest.raises(VitalsError, match="no room"):
-        complete(run, folder)
+        sync_once(run, folder)
     assert whole(tmp_path / "target") == []
 
 
@@ -730,7 +730,7 @@ def test_only_rank_0_of_a_run_backs_up(tmp_path, monkeypatch):
 
 def test_rounds_come_each_time_until_the_run_is_over_and_then_one_more():
     rounds, over = [], iter([False] * 7 + [True] * 9)
-    until(
+    repeat_until(
         lambda: rounds.append(1),
         every=0.003,
         ending=threading.Event(),
@@ -848,7 +848,7 @@ def killed(folder, count, seed=0):
         broken += steps != whole(run)
         assert steps or not had
         had = bool(steps)
-    done = complete(run, place_at(target))
+    done = sync_once(run, open_target(target))
     assert done.newest == f"checkpoint-{max(whole(run))}"
     assert moved(target) == moved(run)
     return broken
@@ -891,7 +891,7 @@ def test_many_crashed_rounds_in_a_row_lose_nothing(tmp_path, target, rounds):
         if chance.random() < 0.4:
             save(kept, number)
         with contextlib.suppress(Ends):
-            sync.mirror(run, ending(place(target), chance.randrange(14)), patience=QUICK)
+            sync.sync_run(run, ending(place(target), chance.randrange(14)), patience=QUICK)
         found = restore(place(target), tmp_path / "back")
         assert found.checkpoints
         assert not found.damaged
@@ -921,12 +921,12 @@ def test_every_crash_point_of_a_round_leaves_whole_checkpoints(tmp_path, target)
         for name, data in before.items():
             put(start, name, data)
         try:
-            sync.mirror(run, ending(place(start), count), patience=Patience(tries=1))
+            sync.sync_run(run, ending(place(start), count), patience=RetryPolicy(tries=1))
         except Ends:
             found = restore(place(start), tmp_path / f"back-{count}")
             assert found.checkpoints
             assert not found.damaged
-            complete(run, place(start))
+            sync_once(run, place(start))
             bring(start, tmp_path / f"after-{count}")
             assert moved(tmp_path / f"after-{count}") == moved(run)
         else:

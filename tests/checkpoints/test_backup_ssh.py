@@ -7,8 +7,8 @@ import threading
 import pytest
 from moving_runs import QUICK, checkpoints, moved, recorded, save
 
-from rlvitals.checkpoints.transfer.backup import complete
-from rlvitals.checkpoints.transfer.backup_target import place_at
+from rlvitals.checkpoints.transfer.backup import sync_once
+from rlvitals.checkpoints.transfer.backup_target import open_target
 from rlvitals.checkpoints.transfer.restore import restore
 
 paramiko = pytest.importorskip("paramiko")
@@ -113,19 +113,19 @@ def port(tmp_path):
 
 def test_a_run_goes_there_grows_is_pruned_and_comes_back(tmp_path, port):
     run, kept = recorded(tmp_path / "run"), checkpoints(tmp_path / "run", keep=2)
-    there = place_at(
+    there = open_target(
         "sftp://127.0.0.1/run", {"port": port, "username": "u", "password": "p"}, stall=20
     )
     log = run / "debug.log"
     log.write_bytes(os.urandom(3 << 20))
-    done = complete(run, there, patience=QUICK)
+    done = sync_once(run, there, patience=QUICK)
     assert (done.newest, done.failed) == ("checkpoint-100", [])
-    assert complete(run, there, patience=QUICK).files == 0
+    assert sync_once(run, there, patience=QUICK).files == 0
     with log.open("ab") as file:
         file.write(b"a tail")
-    assert complete(run, there, patience=QUICK).size == len(b"a tail")
+    assert sync_once(run, there, patience=QUICK).size == len(b"a tail")
     save(kept, 150, size=9 << 20)  # more than is read at once, or on its way at once
-    done = complete(run, there, patience=QUICK)
+    done = sync_once(run, there, patience=QUICK)
     assert (done.checkpoints, done.removed) == (["checkpoint-150"], ["checkpoint-50"])
     assert moved(tmp_path / "served" / "run") == moved(run)
     assert b"".join(there.read("debug.log", 3 << 20)) == b"a tail"

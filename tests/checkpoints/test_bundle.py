@@ -67,7 +67,7 @@ def test_what_is_in_it_stands_first(tmp_path):
 @pytest.mark.parametrize(("which", "steps"), [("all", [50, 100]), ("latest", [100]), ("none", [])])
 def test_checkpoints_are_chosen(tmp_path, which, steps):
     run = recorded(tmp_path / "run")
-    bundle(run, tmp_path / "a.zip", which=which)
+    bundle(run, tmp_path / "a.zip", selection=which)
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "new")
     assert whole(tmp_path / "new") == steps
     assert (tmp_path / "new" / "run.json").read_bytes() == (run / "run.json").read_bytes()
@@ -78,7 +78,7 @@ def test_what_is_damaged_is_left_and_latest_is_the_newest_that_is_whole(tmp_path
     run = plain(tmp_path / "run")
     (run / "checkpoint-100" / "model.bin").write_bytes(b"x" * 2000)
     (run / "checkpoint-150").mkdir()
-    done = bundle(run, tmp_path / "a.zip", which="latest")
+    done = bundle(run, tmp_path / "a.zip", selection="latest")
     assert "checkpoint-100 is damaged, not packed" in done.damaged[0]
     assert "checkpoint-150 is left: it was never sealed" in done.left[0]
     unbundle.unbundle(tmp_path / "a.zip", tmp_path / "new")
@@ -221,7 +221,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_names_that_lead_elsewhere_are_refused(tmp_path, name):
-    assert path_safety.wrong(name)
+    assert path_safety.find_problem(name)
     said = announced([(name, FILE)])
     refused(tmp_path, tar_of(("run/bundle.json", said)), "refused")
     refused(tmp_path, zip_of(("run/bundle.json", said)), "refused")
@@ -301,7 +301,7 @@ def test_a_bomb_is_refused_before_anything_is_written(tmp_path):
 @pytest.mark.parametrize("pack", [zstd.compress, gzip.compress])
 def test_what_unpacks_to_more_than_it_announces_is_ended_on_the_way(tmp_path, pack, monkeypatch):
     """Its headers, its manifest and its files may each be the bomb."""
-    monkeypatch.setattr(unbundle, "MOST_SAID", 1 << 20)
+    monkeypatch.setattr(unbundle, "MAX_HEADER_BYTES", 1 << 20)
     zeros, said = bytes(32 << 20), announced([("a", FILE)])
     big = tarfile.TarInfo("run/bundle.json")
     big.size = 1 << 50
@@ -336,7 +336,7 @@ def test_a_zip_whose_sizes_lie(tmp_path):
 
 
 def test_too_many_files_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(unbundle, "MOST_FILES", 100)
+    monkeypatch.setattr(unbundle, "MAX_BUNDLE_FILES", 100)
     said = announced([(str(n), FILE) for n in range(101)])
     refused(tmp_path, tar_of(("run/bundle.json", said)), "announces 101 files")
 
@@ -520,10 +520,10 @@ def test_packing_killed_three_hundred_times(tmp_path):
 def test_two_at_once_on_one_folder(tmp_path):
     run = plain(tmp_path / "run")
     bundle(run, tmp_path / "a.zip")
-    from rlvitals.checkpoints.transfer.work_folder import gathering
+    from rlvitals.checkpoints.transfer.work_folder import open_work_folder
 
     with (
-        gathering(tmp_path / "out", "unbundling", go_on=False),
+        open_work_folder(tmp_path / "out", "unbundling", go_on=False),
         pytest.raises(UsageError, match="another"),
     ):
         unbundle.unbundle(tmp_path / "a.zip", tmp_path / "out")

@@ -55,7 +55,7 @@ def save(checkpoints, step, content=None, **options):
 
 
 def there(folder):
-    return sorted(naming.steps(folder))
+    return sorted(naming.find_checkpoints(folder))
 
 
 def test_a_saved_checkpoint_is_found_verified_and_named_by_latest(tmp_path):
@@ -65,7 +65,7 @@ def test_a_saved_checkpoint_is_found_verified_and_named_by_latest(tmp_path):
     assert found.step == 50
     assert (tmp_path / "latest").read_text() == "checkpoint-50\n"
     assert set(found.manifest.files) == {"model.bin", "optimizer.bin", "rng/0.json"}
-    assert not naming.unfinished(tmp_path)
+    assert not naming.find_unfinished(tmp_path)
 
 
 def test_due_counts_steps_since_the_last_save_also_where_they_are_no_multiples(tmp_path):
@@ -103,7 +103,7 @@ def test_what_is_raised_while_saving_leaves_nothing_of_it(tmp_path):
     with pytest.raises(RuntimeError, match="mine"), one.save(100):
         raise mine
     assert there(tmp_path) == [50]
-    assert not naming.unfinished(tmp_path)
+    assert not naming.find_unfinished(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, error):
         (folder / "model.bin").write_bytes(b"half")
         raise error
     assert there(tmp_path) == [50]
-    assert not naming.unfinished(tmp_path)
+    assert not naming.find_unfinished(tmp_path)
     assert said.about("checkpoint 100 was not saved, the disk is full")
     assert not one.due(101)
     assert one.due(150)
@@ -156,11 +156,11 @@ def test_too_little_room_is_seen_before_and_told_once(tmp_path, monkeypatch):
     said = Said()
     one = made(tmp_path, said, every=10)
     save(one, 10)
-    monkeypatch.setattr(disk, "free", lambda _: 100)
+    monkeypatch.setattr(disk, "count_free_bytes", lambda _: 100)
     assert not one.due(20)
     assert not one.due(30)
     assert len(said.about("no checkpoint at step")) == 1
-    monkeypatch.setattr(disk, "free", lambda _: 10**9)
+    monkeypatch.setattr(disk, "count_free_bytes", lambda _: 10**9)
     assert one.due(31)
 
 
@@ -450,14 +450,14 @@ def test_state_that_was_not_saved_breaks_the_promise(tmp_path):
 def test_one_that_was_killed_before_its_rename_gets_its_name(tmp_path):
     save(made(tmp_path), 10)
     folder = tmp_path / "checkpoint-10"
-    folder.rename(tmp_path / f".checkpoint-10.{naming.host()}-999999999-0123abcd")
+    folder.rename(tmp_path / f".checkpoint-10.{naming.host_id()}-999999999-0123abcd")
     said = Said()
     assert made(tmp_path, said).restore().step == 10
     assert said.about("was whole but for its name")
 
 
 def test_an_unfinished_folder_of_a_living_process_is_left(tmp_path):
-    living = tmp_path / f".checkpoint-10.{naming.host()}-{os.getppid()}-0123abcd"
+    living = tmp_path / f".checkpoint-10.{naming.host_id()}-{os.getppid()}-0123abcd"
     living.mkdir()
     one = made(tmp_path)
     assert living.exists()

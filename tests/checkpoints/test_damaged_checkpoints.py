@@ -196,9 +196,9 @@ def test_a_newer_manifest_is_left_alone_and_the_older_one_used(tmp_path):
 
 def test_a_file_that_is_changed_before_its_seal_is_seen(tmp_path, monkeypatch):
     """Between the writing, which hashed it, and the seal."""
-    from rlvitals.checkpoints.state.training_state import Copy
+    from rlvitals.checkpoints.state.training_state import StateCopy
 
-    true = Copy.save
+    true = StateCopy.save
 
     def save(self, folder):
         files = true(self, folder)
@@ -206,7 +206,7 @@ def test_a_file_that_is_changed_before_its_seal_is_seen(tmp_path, monkeypatch):
             file.write(b"more")
         return files
 
-    monkeypatch.setattr(Copy, "save", save)
+    monkeypatch.setattr(StateCopy, "save", save)
     one = quiet(tmp_path)
     with pytest.raises(BadCheckpoint, match="were written"):
         one.save_state(1, state(1))
@@ -218,7 +218,7 @@ def test_the_seal_of_a_hash_made_while_writing_is_that_of_the_file(tmp_path):
     alone(tmp_path)
     folder = tmp_path / "checkpoint-150"
     for name, file in manifest.read(folder).files.items():
-        assert manifest.look(folder, name) == file
+        assert manifest.describe_file(folder, name) == file
 
 
 def test_a_link_as_long_as_its_file_is_no_file_of_the_checkpoint(tmp_path):
@@ -246,7 +246,7 @@ def test_a_file_of_another_size_is_told_by_its_sizes(tmp_path):
 def test_refused_ones_are_counted_up(tmp_path):
     names = []
     for _ in range(3):
-        free = naming.aside(tmp_path, 50)
+        free = naming.set_aside_path(tmp_path, 50)
         free.mkdir()
         names.append(free.name)
     assert names == ["checkpoint-50.corrupt", "checkpoint-50.corrupt-1", "checkpoint-50.corrupt-2"]
@@ -261,4 +261,4 @@ def test_refused_ones_are_counted_up(tmp_path):
     ],
 )
 def test_which_processes_lost_their_random_streams(then, now, end):
-    assert provenance._other_world(then, now).endswith(end)
+    assert provenance._describe_world_sizes(then, now).endswith(end)

@@ -70,7 +70,7 @@ def kills(folder, times, *, background):
         found = Checkpoints(folder, tell=lambda _: None).latest()
         last = found.step
         assert last >= max(said)
-    assert not naming.unfinished(folder)
+    assert not naming.find_unfinished(folder)
     assert not list(folder.glob("*.corrupt*"))
     same_as_uninterrupted(folder)
 
@@ -154,6 +154,6 @@ def test_killed_before_each_of_its_calls_of_the_system(folder):
         found = Checkpoints(run, tell=lambda _: None).restore()
         assert found.step in {1, 2}
         assert manifest.verify(found.folder).step == found.step
-        assert not naming.unfinished(run)
+        assert not naming.find_unfinished(run)
     assert found.step == 2
     assert at > 20, "the calls were not counted"

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from rlvitals.checkpoints import huggingface_folder, inspect_run, naming, retention
-from rlvitals.checkpoints.inspect_run import State
+from rlvitals.checkpoints.inspect_run import CheckpointState
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.retention import Best, Entry, Policy
 from rlvitals.cli import main
@@ -61,7 +61,7 @@ def as_restored(folder, **options):
 
 
 def test_a_run_without_checkpoints(tmp_path):
-    found = inspect_run.look(tmp_path)
+    found = inspect_run.inspect(tmp_path)
     assert found.taken is None
     assert found.seen == ()
     assert "starts afresh" in found.why
@@ -74,7 +74,7 @@ def test_what_other_programs_saved_is_named(tmp_path):
     (tmp_path / "rl_model_1000_steps.zip").write_bytes(b"x")
     (tmp_path / "checkpoint_000010").mkdir()
     (tmp_path / "model.zip").write_bytes(b"x")
-    found = inspect_run.look(tmp_path)
+    found = inspect_run.inspect(tmp_path)
     assert found.taken is None
     assert found.others == (
         "checkpoint_000010",
@@ -88,10 +88,15 @@ def test_sealed_until_every_byte_was_read(tmp_path):
     one = made(tmp_path)
     save(one, 50)
     save(one, 100)
-    assert set(states(inspect_run.look(tmp_path)).values()) == {State.SEALED}
-    assert set(states(inspect_run.look(tmp_path, verify=True)).values()) == {State.WHOLE}
-    some = inspect_run.look(tmp_path, most=inspect_run.READ_AT_ONCE)
-    assert states(some) == {"checkpoint-50": State.SEALED, "checkpoint-100": State.WHOLE}
+    assert set(states(inspect_run.inspect(tmp_path)).values()) == {CheckpointState.SEALED}
+    assert set(states(inspect_run.inspect(tmp_path, verify=True)).values()) == {
+        CheckpointState.WHOLE
+    }
+    some = inspect_run.inspect(tmp_path, most=inspect_run.MAX_QUICK_READ_BYTES)
+    assert states(some) == {
+        "checkpoint-50": CheckpointState.SEALED,
+        "checkpoint-100": CheckpointState.WHOLE,
+    }
     assert some.taken.step == 100
 
 
@@ -109,14 +114,17 @@ def test_what_is_damaged_is_told_and_the_older_one_taken_as_a_resume_does(tmp_pa
     elif how == "gone":
         (bad / "optimizer.bin").unlink()
     elif how == "manifest":
-        flip(bad / naming.MANIFEST)
+        flip(bad / naming.MANIFEST_FILE)
     else:
         shutil.copy(folder / "checkpoint-50" / "model.bin", bad / "model.bin")
-    found = inspect_run.look(folder, verify=True)
-    assert states(found) == {"checkpoint-50": State.WHOLE, "checkpoint-100": State.DAMAGED}
+    found = inspect_run.inspect(folder, verify=True)
+    assert states(found) == {
+        "checkpoint-50": CheckpointState.WHOLE,
+        "checkpoint-100": CheckpointState.DAMAGED,
+    }
     assert found.taken.folder.name == as_restored(folder) == "checkpoint-50"
     assert "checkpoint-100 is damaged" in found.why
-    assert [one.why for one in found.some(State.DAMAGED)] != [""]
+    assert [one.why for one in found.some(CheckpointState.DAMAGED)] != [""]
 
 
 def test_another_run_s_a_stale_one_one_set_aside_and_one_unfinished(tmp_path):
@@ -145,14 +153,14 @@ def test_another_run_s_a_stale_one_one_set_aside_and_one_unfinished(tmp_path):
     save(again, 110)
     save(again, 120)
     shutil.copytree(folder / "checkpoint-120", folder / "checkpoint-900")
-    naming.temporary(folder, 130).mkdir()
-    found = inspect_run.look(folder)
+    naming.unfinished_path(folder, 130).mkdir()
+    found = inspect_run.inspect(folder)
     told = states(found)
-    assert told["checkpoint-175"] is State.FOREIGN
-    assert told["checkpoint-150.corrupt"] is State.ASIDE
-    assert told["checkpoint-900"] is State.DAMAGED  # its manifest is of another step
-    assert State.WRITING in told.values()
-    assert "hash differs" in found.some(State.ASIDE)[0].why
+    assert told["checkpoint-175"] is CheckpointState.FOREIGN
+    assert told["checkpoint-150.corrupt"] is CheckpointState.ASIDE
+    assert told["checkpoint-900"] is CheckpointState.DAMAGED  # its manifest is of another step
+    assert CheckpointState.WRITING in told.values()
+    assert "hash differs" in found.some(CheckpointState.ASIDE)[0].why
     assert found.taken.step == 120
     third = made(Run(folder, "ours", attempt=3))
     assert third.restore().step == 120
@@ -168,8 +176,8 @@ def test_a_step_that_the_run_went_back_behind_is_stale(tmp_path):
     shutil.move(tmp_path / "checkpoint-150.corrupt", tmp_path / "checkpoint-150")
     flip(tmp_path / "checkpoint-150" / "model.bin")  # as it was: whole, of another course
     save(second, 110)
-    found = inspect_run.look(tmp_path, verify=True)
-    assert states(found)["checkpoint-150"] is State.STALE
+    found = inspect_run.inspect(tmp_path, verify=True)
+    assert states(found)["checkpoint-150"] is CheckpointState.STALE
     assert found.taken.step == 110
 
 
@@ -186,7 +194,7 @@ def test_why_each_is_kept_is_what_retention_went_by(tmp_path):
         (225, 7.0),
     ):
         save(one, step, metrics={"loss": loss})
-    found = inspect_run.look(tmp_path)
+    found = inspect_run.inspect(tmp_path)
     assert {seen.step: seen.kept for seen in found.seen} == {
         75: ("best loss",),
         100: ("every 100",),
@@ -202,20 +210,20 @@ def test_nothing_goes_that_has_a_reason_and_nothing_stays_without():
         Entry(step, step, {"r": step % 7}, "", pinned=step == 30) for step in range(10, 200, 10)
     ]
     policy = Policy(3, Best("r"), 50, healthy=True)
-    gone = {one.sequence for one in retention.surplus(entries, policy)}
-    kept = set(retention.reasons(entries, policy))
+    gone = {one.sequence for one in retention.select_surplus(entries, policy)}
+    kept = set(retention.keep_reasons(entries, policy))
     assert gone | kept == {one.sequence for one in entries}
     assert not gone & kept
-    assert retention.policy(retention.written(policy)) == policy
-    assert retention.policy({"keep": "many", "best": 3}) == Policy()
+    assert retention.policy_from_dict(retention.policy_to_dict(policy)) == policy
+    assert retention.policy_from_dict({"keep": "many", "best": 3}) == Policy()
 
 
 def test_a_trainer_s_checkpoints_are_unsealed_and_what_they_lack_is_said(tmp_path):
     trainers(tmp_path, 50, 100, 150)
     (tmp_path / "checkpoint-100" / "optimizer.pt").unlink()
     os.truncate(tmp_path / "checkpoint-150" / "adapter_model.safetensors", 100)
-    found = inspect_run.look(tmp_path)
-    assert set(states(found).values()) == {State.UNSEALED}
+    found = inspect_run.inspect(tmp_path)
+    assert set(states(found).values()) == {CheckpointState.UNSEALED}
     assert [one.complete for one in found.seen] == [True, False, False]
     assert "no optimizer.pt" in found.seen[1].why
     assert "adapter_model.safetensors is damaged" in found.seen[2].why
@@ -232,7 +240,7 @@ def test_seal_seals_the_complete_and_a_resume_takes_the_newest_of_them(tmp_path,
     assert "checkpoint-150 is not sealed: it holds no rng_state.pth" in out.err
     assert "A resume takes checkpoint-100" in out.out
     assert as_restored(folder) == "checkpoint-100"
-    assert not (folder / "checkpoint-150" / naming.MANIFEST).exists()
+    assert not (folder / "checkpoint-150" / naming.MANIFEST_FILE).exists()
 
 
 def test_an_older_one_is_not_sealed_after_a_newer_one_it_would_pass_for_the_newest(tmp_path):
@@ -242,7 +250,7 @@ def test_an_older_one_is_not_sealed_after_a_newer_one_it_would_pass_for_the_newe
     trainers(tmp_path, 50)
     huggingface_folder.adopt(tmp_path, tell=said.append)
     assert any("checkpoint-50 is not sealed: checkpoint-100 is newer" in text for text in said)
-    assert inspect_run.look(tmp_path).taken.step == 100
+    assert inspect_run.inspect(tmp_path).taken.step == 100
 
 
 def test_the_command_s_exit_codes_and_json(tmp_path, capsys):
@@ -272,9 +280,9 @@ def test_looking_changes_nothing(tmp_path):
     one = made(folder)
     save(one, 100)
     flip(folder / "checkpoint-100" / "model.bin")
-    naming.temporary(folder, 130).mkdir()
+    naming.unfinished_path(folder, 130).mkdir()
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
-    inspect_run.look(folder, verify=True)
+    inspect_run.inspect(folder, verify=True)
     main(["status", str(folder)])
     main(["doctor", str(folder)])
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
@@ -286,6 +294,6 @@ def test_a_damaged_older_one_is_no_reason_why_the_newest_is_taken(tmp_path):
     save(one, 50)
     save(one, 100)
     flip(folder / "checkpoint-50" / "optimizer.bin")
-    found = inspect_run.look(folder, verify=True)
-    assert states(found)["checkpoint-50"] is State.DAMAGED
+    found = inspect_run.inspect(folder, verify=True)
+    assert states(found)["checkpoint-50"] is CheckpointState.DAMAGED
     assert found.why == "the newest whole"

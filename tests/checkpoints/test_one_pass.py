@@ -9,26 +9,26 @@ from safetensors.torch import save_file
 
 from rlvitals.checkpoints import manifest
 from rlvitals.checkpoints.state import hash_writer
-from rlvitals.checkpoints.state.hash_writer import KINDS, Part
+from rlvitals.checkpoints.state.hash_writer import SAFETENSORS_TYPES, RawArray
 from rlvitals.checkpoints.state.serialize import Unsaveable
 from rlvitals.checkpoints.state.training_state import State
 
 
 def parts(tensors):
     return {
-        name: Part(str(one.dtype).removeprefix("torch."), tuple(one.shape),
+        name: RawArray(str(one.dtype).removeprefix("torch."), tuple(one.shape),
                    one.contiguous().reshape(-1).view(torch.uint8).numpy())
         for name, one in tensors.items()
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAFETENSORS_TYPES)
 def test_every_kind_of_number_is_what_the_library_writes(tmp_path, kind):
     tensors = {"a": torch.arange(6).reshape(2, 3).to(getattr(torch, kind)),
                "none": torch.empty(0, 3).to(getattr(torch, kind)),
                "one": torch.tensor(1).to(getattr(torch, kind))}  # fmt: skip
-    written = hash_writer.write(tmp_path / "ours", parts(tensors))
-    assert written == manifest.look(tmp_path, "ours")
+    written = hash_writer.write_arrays(tmp_path / "ours", parts(tensors))
+    assert written == manifest.describe_file(tmp_path, "ours")
     save_file(tensors, tmp_path / "theirs")
     with safe_open(tmp_path / "ours", "pt") as ours, safe_open(tmp_path / "theirs", "pt") as theirs:
         assert set(ours.keys()) == set(theirs.keys()) == set(tensors)
@@ -43,7 +43,7 @@ def test_every_kind_of_number_is_what_the_library_writes(tmp_path, kind):
 def test_wide_numbers_come_first_so_that_all_are_aligned(tmp_path):
     mixed = {"a": torch.ones(3, dtype=torch.bool), "b": torch.ones(5, dtype=torch.float64),
              "c": torch.ones(7, dtype=torch.bfloat16), "d": torch.ones(3)}  # fmt: skip
-    hash_writer.write(tmp_path / "x", parts(mixed))
+    hash_writer.write_arrays(tmp_path / "x", parts(mixed))
     data = (tmp_path / "x").read_bytes()
     assert int.from_bytes(data[:8], "little") % 8 == 0
     with safe_open(tmp_path / "x", "pt") as file:
@@ -52,9 +52,9 @@ def test_wide_numbers_come_first_so_that_all_are_aligned(tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1 << 20])
 def test_the_parts_that_are_written_at_once_do_not_matter(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(hash_writer, "CHUNK", chunk)
-    written = hash_writer.write(tmp_path / "x", parts({"a": torch.arange(100.0)}))
-    assert written == manifest.look(tmp_path, "x")
+    monkeypatch.setattr(hash_writer, "WRITE_CHUNK_BYTES", chunk)
+    written = hash_writer.write_arrays(tmp_path / "x", parts({"a": torch.arange(100.0)}))
+    assert written == manifest.describe_file(tmp_path, "x")
     assert load_file(tmp_path / "x")["a"].tolist() == list(range(100))
 
 

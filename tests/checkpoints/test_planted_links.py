@@ -11,12 +11,12 @@ import rlvitals
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.state.training_state import State
-from rlvitals.checkpoints.transfer.backup import complete
+from rlvitals.checkpoints.transfer.backup import sync_once
 from rlvitals.checkpoints.transfer.bundle import bundle
-from rlvitals.checkpoints.transfer.filesystems import Folder
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
 from rlvitals.checkpoints.transfer.unbundle import unbundle
-from rlvitals.checkpoints.transfer.work_folder import MARK, gathering
+from rlvitals.checkpoints.transfer.work_folder import MARK_FILE, open_work_folder
 from rlvitals.cli import main
 from rlvitals.storage import events
 from rlvitals.storage.index import Index
@@ -64,10 +64,10 @@ def moved(tmp_path):
     """Return the ways in which a run comes into a folder: each takes the folder."""
     saved(tmp_path / "run", 10)
     bundle(tmp_path / "run", tmp_path / "run.zip")
-    complete(tmp_path / "run", Folder(tmp_path / "backup"), tell=quiet)
+    sync_once(tmp_path / "run", LocalFolder(tmp_path / "backup"), tell=quiet)
     return {
         "unbundling": lambda out: unbundle(tmp_path / "run.zip", out),
-        "restoring": lambda out: restore(Folder(tmp_path / "backup"), out),
+        "restoring": lambda out: restore(LocalFolder(tmp_path / "backup"), out),
     }
 
 
@@ -89,7 +89,7 @@ def test_a_folder_that_another_could_have_made_is_left(tmp_path, moved, what, ma
     (planted / "run" / "file").write_bytes(PRECIOUS)
     planted.chmod(0o770 if mark else 0o700)  # a marked one that others may enter
     if mark:
-        (planted / MARK).write_text("out")
+        (planted / MARK_FILE).write_text("out")
     before = contents(planted)
     moved[what](tmp_path / "out")
     assert contents(planted) == before
@@ -98,7 +98,7 @@ def test_a_folder_that_another_could_have_made_is_left(tmp_path, moved, what, ma
 
 @pytest.mark.parametrize("what", ["unbundling", "restoring"])
 def test_what_a_killed_process_left_is_cleared_away(tmp_path, moved, what):
-    with gathering(tmp_path / "out", what, go_on=True) as half:
+    with open_work_folder(tmp_path / "out", what, go_on=True) as half:
         (half / "file").write_bytes(b"half")
     assert half.exists()
     moved[what](tmp_path / "out")
@@ -217,7 +217,9 @@ def test_a_checkpoint_that_lies_elsewhere_is_used_and_only_its_link_pruned(tmp_p
     one = Checkpoints(tmp_path / "run", keep=1, tell=quiet)
     assert one.restore().step == 10
     one.save_state(20, State(weights=np.zeros(3), step=20))
-    assert [path.name for path in naming.steps(tmp_path / "run").values()] == ["checkpoint-20"]
+    assert [path.name for path in naming.find_checkpoints(tmp_path / "run").values()] == [
+        "checkpoint-20"
+    ]
     assert contents(elsewhere) == before
     assert not list((tmp_path / "run").glob(".checkpoint*"))
 
@@ -247,7 +249,7 @@ def test_why_it_was_set_aside_is_not_written_through_a_link(tmp_path, victim):
 def test_an_unfinished_one_that_is_a_link_is_not_cleared_away(tmp_path, victim):
     (tmp_path / "run").mkdir()
     (victim / "manifest.json").write_bytes(b"theirs")
-    planted = tmp_path / "run" / f".checkpoint-10.{naming.host()}-4194304-0123abcd"
+    planted = tmp_path / "run" / f".checkpoint-10.{naming.host_id()}-4194304-0123abcd"
     planted.symlink_to(victim)
     saved(tmp_path / "run", 20)
     assert planted.is_symlink()
@@ -265,9 +267,9 @@ def test_a_backup_does_not_write_through_a_link_at_its_target(tmp_path, victim, 
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / name).symlink_to(victim)
     try:
-        complete(tmp_path / "run", Folder(tmp_path / "target"), tell=quiet)
+        sync_once(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
         saved(tmp_path / "run", 20, keep=1)
-        complete(tmp_path / "run", Folder(tmp_path / "target"), tell=quiet)
+        sync_once(tmp_path / "run", LocalFolder(tmp_path / "target"), tell=quiet)
     except (rlvitals.VitalsError, OSError):
         pass
     assert contents(victim) == before

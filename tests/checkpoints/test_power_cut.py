@@ -11,12 +11,12 @@ from moving_runs import content, quiet
 
 import rlvitals
 from rlvitals.checkpoints import manifest, naming, progress
-from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.transfer.bundle import bundle
-from rlvitals.checkpoints.transfer.filesystems import Folder
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
-from rlvitals.checkpoints.transfer.sync import mirror
+from rlvitals.checkpoints.transfer.sync import sync_run
 from rlvitals.checkpoints.transfer.unbundle import unbundle
 from rlvitals.errors import VitalsError
 from rlvitals.storage.compact import compact
@@ -70,7 +70,7 @@ def test_a_checkpoint_that_was_saved_is_there_and_whole(disk):
 def test_a_checkpoint_that_a_trainer_wrote_and_we_sealed_is_there_and_whole(disk):
     run = disk / "disk" / "out"
     with power_cut.recorded(disk / "disk") as tape:
-        one = InPlace(Owner(run), keep=2, tell=quiet)
+        one = HuggingFaceCheckpoints(FolderOwner(run), keep=2, tell=quiet)
         for number, step in enumerate((10, 20, 30, 30)):
             one.hide(step)
             folder = run / f"checkpoint-{step}"
@@ -161,22 +161,22 @@ def test_a_backup_that_was_reported_as_complete_brings_the_run_back(disk, tmp_pa
     with power_cut.recorded(disk / "disk") as tape:
         for step in (300, 400):
             states.append(content(run))
-            assert not mirror(run, Folder(target)).failed
+            assert not sync_run(run, LocalFolder(target)).failed
             tape.reported(len(states) - 1)
             save(Checkpoints(run, keep=2, tell=quiet), step, f"first {step}")
             (run / "train.log").write_text(f"at {step}\n")
         states.append(content(run))
-        mirror(run, Folder(target))
+        sync_run(run, LocalFolder(target))
         tape.reported(2)
     back = disk / "back"
     for reported in power_cut.cuts(tape, disk / "left", dice=1):
         shutil.rmtree(back, ignore_errors=True)
         try:
-            done = restore(Folder(disk / "left" / "backups" / "one"), back)
+            done = restore(LocalFolder(disk / "left" / "backups" / "one"), back)
         except VitalsError:
             assert not reported, "nothing to restore"
             continue
-        steps = [manifest.verify(path).step for path in naming.steps(back).values()]
+        steps = [manifest.verify(path).step for path in naming.find_checkpoints(back).values()]
         if reported:
             newest = {0: 200, 1: 300, 2: 400}[reported[-1]]
             assert max(steps) >= newest
@@ -190,10 +190,10 @@ def test_a_backup_that_was_reported_as_complete_brings_the_run_back(disk, tmp_pa
 
 def test_a_run_that_was_reported_as_restored_or_unpacked_is_there(disk, tmp_path):
     run = recorded_run(tmp_path / "one")
-    mirror(run, Folder(tmp_path / "backup"))
+    sync_run(run, LocalFolder(tmp_path / "backup"))
     bundle(run, tmp_path / "one.tar.gz")
     for bring in (
-        lambda to: restore(Folder(tmp_path / "backup"), to),
+        lambda to: restore(LocalFolder(tmp_path / "backup"), to),
         lambda to: unbundle(tmp_path / "one.tar.gz", to),
     ):
         target = disk / "disk" / "one"
@@ -214,9 +214,9 @@ def test_a_restore_over_an_older_state_of_the_run_loses_nothing(disk, tmp_path):
     ahead = tmp_path / "ahead"
     shutil.copytree(run, ahead)
     save(Checkpoints(ahead, tell=quiet), 300, "first 300")
-    mirror(ahead, Folder(tmp_path / "backup"))
+    sync_run(ahead, LocalFolder(tmp_path / "backup"))
     with power_cut.recorded(disk / "disk") as tape:
-        assert restore(Folder(tmp_path / "backup"), run).aside is not None
+        assert restore(LocalFolder(tmp_path / "backup"), run).aside is not None
         tape.reported("there")
     newer = content(run)
     for reported in power_cut.cuts(tape, disk / "left", dice=2):

@@ -15,7 +15,7 @@ from rlvitals.checkpoints import progress, progress_file
 from rlvitals.checkpoints.progress import Keeper
 from rlvitals.errors import UsageError
 
-FILE = progress_file.FILE
+FILE = progress_file.PROGRESS_FILE
 
 
 class Clock:
@@ -92,7 +92,7 @@ def test_a_clock_that_is_set_back_changes_neither_the_time_trained_nor_what_is_l
     one = keeper(tmp_path, 100)
     one.update(0)
     clock.now += 30
-    monkeypatch.setattr(progress, "_now", lambda: "2001-01-01T00:00:00+00:00")
+    monkeypatch.setattr(progress, "_timestamp", lambda: "2001-01-01T00:00:00+00:00")
     one.update(10, note="set back by years")
     found = progress.read(tmp_path)
     assert found.updated < found.started
@@ -287,7 +287,9 @@ def test_steps_in_quick_succession_are_not_each_written(tmp_path, clock, monkeyp
     for step in range(1000):
         clock.now += 0.01
         one.update(step)
-    assert 10 / progress.PATIENCE - 1 <= len(written) <= 10 / progress.PATIENCE + 1
+    assert (
+        10 / progress.MIN_WRITE_SECONDS - 1 <= len(written) <= 10 / progress.MIN_WRITE_SECONDS + 1
+    )
     one.finish()
     assert progress.read(tmp_path).step == 999
 
@@ -344,7 +346,7 @@ def test_killed_at_any_moment_the_file_is_whole_and_never_goes_back(tmp_path):
         assert found.latest_checkpoint == f"checkpoint-{found.step}" or found.step is None
         assert found.attempts == last + 1
         last = found.attempts
-    assert progress_file._parsed(tmp_path / progress_file.PREVIOUS)[0]
+    assert progress_file._parse(tmp_path / progress_file.PREVIOUS_PROGRESS_FILE)[0]
 
 
 def test_a_slow_disk_is_written_to_a_share_of_the_time(tmp_path, clock, monkeypatch):
@@ -359,7 +361,7 @@ def test_a_slow_disk_is_written_to_a_share_of_the_time(tmp_path, clock, monkeypa
     monkeypatch.setattr(kept, "_write", slowly)
     clock.now += 100.0
     kept.update(1)
-    clock.now += 10.0 / progress.SHARE - 1.0
+    clock.now += 10.0 / progress.MAX_WRITE_SHARE - 1.0
     kept.update(2)
     assert len(writes) == 1
     clock.now += 2.0

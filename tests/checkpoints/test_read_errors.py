@@ -11,7 +11,7 @@ import pytest
 
 import rlvitals
 from rlvitals.checkpoints import inspect_run
-from rlvitals.checkpoints.inspect_run import State as LookState
+from rlvitals.checkpoints.inspect_run import CheckpointState as LookState
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import CannotResume, UnreadableCheckpoint
 from rlvitals.checkpoints.resume_huggingface import resume_from
@@ -164,7 +164,7 @@ def test_pruning_goes_on_without_what_cannot_be_read(saved, monkeypatch):
 
 def test_the_look_says_what_cannot_be_read(saved, monkeypatch):
     failing(monkeypatch, errno.EIO, "checkpoint-50", "manifest.json")
-    found = inspect_run.look(saved)
+    found = inspect_run.inspect(saved)
     (bad,) = found.some(LookState.UNREADABLE)
     assert bad.folder.name == "checkpoint-50"
     assert bad.why == "manifest.json cannot be read: Input/output error"
@@ -203,7 +203,7 @@ def test_fresh_sets_aside_and_deletes_nothing(saved):
     now = [path.read_bytes() for folder in aside for path in folder.rglob("*.safetensors")]
     assert sorted(now) == sorted(before.values())
     assert quiet(saved).restore_state(state()).step == 50
-    assert [one.why for one in inspect_run.look(saved).some(LookState.ASIDE)] == [
+    assert [one.why for one in inspect_run.inspect(saved).some(LookState.ASIDE)] == [
         "set aside whole, for a fresh start"
     ] * 2
 

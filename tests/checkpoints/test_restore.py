@@ -23,12 +23,12 @@ from moving_runs import (
     whole,
 )
 
-from rlvitals.checkpoints.transfer.backup import complete
-from rlvitals.checkpoints.transfer.backup_target import place_at
-from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
-from rlvitals.checkpoints.transfer.filesystems import Folder
+from rlvitals.checkpoints.transfer.backup import sync_once
+from rlvitals.checkpoints.transfer.backup_target import open_target
+from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
-from rlvitals.checkpoints.transfer.work_folder import gathering
+from rlvitals.checkpoints.transfer.work_folder import open_work_folder
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 
@@ -126,8 +126,8 @@ def test_the_same_program_goes_on_bit_for_bit(tmp_path, begun, straight, way):
 
 def backed(tmp_path, make=plain, **options):
     run = make(tmp_path / "run", **options)
-    complete(run, Folder(tmp_path / "target"))
-    return run, Folder(tmp_path / "target")
+    sync_once(run, LocalFolder(tmp_path / "target"))
+    return run, LocalFolder(tmp_path / "target")
 
 
 def test_a_folder_of_the_same_run_at_an_older_step_is_set_aside(tmp_path):
@@ -135,7 +135,7 @@ def test_a_folder_of_the_same_run_at_an_older_step_is_set_aside(tmp_path):
     shutil.copytree(run, tmp_path / "old")
     with checkpoints(run).save(100) as folder:
         (folder / "model.bin").write_bytes(b"new")
-    complete(run, target)
+    sync_once(run, target)
     done = restore(target, tmp_path / "old")
     assert done.aside == tmp_path / "old.before"
     assert (whole(tmp_path / "old"), whole(done.aside)) == ([50, 100], [50])
@@ -190,8 +190,8 @@ def test_a_log_that_is_damaged_or_gone_in_the_backup_is_named(tmp_path):
     run = plain(tmp_path / "run")
     (run / "a.log").write_text("one")
     (run / "b.log").write_text("two")
-    target = Folder(tmp_path / "target")
-    complete(run, target)
+    target = LocalFolder(tmp_path / "target")
+    sync_once(run, target)
     (target.path / "a.log").write_text("eno")
     (target.path / "b.log").unlink()
     done = restore(target, tmp_path / "new")
@@ -205,8 +205,8 @@ def test_a_tail_that_was_torn_off_a_log_is_left_behind(tmp_path):
     """Killed while it appended: what was verified before is brought back."""
     run = plain(tmp_path / "run")
     (run / "a.log").write_bytes(b"x" * (2 << 20))
-    target = Folder(tmp_path / "target")
-    complete(run, target)
+    target = LocalFolder(tmp_path / "target")
+    sync_once(run, target)
     with (target.path / "a.log").open("ab") as file:
         file.write(b"half a li")
     done = restore(target, tmp_path / "new")
@@ -221,7 +221,7 @@ def test_places_without_a_backup(tmp_path):
         ("run", "no backup is here"), ("empty", "nothing is here"), ("no", "nothing is here"),
     ):  # fmt: skip
         with pytest.raises(UnreadableLog, match=words):
-            restore(place_at(tmp_path / folder), tmp_path / "new")
+            restore(open_target(tmp_path / folder), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -250,7 +250,7 @@ def test_a_backup_that_names_a_folder_elsewhere_is_refused(tmp_path, monkeypatch
 
 def test_no_room_is_said_before_anything_is_brought(tmp_path, monkeypatch):
     _, target = backed(tmp_path)
-    monkeypatch.setattr(Folder, "room", lambda _: 100)
+    monkeypatch.setattr(LocalFolder, "room", lambda _: 100)
     with pytest.raises(VitalsError, match="no room"):
         restore(target, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -258,7 +258,7 @@ def test_no_room_is_said_before_anything_is_brought(tmp_path, monkeypatch):
 
 def test_broken_off_it_goes_on_with_what_is_there(tmp_path, monkeypatch):
     _, target = backed(tmp_path)
-    patience, real = Patience(), Folder.write
+    patience, real = RetryPolicy(), LocalFolder.write
     written = []
 
     def write(place, name, chunks):
@@ -267,8 +267,8 @@ def test_broken_off_it_goes_on_with_what_is_there(tmp_path, monkeypatch):
         written.append(name)
         real(place, name, chunks)
 
-    monkeypatch.setattr(Folder, "write", write)
-    with pytest.raises(Stopped):
+    monkeypatch.setattr(LocalFolder, "write", write)
+    with pytest.raises(CopyStopped):
         restore(target, tmp_path / "new", patience=patience)
     assert not (tmp_path / "new").exists()
     begun = list(written)
@@ -279,7 +279,7 @@ def test_broken_off_it_goes_on_with_what_is_there(tmp_path, monkeypatch):
 
 def test_what_an_earlier_try_gathered_of_another_state_does_not_stay(tmp_path):
     run, target = backed(tmp_path)
-    with gathering(tmp_path / "new", "restoring", go_on=True) as half:
+    with open_work_folder(tmp_path / "new", "restoring", go_on=True) as half:
         (half / "checkpoint-7").mkdir(parents=True)
         (half / "checkpoint-7" / "model.bin").write_bytes(b"half")
         (half / "old.log").write_text("gone since")
@@ -297,12 +297,12 @@ def killed(folder, count, seed=0):
     kept = checkpoints(folder / "run")
     for step in (1, 2, 3):
         save(kept, step, size=6 << 20)
-    complete(folder / "run", Folder(folder / "target"), tell=quiet)
+    sync_once(folder / "run", LocalFolder(folder / "target"), tell=quiet)
     half = 0
     for number in range(count):
         out = folder / f"out-{number}"
         for delay in (0.1, 0.15, None):  # killed twice, then let be
-            process = at_work(restore, Folder(folder / "target"), out)
+            process = at_work(restore, LocalFolder(folder / "target"), out)
             if delay is not None:
                 time.sleep(chance.uniform(0, delay))
                 process.kill()

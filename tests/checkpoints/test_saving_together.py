@@ -11,7 +11,7 @@ from killing import together
 
 from rlvitals.checkpoints import manifest, provenance, ranks
 from rlvitals.checkpoints.manager import Checkpoints
-from rlvitals.checkpoints.ranks import ByFiles, Elsewhere
+from rlvitals.checkpoints.ranks import FileGroup, OtherProcessFailed
 from rlvitals.checkpoints.state.training_state import State
 from rlvitals.errors import UsageError
 
@@ -171,7 +171,7 @@ def late(say, rank, folder, gloo):
         return
     try:
         one.save_state(1, State(w=np.ones(3)))
-    except Elsewhere as error:
+    except OtherProcessFailed as error:
         say(str(error))
 
 
@@ -198,7 +198,7 @@ def fail(say, rank, folder, error):
 
 def test_what_fails_on_one_process_fails_on_all_and_leaves_nothing(tmp_path):
     first, second = together(fail, tmp_path, ValueError("not finite"))
-    assert first == ["Elsewhere: process 1 failed: not finite", [1]]
+    assert first == ["OtherProcessFailed: process 1 failed: not finite", [1]]
     assert second == ["ValueError: not finite", [1]]
     assert not list((tmp_path / "run").glob(".checkpoint-*"))
 
@@ -225,8 +225,10 @@ def other_world(say, rank, folder, size, save):
 
 
 def test_one_process_is_not_said_to_be_several():
-    assert provenance._other_world(1, 2).startswith("it was saved by 1 process, 2 go on: ")
-    assert provenance._other_world(2, 1).startswith("it was saved by 2 processes, 1 goes on: ")
+    assert provenance._describe_world_sizes(1, 2).startswith("it was saved by 1 process, 2 go on: ")
+    assert provenance._describe_world_sizes(2, 1).startswith(
+        "it was saved by 2 processes, 1 goes on: "
+    )
 
 
 def test_another_number_of_processes_says_what_is_lost(tmp_path):
@@ -265,7 +267,7 @@ def both(work, size=2):
 @pytest.mark.parametrize("size", [2, 4])
 def test_files_of_earlier_starts_confuse_nobody(tmp_path, size):
     def talk(rank):
-        group = ByFiles(tmp_path, rank, size, 10)
+        group = FileGroup(tmp_path, rank, size, 10)
         heard = [group.exchange(f"{rank} {n}") for n in range(5)]
         return group._session.name, heard
 
@@ -274,14 +276,14 @@ def test_files_of_earlier_starts_confuse_nobody(tmp_path, size):
         assert {one[0] for one in said} == {said[0][0]}
         assert all(one[1] == [[f"{r} {n}" for r in range(size)] for n in range(5)] for one in said)
     assert len({said[0][0] for said in starts}) == 3
-    left = [path for path in (tmp_path / ranks.FOLDER).iterdir() if path.is_dir()]
+    left = [path for path in (tmp_path / ranks.RANKS_FOLDER).iterdir() if path.is_dir()]
     assert len(left) == 1
     assert len(list(left[0].iterdir())) <= 2 * size
 
 
 def test_one_that_never_comes_is_named_at_the_beginning(tmp_path):
-    shutil.rmtree(tmp_path / ranks.FOLDER, ignore_errors=True)
-    found = both(lambda rank: ByFiles(tmp_path, rank, 4, 0.4), 2)
+    shutil.rmtree(tmp_path / ranks.RANKS_FOLDER, ignore_errors=True)
+    found = both(lambda rank: FileGroup(tmp_path, rank, 4, 0.4), 2)
     assert "process 2 and 3 did not come within 0.4 s" in str(found[0])
     assert "process 0 did not come" in str(found[1])
 

@@ -7,9 +7,9 @@ import pytest
 from effort import cases
 from moving_runs import checkpoints, content, moved, quiet, recorded, save, whole
 
-from rlvitals.checkpoints.transfer.filesystems import Folder
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
 from rlvitals.checkpoints.transfer.restore import restore
-from rlvitals.checkpoints.transfer.sync import mirror
+from rlvitals.checkpoints.transfer.sync import sync_run
 from rlvitals.errors import VitalsError
 from rlvitals.storage.compact import compact
 
@@ -20,13 +20,13 @@ INDEX = "backup.json"
 def backup(tmp_path):
     """A run of two checkpoints, and its backup."""
     run = recorded(tmp_path / "run")
-    mirror(run, Folder(tmp_path / "backup"))
+    sync_run(run, LocalFolder(tmp_path / "backup"))
     return tmp_path / "backup"
 
 
 def restored(backup, name="back"):
     """Restore; return what was said and every file's hash."""
-    done = restore(Folder(backup), backup.parent / name, tell=quiet)
+    done = restore(LocalFolder(backup), backup.parent / name, tell=quiet)
     own = {"latest", INDEX}
     files = {name: one for name, one in content(done.folder).items() if name not in own}
     return [*done.damaged, *done.left], files
@@ -138,7 +138,7 @@ def test_an_older_index_is_said(backup):
     with next(run.rglob("*.csv")).open("a") as file:
         file.write("1,2,3\n")
     (run / "new.log").write_text("new\n")
-    mirror(run, Folder(backup))
+    sync_run(run, LocalFolder(backup))
     (backup / INDEX).write_bytes(older)
     said, files = restored(backup)
     assert any("bytes of" in one and "the index ends before them" in one for one in said)
@@ -167,9 +167,9 @@ def test_an_index_that_names_parts_of_a_checkpoint_is_refused(backup, name):
 def test_a_round_that_was_broken_off_is_not_taken_for_tampering(tmp_path):
     run = recorded(tmp_path / "run")
     backup = tmp_path / "backup"
-    mirror(run, Folder(backup))
+    sync_run(run, LocalFolder(backup))
     save(checkpoints(run), 150)
-    mirror(run, Folder(backup))
+    sync_run(run, LocalFolder(backup))
     (backup / "checkpoint-150").rename(backup / ".checkpoint-150.partial")
     (backup / ".checkpoint-150.partial" / "manifest.json").unlink()
     said, _ = restored(backup)
@@ -179,7 +179,7 @@ def test_a_round_that_was_broken_off_is_not_taken_for_tampering(tmp_path):
 # --- a run that changes while it is backed up ---
 
 
-class Busy(Folder):
+class Busy(LocalFolder):
     """Something happens to the run before one of the writes."""
 
     def __init__(self, path, at, do):
@@ -216,16 +216,16 @@ def test_what_happens_before_each_write_leaves_a_backup_that_is_whole(tmp_path, 
         at += cases(4, 1)
         run, backup = recorded(tmp_path / f"run-{at}"), tmp_path / f"backup-{at}"
         place = Busy(backup, at, lambda run=run: happen(run))
-        mirror(run, place)
+        sync_run(run, place)
         reached = place._left > 0
         back = tmp_path / f"back-{at}"
-        done = restore(Folder(backup), back, tell=quiet)
+        done = restore(LocalFolder(backup), back, tell=quiet)
         assert not done.damaged
         assert whole(back), "no checkpoint came through"
-        again = mirror(run, Folder(backup))
+        again = sync_run(run, LocalFolder(backup))
         assert not again.failed
         shutil.rmtree(back)
-        done = restore(Folder(backup), back, tell=quiet)
+        done = restore(LocalFolder(backup), back, tell=quiet)
         assert [*done.damaged, *done.left] == []
         assert (
             moved(back).items()

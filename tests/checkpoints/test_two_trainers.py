@@ -10,7 +10,7 @@ from killing import heard, processes, started
 
 import rlvitals
 from rlvitals.checkpoints import inspect_run, manifest, other_trainers
-from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import File, Manifest
 from rlvitals.storage import events
@@ -97,7 +97,7 @@ def test_both_are_told_once_and_neither_deletes_or_replaces_what_the_other_saved
         assert first("save", 10)[1] == [10, 8]
         assert saved(tmp_path, "checkpoint-10") == f"{first.pid} 10"
         assert saved(tmp_path, "checkpoint-9") == f"{second.pid} 9", "each prunes its own"
-    seen = inspect_run.look(tmp_path)
+    seen = inspect_run.inspect(tmp_path)
     assert len(seen.trainers) == 2
     assert Checkpoints(tmp_path, tell=lambda _: None).restore().step == 10, "the newest of both"
 
@@ -115,12 +115,12 @@ def test_a_training_that_resumes_another_that_ended_is_alone(tmp_path):
         third = another()
         third("resume")
         assert third("save", 6)[0] == []
-    assert inspect_run.look(tmp_path).trainers == ()
+    assert inspect_run.inspect(tmp_path).trainers == ()
 
 
 def test_a_hugging_face_trainer_does_not_write_over_the_other_s_checkpoint(tmp_path):
     with two(tmp_path) as (other, _):
-        mine = InPlace(Owner(tmp_path), tell=lambda _: None)
+        mine = HuggingFaceCheckpoints(FolderOwner(tmp_path), tell=lambda _: None)
         other("save", 5)
         mine.hide(5)
         (tmp_path / "checkpoint-5").mkdir()
@@ -193,7 +193,7 @@ def test_two_recorders_are_both_told_and_both_are_shown(tmp_path, capsys):
         line = one.stderr.readline()  # comes, or the test hangs
         assert line.startswith("rlvitals: another process records into this run's folder too: ")
         assert f"process {other.pid} on " in line
-    assert len(inspect_run.look(folder).trainers) == 2
+    assert len(inspect_run.inspect(folder).trainers) == 2
     from rlvitals.cli import main
 
     main(["status", str(folder)])

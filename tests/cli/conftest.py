@@ -39,7 +39,7 @@ def call(capsys):
 
     def run(*argv):
         code = main([str(a) for a in argv])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run

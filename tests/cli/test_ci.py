@@ -29,8 +29,8 @@ def test_a_check_fails_on_what_is_new_alone(call, runs, tmp_path):
     code, out, _ = call("diagnose", "runs", "--write-baseline", "known.json")
     assert code == 0
     assert "known.json holds" in out
-    held = json.loads(Path("known.json").read_text())["runs"]
-    assert {*held} == {HEALTHY, SPIKE}
+    baseline_runs = json.loads(Path("known.json").read_text())["runs"]
+    assert {*baseline_runs} == {HEALTHY, SPIKE}
     assert str(tmp_path) not in Path("known.json").read_text()
 
     code, out, _ = call("diagnose", "runs", "--baseline", "known.json")
@@ -48,7 +48,7 @@ def test_a_check_fails_on_what_is_new_alone(call, runs, tmp_path):
     assert "new: ppo" not in out
     code, out, err = call("diagnose", "runs", "--json")
     assert code == 1
-    new = {one["trace"]["name"]: one["new"] for one in json.loads(out)}
+    new = {document["trace"]["name"]: document["new"] for document in json.loads(out)}
     assert "kl-spike" in new[KL]
     assert new[SPIKE] == new[HEALTHY] == []
     assert f"new: {KL}" in err
@@ -57,8 +57,10 @@ def test_a_check_fails_on_what_is_new_alone(call, runs, tmp_path):
     assert f"- new: {KL}: warning" in out
 
     shutil.rmtree(runs / KL)
-    held[HEALTHY].append({"rule": "kl-clamped", "severity": "note", "metric": "policy/approx_kl"})
-    Path("known.json").write_text(json.dumps({"format": 1, "runs": held}))
+    baseline_runs[HEALTHY].append(
+        {"rule": "kl-clamped", "severity": "note", "metric": "policy/approx_kl"}
+    )
+    Path("known.json").write_text(json.dumps({"format": 1, "runs": baseline_runs}))
     code, out, _ = call("diagnose", "runs")
     assert code == 0
     assert "1 of the baseline's findings is gone: rewrite it" in out
@@ -91,12 +93,12 @@ reason = "ticket 12"
 
 
 def names(case):
-    return [case["rule"]["name"], *(n for one in case["symptoms"] for n in names(one))]
+    return [case["rule"]["name"], *(n for symptom in case["symptoms"] for n in names(symptom))]
 
 
 def test_muted_findings_are_told_and_fail_nothing(call, runs, tmp_path):
-    found = json.loads(call("diagnose", runs / SPIKE, "--json")[1])
-    rules = [name for case in found["cases"] for name in names(case)]
+    document = json.loads(call("diagnose", runs / SPIKE, "--json")[1])
+    rules = [name for case in document["cases"] for name in names(case)]
     text = "".join(MUTE.format(rule=rule, run=f"*{SPIKE}") for rule in rules)
     (tmp_path / "rlvitals.toml").write_text(text)
     code, out, err = call("diagnose", runs / SPIKE)

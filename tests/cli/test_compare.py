@@ -53,10 +53,10 @@ def test_ten_seeds_show_an_interquartile_mean_and_no_list_of_runs(call, tmp_path
 
 
 def test_the_noun_as_json_is_strict(call, two):
-    told = json.loads(call("compare", *two, "--json")[1], parse_constant=pytest.fail)
-    assert told["against"][0]["word"] == "worse"
-    assert [one["seeds"] for one in told["groups"]] == [5, 5]
-    assert len(told["levels"]) == len(told["groups"][0]["profile"])
+    document = json.loads(call("compare", *two, "--json")[1], parse_constant=pytest.fail)
+    assert document["against"][0]["word"] == "worse"
+    assert [group["seeds"] for group in document["groups"]] == [5, 5]
+    assert len(document["levels"]) == len(document["groups"][0]["profile"])
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_one_run_that_cannot_be_read_does_not_stop_the_rest(call, two):
 
 
 def test_the_axes_on_the_command_line_are_those_there_are():
-    assert compare.AXES == scores.AXES
+    assert compare.AXIS_CHOICES == scores.AXES
 
 
 def test_a_run_given_twice_counts_once(call, two):
-    told = json.loads(call("compare", two[0], two[0] / "s0", two[1], "--json")[1])
-    assert [one["seeds"] for one in told["groups"]] == [5, 5]
+    document = json.loads(call("compare", two[0], two[0] / "s0", two[1], "--json")[1])
+    assert [group["seeds"] for group in document["groups"]] == [5, 5]
 
 
 def test_a_baseline_may_be_asked_of_itself(call, two):
@@ -130,8 +130,8 @@ def test_diff_reads_the_facts_of_recorded_runs(call, tmp_path):
     assert about["more"]["packages"]["numpy"]
     about["more"]["packages"]["numpy"] = "1.0"
     file.write_text(json.dumps(about))
-    found = json.loads(call("diff", tmp_path / "a", tmp_path / "b", "--json")[1])
-    assert {"area": "package", "key": "numpy"}.items() <= found["changed"][0].items()
+    document = json.loads(call("diff", tmp_path / "a", tmp_path / "b", "--json")[1])
+    assert {"area": "package", "key": "numpy"}.items() <= document["changed"][0].items()
 
 
 @pytest.mark.real_logs
@@ -149,9 +149,9 @@ def test_the_page_s_commands_run(call, tmp_path, monkeypatch):
     group(tmp_path / "runs" / "main", 400)
     group(tmp_path / "runs" / "change", 395)
     monkeypatch.chdir(tmp_path)
-    shown = re.findall(r"^\$ rlvitals (.+?)(?:\s+#.*)?$", PAGE.read_text(), flags=re.MULTILINE)
-    assert len(shown) >= 7
-    for command in shown:
+    commands = re.findall(r"^\$ rlvitals (.+?)(?:\s+#.*)?$", PAGE.read_text(), flags=re.MULTILINE)
+    assert len(commands) >= 7
+    for command in commands:
         code, _, err = call(*shlex.split(command))
         assert code in {0, 1, 4}, (command, err)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)

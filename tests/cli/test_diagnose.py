@@ -117,12 +117,12 @@ def test_runs_of_one_name_are_told_apart(call, healthy, tmp_path):
 
 
 def test_json_of_one_run_is_a_noun_and_of_several_a_list(call, healthy, failing):
-    one = json.loads(call("diagnose", failing, *TARGET, "--json")[1])
-    assert one["cases"][0]["rule"]["name"] == "kl-above-target"
-    assert one["goes_on"]["live"] is None
-    assert one["goes_on"]["why"].startswith("no process record")
-    many = json.loads(call("diagnose", healthy, failing, *TARGET, "--json")[1])
-    assert [d["trace"]["name"] for d in many] == ["failing", "healthy"]
+    document = json.loads(call("diagnose", failing, *TARGET, "--json")[1])
+    assert document["cases"][0]["rule"]["name"] == "kl-above-target"
+    assert document["goes_on"]["live"] is None
+    assert document["goes_on"]["why"].startswith("no process record")
+    documents = json.loads(call("diagnose", healthy, failing, *TARGET, "--json")[1])
+    assert [d["trace"]["name"] for d in documents] == ["failing", "healthy"]
 
 
 def test_markdown(call, failing):
@@ -153,8 +153,8 @@ def test_a_key_mapped_in_vain_is_told(call, healthy):
 
 
 def test_profile_overrides(call, healthy):
-    found = json.loads(call("diagnose", healthy, "--profile", "off-policy", "--json")[1])
-    assert found["trace"]["profile"] == "off-policy"
+    document = json.loads(call("diagnose", healthy, "--profile", "off-policy", "--json")[1])
+    assert document["trace"]["profile"] == "off-policy"
 
 
 def test_width(call, failing):
@@ -195,9 +195,9 @@ def test_the_settings_file_beside_the_run_counts_and_a_flag_overrules_it(call, f
 
 
 def test_a_moved_run_reads_the_same(call, failing, tmp_path):
-    before = call("diagnose", failing, *TARGET)[1]
+    output = call("diagnose", failing, *TARGET)[1]
     shutil.move(failing, tmp_path / "elsewhere" / "failing")
-    assert call("diagnose", tmp_path / "elsewhere" / "failing", *TARGET)[1] == before
+    assert call("diagnose", tmp_path / "elsewhere" / "failing", *TARGET)[1] == output
 
 
 @pytest.mark.parametrize("name", ["no such run", "a\0b", "loop"])
@@ -222,30 +222,30 @@ def test_an_outcome_under_another_name_is_proposed_where_none_is_known(call, tmp
 def test_a_price_tells_the_waste_in_money_and_a_replay_what_was_taken_back(call):
     file = RUNS / "ppo-cartpole-lr-spike" / "run.csv"  # its clock counts less than a minute
     _, out, _ = call("diagnose", file, "--json", "--price", "100", "--replay")
-    found = json.loads(out)
-    (spent,) = (case["waste"] for case in found["cases"] if case["waste"])
+    document = json.loads(out)
+    (spent,) = (case["waste"] for case in document["cases"] if case["waste"])
     assert spent["price"] == 100
     assert 0.1 < spent["since_began"]["money"] < 2
-    assert isinstance(found["retracted"], list)
+    assert isinstance(document["retracted"], list)
     code, _, err = call("diagnose", file, "--price", "dear")
     assert code == 2
     assert "'dear' is not an amount" in err
 
 
 def test_the_crucial_view_of_one_run_and_of_several(call, healthy, failing):
-    code, said, _ = call("diagnose", failing, "--view", "crucial", "--set", "target_kl=0.02")
+    code, out, _ = call("diagnose", failing, "--view", "crucial", "--set", "target_kl=0.02")
     assert code == 1  # the exit code is the diagnosis's
-    assert "- KL per update" in said
-    assert "≤ 0.02 (the run's target_kl)" in said
-    code, said, _ = call("diagnose", healthy, failing, "--view", "crucial", "--fail-on", "never")
+    assert "- KL per update" in out
+    assert "≤ 0.02 (the run's target_kl)" in out
+    code, out, _ = call("diagnose", healthy, failing, "--view", "crucial", "--fail-on", "never")
     assert code == 0
-    assert said.index("failing: ") < said.index("healthy: ")  # worst first
+    assert out.index("failing: ") < out.index("healthy: ")  # worst first
 
 
 def test_the_crucial_view_as_json(call, healthy):
-    _, said, _ = call("diagnose", healthy, "--view", "crucial", "--json")
-    (one,) = json.loads(said, parse_constant=pytest.fail)["runs"]
-    values = {value["title"]: value for value in one["crucial"]["values"]}
+    _, out, _ = call("diagnose", healthy, "--view", "crucial", "--json")
+    (document,) = json.loads(out, parse_constant=pytest.fail)["runs"]
+    values = {value["title"]: value for value in document["crucial"]["values"]}
     assert values["Return"]["sign"] == "good"
     assert values["KL per update"]["high"] == {"value": 0.02, "origin": "default"}
     code, _, errors = call("diagnose", healthy, "--view", "crucial", "--markdown")

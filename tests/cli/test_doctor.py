@@ -21,7 +21,7 @@ from rlvitals.checkpoints.progress_file import FILE
 from rlvitals.cli import GROUPS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
-from rlvitals.doctor.context import scene
+from rlvitals.doctor.context import gather_context
 from rlvitals.doctor.examine import examine
 
 
@@ -38,7 +38,9 @@ def trainer(folder, *steps, first=2.0, **said):
     for step in steps:
         path = folder / f"checkpoint-{step}"
         path.mkdir(parents=True)
-        rows = [{"step": at, "loss": first / at} for at in range(1, step + 1)]
+        rows = [
+            {"step": step_number, "loss": first / step_number} for step_number in range(1, step + 1)
+        ]
         state = {"global_step": step, "max_steps": 500, **said, "log_history": rows}
         (path / "trainer_state.json").write_text(json.dumps(state))
     return folder
@@ -59,30 +61,30 @@ def recorded(folder, *, steps=150, every=50, resume=True, kill=False):
     return folder
 
 
-def examined(capsys, path, *words):
+def examined(capsys, path, *argv):
     """The exit code, the troubles by check, what is fine; every hint parses."""
-    code = main(["doctor", str(path), "--json", *words])
-    told = json.loads(capsys.readouterr().out)
+    code = main(["doctor", str(path), "--json", *argv])
+    document = json.loads(capsys.readouterr().out)
     main(["doctor", str(path)])
     text = capsys.readouterr().out
-    for one in told["troubles"]:
-        assert one["evidence"] or one["said"]
-        assert one["try"]
-        for hint in one["try"]:
+    for trouble in document["troubles"]:
+        assert trouble["evidence"] or trouble["said"]
+        assert trouble["try"]
+        for hint in trouble["try"]:
             if hint.startswith("rlvitals "):
                 parser(GROUPS).parse_args(shlex.split(hint)[1:])
-    graver = [one for one in told["troubles"] if one["severity"] != "note"]
+    graver = [trouble for trouble in document["troubles"] if trouble["severity"] != "note"]
     assert code == (1 if graver else 0)
     assert ("Nothing is wrong" in text) == (not graver)
-    found = {}
-    for one in told["troubles"]:
-        found.setdefault(one["check"], []).append(one)
-    return found
+    by_check = {}
+    for trouble in document["troubles"]:
+        by_check.setdefault(trouble["check"], []).append(trouble)
+    return by_check
 
 
 def test_a_run_that_is_well(tmp_path, capsys):
-    found = examined(capsys, recorded(tmp_path / "run"))
-    assert found == {}
+    troubles = examined(capsys, recorded(tmp_path / "run"))
+    assert troubles == {}
     main(["doctor", str(tmp_path / "run")])
     out = capsys.readouterr().out
     assert out.startswith("Nothing is wrong")
@@ -90,9 +92,9 @@ def test_a_run_that_is_well(tmp_path, capsys):
 
 
 def test_a_path_that_is_not_there(tmp_path, capsys):
-    found = examined(capsys, tmp_path / "no" / "where" / "run")
-    assert "there is nothing at this path" in found["logs"][0]["said"]
-    assert str(tmp_path) in found["logs"][0]["evidence"][0]
+    troubles = examined(capsys, tmp_path / "no" / "where" / "run")
+    assert "there is nothing at this path" in troubles["logs"][0]["said"]
+    assert str(tmp_path) in troubles["logs"][0]["evidence"][0]
 
 
 @pytest.mark.parametrize(
@@ -120,30 +122,30 @@ def test_an_output_folder_that_does_not_match(  # noqa: PLR0917 - pytest hands t
     trainer(root / "elsewhere", 10)
     if empty:
         (root / asked).mkdir()
-    (one,) = examined(capsys, root / asked)["folder-name"]
-    assert there in one["evidence"][0]
-    assert differs in one["evidence"][0]
-    assert "2 checkpoints, the last of step 100" in one["evidence"][0]
-    assert not any("elsewhere" in text or "unrelated" in text for text in one["evidence"])
-    assert f"rlvitals status {root / there}" in one["try"]
+    (trouble,) = examined(capsys, root / asked)["folder-name"]
+    assert there in trouble["evidence"][0]
+    assert differs in trouble["evidence"][0]
+    assert "2 checkpoints, the last of step 100" in trouble["evidence"][0]
+    assert not any("elsewhere" in text or "unrelated" in text for text in trouble["evidence"])
+    assert f"rlvitals status {root / there}" in trouble["try"]
 
 
 def test_a_run_that_began_anew_beside_its_old_folder(tmp_path, capsys):
     trainer(tmp_path / "qwen-nsr-2025", 50)
     recorded(tmp_path / "qwen-nsr-2026", steps=20)
-    (one,) = examined(capsys, tmp_path / "qwen-nsr-2026")["folder-name"]
-    assert one["severity"] == "note"
-    assert "qwen-nsr-2025" in one["evidence"][0]
+    (trouble,) = examined(capsys, tmp_path / "qwen-nsr-2026")["folder-name"]
+    assert trouble["severity"] == "note"
+    assert "qwen-nsr-2025" in trouble["evidence"][0]
 
 
 def test_likeness_of_names():
-    assert similar_folders.likeness("run-2025", "run-2025") == 1
+    assert similar_folders.name_likeness("run-2025", "run-2025") == 1
     assert (
-        similar_folders.likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
-        >= similar_folders.ALIKE
+        similar_folders.name_likeness("qwen-large-v2-2025", "qwen-large-v2-nsr-2025")
+        >= similar_folders.MIN_LIKENESS
     )
-    assert similar_folders.likeness("native", "here") < similar_folders.ALIKE
-    assert similar_folders.likeness("ppo", "dqn") < similar_folders.ALIKE
+    assert similar_folders.name_likeness("native", "here") < similar_folders.MIN_LIKENESS
+    assert similar_folders.name_likeness("ppo", "dqn") < similar_folders.MIN_LIKENESS
 
 
 def test_no_log_appears(tmp_path, capsys):
@@ -151,26 +153,27 @@ def test_no_log_appears(tmp_path, capsys):
     folder.mkdir()
     assert "it is empty" in examined(capsys, folder)["logs"][0]["evidence"]
     (folder / "notes.txt").write_text("hello")
-    (one,) = examined(capsys, folder)["logs"]
-    assert "1 .txt; notes.txt is being written" in one["evidence"][0]
-    assert "trainer_state.json" in one["evidence"][1]
+    (trouble,) = examined(capsys, folder)["logs"]
+    assert "1 .txt; notes.txt is being written" in trouble["evidence"][0]
+    assert "trainer_state.json" in trouble["evidence"][1]
     assert (
-        "no process on this machine was started with a-run-that-nobody-started" in one["evidence"]
+        "no process on this machine was started with a-run-that-nobody-started"
+        in trouble["evidence"]
     )
     os.utime(folder / "notes.txt", (time.time() - 7200,) * 2)
     assert "notes.txt came last, 2 h ago" in examined(capsys, folder)["logs"][0]["evidence"][0]
-    (one,) = examined(capsys, folder / "notes.txt")["logs"]
-    assert one["said"] == "this file is no log that can be read"
+    (trouble,) = examined(capsys, folder / "notes.txt")["logs"]
+    assert trouble["said"] == "this file is no log that can be read"
 
 
 def test_the_process_that_should_log_is_found(tmp_path, capsys):
     folder = tmp_path / "a-run-of-mine"
     folder.mkdir()
-    words = [sys.executable, "-c", "import sys; sys.stdin.read()", f"--output-dir={folder}"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
-        found = examined(capsys, folder)["logs"][0]["evidence"]
+    argv = [sys.executable, "-c", "import sys; sys.stdin.read()", f"--output-dir={folder}"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+        evidence = examined(capsys, folder)["logs"][0]["evidence"]
         process.stdin.close()
-    assert f"process {process.pid} was started with a-run-of-mine: it is there" in found
+    assert f"process {process.pid} was started with a-run-of-mine: it is there" in evidence
 
 
 def test_tensorboard_files_in_another_place(tmp_path, capsys, here):
@@ -180,21 +183,21 @@ def test_tensorboard_files_in_another_place(tmp_path, capsys, here):
     folder.mkdir()
     with SummaryWriter(str(here / "runs" / "Nov21_host")) as writer:
         writer.add_scalar("train/loss", 1.0, 1)
-    (one,) = examined(capsys, folder)["logs"]
-    assert any("Nov21_host" in text for text in one["evidence"])
-    assert f"rlvitals diagnose {here / 'runs' / 'Nov21_host'}" in one["try"]
+    (trouble,) = examined(capsys, folder)["logs"]
+    assert any("Nov21_host" in text for text in trouble["evidence"])
+    assert f"rlvitals diagnose {here / 'runs' / 'Nov21_host'}" in trouble["try"]
 
 
 def test_nothing_to_resume_from(tmp_path, capsys):
-    (one,) = examined(capsys, recorded(tmp_path / "run", steps=20))["resume"]
-    assert one["severity"] == "note"
+    (trouble,) = examined(capsys, recorded(tmp_path / "run", steps=20))["resume"]
+    assert trouble["severity"] == "note"
     folder = tmp_path / "hf"
-    rows = [{"step": at, "loss": 1.0 / at} for at in range(1, 21)]
+    rows = [{"step": step, "loss": 1.0 / step} for step in range(1, 21)]
     folder.mkdir()
     state = {"global_step": 20, "save_steps": 50, "log_history": rows}
     (folder / "trainer_state.json").write_text(json.dumps(state))
-    (one,) = examined(capsys, folder)["resume"]
-    assert "the first comes at step 50; the run is at 20" in one["evidence"]
+    (trouble,) = examined(capsys, folder)["resume"]
+    assert "the first comes at step 50; the run is at 20" in trouble["evidence"]
 
 
 def test_a_checkpoint_with_one_flipped_bit(tmp_path, capsys):
@@ -203,24 +206,24 @@ def test_a_checkpoint_with_one_flipped_bit(tmp_path, capsys):
     data = bytearray(path.read_bytes())
     data[500] ^= 1
     path.write_bytes(data)
-    (one,) = examined(capsys, folder)["resume"]
-    assert one["said"] == "a checkpoint is damaged: checkpoint-100 is taken"
-    assert "model.bin is not what was sealed" in one["evidence"][0]
+    (trouble,) = examined(capsys, folder)["resume"]
+    assert trouble["said"] == "a checkpoint is damaged: checkpoint-100 is taken"
+    assert "model.bin is not what was sealed" in trouble["evidence"][0]
 
 
 def test_checkpoints_that_nobody_sealed_or_that_lack_a_file(tmp_path, capsys):
     folder = trainer(tmp_path / "run", 50, 100)
-    (one,) = examined(capsys, folder)["resume"]
-    assert one["severity"] == "error"
-    assert "no optimizer.pt" in one["evidence"][0]
+    (trouble,) = examined(capsys, folder)["resume"]
+    assert trouble["severity"] == "error"
+    assert "no optimizer.pt" in trouble["evidence"][0]
 
 
 def test_the_resume_flag_was_never_passed_says_the_manifest(tmp_path, capsys):
     folder = recorded(tmp_path / "run")
     recorded(folder, steps=160, every=80, resume=False)
-    (one,) = examined(capsys, folder)["resume"]
-    assert "began anew at its start" in one["said"]
-    assert "attempt 2, which never asked for a checkpoint" in one["evidence"][0]
+    (trouble,) = examined(capsys, folder)["resume"]
+    assert "began anew at its start" in trouble["said"]
+    assert "attempt 2, which never asked for a checkpoint" in trouble["evidence"][0]
 
 
 def test_a_run_that_resumed_rightly_is_not_said_to_have_begun_anew(tmp_path, capsys):
@@ -232,26 +235,26 @@ def test_a_run_that_resumed_rightly_is_not_said_to_have_begun_anew(tmp_path, cap
 def test_the_resume_flag_was_never_passed_says_the_trainer_s_state(tmp_path, capsys):
     folder = trainer(tmp_path / "run", 100, 150)
     trainer(folder, 50, first=2.5)  # of a second start
-    found = examined(capsys, folder)["resume"]
-    anew = [one for one in found if "began anew" in one["said"]]
+    troubles = examined(capsys, folder)["resume"]
+    anew = [trouble for trouble in troubles if "began anew" in trouble["said"]]
     assert "checkpoint-50 and checkpoint-100 come from two starts" in anew[0]["evidence"][0]
     shutil.rmtree(folder)
     trainer(folder, 50, 100, 150)
-    found = examined(capsys, folder)["resume"]
-    assert not [one for one in found if "began anew" in one["said"]]
+    troubles = examined(capsys, folder)["resume"]
+    assert not [trouble for trouble in troubles if "began anew" in trouble["said"]]
 
 
 def test_other_settings_and_another_number_of_processes(tmp_path, capsys):
     folder = recorded(tmp_path / "run")
-    said = json.loads((folder / "run.json").read_text())
-    said["settings"]["learning_rate"] = 1.0
-    said["attempts"][-1]["world_size"] = 4
-    del said["checksum"]  # else it is damaged, and its copy is used
-    (folder / "run.json").write_text(json.dumps(said, indent=1))
-    (one,) = examined(capsys, folder)["resume"]
-    assert "not bit for bit" in one["said"]
-    assert any("1 process, 4 go on" in text for text in one["evidence"])
-    assert "the settings are others" in one["evidence"]
+    record = json.loads((folder / "run.json").read_text())
+    record["settings"]["learning_rate"] = 1.0
+    record["attempts"][-1]["world_size"] = 4
+    del record["checksum"]  # else it is damaged, and its copy is used
+    (folder / "run.json").write_text(json.dumps(record, indent=1))
+    (trouble,) = examined(capsys, folder)["resume"]
+    assert "not bit for bit" in trouble["said"]
+    assert any("1 process, 4 go on" in text for text in trouble["evidence"])
+    assert "the settings are others" in trouble["evidence"]
 
 
 def test_a_damaged_progress_file(tmp_path, capsys):
@@ -261,8 +264,8 @@ def test_a_damaged_progress_file(tmp_path, capsys):
     keeper.finish()
     assert "progress" not in examined(capsys, folder)
     (folder / FILE).write_bytes(b"")
-    (one,) = examined(capsys, folder)["progress"]
-    assert "the copy before it is used" in one["said"]
+    (trouble,) = examined(capsys, folder)["progress"]
+    assert "the copy before it is used" in trouble["said"]
     assert (folder / FILE).read_bytes() == b""
 
 
@@ -275,19 +278,19 @@ def test_a_run_that_says_running_and_is_gone(tmp_path, capsys):
         "os.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
-    (one,) = examined(capsys, folder)["progress"]
-    assert one["said"] == "it says running, yet its process is gone"
-    assert "killed or lost" in one["evidence"][0]
+    (trouble,) = examined(capsys, folder)["progress"]
+    assert trouble["said"] == "it says running, yet its process is gone"
+    assert "killed or lost" in trouble["evidence"][0]
 
 
 def test_a_progress_file_that_nobody_writes_to_any_more(tmp_path, capsys):
     folder = tmp_path / "run"
     Keeper(folder, 400).update(3)
-    said = json.loads((folder / FILE).read_text())
-    said["last_update"] = "2020-01-01T00:00:00+00:00"
-    (folder / FILE).write_text(json.dumps(said))
-    (one,) = examined(capsys, folder)["progress"]
-    assert "its last sign is" in one["said"]
+    progress = json.loads((folder / FILE).read_text())
+    progress["last_update"] = "2020-01-01T00:00:00+00:00"
+    (folder / FILE).write_text(json.dumps(progress))
+    (trouble,) = examined(capsys, folder)["progress"]
+    assert "its last sign is" in trouble["said"]
 
 
 TWO = """
@@ -302,17 +305,17 @@ sys.stdin.read()
 
 def test_two_processes_on_one_folder(tmp_path, capsys):
     folder = tmp_path / "run"
-    words = [sys.executable, "-c", TWO, str(folder)]
-    both = [
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
+    argv = [sys.executable, "-c", TWO, str(folder)]
+    processes = [
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
     ]
-    for one in both:
-        one.stdout.readline()
-    (found,) = examined(capsys, folder)["processes"]
-    assert len(found["evidence"]) == 2
-    assert all(str(one.pid) in " ".join(found["evidence"]) for one in both)
-    for one in both:
-        one.communicate()
+    for process in processes:
+        process.stdout.readline()
+    (trouble,) = examined(capsys, folder)["processes"]
+    assert len(trouble["evidence"]) == 2
+    assert all(str(process.pid) in " ".join(trouble["evidence"]) for process in processes)
+    for process in processes:
+        process.communicate()
     assert "processes" not in examined(capsys, folder)
 
 
@@ -349,8 +352,10 @@ class Disk:
 def test_a_disk_that_is_full(tmp_path, monkeypatch, disk, said):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "statvfs", lambda _: disk)
-    found = [one.said for one in machine.look_at_disk(scene(folder, (), "", time.time()))]
-    assert (found == []) if said is None else any(said in text for text in found)
+    messages = [
+        trouble.said for trouble in machine.look_at_disk(scene(folder, (), "", time.time()))
+    ]
+    assert (messages == []) if said is None else any(said in text for text in messages)
 
 
 AS_NOBODY = (
@@ -371,7 +376,7 @@ def test_a_folder_that_may_not_be_written(tmp_path):
             if above == tmp_path or above.name.startswith(("pytest-", "popen-")):
                 above.chmod(0o755)
     folder.chmod(0o500)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, folder],
         capture_output=True,
         text=True,
@@ -379,28 +384,28 @@ def test_a_folder_that_may_not_be_written(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     folder.chmod(0o700)
-    assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout.partition("NOW")[2])
-    (one,) = [one for one in told["troubles"] if one["check"] == "rights"]
-    assert "may not be written" in one["evidence"][0]
+    assert process.returncode == 1, process.stderr
+    document = json.loads(process.stdout.partition("NOW")[2])
+    (trouble,) = [trouble for trouble in document["troubles"] if trouble["check"] == "rights"]
+    assert "may not be written" in trouble["evidence"][0]
 
 
 def test_rights_that_are_missing_are_told_whoever_asks(tmp_path, monkeypatch):
     folder = recorded(tmp_path / "run")
     monkeypatch.setattr(machine.os, "access", lambda _, mode: not mode & os.W_OK)
-    (one,) = machine.look_at_rights(scene(folder, (), "", time.time()))
-    assert "may not be written" in one.evidence[0]
+    (trouble,) = machine.look_at_rights(scene(folder, (), "", time.time()))
+    assert "may not be written" in trouble.evidence[0]
 
 
 def test_offline_runs_that_were_never_sent(tmp_path, capsys, here):
     folder = recorded(tmp_path / "run")
-    one = here / "wandb" / "offline-run-20251227_123456-abc"
-    one.mkdir(parents=True)
-    (one / "run-abc.wandb").write_bytes(b"")
+    run_folder = here / "wandb" / "offline-run-20251227_123456-abc"
+    run_folder.mkdir(parents=True)
+    (run_folder / "run-abc.wandb").write_bytes(b"")
     (found,) = examined(capsys, folder)["offline"]
     assert found["severity"] == "note"
-    assert f"wandb sync {one}" in found["try"]
-    (one / "run-abc.wandb.synced").write_bytes(b"")
+    assert f"wandb sync {run_folder}" in found["try"]
+    (run_folder / "run-abc.wandb.synced").write_bytes(b"")
     assert "offline" not in examined(capsys, folder)
 
 
@@ -419,7 +424,7 @@ def test_a_hostile_folder_breaks_nothing(tmp_path, capsys):
     (folder / "checkpoint-80" / "manifest.json").write_text('{"format": 99}')
     (folder / "checkpoint-90").mkdir()
     (folder / "checkpoint-90" / "trainer_state.json").write_text('{"log_history": {"0": 1}}')
-    (folder / FILE).mkdir()
+    (folder / PROGRESS_FILE).mkdir()
     (folder / "loop").symlink_to(folder)
     (folder / "run.json").write_text("{")
     examined(capsys, folder)
@@ -431,7 +436,7 @@ def test_every_check_is_told_apart_and_asked():
     names = [check.name for check in doctor.CHECKS]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Z].*\?", check.asks) for check in doctor.CHECKS)
-    assert examine(scene(Path("nowhere-at-all"), (), "", 0.0)).fine
+    assert examine(gather_context(Path("nowhere-at-all"), (), "", 0.0)).fine
 
 
 def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
@@ -444,11 +449,13 @@ def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
     for step in range(1, 4):
         run.log(step, {"loss": 1.0, f"other_{step}": 2.0})
     run.finish()
-    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
-    assert "logs" not in [check.name for check in found.fine]
-    (said,) = [one for check, one in found.troubles if check.name == "logs"]
-    assert said.said == "the sink csv does not get all that is logged"
-    assert any("NotADirectoryError" in line or "FileExistsError" in line for line in said.evidence)
+    examination = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    assert "logs" not in [check.name for check in examination.fine]
+    (trouble,) = [trouble for check, trouble in examination.troubles if check.name == "logs"]
+    assert trouble.said == "the sink csv does not get all that is logged"
+    assert any(
+        "NotADirectoryError" in line or "FileExistsError" in line for line in trouble.evidence
+    )
 
 
 def test_logs_are_fine_beside_sinks_that_work(tmp_path):
@@ -456,5 +463,5 @@ def test_logs_are_fine_beside_sinks_that_work(tmp_path):
     run = rlvitals.start(folder, sinks=["csv"])
     run.log(0, {"loss": 1.0})
     run.finish()
-    found = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
-    assert "logs" in [check.name for check in found.fine]
+    examination = examine(scene(folder, (rlvitals.diagnose(folder).trace,), "", time.time()))
+    assert "logs" in [check.name for check in examination.fine]

@@ -8,17 +8,17 @@ from rlvitals.errors import UsageError
 from rlvitals.metrics import environments, glossary
 from rlvitals.metrics.frameworks import TABLES
 from rlvitals.rules import CATALOGUE
-from rlvitals.views.explain import explain, known
+from rlvitals.views.explain import explain, known_names
 from rlvitals.views.manual_page import blocks
 
 
 def test_every_known_name_has_a_page():
-    for name in sorted(known())[:: cases(5, 1)]:
+    for name in sorted(known_names())[:: cases(5, 1)]:
         assert explain(name).startswith("# "), name
 
 
 def test_every_kind_of_name_is_known():
-    names = known()
+    names = known_names()
     assert {m.name for m in metrics.CATALOGUE} <= names
     assert {r.name for r in CATALOGUE} <= names
     assert {t.name for t in glossary.TERMS} <= names
@@ -42,8 +42,8 @@ def test_every_kind_of_name_is_known():
     ],
 )
 def test_all_meanings_are_shown(name, heads):
-    found = [line for line in explain(name).splitlines() if line.startswith("# ")]
-    assert found == heads
+    headings = [line for line in explain(name).splitlines() if line.startswith("# ")]
+    assert headings == heads
 
 
 # Each as a guide's glossary writes it, and the page that it must lead to.

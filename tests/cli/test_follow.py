@@ -41,23 +41,27 @@ def test_once(call, healthy, failing, poor, tmp_path):
 
 def test_it_says_what_diagnose_says(call, failing):
     _, out, _ = call("follow", "--once", "--json", failing, *KL)
-    told = [json.loads(line) for line in out.splitlines()]
-    found = json.loads(call("diagnose", "--json", failing, *KL)[1])
-    (judged,) = [one for one in told if one["change"] == "judged"]
-    assert judged["verdict"] == found["verdict"]["word"]
-    fired = {one["rule"]: one["finding"]["severity"] for one in told if one["change"] == "fired"}
+    events = [json.loads(line) for line in out.splitlines()]
+    diagnosis = json.loads(call("diagnose", "--json", failing, *KL)[1])
+    (judged,) = [event for event in events if event["change"] == "judged"]
+    assert judged["verdict"] == diagnosis["verdict"]["word"]
+    fired = {
+        event["rule"]: event["finding"]["severity"]
+        for event in events
+        if event["change"] == "fired"
+    }
     assert fired == judged["findings"]
     assert "kl-above-target" in fired
-    assert [one["change"] for one in told][:2] == ["found", "points"]
-    assert told[1]["series"]["train/approx_kl"] == {
+    assert [event["change"] for event in events][:2] == ["found", "points"]
+    assert events[1]["series"]["train/approx_kl"] == {
         "points": 60, "first_step": 2048, "last_step": 122880
     }  # fmt: skip
 
 
 def test_known_findings_fail_nothing(call, failing, tmp_path):
-    known = tmp_path / "known.json"
-    call("diagnose", failing, *KL, "--write-baseline", known)
-    assert call("follow", "--once", failing, *KL, "--baseline", known)[0] == 0
+    baseline = tmp_path / "known.json"
+    call("diagnose", failing, *KL, "--write-baseline", baseline)
+    assert call("follow", "--once", failing, *KL, "--baseline", baseline)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -71,8 +75,8 @@ def test_known_findings_fail_nothing(call, failing, tmp_path):
 )
 def test_what_cannot_be_followed(call, tmp_path, argv, code, said):
     (tmp_path / "empty").mkdir()
-    found, out, err = call("follow", *argv)
-    assert (found, out) == (code, "")
+    exit_code, out, err = call("follow", *argv)
+    assert (exit_code, out) == (code, "")
     assert said in err
 
 
@@ -85,17 +89,17 @@ def test_a_run_is_followed_from_its_first_row_until_its_budget_is_done(tmp_path)
         for n in range(1, 31):
             state["log_history"].append({"step": n, "loss": 9 / n, "reward": float(n)})
             if n in {15, 30}:
-                held = folder / "held"
-                held.write_text(json.dumps(state))
-                held.rename(folder / "trainer_state.json")
+                target = folder / "held"
+                target.write_text(json.dumps(state))
+                target.rename(folder / "trainer_state.json")
                 line = {"change": ""}
                 while line["change"] != "points":
                     line = json.loads(process.stdout.readline())
         steps = line["series"]["reward"]["steps"]
-        rest = [json.loads(line) for line in process.stdout]
+        events = [json.loads(line) for line in process.stdout]
         assert process.wait(HANG_SECONDS) == 0, process.stderr.read()
     assert steps == list(range(16, 31)), "only what is new"
-    assert [one["how"] for one in rest if one["change"] == "ended"] == ["budget spent"]
+    assert [event["how"] for event in events if event["change"] == "ended"] == ["budget spent"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="another kind of Ctrl-C")
@@ -119,18 +123,18 @@ def test_a_person_at_a_terminal_sees_a_line_that_lives(tmp_path):
         [sys.executable, "-m", "rlvitals", "follow", tmp_path], stdout=theirs, env=env
     )
     os.close(theirs)
-    seen = b""
-    while b"1 run: quiet" not in seen:  # nobody has seen it grow
-        seen += os.read(ours, 4096)
-    assert b"learning" in seen
+    output = b""
+    while b"1 run: quiet" not in output:  # nobody has seen it grow
+        output += os.read(ours, 4096)
+    assert b"learning" in output
     write(tmp_path / "ppo", rows=61)
-    while b"1 run: growing" not in seen:
-        seen += os.read(ours, 4096)
+    while b"1 run: growing" not in output:
+        output += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
-    rest = b""
+    remainder = b""
     with suppress(OSError):  # the other end is closed: everything is read
         while more := os.read(ours, 4096):
-            rest += more
+            remainder += more
     assert process.wait(HANG_SECONDS) == 130
-    assert rest.endswith(b"\r\x1b[K"), "the line is taken away"
+    assert remainder.endswith(b"\r\x1b[K"), "the line is taken away"
     os.close(ours)

@@ -29,9 +29,9 @@ def folder(tmp_path):
 @pytest.fixture
 def asked(folder):
     """Every run, one of which is gone since it was found."""
-    found = [(run, settings.Settings()) for run in load.runs(folder)]
+    requests = [(run, settings.Settings()) for run in load.runs(folder)]
     shutil.rmtree(folder / "run_4")
-    return found
+    return requests
 
 
 def told(answers):
@@ -40,12 +40,12 @@ def told(answers):
 
 
 def test_processes_answer_what_one_answers_in_the_same_order(asked):
-    alone = list(batch.diagnose(asked, 1))
+    expected = list(batch.diagnose(asked, 1))
     helped = list(batch.diagnose(asked, 2, patience=0))
-    assert told(helped) == told(alone)
-    assert [isinstance(found, UnreadableLog) for found in helped] == [n == 4 for n in range(RUNS)]
-    assert helped[4].where == alone[4].where
-    assert helped[4].hint == alone[4].hint
+    assert told(helped) == told(expected)
+    assert [isinstance(result, UnreadableLog) for result in helped] == [n == 4 for n in range(RUNS)]
+    assert helped[4].where == expected[4].where
+    assert helped[4].hint == expected[4].hint
 
 
 def test_no_process_starts_for_a_few_runs(asked, monkeypatch):
@@ -72,9 +72,9 @@ class Killer:
 
 
 def test_runs_are_judged_here_when_a_process_dies(asked):
-    alone = told(batch.diagnose(asked, 1))
+    expected = told(batch.diagnose(asked, 1))
     deadly = [*asked[:6], (Killer(asked[6][0]), settings.Settings()), *asked[7:]]
-    assert told(batch.diagnose(deadly, 2, patience=0)) == alone
+    assert told(batch.diagnose(deadly, 2, patience=0)) == expected
 
 
 def test_what_fails_in_a_process_is_raised_here(asked):
@@ -101,11 +101,11 @@ print(len(list(batch.diagnose(asked, 2, patience=0))), "of {RUNS}")
 @pytest.mark.parametrize("how", ["stdin", "-c"])
 def test_a_program_without_a_file_can_ask(folder, how):
     argv, text = ([], ODD) if how == "stdin" else (["-c", ODD], None)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *argv], input=text, cwd=folder,
         capture_output=True, text=True, check=False, timeout=HANG_SECONDS,
     )  # fmt: skip
-    assert (done.stdout, done.stderr) == (f"{RUNS} of {RUNS}\n", "")
+    assert (process.stdout, process.stderr) == (f"{RUNS} of {RUNS}\n", "")
 
 
 ENDLESS = """
@@ -132,20 +132,20 @@ def test_ctrl_c_ends_it_at_once_and_quietly(folder):
     )  # fmt: skip
     assert started.stdout.readline() == "one\n"
     os.killpg(started.pid, signal.SIGINT)
-    _, said = started.communicate(timeout=HANG_SECONDS)
-    assert (started.returncode, said) == (130, "")
+    _, errors = started.communicate(timeout=HANG_SECONDS)
+    assert (started.returncode, errors) == (130, "")
 
 
 def test_a_folder_of_runs_is_told_alike_by_one_process_and_by_two(call, folder, monkeypatch):
-    alone = call("diagnose", folder, "--jobs", "1")
+    expected = call("diagnose", folder, "--jobs", "1")
     monkeypatch.setitem(batch.diagnose.__kwdefaults__, "patience", 0)
-    assert call("diagnose", folder, "--jobs", "2") == alone
-    assert call("diagnose", *sorted(folder.iterdir()), "--jobs", "2") == alone
+    assert call("diagnose", folder, "--jobs", "2") == expected
+    assert call("diagnose", *sorted(folder.iterdir()), "--jobs", "2") == expected
 
 
 @pytest.mark.parametrize("jobs", ["-1", "two", "1.5", "true"])
 def test_jobs_is_a_count(call, folder, jobs):
-    code, _, said = call("diagnose", folder, "--jobs", jobs)
+    code, _, errors = call("diagnose", folder, "--jobs", jobs)
     assert code == 2
-    assert "is not a count" in said
-    assert "--jobs 4" in said
+    assert "is not a count" in errors
+    assert "--jobs 4" in errors

@@ -11,13 +11,13 @@ PNG = b"\x89PNG"
 
 def trainer_state(folder, mode="nsr", steps=40, runtime=1800.0):
     """What Hugging Face's Trainer leaves, the row of totals last."""
-    own = {"psr": "psr/positive_ratio", "nsr": "nsr/negative_ratio",
+    mode_keys = {"psr": "psr/positive_ratio", "nsr": "nsr/negative_ratio",
            "w_reinforce": "w_reinforce/pos_neg_ratio"}[mode]  # fmt: skip
     rows = [
         {
             "step": step, "loss": 3.2 - 0.03 * step, "grad_norm": 2.0 / step, "epoch": step / steps,
             "learning_rate": 1e-5 * (1 - step / steps), "reward": 0.1 * step, "entropy": 1.0,
-            own: 0.5, f"{mode}/avg_reward": 0.05 * step,
+            mode_keys: 0.5, f"{mode}/avg_reward": 0.05 * step,
         }
         for step in range(1, steps + 1)
     ]  # fmt: skip
@@ -44,18 +44,18 @@ GUIDE = {
 
 
 def test_a_trainer_s_folder_gets_the_guide_s_pictures_and_its_summary(trained, call, tmp_path):
-    code, said, errors = call("plot", trained)
+    code, out, errors = call("plot", trained)
     folder = tmp_path / "training_plots"
     assert (code, errors) == (0, "")
     assert made(folder) == GUIDE
     assert all(f.read_bytes().startswith(PNG) for f in folder.glob("*.png"))
     summary = (folder / "summary.txt").read_text()
-    assert said.endswith(summary)
+    assert out.endswith(summary)
     assert "  Total steps: 40\n" in summary
     assert "  Final loss: 2, no score" in summary  # not the row of totals'
     assert " (3.17 → 2; std/mean of the last 10: 0.0404)\n" in summary
     assert "  Training time: 0.50 hours (30 min), from its log\n" in summary
-    assert "left out, as the log holds nothing for them: value, actions, temperature" in said
+    assert "left out, as the log holds nothing for them: value, actions, temperature" in out
 
 
 @pytest.mark.parametrize("inner", ["", "checkpoint-40"])
@@ -75,18 +75,18 @@ def test_a_folder_that_holds_checkpoints_alone_is_a_run(call, tmp_path):
 
 def test_runs_that_are_compared_share_every_picture(call, tmp_path):
     runs = [trainer_state(tmp_path / mode, mode) for mode in ("psr", "nsr", "w_reinforce")]
-    code, said, _ = call(
+    code, out, _ = call(
         "plot", "--compare", "--checkpoints", *runs, "--labels", "PSR", "NSR", "W-REINFORCE",
         "--output-dir", "comparison_plots", "--format", "json,png",
     )  # fmt: skip
     folder = tmp_path / "comparison_plots"
     assert code == 0
     assert made(folder) >= GUIDE
-    found = json.loads((folder / "nsr_metrics.json").read_text())
-    assert found["runs"] == ["PSR", "NSR", "W-REINFORCE"]
-    drawn = [{curve["run"] for curve in panel["curves"]} for panel in found["panels"]]
+    document = json.loads((folder / "nsr_metrics.json").read_text())
+    assert document["runs"] == ["PSR", "NSR", "W-REINFORCE"]
+    drawn = [{curve["run"] for curve in panel["curves"]} for panel in document["panels"]]
     assert drawn == [{0}, {1}, {2}, {0, 1, 2}]
-    assert [said.count(f"TRAINING SUMMARY:\n  Run: {label}\n") for label in found["runs"]] == [
+    assert [out.count(f"TRAINING SUMMARY:\n  Run: {label}\n") for label in document["runs"]] == [
         1,
         1,
         1,
@@ -121,23 +121,23 @@ def test_a_folder_without_a_log_is_an_error_that_says_what_was_looked_for(call, 
 
 def test_one_run_that_cannot_be_read_does_not_stop_the_rest(trained, call, tmp_path):
     (tmp_path / "empty").mkdir()
-    other = trainer_state(tmp_path / "psr", "psr")
-    code, said, errors = call(
-        "plot", "--compare", trained, tmp_path / "empty", other, "--labels", "A", "B", "C"
+    second_run = trainer_state(tmp_path / "psr", "psr")
+    code, out, errors = call(
+        "plot", "--compare", trained, tmp_path / "empty", second_run, "--labels", "A", "B", "C"
     )
     assert code == 3
     assert "no training log" in errors
     assert made(tmp_path / "training_plots") == GUIDE
-    assert "TRAINING SUMMARY:\n  Run: A\n" in said
-    assert "TRAINING SUMMARY:\n  Run: C\n" in said
+    assert "TRAINING SUMMARY:\n  Run: A\n" in out
+    assert "TRAINING SUMMARY:\n  Run: C\n" in out
 
 
 def test_what_nobody_logged_is_named_as_its_framework_calls_it(trained, call):
-    code, said, _ = call("plot", trained, "--only", "value,training_loss")
+    code, out, _ = call("plot", trained, "--only", "value,training_loss")
     assert code == 3
-    assert "no value: it shows" in said
-    assert "value/loss" in said
-    assert "training_loss.png" in said
+    assert "no value: it shows" in out
+    assert "value/loss" in out
+    assert "training_loss.png" in out
 
 
 def test_only_what_is_asked_for_is_drawn(trained, call, tmp_path):
@@ -185,9 +185,9 @@ def test_a_metric_of_one_s_own_is_drawn_under_the_name_that_it_is_given(healthy,
         "plot", healthy, "--map", "my/score=outcome/success_rate", "--only", "dashboard",
         "--format", "json",
     )  # fmt: skip
-    found = json.loads((tmp_path / "training_plots" / "dashboard.json").read_text())
+    document = json.loads((tmp_path / "training_plots" / "dashboard.json").read_text())
     assert code == 0
-    assert found["panels"][0]["curves"][0]["metric"] == "outcome/success_rate"
+    assert document["panels"][0]["curves"][0]["metric"] == "outcome/success_rate"
 
 
 def test_a_folder_that_cannot_be_made_is_said(trained, call, tmp_path):
@@ -199,19 +199,19 @@ def test_a_folder_that_cannot_be_made_is_said(trained, call, tmp_path):
 
 def test_the_manual_shows_what_is_printed(call, tmp_path):
     trainer_state(tmp_path / "outputs" / "nsr-run")
-    _, said, _ = call("plot", "outputs/nsr-run", "--only", "training_loss")
+    _, out, _ = call("plot", "outputs/nsr-run", "--only", "training_loss")
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "plot-a-run.md").read_text()
-    shown = page.partition("$ rlvitals plot outputs/nsr-run --only training_loss\n")[2]
-    assert said.startswith(shown.partition("```")[0])
+    example = page.partition("$ rlvitals plot outputs/nsr-run --only training_loss\n")[2]
+    assert out.startswith(example.partition("```")[0])
 
 
 def test_the_crucial_view_is_one_picture_and_one_page(trained, call, tmp_path):
-    code, said, errors = call("plot", trained, "--view", "crucial")
+    code, out, errors = call("plot", trained, "--view", "crucial")
     folder = tmp_path / "training_plots"
     assert (code, errors) == (0, "")
     assert made(folder) == {"crucial.png", "crucial.txt"}
     page = (folder / "crucial.txt").read_text()
-    assert said.endswith(page)
+    assert out.endswith(page)
     assert "+ Reward " in page
     assert "    reward: goes up; by " in page
     code, _, errors = call("plot", trained, "--view", "crucial", "--only", "policy")
@@ -228,11 +228,11 @@ def test_the_crucial_view_is_one_picture_and_one_page(trained, call, tmp_path):
 def test_grpo_s_folder_is_found_under_both_of_its_names(there, asked, call, tmp_path):
     trainer_state(tmp_path / there)
     assert call("plot", "--checkpoint-dir", tmp_path / asked, "--only", "rewards")[0] == 0
-    code, said, _ = call("plot", "--compare", "--checkpoints", asked, "--labels", "GRPO")
+    code, out, _ = call("plot", "--compare", "--checkpoints", asked, "--labels", "GRPO")
     assert code == 0
-    assert "TRAINING SUMMARY:\n  Run: GRPO\n" in said
-    for other in ("qwen-large-train-v2-psr-2025", "qwen-large-train-v2-grpo-7", "missing"):
-        code, _, errors = call("plot", tmp_path / other)
+    assert "TRAINING SUMMARY:\n  Run: GRPO\n" in out
+    for name in ("qwen-large-train-v2-psr-2025", "qwen-large-train-v2-grpo-7", "missing"):
+        code, _, errors = call("plot", tmp_path / name)
         assert code == 3
         assert "cannot read the log" in errors
 

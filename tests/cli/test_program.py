@@ -39,7 +39,9 @@ def test_help_loads_neither_numpy_nor_rich(argv):
 def test_without_a_command_it_lists_them():
     bare = program()
     assert (bare.returncode, bare.stderr) == (2, "")
-    assert all(re.search(rf"^  {one.name}\b", bare.stdout, re.MULTILINE) for one in COMMANDS)
+    assert all(
+        re.search(rf"^  {command.name}\b", bare.stdout, re.MULTILINE) for command in COMMANDS
+    )
 
 
 def test_version():
@@ -64,11 +66,11 @@ def test_a_terminal_gets_colour_and_its_width(failing, env, coloured):
     command = [sys.executable, "-m", "rlvitals", "diagnose", str(failing)]
     with subprocess.Popen(command, stdout=follower, env=env):
         os.close(follower)
-        said = b""
+        output = b""
         while chunk := _read(leader):
-            said += chunk
+            output += chunk
     os.close(leader)
-    text = said.decode()
+    text = output.decode()
     assert ("\x1b[" in text) is coloured
     bare = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert max(len(line) for line in bare.splitlines()) <= 70
@@ -112,9 +114,9 @@ def test_ctrl_c_is_quiet():
 
 def test_a_terminal_without_blocks_gets_escapes_not_a_traceback(failing):
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = program("diagnose", failing, "--set", "target_kl=0.02", env=env)
-    assert "Traceback" not in done.stderr
-    assert r"\u25" in done.stdout
+    process = program("diagnose", failing, "--set", "target_kl=0.02", env=env)
+    assert "Traceback" not in process.stderr
+    assert r"\u25" in process.stdout
 
 
 def test_a_name_in_an_error_is_harmless(capsys):
@@ -146,8 +148,8 @@ def test_what_is_spelt_almost_right_is_named(said, meant, capsys, tmp_path, monk
 
     monkeypatch.chdir(tmp_path)
     assert main(said.split()) == 2
-    told = capsys.readouterr().err
-    assert f"try: did you mean {meant}?" in told if meant else "did you mean" not in told
+    errors = capsys.readouterr().err
+    assert f"try: did you mean {meant}?" in errors if meant else "did you mean" not in errors
 
 
 def test_a_key_of_a_settings_file_is_named_too(capsys, tmp_path, failing, monkeypatch):
@@ -203,15 +205,15 @@ COMMAND = re.compile(rf"rlvitals ((?:{ANY})\b[^`\"'\\\n();:]*)")
 
 def hinted():
     for path in sorted(SOURCE.rglob("*.py")):
-        for found in COMMAND.finditer(path.read_text()):
-            yield found[1].split(", or")[0].split(" shows")[0].strip().rstrip(".,?")
+        for match in COMMAND.finditer(path.read_text()):
+            yield match[1].split(", or")[0].split(" shows")[0].strip().rstrip(".,?")
 
 
 @pytest.mark.parametrize("command", sorted(set(hinted())))
 def test_every_command_the_product_hints_at_parses(command):
-    words = [re.sub(r"\{.*?\}|\[|\]", "x", word) for word in command.split()]
+    argv = [re.sub(r"\{.*?\}|\[|\]", "x", argument) for argument in command.split()]
     try:
-        parser(GROUPS).parse_args(words)
+        parser(GROUPS).parse_args(argv)
     except VitalsError as error:
         pytest.fail(f"rlvitals {command}: {error}")
 

@@ -29,8 +29,8 @@ def test_healthy_runs_one_line_each(call, real_logs, folder):
     assert code == 0
     runs = [p for p in (real_logs / folder).iterdir() if p.is_dir()]
     assert len(out.splitlines()) == 1 + len(runs)
-    for one in json.loads(call("diagnose", real_logs / folder, "--json")[1]):
-        assert not [c for c in one["cases"] if c["finding"]["severity"] != "note"]
+    for document in json.loads(call("diagnose", real_logs / folder, "--json")[1]):
+        assert not [c for c in document["cases"] if c["finding"]["severity"] != "note"]
 
 
 def test_wandb_runs_under_names_that_nobody_knows(call, real_logs):

@@ -13,10 +13,10 @@ def page_of(path):
 
 
 def test_one_run_becomes_one_file(call, failing, tmp_path):
-    code, said, errors = call("report", failing)
+    code, out, errors = call("report", failing)
     page = page_of(tmp_path / "report.html")
     assert (code, errors) == (0, "")
-    assert re.fullmatch(r"report.html: \d+ kB\n", said)
+    assert re.fullmatch(r"report.html: \d+ kB\n", out)
     assert page.startswith("<!DOCTYPE html>\n")
     assert "kl-above-target" in page
     assert "outcome/return" in page
@@ -37,8 +37,8 @@ def test_a_place_that_takes_no_file_is_wrong_usage(call, healthy, tmp_path):
 
 def test_nothing_readable_writes_nothing(call, tmp_path):
     (tmp_path / "empty").mkdir()
-    code, said, errors = call("report", tmp_path / "empty")
-    assert (code, said) == (3, "")
+    code, out, errors = call("report", tmp_path / "empty")
+    assert (code, out) == (3, "")
     assert "no training log in this folder" in errors
     assert not (tmp_path / "report.html").exists()
 
@@ -68,9 +68,9 @@ def test_labels_name_the_runs_and_their_count_must_fit(call, healthy, failing, t
 
 @pytest.mark.parametrize("to", ["stdout", "file"])
 def test_markdown_for_a_pull_request(call, failing, tmp_path, to):
-    where = ["-o", tmp_path / "comment.md"] if to == "file" else []
-    code, said, _ = call("report", failing, "--markdown", *where)
-    text = (tmp_path / "comment.md").read_text(encoding="utf-8") if where else said
+    output_flags = ["-o", tmp_path / "comment.md"] if to == "file" else []
+    code, out, _ = call("report", failing, "--markdown", *output_flags)
+    text = (tmp_path / "comment.md").read_text(encoding="utf-8") if output_flags else out
     assert code == 0
     assert text.startswith("## ")
     assert "`kl-above-target`" in text
@@ -106,6 +106,6 @@ def test_a_run_folder_tells_its_environment_events_completions_and_checkpoints(c
     run.finish()
     assert call("report", folder)[0] == 0
     page = page_of(tmp_path / "report.html")
-    for word in ("it is\n4", "0.75", "looks fine", "checkpoint-29", "numpy", "learning_rate",
+    for text in ("it is\n4", "0.75", "looks fine", "checkpoint-29", "numpy", "learning_rate",
                  ">start<", ">finish<"):  # fmt: skip
-        assert word in page
+        assert text in page

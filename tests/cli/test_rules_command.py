@@ -32,10 +32,12 @@ def test_a_profile_leaves_out_what_has_no_meaning_there(call):
 
 def test_json_has_every_rule_with_its_kind_and_its_numbers(call):
     rules = json.loads(call("rules", "--json")[1])["rules"]
-    assert [one["name"] for one in rules] == [rule.name for rule in CATALOGUE]
-    spike = next(one for one in rules if one["name"] == "kl-spike")
+    assert [entry["name"] for entry in rules] == [rule.name for rule in CATALOGUE]
+    spike = next(entry for entry in rules if entry["name"] == "kl-spike")
     assert spike["kind"] == "policy"
-    assert {one["name"]: one["default"] for one in spike["thresholds"]}["kl-spike.factor"] == 8
+    assert {entry["name"]: entry["default"] for entry in spike["thresholds"]}[
+        "kl-spike.factor"
+    ] == 8
 
 
 @pytest.fixture
@@ -52,20 +54,22 @@ def covered(call, run, *more):
 
 
 def test_each_rule_is_told_once(call, run):
-    found = covered(call, run)
-    waits = [name for one in found["unlocks"] for name in one["rules"]]
-    undecided = [one["rule"] for one in found["undecided"]]
-    every = [*found["judged"], *undecided, *found["not_for_this_profile"]]
+    document = covered(call, run)
+    waits = [name for entry in document["unlocks"] for name in entry["rules"]]
+    undecided = [entry["rule"] for entry in document["undecided"]]
+    every = [*document["judged"], *undecided, *document["not_for_this_profile"]]
     assert sorted(every) == sorted(rule.name for rule in CATALOGUE)
     assert len({*waits}) == len(waits)
     assert {*waits} <= {*undecided}
-    assert len(found["judged"]) + len(undecided) == found["asked"]
+    assert len(document["judged"]) + len(undecided) == document["asked"]
 
 
 def test_what_is_said_to_unlock_a_rule_does(call, run):
-    before = covered(call, run)
-    wanted = {rule: one["names"] for one in before["unlocks"] for rule in one["rules"]}
-    assert wanted["gradient-always-clipped"] == ["max_grad_norm"]
+    document = covered(call, run)
+    names_by_rule = {
+        rule: entry["names"] for entry in document["unlocks"] for rule in entry["rules"]
+    }
+    assert names_by_rule["gradient-always-clipped"] == ["max_grad_norm"]
     after = covered(call, run, "--set", "max_grad_norm=0.5")
     assert "gradient-always-clipped" in after["judged"]
 

@@ -17,7 +17,7 @@ from waiting import HANG_SECONDS
 import rlvitals
 from rlvitals.checkpoints import inspect_run
 from rlvitals.checkpoints.progress import Keeper
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.cli import main
 from rlvitals.diagnosis import engine
 from rlvitals.diagnosis.status import Change, standing
@@ -34,15 +34,15 @@ def series(values, seconds=10.0, step=1):
 
 
 def trace(total=500, seconds=10.0, **more):
-    found = {"optimiser/loss": series(np.linspace(3.2, 1.5, 100), seconds)}
-    measured = {name: Measured("test", "test", name) for name in found}
+    series_by_name = {"optimiser/loss": series(np.linspace(3.2, 1.5, 100), seconds)}
+    measured = {name: Measured("test", "test", name) for name in series_by_name}
     budget = Budget(total, "test") if total else None
     more.setdefault("lifecycle", Lifecycle(live=True, silence=5.0))
-    return Trace(found, measured, budget=budget, name="run", **more)
+    return Trace(series_by_name, measured, budget=budget, name="run", **more)
 
 
-def where(one, progress=None):
-    return standing("run", engine.diagnose(one), progress, None, NOW)
+def where(run_trace, progress=None):
+    return standing("run", engine.diagnose(run_trace), progress, None, NOW)
 
 
 def trainer_folder(path, *, steps=150, first=3.2, last=1.5):
@@ -50,7 +50,8 @@ def trainer_folder(path, *, steps=150, first=3.2, last=1.5):
     folder.mkdir(parents=True)
     loss = np.linspace(first, last, steps)
     rows = [
-        {"step": i + 1, "loss": float(one), "learning_rate": 1e-5} for i, one in enumerate(loss)
+        {"step": i + 1, "loss": float(loss_value), "learning_rate": 1e-5}
+        for i, loss_value in enumerate(loss)
     ]
     state = {"global_step": steps, "max_steps": 500, "log_history": rows}
     (folder / "trainer_state.json").write_text(json.dumps(state))
@@ -73,10 +74,10 @@ def test_first_to_last_as_a_person_writes_it():
 
 
 def test_what_is_left_counts_no_pause():
-    found = where(trace())
-    assert (found.step, found.total, found.fraction) == (100, 500, 0.2)
-    assert found.eta == pytest.approx(4000)
-    assert found.trained == pytest.approx(990)
+    run_status = where(trace())
+    assert (run_status.step, run_status.total, run_status.fraction) == (100, 500, 0.2)
+    assert run_status.eta == pytest.approx(4000)
+    assert run_status.trained == pytest.approx(990)
     paused = trace()
     loss = paused.series["optimiser/loss"]
     times = loss.times.copy()
@@ -101,9 +102,9 @@ def test_the_progress_file_knows_better_than_the_log(tmp_path, monkeypatch):
     keeper.update(0)
     clock.now = 300.0
     keeper.update(100, latest_checkpoint="checkpoint-100")
-    found = where(trace(), progress.read(tmp_path))
-    assert found.eta == pytest.approx(1200)
-    assert found.trained == pytest.approx(300)
+    run_status = where(trace(), progress.read(tmp_path))
+    assert run_status.eta == pytest.approx(1200)
+    assert run_status.trained == pytest.approx(300)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,13 @@ def test_what_the_progress_file_says_of_the_end_counts(tmp_path):
     from rlvitals.checkpoints import progress
 
     Keeper(tmp_path, 500).finish("stopped")
-    found = where(trace(lifecycle=Lifecycle()), progress.read(tmp_path))
-    assert found.state == "stopped"
+    run_status = where(trace(lifecycle=Lifecycle()), progress.read(tmp_path))
+    assert run_status.state == "stopped"
 
 
 def test_all_its_steps_done_is_finished_and_nothing_is_left():
-    found = where(trace(total=100, lifecycle=Lifecycle()))
-    assert (found.state, found.eta) == ("finished", None)
+    run_status = where(trace(total=100, lifecycle=Lifecycle()))
+    assert (run_status.state, run_status.eta) == ("finished", None)
 
 
 def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(tmp_path):
@@ -147,17 +148,22 @@ def test_checkpoints_tell_the_speed_by_their_manifests_and_never_by_file_times(t
     )
     judged = engine.diagnose(bare)
     sealed = tuple(
-        inspect_run.Seen(
-            tmp_path / f"checkpoint-{step}", step, inspect_run.State.SEALED, saved=NOW + step * 6
+        inspect_run.CheckpointStatus(
+            tmp_path / f"checkpoint-{step}",
+            step,
+            inspect_run.CheckpointState.SEALED,
+            saved=NOW + step * 6,
         )
         for step in (50, 100, 150)
     )
-    found = standing("run", judged, None, inspect_run.Look(tmp_path, sealed, sealed[-1], ""), NOW)
-    assert found.eta == pytest.approx(400 * 6)
+    run_status = standing(
+        "run", judged, None, inspect_run.Look(tmp_path, sealed, sealed[-1], ""), NOW
+    )
+    assert run_status.eta == pytest.approx(400 * 6)
     for step in (50, 100, 150):
         folder = trainer_folder(tmp_path, steps=step) / f"checkpoint-{step}"
         os.utime(folder, (NOW + step * 6, NOW + step * 6))
-    copied = standing("run", judged, None, inspect_run.look(tmp_path), NOW)
+    copied = standing("run", judged, None, inspect_run.inspect(tmp_path), NOW)
     assert (copied.eta, copied.eta_why) == (None, "the log has no times")
 
 
@@ -216,13 +222,13 @@ def test_our_own_run_with_chunks_checkpoints_and_everything(tmp_path, capsys):
 
 def test_as_json(tmp_path, capsys):
     folder = recorded(tmp_path / "ours")
-    said = json.loads(told(capsys, folder, "--json"))
-    assert said["format"] == 1
-    assert (said["step"], said["total_steps"], said["state"]) == (200, 400, "finished")
-    assert (said["checkpoint"], said["checkpoint_state"]) == ("checkpoint-200", "whole")
-    loss = said["changes"]["optimiser/loss"]
+    document = json.loads(told(capsys, folder, "--json"))
+    assert document["format"] == 1
+    assert (document["step"], document["total_steps"], document["state"]) == (200, 400, "finished")
+    assert (document["checkpoint"], document["checkpoint_state"]) == ("checkpoint-200", "whole")
+    loss = document["changes"]["optimiser/loss"]
     assert (loss["first"], loss["last"]) == pytest.approx((3.19, 1.2))
-    assert said["progress"]["completed_chunks"] == 1
+    assert document["progress"]["completed_chunks"] == 1
     both = tmp_path
     trainer_folder(both / "hf")
     assert len(json.loads(told(capsys, both, "--json"))["runs"]) == 2
@@ -230,7 +236,7 @@ def test_as_json(tmp_path, capsys):
 
 def test_a_damaged_progress_file_is_said(tmp_path, capsys):
     folder = recorded(tmp_path / "ours")
-    (folder / FILE).write_bytes(b"{")
+    (folder / PROGRESS_FILE).write_bytes(b"{")
     assert "is damaged: the copy before it is used" in told(capsys, folder)
 
 
@@ -243,7 +249,7 @@ def test_what_is_not_there_or_wrong(tmp_path, capsys):
 
 def test_a_hostile_name_reaches_no_terminal(tmp_path, capsys):
     folder = trainer_folder(tmp_path / "a\x1b[31mred")
-    (folder / FILE).write_text(json.dumps({
+    (folder / PROGRESS_FILE).write_text(json.dumps({
         "status": "running", "chunks": [{"chunk_id": 1, "status": "\x1b[2J", "checkpoint": "\x1b"}],
     }))  # fmt: skip
     assert "\x1b" not in told(capsys, folder)

@@ -25,13 +25,13 @@ MODES = ("", "psr-", "nsr-", "w-reinforce-")  # GRPO's folder without its name: 
 
 def trained(folder, mode):
     """What a trainer leaves: checkpoints, Hugging Face's log, the lines of its console."""
-    own = {"psr-": "psr/positive_ratio", "nsr-": "nsr/negative_ratio"}.get(mode, "reward_std")
+    mode_key = {"psr-": "psr/positive_ratio", "nsr-": "nsr/negative_ratio"}.get(mode, "reward_std")
     for last in (50, 100, 150):
         rows = [
             {
                 "step": step, "loss": 3.2 - 0.01 * step, "grad_norm": 2.0 / step,
                 "reward": 0.1 * step, "learning_rate": 1e-5 * (1 - step / 150),
-                "epoch": step / 150, own: 0.5,
+                "epoch": step / 150, mode_key: 0.5,
             }
             for step in range(1, last + 1)
         ]  # fmt: skip
@@ -59,15 +59,15 @@ def workspace(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("line", [one for one in LINES if one.startswith(TRAINS)])
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith(TRAINS)])
 def test_what_trains_takes_its_flags(line):
-    words = shlex.split(line.partition(" 2>&1")[0])
-    mode, flags = words[2], words[3:]
+    argv = shlex.split(line.partition(" 2>&1")[0])
+    mode, flags = argv[2], argv[3:]
     if line.startswith(LAUNCHED):
-        at = words.index("--mode")
-        mode, flags = words[at + 1], words[at + 2 :]
-    trainer, chosen = train.read(mode, flags)
-    config = trainer.configure(mode, chosen)
+        mode_index = argv.index("--mode")
+        mode, flags = argv[mode_index + 1], argv[mode_index + 2 :]
+    trainer, options = train.read(mode, flags)
+    config = trainer.configure(mode, options)
     assert (config.training.mode, config.training.seed) == ("nsr", 2025)
 
 
@@ -78,15 +78,15 @@ def test_the_page_runs(workspace, capsys):
             continue
         ran += 1
         if line.startswith(OURS):
-            words = shlex.split(line.removeprefix(OURS))
+            argv = shlex.split(line.removeprefix(OURS))
             # Nothing trains here: what waits for more is asked once.
-            words = words[: words.index("--every")] if "--every" in words else words
-            words = ["--once" if word == "--until-end" else word for word in words]
-            assert main(words) == 0, (line, capsys.readouterr())
+            argv = argv[: argv.index("--every")] if "--every" in argv else argv
+            argv = ["--once" if argument == "--until-end" else argument for argument in argv]
+            assert main(argv) == 0, (line, capsys.readouterr())
         else:
             once = line.replace("tail -f", "tail -n 100")
-            done = subprocess.run(once, shell=True, check=True, capture_output=True, text=True)  # noqa: S602 - the page's own
-            assert done.stdout or line.startswith(("tar", "mkdir")), line
+            process = subprocess.run(once, shell=True, check=True, capture_output=True, text=True)  # noqa: S602 - the page's own
+            assert process.stdout or line.startswith(("tar", "mkdir")), line
     assert ran >= 18
     plots = {path.name for path in (workspace / "comparison_plots").iterdir()}
     assert {"training_loss.png", "learning_rate.png", "nsr_metrics.png", "rewards.png"} <= plots

@@ -15,7 +15,7 @@ from rlvitals.cli import main
 from rlvitals.cli.train import read
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import demonstrations, factory
-from rlvitals.trainers.ppo.command import ALIASES, conclusion, expectation
+from rlvitals.trainers.ppo.command import FLAG_ALIASES, conclusion, expectation
 from rlvitals.trainers.ppo.config import Config
 
 TINY = [
@@ -26,31 +26,31 @@ TINY = [
 
 @pytest.fixture(autouse=True)
 def as_it_was():
-    before = torch.get_num_threads()
+    thread_count = torch.get_num_threads()
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(thread_count)
 
 
 def config(*words):
-    ppo, chosen = read("ppo", list(words))
-    return ppo.configure("ppo", chosen)
+    ppo, options = read("ppo", list(words))
+    return ppo.configure("ppo", options)
 
 
 def test_the_shipped_file_is_the_defaults():
-    shipped = factory.SHIPPED / "ppo_warmstart.json"
-    assert json.loads(shipped.read_text()) == schema.written(Config())
+    shipped = factory.SHIPPED_CONFIGS / "ppo_warmstart.json"
+    assert json.loads(shipped.read_text()) == schema.to_dict(Config())
     assert config("--config", "configs/ppo_warmstart.json") == Config()
     assert config() == Config()
 
 
 def test_a_command_line_is_written_as_a_file_that_is_read_again(tmp_path, capsys):
     file = tmp_path / "sub" / "mine.json"
-    words = ["--num-replicas", "8", "--total-requests", "5000", "--clip-ratio", "0.1"]
-    assert main(["train", "ppo", *words, "--write-config", str(file)]) == 0
+    argv = ["--num-replicas", "8", "--total-requests", "5000", "--clip-ratio", "0.1"]
+    assert main(["train", "ppo", *argv, "--write-config", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}\n"
-    found = config("--config-file", str(file))
-    assert (found.cluster.replicas, found.training.total_steps) == (8, 5000)
-    assert found.ppo_config.clip_ratio == 0.1
+    settings = config("--config-file", str(file))
+    assert (settings.cluster.replicas, settings.training.total_steps) == (8, 5000)
+    assert settings.ppo_config.clip_ratio == 0.1
     assert config("--config", str(file), "--clip-ratio", "0.3").ppo_config.clip_ratio == 0.3
     assert not Path("outputs").exists()
 
@@ -58,17 +58,17 @@ def test_a_command_line_is_written_as_a_file_that_is_read_again(tmp_path, capsys
 def test_a_truth_may_stand_alone():
     assert config("--skip-warmstart").warm_start.skip_warmstart is True
     assert config("--skip-warmstart", "false").warm_start.skip_warmstart is False
-    found = config("--chunk-mode", "--force-warmstart", "--wandb", "--seed", "3")
-    assert (found.training.chunk_mode, found.warm_start.force_warmstart) == (True, True)
-    assert (found.monitoring.wandb, found.training.seed) == (True, 3)
+    settings = config("--chunk-mode", "--force-warmstart", "--wandb", "--seed", "3")
+    assert (settings.training.chunk_mode, settings.warm_start.force_warmstart) == (True, True)
+    assert (settings.monitoring.wandb, settings.training.seed) == (True, 3)
 
 
 def test_every_other_spelling_means_the_same():
-    for name, flags in ALIASES.items():
+    for name, flags in FLAG_ALIASES.items():
         for flag in flags:
             value = "true" if "skip" in flag else "7"
-            said = read("ppo", [flag, value])[1]
-            assert said[name] in (True, 7, "7")
+            options = read("ppo", [flag, value])[1]
+            assert options[name] in (True, 7, "7")
     assert config("--external-pretrain", "a") == config("--pretrained-actor-path", "a")
 
 
@@ -114,28 +114,28 @@ def test_files_are_checked_key_by_key(section, said, tmp_path, capsys):
 
 def test_it_trains_and_says_how_to_go_on(tmp_path, capsys):
     assert main(["train", "ppo", *TINY, "--output-dir", str(tmp_path / "run")]) == 0
-    told = capsys.readouterr()
-    assert "[PPO:init]" in told.out
-    assert "[PPO:checkpoint]" in told.out
+    output = capsys.readouterr()
+    assert "[PPO:init]" in output.out
+    assert "[PPO:checkpoint]" in output.out
     few = ["evaluate", str(tmp_path / "run"), "--seeds", "1", "--steps", "20"]
     assert main(few) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert re.match(r"On 1 stream .*, ppo has a mean latency .* other schedulers\)", last)
     assert main([*few, "--no-baselines", "--replicas", "6", "--load", "0.9"]) == 0
-    told = capsys.readouterr().out
-    assert "6 replicas, load 0.9" in told
-    assert "lor" not in told
+    output = capsys.readouterr().out
+    assert "6 replicas, load 0.9" in output
+    assert "lor" not in output
     assert main([*few, "--replicas", "1"]) == 2
 
 
 def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
     file = tmp_path / "demos.npz"
-    words = ["--policies", "lor", "random", "--steps", "20", "--loads", "0.5", "2", "--envs", "4"]
+    argv = ["--policies", "lor", "random", "--steps", "20", "--loads", "0.5", "2", "--envs", "4"]
     cluster = ["--replicas", "3", "--speeds", "2", "1", "1"]
-    assert main(["demos", "-o", str(file), *words, *cluster]) == 0
+    assert main(["demos", "-o", str(file), *argv, *cluster]) == 0
     assert "320 decisions of lor, random" in capsys.readouterr().out
-    held = demonstrations.load(file)
-    assert (len(held), set(held.actions)) == (320, {0, 1, 2})
+    demos = demonstrations.load(file)
+    assert (len(demos), set(demos.actions)) == (320, {0, 1, 2})
     train = ["train", "ppo", *TINY, "--demo-path", str(file)]
     assert main([*train, *cluster, "--output-dir", str(tmp_path / "run")]) == 0
     assert "[PPO:warmstart] 320 decisions of lor, random" in capsys.readouterr().out
@@ -146,13 +146,13 @@ def test_demonstrations_are_collected_and_cloned(tmp_path, capsys):
 def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
     file, settings = tmp_path / "demos.npz", tmp_path / "settings.json"
     settings.write_text(json.dumps({"cluster": {"replicas": 2, "speeds": [1.0, 3.0]}}))
-    words = ["demos", "-o", str(file), "--steps", "5", "--envs", "2", "--loads", "1"]
-    assert main([*words, "--config", str(settings)]) == 0
+    argv = ["demos", "-o", str(file), "--steps", "5", "--envs", "2", "--loads", "1"]
+    assert main([*argv, "--config", str(settings)]) == 0
     assert set(demonstrations.load(file).actions) == {0, 1}
-    assert main([*words, "--policies", "lorr"]) == 2
+    assert main([*argv, "--policies", "lorr"]) == 2
     assert "no scheduler is called 'lorr'" in capsys.readouterr().err
-    assert main([*words, "--replicas", "1"]) == 2
-    assert main([*words, "--steps", "0"]) == 2
+    assert main([*argv, "--replicas", "1"]) == 2
+    assert main([*argv, "--steps", "0"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_demonstrations_take_a_trainings_settings(tmp_path, capsys):
 def test_help_shows_what_is_trained_with(words, flag, default, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["train", *words.split(), "--help"]) == 0
-    told = re.sub(r"\n {10,}", " ", capsys.readouterr().out).splitlines()
-    assert next(line for line in told if f" {flag} " in line and "default" in line).endswith(
+    lines = re.sub(r"\n {10,}", " ", capsys.readouterr().out).splitlines()
+    assert next(line for line in lines if f" {flag} " in line and "default" in line).endswith(
         f"(default: {default})"
     )
 
@@ -183,8 +183,10 @@ def test_help_of_either_loads_nothing_heavy():
         "import sys; from rlvitals.cli import main; main(['demos', '--help']); "
         "print(sorted({'numpy', 'torch', 'gymnasium'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.soak
@@ -204,8 +206,8 @@ def test_a_configuration_with_a_visualization_block_is_read_with_a_note(tmp_path
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps({"monitoring": {"tensorboard_port": 6007, "visualization": VISUAL}}))
     assert config("--config", str(file)).monitoring.tensorboard_port == 6007
-    told = capsys.readouterr().out
-    assert told.count("monitoring.visualization is not read: rlvitals plot RUN draws") == 1
+    output = capsys.readouterr().out
+    assert output.count("monitoring.visualization is not read: rlvitals plot RUN draws") == 1
     file.write_text(json.dumps({"monitoring": {"visualisations": VISUAL}}))
     with pytest.raises(UsageError, match="visualisations"):
         config("--config", str(file))
@@ -231,8 +233,8 @@ def test_a_quick_test_whose_return_is_not_finite_fails():
 
 
 def test_the_last_line_of_a_quick_test_is_about_its_own_evaluations(tmp_path, capsys):
-    words = ["train", "ppo", "--quick-test", *TINY, "--evaluation-interval", "64"]
-    assert main([*words, "--output-dir", str(tmp_path)]) == 0
+    argv = ["train", "ppo", "--quick-test", *TINY, "--evaluation-interval", "64"]
+    assert main([*argv, "--output-dir", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     returns = [
         float(re.search(r" return=(\S+)", line)[1]) for line in lines if "] step=" in line and
@@ -240,15 +242,15 @@ def test_the_last_line_of_a_quick_test_is_about_its_own_evaluations(tmp_path, ca
     ]  # fmt: skip
     assert len(returns) > 2
     ends = re.search(r"return (?:rose|went) from (\S+) to (\S+)$", lines[-1])
-    found = [float(ends[1]), float(ends[2])]
-    assert found == pytest.approx([returns[0], returns[-1]], rel=2e-3)
+    reported = [float(ends[1]), float(ends[2])]
+    assert reported == pytest.approx([returns[0], returns[-1]], rel=2e-3)
     assert (" rose " in lines[-1]) == (returns[-1] > returns[0])
 
 
 def test_a_quick_test_says_what_to_expect():
-    said = expectation(config("--quick-test"))
-    assert f"{config('--quick-test').training.total_steps:,} of the usual" in said
-    assert f"{Config().training.total_steps:,} steps" in said
-    assert "the last line says whether the held-out return rose" in said
+    text = expectation(config("--quick-test"))
+    assert f"{config('--quick-test').training.total_steps:,} of the usual" in text
+    assert f"{Config().training.total_steps:,} steps" in text
+    assert "the last line says whether the held-out return rose" in text
     usual = config("--env", "CartPole-v1").training.total_steps
     assert f"usual {usual:,} steps" in expectation(config("--quick-test", "--env", "CartPole-v1"))

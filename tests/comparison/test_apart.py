@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from seeded import recorded, run
 
-from rlvitals.comparison.diff import apart
-from rlvitals.comparison.divergence_step import parting
+from rlvitals.comparison.diff import diff_runs
+from rlvitals.comparison.divergence_step import find_divergence
 from rlvitals.types import Series
 
 
@@ -35,7 +35,7 @@ def test_runs_of_one_curve_seldom_part(count, memory):
     parted = 0
     for _ in range(100):
         one, other = (series(climb(count) + noise(rng, count, memory)) for _ in range(2))
-        parted += parting("m", one, other).step is not None
+        parted += find_divergence("m", one, other).step is not None
     assert parted <= 5
 
 
@@ -46,7 +46,7 @@ def test_a_shift_is_found_where_it_happens(count, memory):
     for _ in range(40):
         one, other = (climb(count) + noise(rng, count, memory) for _ in range(2))
         other[count // 2 :] += 2.5
-        found = parting("m", series(one), series(other))
+        found = find_divergence("m", series(one), series(other))
         if found.step is not None:
             at.append(found.step / (10 * count))
             assert found.size > 0
@@ -58,43 +58,45 @@ def test_other_steps_are_no_hindrance():
     rng = np.random.default_rng(0)
     one = series(climb(400) + noise(rng, 400, 0), every=10)
     other = series(climb(150) + noise(rng, 150, 0) + 3, every=27)
-    assert parting("m", one, one).step is None
-    assert parting("m", one, other).step is not None
+    assert find_divergence("m", one, one).step is None
+    assert find_divergence("m", one, other).step is not None
 
 
 def test_what_has_no_noise_parts_where_it_differs():
     line = np.linspace(1, 0, 100)
-    found = parting("m", series(line), series(np.where(np.arange(100) < 60, line, line * 0.9)))
+    found = find_divergence(
+        "m", series(line), series(np.where(np.arange(100) < 60, line, line * 0.9))
+    )
     assert found.unequal == 600
     assert found.step >= 600
-    assert parting("m", series(np.full(30, 1.0)), series(np.full(30, 2.0))).step == 0
-    assert parting("m", series(np.full(30, 1.0)), series(np.full(30, 1.0))).step is None
+    assert find_divergence("m", series(np.full(30, 1.0)), series(np.full(30, 2.0))).step == 0
+    assert find_divergence("m", series(np.full(30, 1.0)), series(np.full(30, 1.0))).step is None
 
 
 def test_nan_is_a_difference_and_too_few_rows_are_told():
     rng = np.random.default_rng(0)
     values = rng.normal(size=50)
     broken = np.where(np.arange(50) < 30, values, np.nan)
-    assert parting("m", series(values), series(broken)).unequal == 300
-    assert parting("m", series(values), series(np.full(50, np.nan))).why
-    few = parting("m", series(values[:10]), series(values[:10]))
+    assert find_divergence("m", series(values), series(broken)).unequal == 300
+    assert find_divergence("m", series(values), series(np.full(50, np.nan))).why
+    few = find_divergence("m", series(values[:10]), series(values[:10]))
     assert "fewer than 20 rows" in few.why
     assert few.step is None
     away = Series(np.arange(50) + 10_000, np.full(50, np.nan), values)
-    assert parting("m", series(values), away).why
+    assert find_divergence("m", series(values), away).why
 
 
 def test_recorded_runs_of_one_seed_are_the_same_until_the_fault_sets_in():
     """Weights become NaN at 40,960 steps; before, the runs are equal to the last digit."""
     (healthy,) = recorded("ppo-CartPole-v1", "healthy", "", 1)
     (reward,) = recorded("ppo-CartPole-v1", "reward-flipped-mid", "", 1)
-    found = apart(healthy.trace, reward.trace)
+    found = diff_runs(healthy.trace, reward.trace)
     first = min(one.unequal for one in found.partings if one.unequal and "time" not in one.metric
                 and not one.metric.startswith("throughput"))  # fmt: skip
     assert first > 40_000
     assert any(f"before step {first:,}" in line for line in found.suggests)
     (nan,) = recorded("ppo-CartPole-v1", "weight-nan-mid", "", 1)
-    died = apart(healthy.trace, nan.trace)
+    died = diff_runs(healthy.trace, nan.trace)
     assert any("nothing shows that they are two different trainings" in s for s in died.suggests)
     assert any("ends at step 40,960" in line for line in died.suggests)
 
@@ -106,7 +108,7 @@ def test_recorded_runs_of_another_learning_rate_part_at_once_and_the_setting_is_
         replace(member.trace, settings={**member.trace.settings, "learning_rate": rate})
         for member, rate in ((plain, 1e-3), (fast, 0.3))
     )
-    found = apart(one, other)
+    found = diff_runs(one, other)
     assert [(c.area, c.key, c.first, c.second) for c in found.changed] == [
         ("setting", "learning_rate", "0.001", "0.3")
     ]
@@ -127,7 +129,7 @@ FACTS = {
 
 def changed(**more):
     one, other = run(100, 0).trace, run(100, 0).trace
-    return apart(one, other, (FACTS, {**FACTS, **more}))
+    return diff_runs(one, other, (FACTS, {**FACTS, **more}))
 
 
 def test_the_same_facts_are_no_difference():
@@ -162,23 +164,23 @@ def test_a_clean_checkout_has_no_diff():
     found = changed(git=clean)
     assert [(one.key, one.second) for one in found.changed] == [("x.py", "as committed")]
     one, other = run(1, 0).trace, run(1, 0).trace
-    assert apart(one, other, ({**FACTS, "git": clean},) * 2).changed == ()
+    assert diff_runs(one, other, ({**FACTS, "git": clean},) * 2).changed == ()
 
 
 def test_what_nobody_recorded_is_said():
     one, other = run(1, 0).trace, run(1, 0).trace
-    found = apart(one, other, (FACTS, {}))
+    found = diff_runs(one, other, (FACTS, {}))
     assert found.unknown == tuple(
         f"the {what} of {other.name}" for what in ("code", "packages", "machine")
     )
-    assert apart(one, other).unknown[0] == "the code of both"
+    assert diff_runs(one, other).unknown[0] == "the code of both"
 
 
 def test_the_seed_alone():
     rng = np.random.default_rng(0)
     one, other = (run(0, s, values=rng.normal(s * 9, 1, 100)).trace for s in (0, 1))
-    found = apart(one, other)
+    found = diff_runs(one, other)
     assert found.sentence.startswith("they differ in the seed")
     assert any("compare groups of seeds" in line for line in found.suggests)
-    tau = apart(*(replace(t, settings={}) for t in (one, other)))
+    tau = diff_runs(*(replace(t, settings={}) for t in (one, other)))
     assert any("nothing recorded differs" in line for line in tau.suggests)

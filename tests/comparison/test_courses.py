@@ -8,18 +8,18 @@ from matplotlib.image import imread
 from seeded import recorded, run, runs
 
 from rlvitals.comparison import statistics
-from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.learning_curves import courses
+from rlvitals.comparison.compare import CompareOptions, compare
+from rlvitals.comparison.learning_curves import learning_curves
 from rlvitals.types import Lifecycle
 from rlvitals.views.drawing import files
 from rlvitals.views.figures.groups import pictures
 
-BY_PATH = Asked(by=("path",))
+BY_PATH = CompareOptions(by=("path",))
 
 
 def followed(members, asked=BY_PATH):
     told = compare(members, asked)
-    return told, courses(members, asked, told)
+    return told, learning_curves(members, asked, told)
 
 
 def test_a_profile_falls_from_all_runs_to_none_and_says_who_is_above():
@@ -51,7 +51,7 @@ def test_a_metric_that_should_fall_is_drawn_as_logged():
     members = runs("a", 0.1, 0.2, 0.3, metric="optimiser/loss") + runs(
         "b", 1.0, 1.1, 1.2, metric="optimiser/loss"
     )
-    _, (good, bad) = followed(members, Asked(by=("path",), metric="optimiser/loss"))
+    _, (good, bad) = followed(members, CompareOptions(by=("path",), metric="optimiser/loss"))
     assert (np.diff(good.level) > 0).all()
     at = good.level.searchsorted(0.6)
     assert (good.better[at], bad.better[at]) == (1.0, 0.0)  # all of a are lower than .6
@@ -98,7 +98,7 @@ def test_several_tasks_stand_on_one_scale():
 
 @pytest.mark.parametrize("axis", ["steps", "time"])
 def test_recorded_runs_are_drawn(axis, tmp_path):
-    asked = Asked(by=("path",), axis=axis)
+    asked = CompareOptions(by=("path",), axis=axis)
     members = [*recorded("ppo-CartPole-v1", "healthy", "healthy", 12), *runs_of_a_fault()]
     told, found = followed(members, asked)
     names = ["performance_profile", f"{'time' if axis == 'time' else 'sample'}_efficiency"]

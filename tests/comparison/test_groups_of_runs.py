@@ -9,8 +9,8 @@ from seeded import recorded, run, runs
 
 import rlvitals
 from rlvitals.comparison import scores
-from rlvitals.comparison.compare import Asked, compare
-from rlvitals.comparison.grouping import counts, groups
+from rlvitals.comparison.compare import CompareOptions, compare
+from rlvitals.comparison.grouping import groups, is_experiment_setting
 from rlvitals.errors import UsageError
 from rlvitals.types import Lifecycle, Series
 
@@ -37,7 +37,7 @@ def test_every_setting_but_the_seed_makes_a_group():
      "logging_steps", "config/log_frequency"],
 )  # fmt: skip
 def test_what_names_a_run_makes_no_experiment(key):
-    assert not counts(key)
+    assert not is_experiment_setting(key)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_names_a_run_makes_no_experiment(key):
      "total_steps", "n_steps", "warmup_steps", "lr", "config/num_workers", "max_grad_norm"],
 )  # fmt: skip
 def test_what_trains_otherwise_is_another_experiment(key):
-    assert counts(key)
+    assert is_experiment_setting(key)
 
 
 def test_by_names_the_settings_and_a_wrong_one_is_told():
@@ -76,7 +76,7 @@ def test_recorded_runs_a_learning_rate_of_300_times_is_worse():
         recorded("ppo-CartPole-v1", kind, path)
         for kind, path in (("healthy", "plain"), ("learning-rate-x300", "fast"))
     )
-    found = compare([*plain[:5], *fast], Asked())
+    found = compare([*plain[:5], *fast], CompareOptions())
     (told,) = found.against
     assert (told.word, told.reference, told.group) == ("worse", "plain", "fast")
     assert told.difference.approximate
@@ -94,7 +94,7 @@ def test_recorded_runs_of_one_group_split_in_two_are_not_told_apart():
         split = [
             replace(one, path="b" if i >= n else "a") for i, one in enumerate(healthy[: 2 * n])
         ]
-        (told,) = compare(split, Asked()).against
+        (told,) = compare(split, CompareOptions()).against
         assert told.word == "cannot tell"
         assert told.difference.approximate is (n < 10)
         assert told.more_seeds is None or told.more_seeds > 0
@@ -103,7 +103,7 @@ def test_recorded_runs_of_one_group_split_in_two_are_not_told_apart():
 def test_ten_seeds_get_an_interquartile_mean():
     rng = np.random.default_rng(0)
     a, b = 100 + rng.normal(size=10), 110 + rng.normal(size=10)
-    found = compare(runs("a", *a) + runs("b", *b), Asked())
+    found = compare(runs("a", *a) + runs("b", *b), CompareOptions())
     assert [one.typical.approximate for one in found.groups] == [False, False]
     middle = np.sort(a)[2:8].mean()
     assert found.groups[0].typical.value == pytest.approx(middle, rel=1e-3)
@@ -112,16 +112,16 @@ def test_ten_seeds_get_an_interquartile_mean():
 
 
 def test_one_seed_and_one_group_say_nothing():
-    found = compare([run(100, 0, path="a"), run(200, 0, path="b")], Asked())
+    found = compare([run(100, 0, path="a"), run(200, 0, path="b")], CompareOptions())
     assert found.against[0].word == "cannot tell"
     assert "from 1 seed" in found.sentence
-    alone = compare([run(100, seed) for seed in range(4)], Asked())
+    alone = compare([run(100, seed) for seed in range(4)], CompareOptions())
     assert alone.against == ()
     assert "nothing to compare with: 4 runs" in alone.sentence
 
 
 def test_identical_runs_do_not_differ():
-    found = compare(runs("a", *[100] * 5) + runs("b", *[100] * 5), Asked())
+    found = compare(runs("a", *[100] * 5) + runs("b", *[100] * 5), CompareOptions())
     assert found.against[0].word == "cannot tell"
     assert "there is no difference at all" in found.sentence
 
@@ -129,7 +129,7 @@ def test_identical_runs_do_not_differ():
 def test_a_crashed_seed_counts_as_the_worst_and_is_not_left_out():
     whole = runs("a", 100, 101, 99, 100)
     half = run(100, 4, path="a", rows=50, end=50_000, lifecycle=CRASHED)
-    found = compare([*whole, half, *runs("b", 100, 101, 99, 100, 100)], Asked())
+    found = compare([*whole, half, *runs("b", 100, 101, 99, 100, 100)], CompareOptions())
     crashed = found.groups[0].runs[-1]
     assert crashed.failed == "RuntimeError: out of memory"
     assert crashed.score < 5  # where the runs began
@@ -141,10 +141,10 @@ def test_a_crashed_seed_counts_as_the_worst_and_is_not_left_out():
 def test_all_runs_that_crash_at_one_place_have_failed_by_their_budget():
     more = {"end": 50_000, "budget": 100_000, "lifecycle": CRASHED}
     members = [*runs("a", 100, 100, 100, **more), *runs("b", 50, 50, 50, **more)]
-    found = compare(members, Asked())
+    found = compare(members, CompareOptions())
     assert [one.failures for one in found.groups] == [3, 3]
     done = [replace(one, trace=replace(one.trace, budget=None)) for one in members]
-    assert [one.failures for one in compare(done, Asked()).groups] == [0, 0]
+    assert [one.failures for one in compare(done, CompareOptions()).groups] == [0, 0]
 
 
 def test_a_fast_run_is_not_a_short_one():
@@ -152,7 +152,7 @@ def test_a_fast_run_is_not_a_short_one():
     hurried = fast.trace["outcome/return"]
     series = {"outcome/return": replace(hurried, times=1e9 + hurried.steps / 500)}
     fast = replace(fast, trace=replace(fast.trace, series=series))
-    found = compare([slow, fast], Asked(axis="time", short_fails=True))
+    found = compare([slow, fast], CompareOptions(axis="time", short_fails=True))
     assert [one.failures for one in found.groups] == [0, 0]
     assert found.tasks[0].end == 200
     assert "--short" not in " ".join(found.notes)
@@ -161,13 +161,13 @@ def test_a_fast_run_is_not_a_short_one():
 def test_a_run_that_crashed_before_its_first_row_is_counted():
     empty = replace(run(1, 9, path="a").trace, series={}, lifecycle=CRASHED)
     member = replace(run(1, 9, path="a"), trace=empty)
-    found = compare([*runs("a", 100, 100, 100), member, *runs("b", 1, 2, 3)], Asked())
+    found = compare([*runs("a", 100, 100, 100), member, *runs("b", 1, 2, 3)], CompareOptions())
     assert [bool(one.failed) for one in found.groups[0].runs] == [False, False, False, True]
 
 
 def test_a_run_that_ends_as_nan_has_failed():
     values = np.append(np.linspace(0, 100, 60), np.full(40, np.nan))
-    found = compare([run(0, 0, path="a", values=values), *runs("b", 100, 100)], Asked())
+    found = compare([run(0, 0, path="a", values=values), *runs("b", 100, 100)], CompareOptions())
     assert found.groups[0].runs[0].failed == "its outcome is NaN at the end"
     assert found.tasks[0].end == 100_000
 
@@ -175,31 +175,33 @@ def test_a_run_that_ends_as_nan_has_failed():
 def test_a_nan_on_the_way_is_left_out_of_the_mean():
     values = np.full(100, 50.0)
     values[95] = np.nan
-    found = compare([run(0, 0, path="a", values=values), *runs("b", 50, 50)], Asked())
+    found = compare([run(0, 0, path="a", values=values), *runs("b", 50, 50)], CompareOptions())
     assert found.groups[0].runs[0].score == 50
     assert found.groups[0].failures == 0
 
 
 def test_all_runs_nan():
     nothing = [run(0, s, path=p, values=np.full(50, np.nan)) for p in "ab" for s in range(3)]
-    found = compare(nothing, Asked())
+    found = compare(nothing, CompareOptions())
     assert found.against[0].word == "cannot tell"
     assert [one.failures for one in found.groups] == [3, 3]
 
 
 def test_a_group_of_nan_is_worse_than_one_that_learns():
     nothing = [run(0, s, path="b", values=np.full(50, np.nan)) for s in range(3)]
-    assert compare([*runs("a", 100, 104, 97), *nothing], Asked()).against[0].word == "worse"
+    assert (
+        compare([*runs("a", 100, 104, 97), *nothing], CompareOptions()).against[0].word == "worse"
+    )
 
 
 def test_a_run_that_stopped_before_its_budget_has_failed_where_it_is_known_to_be_over():
     gone = Lifecycle(live=False)
     short = run(100, 3, path="a", rows=40, end=40_000, budget=100_000, lifecycle=gone)
-    found = compare([*runs("a", 100, 100, 100), short, *runs("b", 1, 2, 3)], Asked())
+    found = compare([*runs("a", 100, 100, 100), short, *runs("b", 1, 2, 3)], CompareOptions())
     assert found.groups[0].runs[-1].failed == "stopped at 40,000 of 100,000 steps"
     for cycle in (Lifecycle(live=True), Lifecycle(), Lifecycle(last_row=1.7e9)):
         other = replace(short, trace=replace(short.trace, lifecycle=cycle))
-        found = compare([*runs("a", 100, 100, 100), other, *runs("b", 1, 2, 3)], Asked())
+        found = compare([*runs("a", 100, 100, 100), other, *runs("b", 1, 2, 3)], CompareOptions())
         assert not found.groups[0].failures
         assert found.tasks[0].end == 40_000
 
@@ -213,16 +215,16 @@ def test_a_run_of_which_nothing_is_known_is_over_once_others_logged_on_without_i
         run(100, seed, path="a", budget=100_000, lifecycle=Lifecycle(last_row=1.7e9 + later))
         for seed in range(3)
     ]
-    found = compare([short, *others, *runs("b", 1, 2, 3)], Asked())
+    found = compare([short, *others, *runs("b", 1, 2, 3)], CompareOptions())
     assert found.groups[0].failures == failures
 
 
 def test_a_short_run_of_no_known_budget_cuts_the_others_and_says_so():
     members = [*runs("a", 100, 100), run(100, 2, path="a", end=60_000), *runs("b", 90, 90, 90)]
-    found = compare(members, Asked())
+    found = compare(members, CompareOptions())
     assert found.tasks[0].end == 60_000
     assert "a-2 ends there" in found.notes[0]
-    failing = compare(members, Asked(short_fails=True))
+    failing = compare(members, CompareOptions(short_fails=True))
     assert failing.tasks[0].end == 100_000
     assert failing.groups[0].failures == 1
 
@@ -230,7 +232,7 @@ def test_a_short_run_of_no_known_budget_cuts_the_others_and_says_so():
 def test_recorded_runs_that_died_are_worse_where_a_person_says_they_failed():
     plain = recorded("ppo-CartPole-v1", "healthy", "plain", 5)
     died = recorded("ppo-CartPole-v1", "weight-nan-mid", "died")
-    found = compare([*plain, *died], Asked(short_fails=True))
+    found = compare([*plain, *died], CompareOptions(short_fails=True))
     assert found.against[0].word == "worse"
     assert found.groups[1].failures == 5
 
@@ -238,10 +240,10 @@ def test_recorded_runs_that_died_are_worse_where_a_person_says_they_failed():
 def test_the_order_of_runs_changes_no_verdict():
     rng = np.random.default_rng(0)
     a, b = runs("a", *rng.normal(100, 5, 4)), runs("b", *rng.normal(120, 5, 4))
-    straight = compare([*a, *b], Asked())
-    turned = compare([*a[::-1], *b[::-1]], Asked())
+    straight = compare([*a, *b], CompareOptions())
+    turned = compare([*a[::-1], *b[::-1]], CompareOptions())
     assert straight.sentence == turned.sentence
-    back = compare([*b, *a], Asked())
+    back = compare([*b, *a], CompareOptions())
     assert straight.against[0].difference.value == pytest.approx(-back.against[0].difference.value)
     assert (straight.against[0].word, back.against[0].word) == ("better", "worse")
 
@@ -251,7 +253,7 @@ def test_less_is_better_of_a_loss():
     up = np.linspace(5, 1, 100)
     a = [run(0, s, path="a", values=up + 0.01 * s, **more) for s in range(4)]
     b = [run(0, s, path="b", values=up - 0.5 + 0.01 * s, **more) for s in range(4)]
-    found = compare([*a, *b], Asked(metric="loss"))
+    found = compare([*a, *b], CompareOptions(metric="loss"))
     assert found.against[0].word == "better"
     assert found.groups[0].mean > found.groups[1].mean
     low = found.groups[0].typical
@@ -266,7 +268,7 @@ def test_tasks_are_strata_and_each_counts_on_its_own_scale():
         *recorded("a2c-CartPole-v1", "healthy", "a2c", 4),
         *recorded("a2c-Acrobot-v1", "healthy", "a2c", 4),
     ]
-    found = compare(members, Asked(by=("path",)))
+    found = compare(members, CompareOptions(by=("path",)))
     assert {one.name: one.is_known for one in found.tasks} == {
         "CartPole-v1": True,
         "Acrobot-v1": True,
@@ -278,14 +280,14 @@ def test_tasks_are_strata_and_each_counts_on_its_own_scale():
 
 def test_groups_without_a_task_in_common_are_not_compared():
     members = runs("a", 1, 2, 3, env_id="CartPole-v1") + runs("b", 5, 6, 7, env_id="Acrobot-v1")
-    (told,) = compare(members, Asked(by=("path",))).against
+    (told,) = compare(members, CompareOptions(by=("path",))).against
     assert told.word == "cannot tell"
     assert "no task in common" in told.why
 
 
 def test_many_groups_are_compared_at_a_stricter_level():
     members = [m for p in "abcd" for m in runs(p, 100, 101, 99)]
-    found = compare(members, Asked())
+    found = compare(members, CompareOptions())
     assert [one.group for one in found.against] == ["b", "c", "d"]
     assert found.against[0].difference.confidence == pytest.approx(1 - 0.05 / 3)
     assert any("3 comparisons" in note for note in found.notes)
@@ -294,18 +296,18 @@ def test_many_groups_are_compared_at_a_stricter_level():
 def test_scores_last_best_and_mean():
     values = np.array([0.0, 10, 20, 90, 30, 40, 50, 60, 70, 80])
     curve = scores.curve(run(0, 0, values=values).trace, "outcome/return", "steps")
-    assert scores.score(curve, scores.at("last"), 100_000) == 80
-    assert scores.score(curve, scores.at("best"), 100_000) == 90
-    assert scores.score(curve, scores.at("mean of last 30 %"), 100_000) == 70
-    assert scores.score(curve, scores.at("last"), 60_000) == 40
+    assert scores.score(curve, scores.parse_score_at("last"), 100_000) == 80
+    assert scores.score(curve, scores.parse_score_at("best"), 100_000) == 90
+    assert scores.score(curve, scores.parse_score_at("mean of last 30 %"), 100_000) == 70
+    assert scores.score(curve, scores.parse_score_at("last"), 60_000) == 40
     with pytest.raises(UsageError, match="not taken at 'median'"):
-        scores.at("median")
+        scores.parse_score_at("median")
 
 
 def test_how_soon_a_level_is_held():
     quick = run(100, 0, path="a", values=np.minimum(np.linspace(0, 400, 100), 100))
     slow = run(100, 0, path="b", values=np.linspace(0, 110, 100))
-    found = compare([quick, slow], Asked(level=50.0))
+    found = compare([quick, slow], CompareOptions(level=50.0))
     first, second = (one.runs[0] for one in found.groups)
     assert first.steps_to_level == pytest.approx(12_500, rel=0.2)
     assert second.steps_to_level == pytest.approx(45_500, rel=0.1)
@@ -326,25 +328,25 @@ def counted(level, seed, path, key, pace):
 def test_runs_are_aligned_on_what_they_counted(axis, key):
     a = [counted(100, s, "a", key, 0.1) for s in range(3)]
     b = [counted(100, s, "b", key, 0.2) for s in range(3)]
-    found = compare([*a, *b], Asked(axis=axis))
+    found = compare([*a, *b], CompareOptions(axis=axis))
     assert found.tasks[0].end == pytest.approx(10_000)
     assert found.groups[1].steps_to_level == pytest.approx(2 * found.groups[0].steps_to_level, 0.1)
     with pytest.raises(UsageError, match=f"it logs no {axis}"):
-        compare(runs("a", 1, 2), Asked(axis=axis))
+        compare(runs("a", 1, 2), CompareOptions(axis=axis))
 
 
 def test_time_is_an_axis():
-    found = compare(runs("a", 100, 100, 100) + runs("b", 90, 90, 91), Asked(axis="time"))
+    found = compare(runs("a", 100, 100, 100) + runs("b", 90, 90, 91), CompareOptions(axis="time"))
     assert found.tasks[0].end == pytest.approx(1000)
 
 
 def test_an_unknown_metric_and_one_without_a_better_end_are_told():
     with pytest.raises(UsageError, match="no run logs a metric 'retrun'") as error:
-        compare(runs("a", 1, 2), Asked(metric="retrun"))
+        compare(runs("a", 1, 2), CompareOptions(metric="retrun"))
     assert "return" in error.value.hint
     steady = [run(1, s, metric="policy/approx_kl") for s in range(2)]
     with pytest.raises(UsageError, match="nobody says whether more"):
-        compare(steady, Asked(metric="approx_kl"))
+        compare(steady, CompareOptions(metric="approx_kl"))
 
 
 def test_the_public_face_compares_traces():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvitals.comparison import statistics
-from rlvitals.comparison.result import _word
+from rlvitals.comparison.result import decide
 
 ORACLE = json.loads((Path(__file__).parent / "rliable.json").read_text())
 CASES = ORACLE["cases"].values()
@@ -23,7 +23,7 @@ def test_rliable_says_the_same(case):
     sample, other = columns(case["scores"]), columns(case["other"])
     assert statistics.interquartile_mean(sample) == pytest.approx(case["iqm"], abs=1e-12)
     assert statistics.mean(sample) == pytest.approx(case["mean"], abs=1e-12)
-    found = statistics.resampled(sample, resamples=case["resamples"])
+    found = statistics.resample(sample, resamples=case["resamples"])
     for share, wanted in zip((0.025, 0.975), case["interval"], strict=True):
         slack = 4 * np.sqrt(2 * 0.025 * 0.975 / case["resamples"])
         low, high = np.quantile(found, np.clip((share - slack, share + slack), 0, 1))
@@ -123,14 +123,14 @@ def verdicts(draw, seeds, tasks, rounds):
     for _ in range(rounds):
         one, other = ([draw(rng, seeds) for _ in range(tasks)] for _ in range(2))
         apart = statistics.difference(one, other)
-        words.append(_word(apart, statistics.permutation(one, other), seeds, 0.0)[0])
+        words.append(decide(apart, statistics.permutation(one, other), seeds, 0.0)[0])
     return words
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(statistics, "RESAMPLES", 500)
-    monkeypatch.setattr(statistics, "WAYS", 500)
+    monkeypatch.setattr(statistics, "BOOTSTRAP_RESAMPLES", 500)
+    monkeypatch.setattr(statistics, "MAX_PERMUTATIONS", 500)
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -138,7 +138,7 @@ def quick(monkeypatch):
 @pytest.mark.usefixtures("quick")
 def test_equal_groups_are_seldom_called_better(name, seeds):
     """5 % of 300 pairs and two standard errors of that."""
-    rounds = 300 if seeds < statistics.MANY else 150
+    rounds = 300 if seeds < statistics.MIN_BOOTSTRAP_SEEDS else 150
     words = verdicts(DISTRIBUTIONS[name], seeds, 1, rounds)
     allowed = 0.05 + 2 * np.sqrt(0.05 * 0.95 / rounds)
     assert words.count("better") / rounds <= allowed
@@ -164,7 +164,7 @@ def test_a_plain_difference_is_seen():
         for _ in range(100):
             one, other = rng.normal(6, 1, seeds), rng.normal(0, 1, seeds)
             apart = statistics.difference([one], [other])
-            told += _word(apart, statistics.permutation([one], [other]), seeds, 0)[0] == "better"
+            told += decide(apart, statistics.permutation([one], [other]), seeds, 0)[0] == "better"
         assert told >= 90
 
 
@@ -179,7 +179,7 @@ MIDDLE = np.sort(np.random.default_rng(0).lognormal(size=1_000_000))[250_000:750
 
 def test_a_bootstrap_of_three_seeds_is_not_to_be_believed(monkeypatch):
     """Why fewer than 10 seeds get none: of three lognormal scores it holds the truth in .76."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 500)
+    monkeypatch.setattr(statistics, "BOOTSTRAP_RESAMPLES", 500)
     assert coverage(statistics.bootstrap, MIDDLE, 3, 600) == pytest.approx(0.76, abs=0.06)
     assert coverage(statistics.bootstrap, MIDDLE, 10, 400) >= 0.90
 
@@ -187,7 +187,7 @@ def test_a_bootstrap_of_three_seeds_is_not_to_be_believed(monkeypatch):
 @pytest.mark.soak
 @pytest.mark.parametrize(("seeds", "wanted"), [(3, 0.76), (5, 0.88), (10, 0.935), (20, 0.953)])
 def test_the_coverage_of_the_bootstrap(seeds, wanted, monkeypatch):
-    monkeypatch.setattr(statistics, "RESAMPLES", 2000)
+    monkeypatch.setattr(statistics, "BOOTSTRAP_RESAMPLES", 2000)
     assert coverage(statistics.bootstrap, MIDDLE, seeds, 4000) == pytest.approx(wanted, abs=0.03)
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from rlvitals import metrics
-from rlvitals.faults.catalogue import CATALOGUE, named
+from rlvitals.faults.catalogue import CATALOGUE, find_fault
 from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
-from rlvitals.faults.run_list import HEALTHY_SEEDS, MORE, plan
+from rlvitals.faults.run_list import HEALTHY_SEEDS, HEALTHY_TEST_SEEDS, plan
 from rlvitals.faults.tasks import TASKS
 from rlvitals.rules import CATALOGUE as RULES
 
@@ -44,12 +44,12 @@ def test_every_task_has_enough_healthy_seeds():
     for task in TASKS:
         own = [r for r in plan() if r.task.name == task.name and not r.fault and not r.variant]
         tuning = 2 if task.first_seed and task.env_id == "CartPole-v1" else 0
-        assert len(own) == HEALTHY_SEEDS + (tuning if task.first_seed else MORE) >= 20
+        assert len(own) == HEALTHY_SEEDS + (tuning if task.first_seed else HEALTHY_TEST_SEEDS) >= 20
     assert sum(not run.fault for run in plan()) >= 150
 
 
 def test_what_was_there_from_the_start_may_be_hidden():
-    fault = named("reward-flipped")
+    fault = find_fault("reward-flipped")
     logged = frozenset({"outcome/return"})
     assert not fault.visible(Onset.START, logged)
     assert fault.visible(Onset.MIDDLE, logged)

@@ -16,7 +16,7 @@ def test_what_is_written_is_read_again(tmp_path):
 
 def test_a_line_that_was_cut_is_not_there(tmp_path):
     folder.write(tmp_path, RUN, LOG)
-    index = tmp_path / RUN.task / folder.INDEX
+    index = tmp_path / RUN.task / folder.INDEX_NAME
     index.write_text(index.read_text() + index.read_text()[:40])
     assert folder.read(tmp_path) == (RUN,)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlvitals.faults.folder import Recorded
-from rlvitals.faults.ground_truth import Course, Label, course, hidden, label, levels
+from rlvitals.faults.ground_truth import Course, Label, course, label, levels, looks_healthy
 
 RUN = Recorded(
     name="healthy-s0",
@@ -85,7 +85,7 @@ def test_a_healthy_run_that_lost_what_it_had_failed_on_its_own():
 
 def test_a_critic_that_is_not_trained_hides_while_the_run_learns():
     frozen = replace(RUN, fault="critic-frozen", onset=0, outcome=300.0)
-    assert hidden(frozen, LEVEL)
-    assert not hidden(replace(frozen, outcome=20.0), LEVEL)  # nothing was learned
-    assert not hidden(replace(frozen, fault="reward-zero"), LEVEL)
-    assert not hidden(RUN, LEVEL)
+    assert looks_healthy(frozen, LEVEL)
+    assert not looks_healthy(replace(frozen, outcome=20.0), LEVEL)  # nothing was learned
+    assert not looks_healthy(replace(frozen, fault="reward-zero"), LEVEL)
+    assert not looks_healthy(RUN, LEVEL)

@@ -7,8 +7,8 @@ from following import Followed, assert_as_read_at_once, judge, kinds, of, points
 
 from rlvitals import diagnose
 from rlvitals.following import changes
-from rlvitals.following.folder_tree import AT_LEAST
-from rlvitals.following.loop import EVERY, LONGEST, SHARE, Watch, follow
+from rlvitals.following.folder_tree import MAX_SCAN_SECONDS
+from rlvitals.following.loop import LOOK_SECONDS, MAX_REST_SECONDS, REST_FACTOR, Watch, follow
 from rlvitals.rules.rule import Severity
 
 HEAD = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl,train/clip_fraction\n"
@@ -309,15 +309,15 @@ def test_looking_rests_the_longer_the_more_it_costs(tmp_path):
     write(tmp_path / "ppo")
     quick = Followed(tmp_path).watch
     list(quick.look())
-    assert quick.pause() == EVERY
+    assert quick.pause() == LOOK_SECONDS
     slow = Watch({tmp_path: judge}, timer=timer)
     list(slow.look())
-    assert slow.pause() == SHARE * 0.25
+    assert slow.pause() == REST_FACTOR * 0.25
     for n in range(20):
         write(tmp_path / f"other_{n}", 1, 1)
     many = Watch({tmp_path: judge}, timer=timer)
     list(many.look())
-    assert many.pause() == LONGEST
+    assert many.pause() == MAX_REST_SECONDS
 
 
 def test_reading_is_never_put_off_by_judging(tmp_path):
@@ -352,4 +352,4 @@ def test_a_lost_sign_of_a_new_run_is_made_good(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_tree, "_signs", lambda _, held=followed.watch._trees[0]: held._signs)
     write(tmp_path / "b")
     assert followed.look(5.0) == []
-    assert kinds(followed.look(AT_LEAST))[0] == "Found"
+    assert kinds(followed.look(MAX_SCAN_SECONDS))[0] == "Found"

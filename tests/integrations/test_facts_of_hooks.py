@@ -39,8 +39,8 @@ def test_arguments_tell_whose_names_they_are(arguments, expected):
 def test_what_is_told_is_a_table_s():
     known = {table.framework for table in TABLES}
     assert {
-        *hook_facts.ARGUMENTS.values(),
-        *hook_facts.BUILT_ON.values(),
+        *hook_facts.FRAMEWORK_BY_ARGUMENTS.values(),
+        *hook_facts.FRAMEWORK_BY_MODULE.values(),
         "rllib",
         "lightning",
     } <= known
@@ -50,7 +50,7 @@ def test_a_path_in_the_runs_folder_is_told_from_there(tmp_path):
     def told(name, model):
         args = TrainingArguments(output_dir=str(tmp_path / name), use_cpu=True)
         state, config = SimpleNamespace(max_steps=3), PretrainedConfig(name_or_path=str(model))
-        return hook_facts.of_trainer(args, state, SimpleNamespace(config=config))
+        return hook_facts.read_settings(args, state, SimpleNamespace(config=config))
 
     one, two = (told(name, tmp_path / name / "base") for name in ("seed-1", "seed-2"))
     assert [key for key in one if one[key] != two[key]] == ["output_dir"]

@@ -17,10 +17,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch.nn import utils
 
 import rlvitals
-from rlvitals.integrations.guard import Careful
+from rlvitals.integrations.guard import Guard
 from rlvitals.integrations.stable_baselines3 import Preflight, Record, Writer
 from rlvitals.integrations.stable_baselines3.gradients import Gradients
-from rlvitals.integrations.stable_baselines3.record import EVERY
+from rlvitals.integrations.stable_baselines3.record import DEFAULT_LOOK_STEPS
 from rlvitals.types import Profile
 
 SMALL = {"net_arch": [16]}
@@ -224,7 +224,7 @@ def test_clipping_watched_is_clipping(tmp_path):
     for p, twin in zip(own, twins, strict=True):
         twin.grad = p.grad.clone()
     plain = utils.clip_grad_norm_(twins, 0.5)
-    watch = Gradients(model, lambda *_: None, Careful(run))
+    watch = Gradients(model, lambda *_: None, Guard(run))
     watch.begin()
     watched = utils.clip_grad_norm_((p for p in own), 0.5)
     watch.end()
@@ -352,13 +352,13 @@ def test_the_writer_alone_takes_what_the_logger_dumps(tmp_path):
 
 def test_short_rollouts_are_looked_at_together(tmp_path):
     run = rlvitals.start(tmp_path / "run")
-    make("a2c").learn(EVERY + 50, callback=Record(run))
+    make("a2c").learn(DEFAULT_LOOK_STEPS + 50, callback=Record(run))
     run.finish()
     read = log(run.folder).series
-    assert list(read["rollout/reward_mean"].steps) == [EVERY, EVERY + 50]
+    assert list(read["rollout/reward_mean"].steps) == [DEFAULT_LOOK_STEPS, DEFAULT_LOOK_STEPS + 50]
     counts = sum(read[f"rollout/action_count/{i}"].values for i in (0, 1))
-    assert list(counts) == [EVERY, 50]
-    assert list(read["train/grad_norm"].steps) == [EVERY, EVERY + 50]
+    assert list(counts) == [DEFAULT_LOOK_STEPS, 50]
+    assert list(read["train/grad_norm"].steps) == [DEFAULT_LOOK_STEPS, DEFAULT_LOOK_STEPS + 50]
 
 
 def test_short_rollouts_are_kept_as_they_were(tmp_path):

@@ -74,7 +74,7 @@ def test_each_checkpoint_is_sealed_and_the_root_has_the_newest_state(straight):
     assert root["global_step"] == 24
     assert "train_runtime" in root["log_history"][-1]
     assert torch.load(straight / "training_args.bin", weights_only=False).max_steps == 24
-    taken = inspect_run.look(straight).taken
+    taken = inspect_run.inspect(straight).taken
     assert taken.step == 24
     assert inspect_run.differences(taken, Recorded.read(straight).about) == ()
     kinds = Recorded.read(straight).kinds()
@@ -352,7 +352,7 @@ def test_a_healthy_one_is_kept(tmp_path):
 def test_a_health_that_fails_and_a_disk_without_room_end_no_training(tmp_path, capsys, monkeypatch):
     def broken(step):
         if step == 8:
-            monkeypatch.setattr(disk, "free", lambda _: 10_000)
+            monkeypatch.setattr(disk, "count_free_bytes", lambda _: 10_000)
         raise ZeroDivisionError("no rows yet")
 
     seal = vitals.Seal(health=broken)
@@ -480,7 +480,7 @@ def test_an_adapter_lies_in_the_root_from_the_first_save_on(base, tmp_path):
     trainer.add_callback(Looks())
     trainer.train()
     assert seen == {0: False, 1: False, 2: True, 3: True}
-    for name in huggingface.ADAPTER:
+    for name in huggingface.ADAPTER_FILES:
         here, last = tmp_path / name, tmp_path / "checkpoint-4" / name
         assert here.exists() == last.exists()
         assert not here.exists() or here.read_bytes() == last.read_bytes()

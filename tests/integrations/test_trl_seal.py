@@ -128,7 +128,9 @@ def test_a_save_within_a_generation_says_what_it_lost(base, tmp_path, capsys):
     out = tmp_path / "out"
     grpo(base, out, num_iterations=2).train()
     assert manifest.verify(out / "checkpoint-6").facts["not_saved"] == []
-    assert manifest.verify(out / "checkpoint-9").facts["not_saved"] == [grpo_boundaries.UNFINISHED]
+    assert manifest.verify(out / "checkpoint-9").facts["not_saved"] == [
+        grpo_boundaries.GENERATION_LOSS
+    ]
     longer = grpo(base, out, num_iterations=2, max_steps=11)
     capsys.readouterr()
     plain.go(longer)
@@ -200,7 +202,10 @@ def test_where_generations_end(passes, accumulation, epoch, began, ends):
 
 
 def test_a_trainer_that_draws_nothing_has_no_generations():
-    assert grpo_boundaries.of(SimpleNamespace(gradient_accumulation_steps=2), [1], 0) is None
+    assert (
+        grpo_boundaries.read_generations(SimpleNamespace(gradient_accumulation_steps=2), [1], 0)
+        is None
+    )
 
 
 def test_the_resolver_takes_a_trainer_its_arguments_or_a_folder(base, tmp_path):

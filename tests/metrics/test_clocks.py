@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rlvitals.metrics.canonicalize import trace
-from rlvitals.metrics.steps.align import SAME, Clock, Source, align, by_values
+from rlvitals.metrics.steps.align import SAME_CLOCK, Clock, Source, align, pair_by_values
 from rlvitals.types import Histogram, Log, Series, Table, Text
 
 START = 1.7e9  # seconds since the epoch
@@ -26,7 +26,7 @@ def series(steps, values=None, times=None):
 def clock_of(poor, rich, unit="environment steps"):
     """The poorer log's clock; the other says its unit, so that it sets the count."""
     first, second = align([Source(unit, rich), Source("steps", poor)])
-    assert first is SAME
+    assert first is SAME_CLOCK
     return second
 
 
@@ -53,19 +53,19 @@ def test_a_log_that_kept_every_fifth_row_is_translated_between_them():
 
 def test_equal_steps_are_the_same_clock():
     rich, poor = {"loss": series(STEPS, CURVE)}, {"loss": series(STEPS[:20], CURVE[:20])}
-    assert clock_of(poor, rich) is SAME  # it ended early, and is believed
+    assert clock_of(poor, rich) is SAME_CLOCK  # it ended early, and is believed
 
 
 def test_a_row_more_or_less_is_the_same_clock():
     """One logs a row under the step it began with, the other under the step it ended with."""
     rich, poor = {"loss": series(STEPS, CURVE)}, {"loss": series(STEPS - 2048, CURVE)}
-    assert clock_of(poor, rich) is SAME
+    assert clock_of(poor, rich) is SAME_CLOCK
 
 
 def test_logs_that_say_the_same_unit_are_left_alone():
     rich = Source("environment steps", {"loss": series(STEPS, CURVE)})
     poor = Source("environment steps", {"loss": series(range(ROWS), CURVE)})
-    assert align([poor, rich]) == [SAME, SAME]
+    assert align([poor, rich]) == [SAME_CLOCK, SAME_CLOCK]
 
 
 def test_a_tracker_s_rows_are_translated_by_wall_time():
@@ -82,7 +82,7 @@ def test_a_tracker_s_rows_are_translated_by_wall_time():
 def test_a_log_of_the_same_steps_at_other_moments_is_left_alone():
     rich = {"loss": series(STEPS, CURVE, START + np.arange(ROWS))}
     poor = {"own": series(STEPS[::7] - 100, None, START + np.arange(ROWS)[::7] + 0.3)}
-    assert clock_of(poor, rich) is SAME
+    assert clock_of(poor, rich) is SAME_CLOCK
 
 
 def test_times_of_another_day_tell_nothing():
@@ -101,7 +101,7 @@ def test_a_stretch_run_again_counts_by_its_later_time():
 def test_values_that_meet_by_chance_tell_nothing():
     shuffled = np.random.default_rng(1).permutation(CURVE)
     rich, poor = {"loss": series(STEPS, CURVE)}, {"loss": series(range(ROWS), shuffled)}
-    assert by_values(Source("steps", poor), Source("steps", rich)) is None
+    assert pair_by_values(Source("steps", poor), Source("steps", rich)) is None
     assert clock_of(poor, rich).how == "unknown"
 
 
@@ -111,7 +111,7 @@ def test_a_constant_tells_nothing():
 
 def test_a_log_that_nothing_tells_about_is_the_same_if_it_ends_near():
     rich = {"loss": series(STEPS, CURVE)}
-    assert clock_of({"own": series([1000, 90_000])}, rich) is SAME
+    assert clock_of({"own": series([1000, 90_000])}, rich) is SAME_CLOCK
     assert clock_of({"own": series([10, 900])}, rich).how == "unknown"
 
 
@@ -119,11 +119,11 @@ def test_who_says_what_it_counts_sets_the_count_then_the_fuller():
     small, large = {"loss": series(STEPS, CURVE)}, {"loss": series(range(ROWS), CURVE)}
     large["own"] = series(range(ROWS))
     first, second = align([Source("steps", large), Source("environment steps", small)])
-    assert (first.how, second) == ("values", SAME)
+    assert (first.how, second) == ("values", SAME_CLOCK)
     first, second = align([Source("steps", large), Source("steps", small)])
-    assert (first, second.how) == (SAME, "values")
+    assert (first, second.how) == (SAME_CLOCK, "values")
     first, second = align([Source("rows", large), Source("steps", small)])
-    assert (first.how, second) == ("values", SAME)
+    assert (first.how, second) == ("values", SAME_CLOCK)
 
 
 def test_a_log_is_told_by_one_that_was_told_itself():
@@ -136,7 +136,10 @@ def test_a_log_is_told_by_one_that_was_told_itself():
 
 
 def test_a_run_without_numbers_has_no_clock_to_set():
-    assert align([Source("steps", {}), Source("steps", {"a": series([])})]) == [SAME, SAME]
+    assert align([Source("steps", {}), Source("steps", {"a": series([])})]) == [
+        SAME_CLOCK,
+        SAME_CLOCK,
+    ]
     assert align([]) == []
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rlvitals.readers.formats.columns import Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.columns import Columns, json_number, parse_number, to_step
 
 NANS = ["nan", "NaN", "NAN", "-nan", "nan(ind)", "-nan(ind)", "-1.#IND", "1.#QNAN00"]
 
@@ -58,9 +58,9 @@ def test_json_text_is_no_number(value):
 
 
 def test_steps_are_whole():
-    assert [whole(x) for x in (20480.0, -3, 0)] == [20480, -3, 0]
+    assert [to_step(x) for x in (20480.0, -3, 0)] == [20480, -3, 0]
     absurd = (None, 1.5, math.nan, math.inf, 1e308, 2**63)
-    assert [whole(x) for x in absurd] == [None] * len(absurd)
+    assert [to_step(x) for x in absurd] == [None] * len(absurd)
 
 
 def test_columns_keep_the_order_of_logging():

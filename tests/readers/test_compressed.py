@@ -18,7 +18,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers import select
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.formats import compressed
-from rlvitals.readers.formats.lines import REPLACED, opened
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 
 TESTS = Path(__file__).parents[1]
 CHECKED = {zstd.CompressionParameter.checksum_flag: 1}
@@ -129,8 +129,8 @@ def test_members_longer_than_a_piece_are_one_log(tmp_path):
     long = b"step,loss\n" + rows(lambda n: f"{n},{zlib.crc32(b'%d' % n)}", 60_000)
     halves = long[:400_000], long[400_000:]
     path.write_bytes(b"".join(map(gzip.compress, halves)))
-    assert path.stat().st_size > compressed.CHUNK_BYTES
-    with opened(path) as file:
+    assert path.stat().st_size > compressed.PACKED_CHUNK_BYTES
+    with open_log(path) as file:
         assert file.read() == long
 
 
@@ -142,7 +142,7 @@ def test_a_frame_of_remarks_and_zeros_after_the_end_are_passed_over(tmp_path):
     path.write_bytes(gzip.compress(TABLE) + b"\0" * 700)
     assert read_log(path).notes == ()
     path.write_bytes(gzip.compress(TABLE) + b"remark")
-    assert read_log(path).notes == (compressed.GARBAGE,)
+    assert read_log(path).notes == (compressed.GARBAGE_NOTE,)
     assert len(read_log(path).series["loss"]) == 20
 
 
@@ -157,7 +157,7 @@ def test_a_cut_reads_as_a_prefix_and_says_so(tmp_path, suffix):
     assert log_checks.check_truncations(reader, path, data, refusals=True) > 0.6
     path.write_bytes(data[: len(data) * 3 // 4])
     log = read_log(path)
-    assert compressed.CUT in log.notes
+    assert compressed.CUT_NOTE in log.notes
     assert 400 <= len(log.series["loss"]) < 800
 
 
@@ -210,18 +210,18 @@ def test_a_rotated_packed_log_is_read_from_its_start(tmp_path):
     path.write_bytes(gzip.compress(b"step,loss\n100,1\n"))
     log, _ = reader.read(path, cursor)
     assert log.series["loss"].steps.tolist() == [100]
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_bomb_is_refused_and_leaves_no_file(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(compressed, "HARMLESS_BYTES", 4 * 2**20)
+    monkeypatch.setattr(compressed, "MAX_UNCHECKED_BYTES", 4 * 2**20)
     path, temporary = tmp_path / f"a.csv{suffix}", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    monkeypatch.setattr(compressed, "IN_MEMORY_BYTES", 2**20)
+    monkeypatch.setattr(compressed, "MAX_IN_MEMORY_BYTES", 2**20)
     path.write_bytes(PACK[suffix](b"step,loss\n" + b"1,1\n" * 3_000_000))
-    assert path.stat().st_size * compressed.MAX_RATIO < 12_000_000
+    assert path.stat().st_size * compressed.MAX_UNPACK_RATIO < 12_000_000
     with pytest.raises(UnreadableLog, match="unpacks to more than") as error:
         read_log(path)
     assert str(path) in error.value.where

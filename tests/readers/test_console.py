@@ -17,7 +17,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import claim
 from rlvitals.types import Profile
 
@@ -657,7 +657,7 @@ def test_how_it_ended_is_kept_over_readings(write):
 def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(write(ROWS), None)
     log, _ = READER.read(write(ROWS.replace("=0,", "=7,")), cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["charts/episodic_return"]) == 5
 
 

@@ -15,11 +15,11 @@ NUMBERS = st.one_of(st.floats().map(repr), st.integers().map(str), st.text("-+.0
 
 def parse(texts):
     """Parse texts that stand one after another, with other digits between them."""
-    data, at = b"7" * digits.BEFORE, []
+    data, at = b"7" * digits.MIN_LEADING_BYTES, []
     for text in texts:
         at.append(len(data))
         data += text.encode() + b"9."
-    data += b"8" * digits.BEFORE
+    data += b"8" * digits.MIN_LEADING_BYTES
     words = np.ndarray((len(data) - 7,), np.dtype("<u8"), data, strides=(1,))
     return digits.parse(words, np.array(at), np.array([len(t.encode()) for t in texts]))
 

@@ -13,7 +13,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import dvclive
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.select import claim, reader_of
 
 READER = dvclive.READER
@@ -123,7 +123,7 @@ def test_a_replaced_table_is_read_from_its_start(path):
     _, cursor = READER.read(path, None)
     path.write_text("step\tloss\n0\t3.5\n1\t4.5\n2\t5.5\n")
     log, _ = READER.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED_NOTE,)
     assert log.series["train/loss"].values.tolist() == [3.5, 4.5, 5.5]
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rlvitals.readers import tensorboard
 from rlvitals.readers.event_files import framing, loop_cycles, scalars
 from rlvitals.readers.event_files.contents import Contents
-from rlvitals.readers.event_files.sampled import Kept
-from rlvitals.readers.event_files.scalars import SLACK
+from rlvitals.readers.event_files.sampled import SampledItems
+from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream
 
 NAME = "events.out.tfevents.1700000000.host.1.0"
@@ -129,8 +129,8 @@ def read(folder, data, window=None):
     path.write_bytes(data)
     if window is None:
         return tensorboard.read(path, None)[0]
-    contents, stream = Contents({}), Stream(io.BytesIO(data), 0, SLACK)
-    stream._buffer = np.zeros(window + SLACK, np.uint8)
+    contents, stream = Contents({}), Stream(io.BytesIO(data), 0, WINDOW_SLACK_BYTES)
+    stream._buffer = np.zeros(window + WINDOW_SLACK_BYTES, np.uint8)
     stream.read(contents.take)
     notes = (*stream.notes(), *contents.events.notes())
     return tensorboard.Log("tensorboard", contents.points.series(), notes=notes)
@@ -263,7 +263,7 @@ def test_headers_are_found_at_every_place_and_length():
             buffer = np.frombuffer(data + bytes(64), np.uint8)
             headers = framing.find_headers(buffer, len(data))
             frames = framing.follow(memoryview(data), headers, 0, MAX_RECORD_BYTES)
-            assert frames.at.tolist() == [0, len(lead), len(data) - 17]
+            assert frames.starts.tolist() == [0, len(lead), len(data) - 17]
             assert frames.end == len(data)
 
 
@@ -287,8 +287,8 @@ def test_headers_without_records_end_in_time(folder, length):
 
 
 def test_what_is_learnt_of_other_files_is_bounded(folder, monkeypatch):
-    monkeypatch.setattr(scalars, "MOST_TEMPLATES", 50)
-    monkeypatch.setattr(loop_cycles, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(scalars, "MAX_CACHED_TEMPLATES", 50)
+    monkeypatch.setattr(loop_cycles, "MAX_CACHED_CYCLES", 3)
     for run in range(30):
         written = Written()
         for index in range(80):
@@ -318,7 +318,7 @@ def test_too_many_histograms_and_texts_are_thinned(folder):
 
 
 def test_what_is_kept_is_bounded_in_bytes():
-    kept = Kept("texts", 100, 1000)
+    kept = SampledItems("texts", 100, 1000)
     for index in range(200):
         for tag in "ab":
             if kept.wants(tag, 50):

@@ -28,7 +28,7 @@ from waiting import HANG_CPU_SECONDS
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.select import claim, reader_of
 
 if sys.version_info >= (3, 14):
@@ -230,7 +230,9 @@ class Following:
         runs = self.reader.runs(self.path) if self.reader.runs else {"": self.reader}
         for name, reader in runs.items():
             log, self.cursors[name] = reader.read(self.path, self.cursors.get(name))
-            if REPLACED in log.notes or any(note.endswith(REPLACED) for note in log.notes):
+            if REPLACED_NOTE in log.notes or any(
+                note.endswith(REPLACED_NOTE) for note in log.notes
+            ):
                 self.found = {k: v for k, v in self.found.items() if k[0] != name}
             for key, points in log_checks.points(log).items():
                 before = self.found.get((name, key), np.empty((3, 0)))

@@ -32,7 +32,7 @@ def with_a_long_line(path, size):
 @pytest.mark.parametrize("name", FORMATS)
 def test_memory_does_not_grow_with_a_line_that_never_ends(tmp_path, monkeypatch, name):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 2**16)
-    monkeypatch.setattr(lines, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(lines, "LINE_CHUNK_BYTES", 2**14)
     peaks = []
     for size in (2**22, 2**24):
         with_a_long_line(tmp_path / name, size)
@@ -63,7 +63,7 @@ def test_a_line_of_a_gigabyte_takes_no_memory(tmp_path, name):
 def test_a_log_that_shrinks_while_it_is_read_ends_there(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(f'{{"step": {n}, "loss": 1}}\n' for n in range(5000)))
-    with lines.opened(path) as file:
+    with lines.open_log(path) as file:
         found = iter(lines.Lines(file))
         first = next(found)
         os.truncate(path, first.end + 5)

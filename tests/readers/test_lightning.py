@@ -12,7 +12,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import lightning
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.select import reader_of
 
 READER = lightning.READER
@@ -125,7 +125,7 @@ def test_a_header_that_grows_is_read_on(path, states):
         for state in [*(states[at] for at in chosen), states[-1]]:
             path.write_bytes(state[: len(state) - chance.choice((0, 0, 7)) * (state != states[-1])])
             log, cursor = READER.read(path, cursor)
-            assert REPLACED not in log.notes
+            assert REPLACED_NOTE not in log.notes
             for key, columns in log_checks.points(log).items():
                 pieces.setdefault(key, []).append(columns)
         found = {key: np.concatenate(columns, axis=1) for key, columns in pieces.items()}
@@ -139,7 +139,7 @@ def test_a_file_that_is_being_rewritten_waits(path, states):
         path.write_bytes(states[11][:size])
         log, same = READER.read(path, cursor)
         assert len(log.series.get("loss", ())) == 0, size
-        assert REPLACED not in log.notes
+        assert REPLACED_NOTE not in log.notes
         if size < states[11].rindex(b"\n", 0, -1):
             assert same == cursor
     path.write_bytes(states[12])
@@ -155,7 +155,7 @@ def test_another_run_in_its_place_is_read_from_its_start(path, states):
         row = b",".join(b"7" if cell in {b"loss", b"step"} else b"" for cell in cells)
         path.write_bytes(header + (row + b"\n") * 2)
         log, _ = READER.read(path, cursor)
-        assert log.notes == (REPLACED,)
+        assert log.notes == (REPLACED_NOTE,)
         assert log.series["loss"].values.tolist() == [7.0, 7.0]
 
 
@@ -164,10 +164,10 @@ def test_another_run_under_a_longer_header(path):
     _, cursor = READER.read(path, None)
     path.write_text("beta,loss,step\n,1.5,1\n7,3.5,2\n")  # the first row is the same
     log, _ = READER.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED_NOTE,)
     assert log.series["loss"].values.tolist() == [1.5, 3.5]
     path.write_text("beta,step\n")
-    assert READER.read(path, cursor)[0].notes == (REPLACED,)
+    assert READER.read(path, cursor)[0].notes == (REPLACED_NOTE,)
 
 
 def test_prefixes_growth_and_damage(path, states):

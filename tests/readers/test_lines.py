@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.json_lines import MAX_DEPTH, Objects, flatten, parse_object
-from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Lines, opened, read_head
+from rlvitals.readers.formats.json_lines import MAX_JSON_DEPTH, Objects, flatten, parse_object
+from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Lines, open_log, read_head
 from rlvitals.readers.formats.rows import Rows, read_header
 
 
@@ -89,7 +89,7 @@ def test_no_permission(tmp_path, nobody):  # noqa: ARG001  # who we are
 def test_a_file_that_fails_while_read(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("a\n")
-    with pytest.raises(UnreadableLog, match="Stale file handle"), opened(path):
+    with pytest.raises(UnreadableLog, match="Stale file handle"), open_log(path):
         raise OSError(116, "Stale file handle")
 
 
@@ -143,7 +143,7 @@ def test_nesting_is_flattened_to_a_depth():
     for _ in range(100):
         leaf["k"] = {"v": 1}
         leaf = leaf["k"]
-    assert len(list(flatten(deep))) == MAX_DEPTH - 1
+    assert len(list(flatten(deep))) == MAX_JSON_DEPTH - 1
 
 
 def test_objects_that_would_break_a_parser():

@@ -14,7 +14,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_files, mlflow_sqlite
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.select import claim, reader_of
 
 FILES, SQLITE = mlflow_files.READER, mlflow_sqlite.READER
@@ -189,7 +189,7 @@ def test_a_replaced_metric_is_read_again_with_all_others(meta):
     _, cursor = FILES.read(meta, None)
     (meta.parent / "metrics" / "again").write_text("1700000000000 3.5 1\n")
     log, _ = FILES.read(meta, cursor)
-    assert log.notes[0] == REPLACED
+    assert log.notes[0] == REPLACED_NOTE
     assert log.series["again"].values.tolist() == [3.5]
     assert len(log.series["odd"]) == 40
 
@@ -250,13 +250,13 @@ def test_a_growing_database_is_read_on(database, tmp_path):
             db.execute("INSERT INTO metrics SELECT * FROM kept LIMIT 37 OFFSET ?", (at,))
             db.commit()
             log, cursor = run.read(growing, cursor)
-            assert REPLACED not in log.notes
+            assert REPLACED_NOTE not in log.notes
             for key, columns in log_checks.points(log).items():
                 pieces.setdefault(key, []).append(columns)
         db.execute("UPDATE metrics SET value = value + 1")
         db.commit()
         log, _ = run.read(growing, cursor)
-        assert log.notes[0] == REPLACED
+        assert log.notes[0] == REPLACED_NOTE
         assert len(log.series["train/loss"]) == 40
     found = {key: np.concatenate(columns, axis=1) for key, columns in pieces.items()}
     log_checks.assert_equal(found, whole)

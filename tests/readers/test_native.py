@@ -163,18 +163,18 @@ def test_a_moved_run_is_the_same(run, tmp_path):
 
 
 def test_a_newer_format_is_refused_by_name_and_an_older_one_read(run, monkeypatch):
-    monkeypatch.setattr(frames, "FORMAT", 0)
+    monkeypatch.setattr(frames, "BLOCK_FORMAT", 0)
     log(run, [1, 2])
     said = json.loads((run.path / "run.json").read_text())
     (run.path / "run.json").write_text(json.dumps({**said, "format": 0}))
     monkeypatch.undo()
     assert len(read(run).series[SB3[0]]) == 2
-    monkeypatch.setattr(frames, "FORMAT", 2)
+    monkeypatch.setattr(frames, "BLOCK_FORMAT", 2)
     log(run, [3])
     monkeypatch.undo()
     with pytest.raises(UnreadableLog, match="blocks of format 2"):
         rlvitals.read(run.path)
-    (run.path / "run.json").write_text(json.dumps({**said, "format": run_folder.FORMAT + 1}))
+    (run.path / "run.json").write_text(json.dumps({**said, "format": run_folder.RUN_FORMAT + 1}))
     with pytest.raises(UnreadableLog, match="a run folder of format 2"):
         rlvitals.read(run.path)
 

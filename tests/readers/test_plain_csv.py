@@ -10,7 +10,7 @@ from loading import read_log
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_csv
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 
 READER = plain_csv.READER
 
@@ -209,7 +209,7 @@ def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(path, None)
     write("step,kl,loss\n1,3,1\n2,3,2\n3,3,3\n")
     log, _ = READER.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED_NOTE,)
     assert log.series["loss"].steps.tolist() == [1, 2, 3]
 
 

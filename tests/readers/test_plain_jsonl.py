@@ -9,7 +9,7 @@ from loading import read_log
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 
 READER = plain_jsonl.READER
@@ -184,7 +184,7 @@ def test_a_file_written_anew_is_read_from_its_start(write, text):
     _, cursor = READER.read(path, None)
     write(text.replace('"a"', '"b"'))
     log, _ = READER.read(path, cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["b"]) == 24
 
 

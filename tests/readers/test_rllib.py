@@ -11,7 +11,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import rllib
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.literals import MAX_TEXT, parse_literal
+from rlvitals.readers.formats.literals import MAX_LITERAL_CHARACTERS, parse_literal
 from rlvitals.readers.select import reader_of
 
 CONFIG = {"env": "Breakout-v4", "lr": 5e-4, "lr_schedule": [[0, 5e-4]], "model": {"dim": 84}}
@@ -188,7 +188,9 @@ def test_literals():
     assert parse_literal(r"{'\ud800': '\d'}") == {"?": "\\d"}
 
 
-@pytest.mark.parametrize("text", ["{", "{'a': }", "{" * 5000, "-" * 100_000, "x" * (MAX_TEXT + 1)])
+@pytest.mark.parametrize(
+    "text", ["{", "{'a': }", "{" * 5000, "-" * 100_000, "x" * (MAX_LITERAL_CHARACTERS + 1)]
+)
 def test_what_is_no_literal_is_refused(text):
     with pytest.raises(ValueError, match=r"literal|characters"):
         parse_literal(text)

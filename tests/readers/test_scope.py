@@ -11,7 +11,7 @@ from test_sources import LINES, build
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import scope, select
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 
 READER = scope.READER
 
@@ -54,7 +54,7 @@ def test_a_file_written_anew_is_read_from_its_start(path):
     path.write_bytes(packed((1, 2.0)))
     log, _ = READER.read(path, cursor)
     assert log.series["train/loss"].values.tolist() == [2.0]
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from test_sources import EVENTS, FIRST, LINES, build
 
 from rlvitals.readers.discovery import settings_files, sources
 from rlvitals.readers.formats import plain_yaml
-from rlvitals.readers.formats.plain_yaml import NotPlainError, leaves, parse, resolved
+from rlvitals.readers.formats.plain_yaml import NotPlainError, leaves, parse, resolve_scalar
 
 
 @pytest.fixture
@@ -242,11 +242,11 @@ def test_laughs_and_depth_are_bounded(read):
     for bottom in ("{x: 1}", "{}", "[]"):
         settings, notes = read("config.yaml", f"lr: 0.1\nl0: &l0 {bottom}\n{links}")
         assert settings["lr"] == 0.1
-        assert len(settings) <= settings_files.MAX_LEAVES
+        assert len(settings) <= settings_files.MAX_SETTINGS
         assert notes[0].startswith("more settings than are read")
     lists = "".join(f"l{n + 1}: &l{n + 1} [{', '.join([f'*l{n}'] * 10)}]\n" for n in range(30))
     settings, _ = read("config.yaml", f"l0: &l0 [x]\n{lists}")
-    assert all(len(value) <= settings_files.MAX_TEXT for value in settings.values())
+    assert all(len(value) <= settings_files.MAX_SETTING_CHARACTERS for value in settings.values())
     merges = "a: &a {" + ", ".join(f"k{n}: 1" for n in range(5000)) + "}\n" + "b: {<<: *a}\n" * 200
     assert read("config.yaml", merges)[1]
     for text in ("[" * 100_000, "{a: " * 100_000, "- " * 100_000, "&a [*a]", "a: *b"):
@@ -286,8 +286,8 @@ def test_scalars_are_what_pyyaml_reads(text):
     expected = yaml.safe_load(f"a: {text}")["a"]
     if text == "1e3":
         expected = 1000.0  # PyYAML reads text, whoever wrote it meant a number
-    assert resolved(text) == expected
-    assert type(resolved(text)) is type(expected)
+    assert resolve_scalar(text) == expected
+    assert type(resolve_scalar(text)) is type(expected)
 
 
 def test_plain_yaml_reads_what_pyyaml_reads():
@@ -297,7 +297,7 @@ def test_plain_yaml_reads_what_pyyaml_reads():
     assert parse(text) == yaml.safe_load(text)
     with pytest.raises(NotPlainError):
         list(leaves(parse("a: {b: 1, c: 2, d: 3}"), 3))
-    assert sys.getrecursionlimit() > plain_yaml.MAX_DEPTH
+    assert sys.getrecursionlimit() > plain_yaml.MAX_YAML_DEPTH
 
 
 def test_deep_yaml_does_not_take_the_process_down():

@@ -617,7 +617,7 @@ def test_limits_are_said(tmp_path, monkeypatch):
     root = build(tmp_path, {f"{deep}/progress.csv": SB3, "progress.csv": SB3})
     (run,) = sources.find(root)
     assert run.notes == ("folders more than 12 deep were not looked at",)
-    monkeypatch.setattr("rlvitals.readers.discovery.walk.MAX_ENTRIES", 3)
+    monkeypatch.setattr("rlvitals.readers.discovery.walk.MAX_WALK_ENTRIES", 3)
     build(root, {f"{n}.bin": b"" for n in range(9)})
     (run,) = sources.find(root)
     assert "more than 3 files: the rest was not looked at" in run.notes

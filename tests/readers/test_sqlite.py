@@ -41,8 +41,8 @@ def path(tmp_path):
 def test_any_name(tmp_path, name, mode):
     path = tmp_path / name
     with closing(make(path, mode)):
-        assert sqlite.reading(path, values) == [0, 1, 2]
-    assert sqlite.reading(path, values) == [0, 1, 2]
+        assert sqlite.read_database(path, values) == [0, 1, 2]
+    assert sqlite.read_database(path, values) == [0, 1, 2]
     assert files(tmp_path).keys() == {name}
 
 
@@ -50,7 +50,7 @@ def test_any_name(tmp_path, name, mode):
 def test_a_closed_database_is_read_and_nothing_is_left_beside_it(path, mode):
     make(path, mode).close()
     before = files(path.parent)
-    assert sqlite.reading(path, values) == [0, 1, 2]
+    assert sqlite.read_database(path, values) == [0, 1, 2]
     assert sqlite.tables(path) == {"t": {"a", "b"}}
     assert files(path.parent) == before
 
@@ -59,11 +59,11 @@ def test_a_closed_database_is_read_and_nothing_is_left_beside_it(path, mode):
 def test_a_database_that_is_open_elsewhere_is_read_as_it_grows(path, mode):
     with closing(make(path, mode)) as db:
         before = sorted(files(path.parent))
-        assert sqlite.reading(path, values) == [0, 1, 2]
+        assert sqlite.read_database(path, values) == [0, 1, 2]
         db.execute("INSERT INTO t VALUES (3, '')")
-        assert sqlite.reading(path, values) == [0, 1, 2]  # not committed
+        assert sqlite.read_database(path, values) == [0, 1, 2]  # not committed
         db.commit()
-        assert sqlite.reading(path, values) == [0, 1, 2, 3]
+        assert sqlite.read_database(path, values) == [0, 1, 2, 3]
         assert sorted(files(path.parent)) == before
 
 
@@ -75,7 +75,7 @@ def test_what_a_crash_left_in_the_log_is_read_from_a_copy(path, tmp_path):
         shutil.copy(f"{path}-wal", f"{crashed}-wal")
     before = files(crashed.parent)
     assert before["a.db"] == 4096  # the rows are in the log alone
-    assert sqlite.reading(crashed, values) == [0, 1, 2]
+    assert sqlite.read_database(crashed, values) == [0, 1, 2]
     assert files(crashed.parent) == before
 
 
@@ -88,7 +88,7 @@ def test_a_write_that_a_crash_cut_is_undone_in_a_copy(path, tmp_path):
         shutil.copy(path, crashed)
         shutil.copy(f"{path}-journal", f"{crashed}-journal")
     before = files(crashed.parent)
-    assert sqlite.reading(crashed, values) == list(range(2000))
+    assert sqlite.read_database(crashed, values) == list(range(2000))
     assert files(crashed.parent) == before
 
 
@@ -99,14 +99,14 @@ def test_a_copy_that_would_be_too_large_is_refused(path, tmp_path, monkeypatch):
         shutil.copy(path, tmp_path / "crash" / "a.db")
         shutil.copy(f"{path}-wal", tmp_path / "crash" / "a.db-wal")
     with pytest.raises(UnreadableLog, match="too large to copy"):
-        sqlite.reading(tmp_path / "crash" / "a.db", values)
+        sqlite.read_database(tmp_path / "crash" / "a.db", values)
 
 
 def test_a_locked_database_is_said_in_time(path):
     with closing(make(path)) as db:
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UnreadableLog, match="locked by the program") as error:
-            sqlite.reading(path, values, wait=0.2)
+            sqlite.read_database(path, values, lock_seconds=0.2)
         assert str(path) in error.value.where
         assert sqlite.has_columns(path, path.read_bytes(), {"t": frozenset("ab")})
 
@@ -123,7 +123,7 @@ def test_a_database_that_changes_while_it_is_read_is_read_again(path):
         seen.append(found)
         return found
 
-    assert sqlite.reading(path, work) == [0, 1, 2, 10, 11]
+    assert sqlite.read_database(path, work) == [0, 1, 2, 10, 11]
     assert len(seen) == 3
 
 
@@ -134,24 +134,24 @@ def test_a_database_that_never_stands_still_is_refused(path):
         os.utime(path, ns=(time.time_ns(),) * 2)
 
     with pytest.raises(UnreadableLog, match="changes faster"):
-        sqlite.reading(path, work)
+        sqlite.read_database(path, work)
 
 
 @pytest.mark.parametrize("data", [b"", b"SQLite", os.urandom(9000), b"SQLite format 3\0"])
 def test_what_is_no_database_is_refused(path, data):
     path.write_bytes(data)
     with pytest.raises(UnreadableLog) as error:
-        sqlite.reading(path, values)
+        sqlite.read_database(path, values)
     assert str(path) in error.value.where
     assert not sqlite.has_columns(path, data, {"t": frozenset("ab")})
 
 
 def test_no_file_and_no_regular_file(tmp_path):
     with pytest.raises(UnreadableLog, match="No such file"):
-        sqlite.reading(tmp_path / "gone.db", values)
+        sqlite.read_database(tmp_path / "gone.db", values)
     os.mkfifo(tmp_path / "pipe.db")
     with pytest.raises(UnreadableLog, match="not a regular file"):
-        sqlite.reading(tmp_path / "pipe.db", values)
+        sqlite.read_database(tmp_path / "pipe.db", values)
 
 
 def test_a_database_cut_short_is_refused_at_every_page(path):
@@ -160,7 +160,7 @@ def test_a_database_cut_short_is_refused_at_every_page(path):
     for size in range(100, len(data), 1000):
         path.write_bytes(data[:size])
         with pytest.raises(UnreadableLog) as error:
-            sqlite.reading(path, values)
+            sqlite.read_database(path, values)
         assert "sqlite3" in error.value.hint
 
 
@@ -168,7 +168,7 @@ def test_pages_in_a_loop_end(path, monkeypatch):
     """Every child of the table's root is the same leaf, again and again."""
     monkeypatch.setattr(sqlite, "FREE_INSTRUCTIONS", 10_000)
     monkeypatch.setattr(sqlite, "INSTRUCTIONS_PER_BYTE", 0)
-    monkeypatch.setattr(sqlite, "BETWEEN_CHECKS", 100)
+    monkeypatch.setattr(sqlite, "INSTRUCTIONS_PER_CHECK", 100)
     make(path, count=2000).close()
     data = bytearray(path.read_bytes())
     root = 4096
@@ -180,7 +180,7 @@ def test_pages_in_a_loop_end(path, monkeypatch):
         data[root + at : root + at + 4] = struct.pack(">I", 3)
     path.write_bytes(data)
     with pytest.raises(UnreadableLog, match="tables never end"):
-        sqlite.reading(path, values)
+        sqlite.read_database(path, values)
 
 
 def test_a_huge_value_is_refused(path, monkeypatch):
@@ -188,7 +188,7 @@ def test_a_huge_value_is_refused(path, monkeypatch):
     with closing(make(path)) as db, db:
         db.execute("INSERT INTO t VALUES (9, zeroblob(5000))")
     with pytest.raises(UnreadableLog, match="too big"):
-        sqlite.reading(path, lambda db: list(sqlite.rows(db, "SELECT b FROM t")))
+        sqlite.read_database(path, lambda db: list(sqlite.rows(db, "SELECT b FROM t")))
 
 
 def test_a_view_is_no_table(path):
@@ -213,10 +213,10 @@ def test_a_wal_database_without_the_files_beside_it(tmp_path, lost, checkpointed
                 shutil.copy(f"{source}{end}", f"{target}{end}")
     before = files(target.parent)
     if "-wal" not in lost:
-        assert sqlite.reading(target, values) == ([0, 1, 2, 3] if checkpointed else [0, 1, 2])
+        assert sqlite.read_database(target, values) == ([0, 1, 2, 3] if checkpointed else [0, 1, 2])
     elif checkpointed:
-        assert sqlite.reading(target, values) == [0, 1, 2]
+        assert sqlite.read_database(target, values) == [0, 1, 2]
     else:
         with pytest.raises(UnreadableLog, match="no such table"):
-            sqlite.reading(target, values)
+            sqlite.read_database(target, values)
     assert files(target.parent).keys() == before.keys()

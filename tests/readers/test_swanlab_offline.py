@@ -19,7 +19,7 @@ from waiting import HANG_SECONDS
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import swanlab_offline
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 
 READER = swanlab_offline.READER
@@ -122,7 +122,7 @@ def test_how_it_ended(runs):
     assert "ValueError: the loss is gone" in raised.traceback
     killed = read(file_of(runs["offline-killed"]))
     assert killed.ending is None
-    assert swanlab_offline.NO_FINISH in killed.notes
+    assert swanlab_offline.NO_FINISH_NOTE in killed.notes
 
 
 def test_the_reader_is_found(runs, write):
@@ -177,7 +177,7 @@ def columns_of(series):
 def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(write(run_of(30)), None)
     log, _ = READER.read(write([scalar("other", n, 1.0) for n in range(99)]), cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["other"]) == 99
 
 

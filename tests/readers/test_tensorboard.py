@@ -11,9 +11,9 @@ import tfrecords as tf
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import tensorboard
-from rlvitals.readers.event_files.scalars import SLACK
+from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES
 from rlvitals.readers.event_files.stream import MAX_RECORD_BYTES, Stream, Taken
-from rlvitals.readers.formats.protobuf import Malformed, fields, signed, varint
+from rlvitals.readers.formats.protobuf import Malformed, fields, to_signed, varint
 from rlvitals.readers.select import reader_of
 from rlvitals.storage.crc32c import crc32c
 
@@ -258,11 +258,11 @@ def test_a_huge_record_is_passed_over_unread():
     good = tf.record(b"")
     length = struct.pack("<Q", MAX_RECORD_BYTES + 1)
     huge = length + tf.masked(length) + bytes(MAX_RECORD_BYTES + 5)
-    stream, taken = Stream(file := Sparse(good + huge + good), 0, SLACK), []
+    stream, taken = Stream(file := Sparse(good + huge + good), 0, WINDOW_SLACK_BYTES), []
 
     def take(_data, base, frames, final):  # noqa: ARG001
-        taken.extend(frames.at + base)
-        return Taken([], len(frames.at))
+        taken.extend(frames.starts + base)
+        return Taken([], len(frames.starts))
 
     stream.read(take)
     assert taken == [0, len(good + huge)]
@@ -312,7 +312,7 @@ def test_damage_everywhere_is_no_hang(path):
 
 def test_varints():
     assert varint(b"\xac\x02", 0) == (300, 2)
-    assert signed(varint(tf.varint(-1), 0)[0]) == -1
+    assert to_signed(varint(tf.varint(-1), 0)[0]) == -1
     for bad in (b"", b"\xff", b"\xff" * 11):
         with pytest.raises(Malformed):
             varint(bad, 0)

@@ -12,7 +12,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trackio
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import HEAD_BYTES, REPLACED
+from rlvitals.readers.formats.lines import HEAD_BYTES, REPLACED_NOTE
 from rlvitals.readers.select import reader_of
 
 READER = trackio.READER
@@ -126,7 +126,7 @@ def test_a_growing_database_is_read_on(path, tmp_path):
             db.execute("INSERT INTO metrics SELECT * FROM kept LIMIT 7 OFFSET ?", (at,))
             db.commit()
             log, cursor = run.read(growing, cursor)
-            assert REPLACED not in log.notes
+            assert REPLACED_NOTE not in log.notes
             for key, columns in log_checks.points(log).items():
                 pieces.setdefault(key, []).append(columns)
     found = {key: np.concatenate(columns, axis=1) for key, columns in pieces.items()}
@@ -138,7 +138,7 @@ def test_a_replaced_database_is_read_again(path):
     _, cursor = run.read(path, None)
     change(path, "UPDATE metrics SET metrics = '{\"a\": 1}'")
     log, _ = run.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED_NOTE,)
     assert len(log.series["a"]) == 31
 
 

@@ -9,7 +9,7 @@ from loading import read_log
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import trainer_state
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.readers.select import reader_of
 
 READER = trainer_state.READER
@@ -93,7 +93,7 @@ def test_a_state_of_another_training_is_read_from_its_start(path):
     _, cursor = READER.read(path, None)
     path.write_text(json.dumps(state(history(3))))
     log, _ = READER.read(path, cursor)
-    assert log.notes == (REPLACED, "1 null left out: 1 under `reward`")
+    assert log.notes == (REPLACED_NOTE, "1 null left out: 1 under `reward`")
     assert log.series["loss"].steps.tolist() == [10, 20, 30]
 
 

@@ -12,7 +12,7 @@ from test_sources import build
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import plain_jsonl
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 
 READER = plain_jsonl.READER
@@ -100,7 +100,7 @@ def test_a_restart_of_verl_truncates_its_file(tmp_path, resumed_at):
     logger.file.close()
     again = VerlLogger(path)
     log, cursor = READER.read(path, cursor)
-    assert log.notes == (REPLACED,)
+    assert log.notes == (REPLACED_NOTE,)
     assert log.series == {}
     for step in range(resumed_at, resumed_at + 5):  # soon longer than the file before
         again.log(verl_row(step, 0.75), step)
@@ -124,7 +124,7 @@ def test_a_restart_seen_late_is_read_from_its_start(tmp_path, resumed_at):
         again.log(verl_row(step, 0.75), step)
     log, _ = READER.read(path, cursor)
     again.file.close()
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["critic/score/mean"]) == 9
 
 

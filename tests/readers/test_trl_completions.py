@@ -15,7 +15,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import select, trl_completions
 from rlvitals.readers.discovery import join, sources
-from rlvitals.readers.formats.lines import REPLACED
+from rlvitals.readers.formats.lines import REPLACED_NOTE
 from rlvitals.types import Log, Table
 
 READER = trl_completions.READER
@@ -126,7 +126,7 @@ def test_a_file_is_read_once_and_again_when_written_over(tmp_path):
     write(tmp_path, 10, {"format": [0.5] * 4})
     log, _ = READER.read(path, cursor)
     assert log.series["rewards/format/mean"].values.tolist() == [0.5]
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
 
 
 def test_cuts_and_damage_are_refused_by_name(tmp_path):
@@ -161,7 +161,7 @@ def test_other_parquet_is_not_claimed(tmp_path):
 
 
 def test_the_newest_rows_of_long_tables_are_kept(monkeypatch):
-    monkeypatch.setattr(join, "MAX_ROWS", 5)
+    monkeypatch.setattr(join, "MAX_TABLE_ROWS_JOINED", 5)
     tables = [Table(np.full(2, n), {"text": [f"{n}a", f"{n}b"]}) for n in range(3)]
     tables.append(Table(np.full(2, 3), {"text": ["3a", "3b"], "new": [1, 2]}))
     logs = [

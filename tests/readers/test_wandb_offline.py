@@ -22,7 +22,7 @@ from wandb.proto import wandb_internal_pb2 as pb
 from rlvitals.errors import UnreadableLog
 from rlvitals.following import changes
 from rlvitals.readers import wandb_offline
-from rlvitals.readers.formats.lines import REPLACED, read_head
+from rlvitals.readers.formats.lines import REPLACED_NOTE, read_head
 from rlvitals.readers.select import reader_of
 from rlvitals.readers.wandb import rows as wandb_rows
 
@@ -160,7 +160,7 @@ def test_how_it_ended(runs):
     assert read(runs["ends"]).ending.exit_code == 0
     killed = read(runs["killed"])
     assert killed.ending is None
-    assert wandb_offline.NO_EXIT in killed.notes
+    assert wandb_offline.NO_EXIT_NOTE in killed.notes
     raised = read(runs["raises"]).ending
     assert raised.exit_code == 1
     assert raised.traceback.startswith("Traceback (most recent call last):")
@@ -278,7 +278,7 @@ def test_a_torn_tail_is_left(write):
 def test_a_file_written_anew_is_read_from_its_start(write):
     _, cursor = READER.read(write(run_of(30)), None)
     log, _ = READER.read(write(run_of(40, other=1.5)), cursor)
-    assert REPLACED in log.notes
+    assert REPLACED_NOTE in log.notes
     assert len(log.series["other"]) == 40
 
 
@@ -407,8 +407,8 @@ def history(draw):
 @given(st.lists(history(), max_size=8), st.integers(0, 8))
 def test_both_ways_read_the_same(payloads, regular):
     payloads = [*payloads, *(made_row(n) for n in range(regular))]
-    plain = wandb_rows.one_by_one(payloads)
-    rows = wandb_rows.side_by_side(payloads)
+    plain = wandb_rows.parse_each(payloads)
+    rows = wandb_rows.parse_vectorized(payloads)
     if rows is None:
         return
     assert rows.numbers.keys() == plain.numbers.keys()
@@ -434,7 +434,7 @@ def test_usual_rows_go_the_quick_way(runs):
             if made.WhichOneof("record_type") == "history":
                 payloads.append(made.history.SerializeToString())
     assert len(payloads) > 40
-    assert wandb_rows.side_by_side(payloads) is not None
+    assert wandb_rows.parse_vectorized(payloads) is not None
 
 
 def test_one_row_that_is_far_longer_than_the_others(write):

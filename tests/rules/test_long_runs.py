@@ -7,7 +7,7 @@ import pytest
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.thinned import thinned
-from rlvitals.signals.thin import POINTS
+from rlvitals.signals.thin import MAX_THIN_POINTS
 
 
 def collapsing(count, seed=0):
@@ -29,7 +29,7 @@ def warned(run):
     return found.verdict.word, names
 
 
-@pytest.mark.parametrize("count", [POINTS + 1, 50_000, 300_000])
+@pytest.mark.parametrize("count", [MAX_THIN_POINTS + 1, 50_000, 300_000])
 def test_a_long_run_has_the_findings_of_a_short_one(count):
     assert warned(collapsing(count)) == warned(collapsing(2_000))
 
@@ -42,6 +42,6 @@ def test_one_spike_in_a_long_run_is_still_seen():
 
 
 def test_a_short_run_is_judged_as_it_is_and_a_long_one_is_shown_whole():
-    short, long = collapsing(POINTS), collapsing(POINTS + 1)
+    short, long = collapsing(MAX_THIN_POINTS), collapsing(MAX_THIN_POINTS + 1)
     assert thinned(short) is short
     assert diagnose(long).trace is long

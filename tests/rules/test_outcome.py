@@ -101,7 +101,7 @@ def test_an_entropy_that_is_a_sum_is_said_to_be_one():
     assert text == "Entropy summed over a batch goes 460 to 460 nats."
     lacking = "exploration/entropy (the mean: only its sum over a batch is logged)"
     assert lacking in phrases.coverage(diagnose(run))
-    assert any(lacking in why for why in phrases.undecided(diagnose(run)))
+    assert any(lacking in why for why in phrases.undecided_rules(diagnose(run)))
     run = made.trace(Profile.ON_POLICY, {"batch_size": 500}, **series)
     text = next(s.text for s in tldr(run) if s.topic == "entropy")
     assert text.endswith(" 460 nats, 0.92 to 0.92 a decision in batches of 500.")

@@ -10,86 +10,86 @@ from rlvitals.sanity_checks import CouldNotCheck, Failed, Passed, environments, 
 
 
 def test_a_ratio_of_one_passes_within_the_rounding_of_its_type():
-    assert updates.ratio_is_one(torch.tensor([1.0, 1.0000002])).outcome == Passed()
-    assert updates.ratio_is_one(torch.ones(3, dtype=torch.bfloat16) + 0.01).outcome == Passed()
-    wrong = updates.ratio_is_one(np.array([1.0, 1.0001])).outcome  # float64 has more digits
+    assert updates.check_ratio(torch.tensor([1.0, 1.0000002])).outcome == Passed()
+    assert updates.check_ratio(torch.ones(3, dtype=torch.bfloat16) + 0.01).outcome == Passed()
+    wrong = updates.check_ratio(np.array([1.0, 1.0001])).outcome  # float64 has more digits
     assert isinstance(wrong, Failed)
 
 
 def test_a_ratio_off_one_names_the_place_and_the_value():
     ratio = torch.ones(2, 3)
     ratio[1, 2] = 1.5
-    found = updates.ratio_is_one(ratio).outcome
+    found = updates.check_ratio(ratio).outcome
     assert isinstance(found, Failed)
     assert (found.variable, found.value) == ("ratio[1, 2]", "1.5")
     assert "17% of 6" in found.why
-    nan = updates.ratio_is_one([1.0, float("nan"), 3.0]).outcome
+    nan = updates.check_ratio([1.0, float("nan"), 3.0]).outcome
     assert (nan.variable, nan.value) == ("ratio[1]", "nan")
-    assert isinstance(updates.ratio_is_one([]).outcome, CouldNotCheck)
+    assert isinstance(updates.check_ratio([]).outcome, CouldNotCheck)
 
 
 def test_normalised_advantages_have_mean_zero():
     raw = np.random.default_rng(0).normal(3, 2, 257).astype(np.float32)
     white = (raw - raw.mean()) / (raw.std() + 1e-8)
-    assert updates.advantages_centred(white).outcome == Passed()
-    off = updates.advantages_centred(white + 0.25).outcome
+    assert updates.check_normalised_advantages(white).outcome == Passed()
+    off = updates.check_normalised_advantages(white + 0.25).outcome
     assert (off.variable, off.value) == ("mean of advantages", "0.25")
-    assert isinstance(updates.advantages_centred([1.0]).outcome, CouldNotCheck)
-    broken = updates.advantages_centred([0.0, float("inf")]).outcome
+    assert isinstance(updates.check_normalised_advantages([1.0]).outcome, CouldNotCheck)
+    broken = updates.check_normalised_advantages([0.0, float("inf")]).outcome
     assert (broken.variable, broken.value) == ("advantages[1]", "inf")
 
 
 def test_advantages_that_are_all_the_same_teach_nothing():
-    assert updates.advantages_finite([1.0, 2.0]).outcome == Passed()
-    assert updates.advantages_finite([2.0, 2.0]).outcome.value == "2"
-    assert updates.advantages_finite([2.0, float("nan")]).outcome.variable == "advantages[1]"
-    assert isinstance(updates.advantages_finite([]).outcome, CouldNotCheck)
+    assert updates.check_advantages([1.0, 2.0]).outcome == Passed()
+    assert updates.check_advantages([2.0, 2.0]).outcome.value == "2"
+    assert updates.check_advantages([2.0, float("nan")]).outcome.variable == "advantages[1]"
+    assert isinstance(updates.check_advantages([]).outcome, CouldNotCheck)
 
 
 def test_weights_that_stay_are_named():
     before = {"a": torch.zeros(2), "b": torch.zeros(2)}
     moved = {"a": torch.ones(2), "b": torch.ones(2)}
-    assert updates.weights_moved(before, moved).outcome == Passed()
-    one = updates.weights_moved(before, {**moved, "b": torch.zeros(2)}).outcome
+    assert updates.check_weights(before, moved).outcome == Passed()
+    one = updates.check_weights(before, {**moved, "b": torch.zeros(2)}).outcome
     assert (one.variable, one.value) == ("change of b", "0")
-    none = updates.weights_moved(before, before).outcome
+    none = updates.check_weights(before, before).outcome
     assert none.variable == "change of the weights"
-    nan = updates.weights_moved(before, {**moved, "a": torch.tensor([0, float("nan")])}).outcome
+    nan = updates.check_weights(before, {**moved, "a": torch.tensor([0, float("nan")])}).outcome
     assert (nan.variable, nan.value) == ("a[1]", "nan")
-    assert isinstance(updates.weights_moved({}, {}).outcome, CouldNotCheck)
-    assert isinstance(updates.weights_moved(before, {}).outcome, CouldNotCheck)
+    assert isinstance(updates.check_weights({}, {}).outcome, CouldNotCheck)
+    assert isinstance(updates.check_weights(before, {}).outcome, CouldNotCheck)
 
 
 def test_observations_are_finite_and_vary():
     good = np.random.default_rng(0).normal(size=(8, 3))
-    assert [c.outcome for c in environments.observations(good)] == [Passed(), Passed()]
+    assert [c.outcome for c in environments.check_observations(good)] == [Passed(), Passed()]
     bad = good.copy()
     bad[2, 1] = np.inf
-    finite, varies = environments.observations(bad)
+    finite, varies = environments.check_observations(bad)
     assert (finite.outcome.variable, finite.outcome.value) == ("observations[2, 1]", "inf")
     assert varies.outcome == Passed()
-    frozen = environments.observations(np.full((8, 3), 7.0))[1].outcome
+    frozen = environments.check_observations(np.full((8, 3), 7.0))[1].outcome
     assert (frozen.value, frozen.why) == ("7", "all 8 observations are the same")
-    assert isinstance(environments.observations(good[:1])[1].outcome, CouldNotCheck)
-    assert isinstance(environments.observations(good[:0])[0].outcome, CouldNotCheck)
+    assert isinstance(environments.check_observations(good[:1])[1].outcome, CouldNotCheck)
+    assert isinstance(environments.check_observations(good[:0])[0].outcome, CouldNotCheck)
 
 
 def test_environments_with_one_seed_are_found():
-    assert environments.returns_differ([[1, 2], [2, 1], [3, 3]]).outcome == Passed()
-    same = environments.returns_differ([[1, 2], [3, 3], [1, 2]]).outcome
+    assert environments.check_returns([[1, 2], [2, 1], [3, 3]]).outcome == Passed()
+    same = environments.check_returns([[1, 2], [3, 3], [1, 2]]).outcome
     assert (same.variable, same.value) == ("returns[2]", "1, 2")
     assert "environments 0 and 2" in same.why
-    assert isinstance(environments.returns_differ([[1, 2]]).outcome, CouldNotCheck)
+    assert isinstance(environments.check_returns([[1, 2]]).outcome, CouldNotCheck)
 
 
 def test_environments_that_begin_alike_are_found_where_beginnings_vary():
     apart, alike = [[1.0], [2.0]], [[1.0], [3.0]]
-    assert environments.starts_differ([apart, [[5.0]]]).outcome == Passed()
-    found = environments.starts_differ([[[9.0]], apart, alike]).outcome
+    assert environments.check_starts([apart, [[5.0]]]).outcome == Passed()
+    found = environments.check_starts([[[9.0]], apart, alike]).outcome
     assert (found.variable, found.value) == ("first observation of environment 2", "1")
-    fixed = environments.starts_differ([[[1.0], [1.0]], [[1.0]]]).outcome
+    fixed = environments.check_starts([[[1.0], [1.0]], [[1.0]]]).outcome
     assert fixed == CouldNotCheck("every episode begins alike: no seed shows in it")
-    assert isinstance(environments.starts_differ([apart]).outcome, CouldNotCheck)
+    assert isinstance(environments.check_starts([apart]).outcome, CouldNotCheck)
 
 
 class Lying(gym.Env):
@@ -107,8 +107,8 @@ class Lying(gym.Env):
 
 
 def test_check_env_is_gymnasium_s_own():
-    assert environments.environment(gym.make("CartPole-v1"))[0].outcome == Passed()
-    (found,) = environments.environment(Lying())
+    assert environments.check_environment(gym.make("CartPole-v1"))[0].outcome == Passed()
+    (found,) = environments.check_environment(Lying())
     assert found.outcome.variable == "env"
     assert "observation" in found.outcome.why
 
@@ -119,7 +119,7 @@ def test_a_report_answers_first_and_fails_on_demand():
     assert good.require() is good
     assert str(good).splitlines()[0] == "preflight: ready (2 passed, 0 failed)"
     bad = rlvitals.preflight(
-        updates.weights_moved({}, {}),
+        updates.check_weights({}, {}),
         env=gym.make("CartPole-v1"),
         observations=np.zeros((4, 2)),
         returns=[[1.0], [2.0]],

@@ -5,7 +5,7 @@ import pytest
 
 from rlvitals.rules.outcome import environment_changed
 from rlvitals.rules.pace import _after
-from rlvitals.signals.finite import unscaled
+from rlvitals.signals.finite import unscale
 from rlvitals.signals.rolling import rolling_median
 from rlvitals.signals.spike import spikes
 from rlvitals.signals.spread import _middle
@@ -26,7 +26,7 @@ def _heavy(seed: int, count: int = 300) -> np.ndarray:
 def test_spikes_are_those_above_every_baseline(seed: int) -> None:
     """By the median of the fifty values before each point."""
     values = _heavy(seed)
-    before = np.concatenate(([np.nan], rolling_median(values, 50, least=5)[:-1]))
+    before = np.concatenate(([np.nan], rolling_median(values, 50, min_count=5)[:-1]))
     expected = np.flatnonzero((values > 0.5) & (values > 4 * before))
     found = spikes(values, factor=4.0, floor=0.5)
     assert [s.index for s in found] == expected.tolist()
@@ -38,7 +38,7 @@ def test_breaks_of_a_critic_are_those_of_the_full_medians(seed: int) -> None:
     """Both ways a critic breaks, at every point."""
     past, within = environment_changed.PAST, environment_changed.WITHIN
     values = _heavy(seed)
-    recent = np.concatenate(([np.nan], rolling_median(values, past, least=past // 2)[:-1]))
+    recent = np.concatenate(([np.nan], rolling_median(values, past, min_count=past // 2)[:-1]))
     largest = np.array(
         [values[i - past : i].max() if i >= past else np.inf for i in range(values.size)]
     )
@@ -80,7 +80,7 @@ def test_the_middle_is_the_median(count: int) -> None:
 
 def test_unscaled_numbers_beyond_the_range_are_infinite() -> None:
     """With their sign; NaN stays NaN."""
-    assert unscaled(0.75, 1025) == np.inf
-    assert unscaled(-0.75, 1025) == -np.inf
-    assert unscaled(0.75, 1024) == 0.75 * 2.0**1023 * 2
-    assert np.isnan(unscaled(float("nan"), 3))
+    assert unscale(0.75, 1025) == np.inf
+    assert unscale(-0.75, 1025) == -np.inf
+    assert unscale(0.75, 1024) == 0.75 * 2.0**1023 * 2
+    assert np.isnan(unscale(float("nan"), 3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvitals.signals.lagged import lagged
+from rlvitals.signals.lagged import lag_correlation
 
 RUNS = 60
 
@@ -24,7 +24,7 @@ def smoothed(values, alpha=0.1):
 
 def share_of_false_alarms(make, count, seed=0):
     rng = np.random.default_rng(seed)
-    found = [lagged(make(rng, count), make(rng, count)) for _ in range(RUNS)]
+    found = [lag_correlation(make(rng, count), make(rng, count)) for _ in range(RUNS)]
     return sum(one is not None and one.proven for one in found) / RUNS
 
 
@@ -49,7 +49,7 @@ def test_two_lines_that_both_rise_are_not_related():
     rng = np.random.default_rng(1)
     x, y = (np.arange(300.0) + rng.standard_normal(300) for _ in range(2))
     assert np.corrcoef(x, y)[0, 1] > 0.99
-    assert not lagged(x, y).proven
+    assert not lag_correlation(x, y).proven
 
 
 @pytest.mark.parametrize("lag", [0, 1, 7, -7])
@@ -58,7 +58,7 @@ def test_the_lag_and_the_sign_are_found(lag):
     both = sluggish(rng, 340, 0.98)
     first = both[20:-20]
     second = -both[20 - lag : both.size - 20 - lag] + 0.1 * rng.standard_normal(first.size)
-    found = lagged(first, second)
+    found = lag_correlation(first, second)
     assert found.lag == lag
     assert found.correlation < -0.9
     assert found.proven
@@ -68,14 +68,14 @@ def test_scale_and_offset_do_not_matter():
     rng = np.random.default_rng(3)
     x = sluggish(rng, 100, 0.9)
     y = x + rng.standard_normal(100)
-    one, other = lagged(x, y), lagged(1e300 * x, 5 - 1e-9 * y)
+    one, other = lag_correlation(x, y), lag_correlation(1e300 * x, 5 - 1e-9 * y)
     assert other.lag == one.lag
     assert other.correlation == pytest.approx(-one.correlation, abs=1e-6)
 
 
 def test_short_constant_or_unequal_series_have_no_answer():
     x = np.random.default_rng(4).standard_normal(100)
-    assert lagged(x[:49], x[:49]) is None
-    assert lagged(x, np.ones(100)) is None
-    assert lagged(x, np.arange(100.0)) is None
-    assert lagged(x, x[1:]) is None
+    assert lag_correlation(x[:49], x[:49]) is None
+    assert lag_correlation(x, np.ones(100)) is None
+    assert lag_correlation(x, np.arange(100.0)) is None
+    assert lag_correlation(x, x[1:]) is None

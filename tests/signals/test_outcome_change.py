@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.signals.outcome_change import LEAST, outcome_change
+from rlvitals.signals.outcome_change import MIN_CHANGE_POINTS, outcome_change
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -101,7 +101,7 @@ def test_few_evaluations_suffice_where_the_change_is_large():
 
 
 def test_few_values_and_wide_noise_tell_nothing():
-    assert outcome_change(np.zeros(LEAST - 1)) is None
+    assert outcome_change(np.zeros(MIN_CHANGE_POINTS - 1)) is None
     found = outcome_change(episodes(3, np.zeros(12)))
     assert found.answer == "cannot tell"
     assert found.more > 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvitals.signals.quantiles import quantiles
-from rlvitals.tracking.media import counted
+from rlvitals.tracking.media import count_values
 
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -35,7 +35,7 @@ def test_what_is_beyond_an_infinite_edge_stands_at_the_finite_one():
 
 @given(st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=50))
 def test_they_ascend_and_stay_within_what_was_counted(values):
-    found = counted(0, 0.0, np.array(values))
+    found = count_values(0, 0.0, np.array(values))
     got = quantiles(found.edges, found.counts, LEVELS)
     assert np.isfinite(got).all()
     assert (np.diff(got) >= 0).all()

@@ -13,7 +13,9 @@ VALUES = arrays(np.float64, st.integers(0, 60), elements=st.floats(-5, 5) | st.j
 def test_by_hand():
     x = np.array([1.0, 9.0, 2.0, np.nan, 3.0, np.inf])
     np.testing.assert_array_equal(rolling_median(x, 3), [1, 5, 2, 5.5, 2.5, 3])
-    np.testing.assert_array_equal(rolling_median(x, 3, least=3), [np.nan] * 2 + [2] + [np.nan] * 3)
+    np.testing.assert_array_equal(
+        rolling_median(x, 3, min_count=3), [np.nan] * 2 + [2] + [np.nan] * 3
+    )
 
 
 @given(VALUES, st.integers(1, 9))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlvitals.signals.spread import noise_sd, robust_sd
-from rlvitals.signals.thin import POINTS, STRETCH, thin
+from rlvitals.signals.thin import MAX_THIN_POINTS, POINTS_PER_EXTREME, thin
 
 LONG = 100_000
 
@@ -13,15 +13,17 @@ def noise(count=LONG, seed=0):
     return np.random.default_rng(seed).standard_normal(count)
 
 
-@pytest.mark.parametrize("count", [0, 1, POINTS])
+@pytest.mark.parametrize("count", [0, 1, MAX_THIN_POINTS])
 def test_a_short_series_is_kept_whole(count):
     assert thin(noise(count)).tolist() == list(range(count))
 
 
-@pytest.mark.parametrize("count", [POINTS + 1, 2 * POINTS, 2 * POINTS + 1, LONG])
+@pytest.mark.parametrize(
+    "count", [MAX_THIN_POINTS + 1, 2 * MAX_THIN_POINTS, 2 * MAX_THIN_POINTS + 1, LONG]
+)
 def test_the_number_of_points_is_bounded(count):
     kept = thin(noise(count))
-    assert POINTS / 2 <= kept.size <= POINTS * (1 + 3 / STRETCH) + 4
+    assert MAX_THIN_POINTS / 2 <= kept.size <= MAX_THIN_POINTS * (1 + 3 / POINTS_PER_EXTREME) + 4
     assert (np.diff(kept) > 0).all()
     assert (kept[0], kept[-1]) == (0, count - 1)
 

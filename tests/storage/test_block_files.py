@@ -90,7 +90,7 @@ def test_a_damaged_block_is_named_and_the_others_are_read(tmp_path):
 
 def test_a_newer_format_is_refused_by_name(tmp_path, monkeypatch):
     path = tmp_path / "1-0.rlv"
-    monkeypatch.setattr(frames, "FORMAT", 2)
+    monkeypatch.setattr(frames, "BLOCK_FORMAT", 2)
     write(path)
     monkeypatch.undo()
     with pytest.raises(UnreadableLog, match="format 2, written by a newer rlvitals"):

@@ -33,8 +33,8 @@ def test_blocks_are_split_where_they_grow_large(tmp_path, monkeypatch):
 
     record(tmp_path, rows=200)
     before = read(tmp_path)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(module, "MAX_HELD", 1500)
+    monkeypatch.setattr(module, "PACKED_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(module, "MAX_BUFFERED_BYTES", 1500)
     compact(tmp_path)
     assert read(tmp_path) == before
 

@@ -12,8 +12,8 @@ import rlvitals
 from rlvitals.cli import main
 from rlvitals.diagnosis import batch
 from rlvitals.errors import UsageError
-from rlvitals.storage.blocks import Writer, hold
-from rlvitals.storage.index import FILE, Index
+from rlvitals.storage.blocks import Writer, try_lock
+from rlvitals.storage.index import INDEX_FILE, Index
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ def test_the_index_follows_the_folders(root):
 @pytest.mark.parametrize("content", [b"", b"not a database at all, and long enough", None])
 def test_an_index_that_is_spoilt_is_made_again(root, content):
     if content is None:
-        db = sqlite3.connect(root / FILE)
+        db = sqlite3.connect(root / INDEX_FILE)
         db.execute("PRAGMA user_version = 99")
         db.commit()
         db.close()
     else:
-        (root / FILE).write_bytes(content)
+        (root / INDEX_FILE).write_bytes(content)
     with Index(root) as index:
         index.refresh()
         assert paths(index) == {"a", "deep/b", "c"}
@@ -181,7 +181,7 @@ def test_a_large_run_is_said_to_read_faster_once_packed(tmp_path, capsys, monkey
     record(tmp_path / "one")
     assert main(["runs", str(tmp_path)]) == 0
     assert "packed" not in capsys.readouterr().out
-    monkeypatch.setattr("rlvitals.cli.runs.LARGE", 100)
+    monkeypatch.setattr("rlvitals.cli.runs.LARGE_RUN_BYTES", 100)
     assert main(["runs", str(tmp_path)]) == 0
     assert f"1 run is large and read faster once packed: rlvitals compact {tmp_path}" in (
         capsys.readouterr().out
@@ -200,7 +200,7 @@ def test_a_run_that_died_without_a_word_is_no_longer_running(tmp_path):
             return [one.status for one in index.search()]
 
     with (tmp_path / "one" / "blocks" / "1-0.rlv").open("r+b") as file:
-        assert hold(file.fileno())  # as the process that writes it does
+        assert try_lock(file.fileno())  # as the process that writes it does
         assert seen() == ["running"]
     assert seen() == ["stopped"]
 

@@ -108,11 +108,11 @@ def test_what_is_logged_is_read_before_and_after_packing(calls):
 
 
 def test_every_finite_value_of_a_histogram_is_counted():
-    from rlvitals.tracking.media import counted
+    from rlvitals.tracking.media import count_values
 
     for values in ([2.0**62], [FINITE, -FINITE], [2.0**53, 2.0**53 + 2], [-0.0], [5e-324, 0.0],
                    [1.0, 2.0**62], [-(2.0**63), 2.0**63], [1e300, 1e300]):  # fmt: skip
-        one = counted(0, 0.0, np.array([*values, math.nan, math.inf]))
+        one = count_values(0, 0.0, np.array([*values, math.nan, math.inf]))
         assert one.counts.sum() == len(values) + 1, values
         assert len(one.edges) == len(one.counts) + 1
 
@@ -140,12 +140,12 @@ def test_a_packed_file_that_differs_is_not_kept(tmp_path, monkeypatch, what):
         elif what != "a text left out" or frame.header.kind != 5:
             real_copy(self, frame)
 
-    real_block, real_copy = compacted.block, module._Packing._copy
+    real_block, real_copy = compacted.block, module._Packer._copy
     if what in {"a value", "a step"}:
         monkeypatch.setattr(module.columns, "cut", _copied(module.columns.cut))
         monkeypatch.setattr(compacted, "block", wrong_block)
     else:
-        monkeypatch.setattr(module._Packing, "_copy", wrong_copy)
+        monkeypatch.setattr(module._Packer, "_copy", wrong_copy)
     (left,) = compact(tmp_path)
     assert left.why.startswith("what was packed differs from it")
     assert file.path.read_bytes() == data

@@ -99,8 +99,8 @@ def test_a_block_that_is_partly_written_is_never_dropped(tmp_path, disk):
     text(writer, 0, 5000)
     disk["full"] = False
     out = writer._out
-    assert write_buffer._write(out.fd, out._blocks[0].parts)
-    out._remove_written(100)
+    assert write_buffer._write(out.fd, out._blocks[0].chunks)
+    out._advance(100)
     os.truncate(tmp_path / "a.rlv", 100)
     disk["full"] = True
     for i in range(1000):

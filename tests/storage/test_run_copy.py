@@ -11,7 +11,7 @@ import rlvitals
 from rlvitals import storage
 from rlvitals.cli import main
 from rlvitals.errors import UnreadableLog
-from rlvitals.storage.run_folder import RUN_COPY, RUN_FILE, About, LostRun, RunFolder, read_stored
+from rlvitals.storage.run_folder import RUN_COPY, RUN_FILE, About, LostRun, RunFolder, read_both
 from rlvitals.storage.verify import verify
 
 ABOUT = About(name="x", seed=3, settings={"lr": 1e-3, "env": "CartPole-v1"}, tags=("a",))
@@ -46,7 +46,7 @@ def test_a_flipped_bit_of_any_byte_is_survived(tmp_path, name):
     for bit in (8 * at + at % 8 for at in range(len(whole))):
         path.write_bytes(whole)
         flip(path, bit)
-        stored = read_stored(tmp_path / RUN_FILE)
+        stored = read_both(tmp_path / RUN_FILE)
         assert stored.about == about, bit
         # Without the word "checksum" it looks like that of an older version; nothing else differs.
         mark = b',\n "checksum": "' in path.read_bytes()
@@ -63,27 +63,27 @@ def test_what_is_damaged_is_said_set_aside_and_repaired(run, capsys):
     assert "run.json" in capsys.readouterr().out
     rlvitals.start(run, strict=True).finish()
     assert (run / "run.json.corrupt").read_bytes() == spoilt
-    assert read_stored(run / RUN_FILE).damage == ""
-    assert read_stored(run / RUN_FILE).about.seed == 3
+    assert read_both(run / RUN_FILE).damage == ""
+    assert read_both(run / RUN_FILE).about.seed == 3
     assert all(one.whole for one in verify(run))
 
 
 def test_a_damaged_copy_is_said_and_repaired(run):
     flip(run / RUN_COPY, 8 * 60)
-    assert read_stored(run / RUN_FILE).damage == ".run.json.copy is damaged"
+    assert read_both(run / RUN_FILE).damage == ".run.json.copy is damaged"
     rlvitals.start(run, strict=True).finish()
-    assert read_stored(run / RUN_FILE).damage == ""
+    assert read_both(run / RUN_FILE).damage == ""
 
 
 def test_a_missing_run_json_is_made_again_of_its_copy(run):
-    about = read_stored(run / RUN_FILE).about
+    about = read_both(run / RUN_FILE).about
     (run / RUN_FILE).unlink()
-    assert "run.json is missing" in read_stored(run / RUN_FILE).damage
+    assert "run.json is missing" in read_both(run / RUN_FILE).damage
     assert rlvitals.trace(run)["optimiser/loss"].values.tolist() == [0, 1, 2, 3, 4]
     again = rlvitals.start(run, strict=True)
     again.finish()
     assert again.id == about.id
-    assert read_stored(run / RUN_FILE).damage == ""
+    assert read_both(run / RUN_FILE).damage == ""
 
 
 def test_an_old_folder_without_a_copy_goes_on_and_gets_one(run):
@@ -91,7 +91,7 @@ def test_an_old_folder_without_a_copy_goes_on_and_gets_one(run):
     said = json.loads((run / RUN_FILE).read_bytes())
     del said["checksum"]
     (run / RUN_FILE).write_text(json.dumps(said, indent=1))
-    assert read_stored(run / RUN_FILE).damage == ""
+    assert read_both(run / RUN_FILE).damage == ""
     assert all(one.whole for one in verify(run))
     rlvitals.start(run, strict=True).finish()
     assert (run / RUN_FILE).read_bytes() == (run / RUN_COPY).read_bytes()
@@ -111,8 +111,8 @@ def test_a_crash_between_the_two_leaves_the_newer_one(tmp_path):
     before = (tmp_path / RUN_COPY).read_bytes()
     folder.update(notes="newer")
     (tmp_path / RUN_COPY).write_bytes(before)
-    assert read_stored(tmp_path / RUN_FILE).about.notes == "newer"
-    assert read_stored(tmp_path / RUN_FILE).damage == ""
+    assert read_both(tmp_path / RUN_FILE).about.notes == "newer"
+    assert read_both(tmp_path / RUN_FILE).damage == ""
 
 
 @pytest.mark.parametrize("how", ["gone", "damaged"])

@@ -11,7 +11,7 @@ import pytest
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import events
 from rlvitals.storage.run_folder import About, RunFolder
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 
 
 def test_a_folder_keeps_who_and_what_it_is(tmp_path):
@@ -81,7 +81,7 @@ def test_what_a_killed_process_left_half_written_goes_at_the_next_start(tmp_path
         os.utime(path, (1, 1))
     young = tmp_path / ".run.json.cccccccccccc"
     young.write_text("{")
-    with beside(tmp_path / "slow.json") as file:
+    with atomic_write(tmp_path / "slow.json") as file:
         os.utime(file.name, (1, 1))
         run.begin()
         file.write(b"whole")
@@ -95,7 +95,7 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_for_ever(tmp_p
     run = RunFolder.create(tmp_path, About())
 
     def dies():
-        with beside(tmp_path / "training_progress.json"):
+        with atomic_write(tmp_path / "training_progress.json"):
             os.kill(os.getpid(), signal.SIGKILL)
 
     forked.apart(dies)

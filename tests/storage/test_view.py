@@ -93,7 +93,7 @@ def test_every_column_of_pixels_has_its_extremes(values, width, data):
     series = Series(steps, steps.astype(float), values)
     first, last = data.draw(st.sampled_from([(None, None), (-20, 30), (0, 0)]))
     with pytest.MonkeyPatch.context() as patched:  # columns all at once, and one by one
-        patched.setattr(downsample, "LONG", data.draw(st.sampled_from([0, 1000])))
+        patched.setattr(downsample, "MIN_LOOP_POINTS", data.draw(st.sampled_from([0, 1000])))
         found = downsample.points(series, width, first, last)
     inside = np.ones(len(steps), bool) if first is None else (steps >= first) & (steps <= last)
     assert found.count == inside.sum()

@@ -17,7 +17,7 @@ def no_facts(request, monkeypatch):
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
     """Log by compiled code, then by the method in Python, in this process and those it starts."""
-    if request.param == "compiled" and fastlog.built() is None:
+    if request.param == "compiled" and fastlog.load_shortcut() is None:
         pytest.skip(fastlog.NOT_BUILT)
-    monkeypatch.setenv(fastlog.VARIABLE, "off" if request.param == "python" else "on")
+    monkeypatch.setenv(fastlog.COMPILED_VARIABLE, "off" if request.param == "python" else "on")
     return request.param

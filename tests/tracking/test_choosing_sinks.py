@@ -120,7 +120,7 @@ def test_a_name_that_is_no_sink_names_the_nearest(tmp_path):
 )  # fmt: skip
 def test_which_sinks_a_run_has(said, recording, section, found):
     settings = Settings(recording=Recording(sinks=recording), monitoring=section)
-    chosen = selection.chosen(said, settings)
+    chosen = selection.select(said, settings)
     assert {name: dict(options) for name, options in chosen.items()} == found
 
 
@@ -134,7 +134,7 @@ def wait_for_lines(path, count):
 
 def test_a_sink_that_dies_in_mid_run_takes_nothing_with_it(tmp_path, monkeypatch):
     run = rlvitals.start(tmp_path, sinks=["csv", "jsonl"])
-    real = append_file.Appending.write
+    real = append_file.AppendFile.write
 
     def broken(*_):
         raise OSError(errno.EIO, "Input/output error")
@@ -143,10 +143,10 @@ def test_a_sink_that_dies_in_mid_run_takes_nothing_with_it(tmp_path, monkeypatch
         if step == 100:
             run.flush()
             wait_for_lines(tmp_path / "metrics" / "train-1.csv", 101)
-            monkeypatch.setattr(append_file.Appending, "write", broken)
+            monkeypatch.setattr(append_file.AppendFile, "write", broken)
         if step == 200:
             run.flush()
-            monkeypatch.setattr(append_file.Appending, "write", real)
+            monkeypatch.setattr(append_file.AppendFile, "write", real)
         run.log(step, {"train/loss": 1 / (step + 1)})
     run.finish()
     with storage.open(tmp_path) as view:
@@ -184,9 +184,9 @@ def test_what_the_page_shows_works(tmp_path, monkeypatch):
     (tmp_path / "rlvitals.toml").write_text(toml)
     settings = load(tmp_path, records=True)
     assert settings.monitoring == Monitoring()
-    assert selection.chosen(None, settings).keys() == {"console", "tensorboard", "csv"}
+    assert selection.select(None, settings).keys() == {"console", "tensorboard", "csv"}
     shown = {}
     exec(second, shown)  # noqa: S102 - the same
-    assert selection.chosen(shown["sinks"], settings)["csv"] == {"interval": 1000, "subsamples": 0}
+    assert selection.select(shown["sinks"], settings)["csv"] == {"interval": 1000, "subsamples": 0}
     listed = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
     assert sorted(listed) == sorted(sink.name for sink in SINKS if sink.name != "native")

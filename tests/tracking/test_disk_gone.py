@@ -14,7 +14,7 @@ from rlvitals.storage import events, write_buffer
 from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import validation
 from rlvitals.tracking.sinks import native
-from rlvitals.tracking.warnings_log import MAX_PATTERNS, Notes
+from rlvitals.tracking.warnings_log import MAX_NOTE_PATTERNS, Notes
 
 LONG = 600.0  # seconds: no test depends on how busy the machine is
 DISK = "the disk takes no rows: No space left on device"
@@ -122,8 +122,8 @@ def test_a_removed_folder_is_made_again_with_all_that_this_process_wrote(tmp_pat
     assert [event.step for event in happened(folder, "checkpoint")] == [7, 8]
     assert len(happened(folder, "finish")) == 1
     assert RunFolder.open(folder).about.settings == {"lr": 1}
-    assert notes(folder) == {native.REMOVED: 1}
-    assert warnings(caplog) == [f"{folder}: {native.REMOVED}"]
+    assert notes(folder) == {native.FILES_REMOVED: 1}
+    assert warnings(caplog) == [f"{folder}: {native.FILES_REMOVED}"]
 
 
 @both_ways
@@ -194,7 +194,7 @@ def test_a_working_folder_that_changes_moves_nothing(tmp_path, monkeypatch):
 
 def test_events_that_a_full_disk_cuts_are_each_there_once(tmp_path, monkeypatch):
     log_file = events.Events(tmp_path / "events.jsonl")
-    lines = [events.line(events.Event("e", 1.0, step, {})) for step in range(5)]
+    lines = [events.format_line(events.Event("e", 1.0, step, {})) for step in range(5)]
     room, write = [len(lines[0]) + len(lines[1]) + 3], os.write
 
     def limited(fd, data):
@@ -247,19 +247,19 @@ def test_notes_with_a_counter_in_them_are_few(tmp_path):
     counted = Notes()
     for step in range(100_000):
         counted.add(f"step {step}: no reward")
-    assert len(counted.counts) <= MAX_PATTERNS + 1
+    assert len(counted.counts) <= MAX_NOTE_PATTERNS + 1
     assert sum(counted.counts.values()) == 100_000
     assert counted.counts["step #: no reward"] > 99_000
     for step in range(10_000):
         counted.add("".join(chr(97 + int(digit)) for digit in str(step)))
-    assert len(counted.counts) <= MAX_PATTERNS + 1
+    assert len(counted.counts) <= MAX_NOTE_PATTERNS + 1
     assert sum(counted.counts.values()) == 110_000
     with rlvitals.start(tmp_path, strict=False) as run:
         for step in range(20_000):
             run.log(step, {f"name {step}": None})
             run.note(f"{step} is odd")
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines()
-    assert len(lines) < 20 * MAX_PATTERNS
+    assert len(lines) < 20 * MAX_NOTE_PATTERNS
     assert sum(notes(tmp_path).values()) == 40_000
 
 
@@ -281,8 +281,8 @@ def test_notes_of_many_threads_are_counted_exactly():
 
 
 def test_events_at_each_step_are_thinned_and_late_ones_are_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(validation, "MAX_EVENTS", 100)
-    monkeypatch.setattr(validation, "MAX_KINDS", 50)
+    monkeypatch.setattr(validation, "MAX_EVENTS_OF_KIND", 100)
+    monkeypatch.setattr(validation, "MAX_EVENT_KINDS", 50)
     with rlvitals.start(tmp_path, strict=False) as run:
         for step in range(5000):
             run.event("episode", step)
@@ -329,7 +329,7 @@ def test_rows_logged_faster_than_they_can_be_laid_out_are_counted_by_that_name(
     assert way
     monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0")
     monkeypatch.setattr(write_buffer, "MAX_PENDING_BYTES", 600_000)
-    monkeypatch.setattr("rlvitals.tracking.writer_thread.MAX_PATIENCE", 0.01)
+    monkeypatch.setattr("rlvitals.tracking.writer_thread.MAX_CATCH_UP_SECONDS", 0.01)
     run = rlvitals.start(tmp_path, strict=False)
     gate, rows = threading.Event(), run._pump._batcher.rows
     run._pump._batcher.rows = lambda *args, **named: gate.wait() and rows(*args, **named)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlvitals
-from rlvitals.storage.redact import MARK
+from rlvitals.storage.redact import REDACTED
 from rlvitals.tracking import environment
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT" + "1uV4wX7yZ0cD3fG6"
@@ -40,7 +40,7 @@ def test_a_clean_repository_is_its_commit(repository):
         "commit": commit.strip(),
         "branch": "main",
         "dirty": False,
-        "remote": f"https://me:{MARK}@host.example/code.git",
+        "remote": f"https://me:{REDACTED}@host.example/code.git",
     }
 
 
@@ -50,7 +50,7 @@ def test_changes_are_kept_without_their_secrets(repository):
     found = environment.git(repository)
     assert found["dirty"]
     assert "+lr = 3e-4\n" in found["diff"]
-    assert f'+HUB = "{MARK}"\n+password = "{MARK}"\n' in found["diff"]
+    assert f'+HUB = "{REDACTED}"\n+password = "{REDACTED}"\n' in found["diff"]
     assert found["untracked"] == ["new.py"]
     assert "diff_cut" not in found
 
@@ -59,7 +59,7 @@ def test_a_large_diff_is_cut_at_a_line(repository):
     (repository / "train.py").write_text("".join(f"x{i} = {i}\n" for i in range(200_000)))
     found = environment.git(repository)
     assert found["diff_cut"]
-    assert environment.DIFF_BYTES * 0.9 < len(found["diff"]) <= environment.DIFF_BYTES
+    assert environment.MAX_DIFF_BYTES * 0.9 < len(found["diff"]) <= environment.MAX_DIFF_BYTES
     assert found["diff"].endswith("\n")
 
 
@@ -110,7 +110,7 @@ def test_the_environment_is_told_by_a_list(monkeypatch):
     found = environment.environment()
     assert found["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert found["NCCL_DEBUG"] == "INFO"
-    assert found["RLVITALS_API_KEY"] == MARK
+    assert found["RLVITALS_API_KEY"] == REDACTED
     assert "MY_OWN" not in found
 
 
@@ -155,8 +155,8 @@ def test_a_run_stores_all_of_it(tmp_path, repository):
         name: value for name, (_, value) in GUIDE.items()
     }
     assert said["settings"]["data"] == "~/data"
-    assert said["settings"]["hub/token"] == MARK
-    assert said["command"][-2:] == ["--api-key", MARK]
+    assert said["settings"]["hub/token"] == REDACTED
+    assert said["command"][-2:] == ["--api-key", REDACTED]
     assert Path(said["command"][1]).name == "train.py"
     assert said["git"]["dirty"]
     assert "+import rlvitals" in said["git"]["diff"]

@@ -52,7 +52,7 @@ def done(process, seconds=60):
 
 def loop(folder, how, pipe):
     """Log for ever, and tell each step that is logged."""
-    os.environ[fastlog.VARIABLE] = "off" if how == "python" else "on"
+    os.environ[fastlog.COMPILED_VARIABLE] = "off" if how == "python" else "on"
     run = rlvitals.start(folder, durable=how == "durable", flush_seconds=FLUSH, strict=False)
     step = 0
     while True:
@@ -221,8 +221,10 @@ def test_a_real_disk_that_is_full(tmp_path, how):
 
 
 def test_a_durable_row_is_with_the_system_before_the_call_returns(tmp_path, monkeypatch):
-    waits, through = [], pumps.Pump.through
-    monkeypatch.setattr(pumps.Pump, "through", lambda pump: (waits.append(1), through(pump)))
+    waits, through = [], pumps.WriterThread.through
+    monkeypatch.setattr(
+        pumps.WriterThread, "through", lambda pump: (waits.append(1), through(pump))
+    )
     run = rlvitals.start(tmp_path, durable=True, sinks=["jsonl"], flush_seconds=60)
     waits.clear()
     for step in range(200):
@@ -556,7 +558,7 @@ def test_a_dead_sink_is_counted_and_costs_the_others_nothing(tmp_path, beside):
 
 
 def test_a_sink_that_hangs_holds_up_nothing(tmp_path, beside, monkeypatch):
-    monkeypatch.setattr("rlvitals.tracking.sink_worker.CLOSING", 0.2)
+    monkeypatch.setattr("rlvitals.tracking.sink_worker.SINK_CLOSE_SECONDS", 0.2)
     monkeypatch.setattr(write_buffer, "MAX_PENDING_BYTES", 20_000)
     run = beside(tmp_path, Broken(("scalars",), "hang"))
     for step in range(100):
@@ -588,7 +590,7 @@ def test_a_disk_that_blocks_keeps_the_loop_going_and_counts_what_it_loses(tmp_pa
     run = rlvitals.start(tmp_path, strict=False)
     monkeypatch.setattr(write_buffer, "_write", stuck)
     run.log(0, {"x": 0})
-    while not run._pump._blocked:
+    while not run._pump._is_blocked:
         time.sleep(0.01)
     for step in range(1, 20_000):  # ends, though the disk takes nothing
         run.log(step, {"x": step})

@@ -14,10 +14,10 @@ from secret_shapes import AROUND, AROUND_A_LOT, GROUPS, SECRET, TOKENS
 
 import rlvitals
 from rlvitals import cli
-from rlvitals.storage.redact import MARK
+from rlvitals.storage.redact import REDACTED
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import redaction, sink_worker
-from rlvitals.tracking.sinks.sink import Rows, Writing
+from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.tracking.warnings_log import Notes
 
 SINKS = ("csv", "jsonl", "tensorboard", "console")
@@ -141,7 +141,7 @@ def test_no_file_of_a_run_holds_a_secret(recorded):
         assert f"canary-{word}".encode() in data, word
     for word in ("kind", "fact", "note", "run", "tag", "notes", "at-finish", "status", "group"):
         assert f"canary-{word}".encode() in data, word
-    assert data.count(MARK.encode()) > 1000
+    assert data.count(REDACTED.encode()) > 1000
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_names_that_differ_in_their_secret_alone_stay_apart(tmp_path):
             run.log(step, dict(zip(names, (1.0, 2.0, 3.0), strict=True)))
     (log,) = rlvitals.read(tmp_path / "run")
     assert {key: set(one.values) for key, one in log.series.items() if "loss" in key} == {
-        f"loss?token={MARK}": {1.0},
-        f"loss?token={MARK} (2)": {2.0},
-        f"loss?token={MARK} (3)": {3.0},
+        f"loss?token={REDACTED}": {1.0},
+        f"loss?token={REDACTED} (2)": {2.0},
+        f"loss?token={REDACTED} (3)": {3.0},
     }
 
 
@@ -193,7 +193,7 @@ def test_rows_of_clean_names_pass_untouched(tmp_path, durable):
             run.log(step, row)
     (log,) = rlvitals.read(tmp_path / "run")
     assert list(log.series["train/loss"].values) == [step / 7 for step in range(50)]
-    assert {"max_tokens", f"token={MARK}"} <= set(log.series)
+    assert {"max_tokens", f"token={REDACTED}"} <= set(log.series)
 
 
 def test_a_name_is_looked_at_once(monkeypatch):
@@ -207,7 +207,7 @@ def test_a_name_is_looked_at_once(monkeypatch):
 
 
 def test_the_gate_has_every_call_of_a_sink():
-    calls = {name for name in vars(Writing) if not name.startswith("_")}
+    calls = {name for name in vars(OpenSink) if not name.startswith("_")}
     assert calls == {name for name in vars(redaction.Gate) if not name.startswith("_")}
 
 
@@ -223,7 +223,7 @@ def test_a_sink_s_error_is_told_without_its_secrets(caplog):
             raise RuntimeError(f"Authorization: Bearer {SECRET}")
 
     notes = Notes()
-    one = sink_worker.Outlet("odd", Failing(), notes, Budget())
+    one = sink_worker.SinkWorker("odd", Failing(), notes, Budget())
     one.start()
     rows = Rows(("a",), np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1)))
     with caplog.at_level(logging.WARNING):

@@ -218,8 +218,8 @@ def test_whatever_the_settings_and_the_tags_are_a_run_begins(tmp_path, name):
 
 
 def test_a_mapping_without_end_is_cut(monkeypatch, tmp_path):
-    monkeypatch.setattr("rlvitals.tracking.media.MAX_CELLS", 1000)
-    monkeypatch.setattr("rlvitals.tracking.tensors.MAX_NAMES", 1000)
+    monkeypatch.setattr("rlvitals.tracking.media.MAX_COLUMN_CELLS", 1000)
+    monkeypatch.setattr("rlvitals.tracking.tensors.MAX_ROW_NAMES", 1000)
     with rlvitals.start(tmp_path, settings=Endless(), strict=False) as run:
         run.log(1, Endless())
         run.log(2, {"x": 1.0, "in": Endless()})

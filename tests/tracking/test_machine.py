@@ -15,7 +15,7 @@ import rlvitals
 from rlvitals.metrics import frameworks
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.tracking import machine
-from rlvitals.tracking.machine import GIB, Sampler
+from rlvitals.tracking.machine import GIB_BYTES, Sampler
 
 
 def test_one_sample_is_this_process_and_this_machine(tmp_path):
@@ -26,13 +26,13 @@ def test_one_sample_is_this_process_and_this_machine(tmp_path):
     while time.process_time() - begun < 0.05:
         sum(range(1000))
     found = sampler.sample()
-    assert found["machine/rss_gib"] > len(held) / GIB
+    assert found["machine/rss_gib"] > len(held) / GIB_BYTES
     assert found["machine/threads"] >= threading.active_count()
     assert found["machine/open_files"] >= 3
     assert 0 < found["machine/process_cpu_percent"] <= 120
     assert 0 <= found["machine/cpu_percent"] <= 100
     assert 0 < found["machine/ram_percent"] <= 100
-    free = psutil.disk_usage(str(tmp_path)).free / GIB
+    free = psutil.disk_usage(str(tmp_path)).free / GIB_BYTES
     assert found["machine/disk_free_gib"] == pytest.approx(free, rel=0.1)
     assert found["machine/load"] >= 0
     assert found["machine/cores"] >= machine.cores() >= 1
@@ -64,8 +64,8 @@ def test_the_thread_gathers_means_and_peaks():
     assert "machine/rss_gib" in found
     held = [{"machine/load": 1.0, "machine/rss_gib": 3.0}, {"machine/load": 2.0}]
     held.append({"machine/load": 3.0, "machine/rss_gib": 2.0})
-    assert machine._gathered(held) == {"machine/load": 2.0, "machine/rss_gib": 3.0}
-    assert machine._gathered([]) == {}
+    assert machine._aggregate(held) == {"machine/load": 2.0, "machine/rss_gib": 3.0}
+    assert machine._aggregate([]) == {}
 
 
 def test_the_thread_keeps_no_interpreter_alive_and_no_fork_busy():
@@ -90,7 +90,7 @@ print(os.waitpid(child, 0)[1])
 
 def test_a_run_logs_its_machine_under_metrics_that_rules_read(tmp_path, monkeypatch):
     monkeypatch.setenv("RLVITALS_RECORDING_MACHINE_SECONDS", "0.02")
-    monkeypatch.setattr(machine, "FIRST", 0.02)
+    monkeypatch.setattr(machine, "FIRST_SAMPLE_SECONDS", 0.02)
     with rlvitals.start(tmp_path, flush_seconds=0.05) as run:
         for step in range(30):
             run.log(step, {"reward_mean": float(step)})
@@ -217,4 +217,4 @@ def test_no_limit_is_no_limit(tmp_path):
     assert machine._limits(tmp_path) == {}
     assert machine.kills(tmp_path) is None
     assert machine.cgroup(tmp_path / "absent", tmp_path) is None
-    assert 0 < machine.memory_gib() <= psutil.virtual_memory().total / GIB + 1
+    assert 0 < machine.memory_gib() <= psutil.virtual_memory().total / GIB_BYTES + 1

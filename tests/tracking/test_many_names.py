@@ -93,7 +93,7 @@ def test_reading_and_naming_thousands_of_names_is_linear(runs):
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_writer_remembers_so_many_layouts_and_loses_no_row(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(blocks, "MAX_LAYOUTS", 3)
+    monkeypatch.setattr(blocks, "MAX_KEY_TABLES", 3)
     writer = Writer(tmp_path / "1-0.rlv")
     direct = writer.rows()
     for i in range(40):

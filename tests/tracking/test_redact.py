@@ -20,8 +20,8 @@ from secret_shapes import (
 )
 
 from rlvitals.storage import redact
-from rlvitals.storage.redact import MARK
-from rlvitals.storage.redact_patterns import KINDS
+from rlvitals.storage.redact import REDACTED
+from rlvitals.storage.redact_patterns import SECRET_KINDS
 
 
 @pytest.mark.parametrize("title", TOKENS)
@@ -31,17 +31,17 @@ def test_a_token_is_taken_out_wherever_it_stands(title, around):
     said = redact.text(around.format(token))
     if title == "cut key":  # where a key without an end ends nobody can say
         assert token not in said
-        assert said.startswith(around.format(MARK)[:10])
+        assert said.startswith(around.format(REDACTED)[:10])
     else:
-        assert said == around.format(MARK)
+        assert said == around.format(REDACTED)
 
 
 def test_tokens_of_every_kind_in_the_list_are_tried():
     every = "\n".join([*TOKENS.values(), *(line.format(SAID) for line in AROUND)])
-    tried = {kind.title for kind in KINDS if kind.pattern.search(every)}
+    tried = {kind.title for kind in SECRET_KINDS if kind.pattern.search(every)}
     assert len(TOKENS) >= 25
     # These are known by their prefix alone.
-    assert {kind.title for kind in KINDS} - tried <= {
+    assert {kind.title for kind in SECRET_KINDS} - tried <= {
         "age key",
         "RunPod key",
         "Discord token",
@@ -58,20 +58,20 @@ def test_tokens_of_every_kind_in_the_list_are_tried():
 def test_what_has_no_form_is_told_by_where_it_stands(line):
     said = redact.text(line.format(SAID))
     assert SAID not in said
-    assert MARK in said
-    assert line.startswith(said.split(MARK)[0].replace("{", "{{")[:6])
+    assert REDACTED in said
+    assert line.startswith(said.split(REDACTED)[0].replace("{", "{{")[:6])
 
 
 @pytest.mark.parametrize("line", AROUND_A_LOT)
 def test_prose_and_weak_names_hide_what_looks_drawn_by_lot(line):
-    assert redact.text(line.format(SECRET)) == line.format(MARK)
+    assert redact.text(line.format(SECRET)) == line.format(REDACTED)
 
 
 @pytest.mark.parametrize("title", GROUPS)
 def test_a_group_of_settings_is_clean_however_it_nests_a_secret(title):
     clean = redact.mapping(GROUPS[title])
     assert SECRET not in repr(clean)
-    assert MARK in repr(clean)
+    assert REDACTED in repr(clean)
 
 
 def test_ordinary_settings_stay():
@@ -144,8 +144,8 @@ def test_settings_are_gone_through_to_the_bottom():
     assert "12345" not in written
     assert TOKENS["GitHub"] not in written
     assert kept["hub"]["user"] == "me"
-    assert kept["hub"]["deep"][1] == (MARK, 5)
-    assert kept["url"] == f"https://me:{MARK}@host/x"
+    assert kept["hub"]["deep"][1] == (REDACTED, 5)
+    assert kept["url"] == f"https://me:{REDACTED}@host/x"
     same = ("lr", "max_tokens", "pad_token", "use_auth_token", "token")
     assert {k: kept[k] for k in same} == {k: given_settings[k] for k in same}
     assert given_settings["hub"]["token"] == SAID  # the caller's own is as it was
@@ -154,7 +154,7 @@ def test_settings_are_gone_through_to_the_bottom():
 def test_settings_without_end_come_back():
     settings = {}
     settings["self"] = settings
-    assert MARK in json.dumps(redact.mapping(settings))
+    assert REDACTED in json.dumps(redact.mapping(settings))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -178,7 +178,7 @@ def test_a_long_text_without_spaces_takes_no_time():
 
 def test_a_home_is_nobody_s(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    redact._homes.cache_clear()
+    redact._home_paths.cache_clear()
     said = f"{tmp_path}/me/data {tmp_path}/member/x --out={tmp_path}/me"
-    assert redact.homeless(said) == f"~/data {tmp_path}/member/x --out=~"
-    redact._homes.cache_clear()
+    assert redact.hide_home(said) == f"~/data {tmp_path}/member/x --out=~"
+    redact._home_paths.cache_clear()

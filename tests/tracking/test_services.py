@@ -173,7 +173,7 @@ def run_with(folder, uri, monkeypatch, count=2000):
     """Record beside a service; return the notes, and how long the slowest call took."""
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setattr(sink_worker, "CLOSING", 1.0)
+    monkeypatch.setattr(sink_worker, "SINK_CLOSE_SECONDS", 1.0)
     run = rlvitals.start(folder, sinks={"mlflow": {"tracking_uri": uri}})
     slowest = 0.0
     for step in range(count):
@@ -198,7 +198,7 @@ def test_a_sink_that_fails_is_told_at_first_and_at_the_end(tmp_path, caplog, mon
     def broken(_):
         raise OSError("no\nroute " + "x" * 999)
 
-    sink = replace(find("csv"), open=lazy.later(broken))
+    sink = replace(find("csv"), open=lazy.open_lazily(broken))
     monkeypatch.setattr(selection, "SINKS", (sink,))
     with rlvitals.start(tmp_path, sinks=["csv"]) as run:
         for step in range(3):
@@ -247,7 +247,7 @@ def test_a_service_that_hangs_holds_up_nothing(tmp_path, monkeypatch):
 
 
 def test_a_missing_package_is_said_at_once(tmp_path):
-    opened = lazy.later(lambda _: pytest.fail("it was opened"), "no_such_package")
+    opened = lazy.open_lazily(lambda _: pytest.fail("it was opened"), "no_such_package")
     with pytest.raises(UsageError, match="no_such_package is not installed"):
         opened(opening(tmp_path))
 
@@ -262,7 +262,7 @@ def test_a_sink_that_could_not_be_opened_is_tried_again(tmp_path):
     (tmp_path / "metrics").unlink()
     with pytest.raises(NotADirectoryError):  # not at every call
         writing.scalars(rows())
-    writing.again = 0.0
+    writing.retry_time = 0.0
     writing.scalars(rows())
     writing.close("finished")
     assert (tmp_path / "metrics" / "train-1.csv").exists()
@@ -270,7 +270,7 @@ def test_a_sink_that_could_not_be_opened_is_tried_again(tmp_path):
 
 def test_many_bins_are_put_together():
     edges = np.concatenate(([-np.inf], np.arange(1999.0), [np.inf]))
-    found, counts = wandb.fewer(Histogram(0, 0.0, edges, np.ones(2000)), 512)
+    found, counts = wandb.merge_bins(Histogram(0, 0.0, edges, np.ones(2000)), 512)
     assert len(counts) == 500
     assert sum(counts) == 2000
     assert (found[0], found[-1], len(found)) == (0.0, 1998.0, 501)

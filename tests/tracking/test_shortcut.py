@@ -23,11 +23,11 @@ from recording_checks import happened, notes, points, values
 import rlvitals
 from rlvitals.tracking import fastlog
 from rlvitals.tracking import run as runs
-from rlvitals.tracking.row_batches import FIELDS, Batcher
+from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
 from rlvitals.tracking.warnings_log import Notes
 
 pytestmark = [
-    pytest.mark.skipif(fastlog.built() is None, reason=fastlog.NOT_BUILT),
+    pytest.mark.skipif(fastlog.load_shortcut() is None, reason=fastlog.NOT_BUILT),
     pytest.mark.usefixtures("way"),
     pytest.mark.parametrize("way", ["compiled"], indirect=True),
 ]
@@ -56,7 +56,7 @@ class Direct:
 
     def __init__(self, limit=10**9):
         self.rows, self.calls, self.waits = [], [], 0
-        made = fastlog.built()
+        made = fastlog.load_shortcut()
         self.short = made(self.rows, limit, self.catch_up, self.method)
         self.log = self.short.log
 
@@ -70,7 +70,7 @@ class Direct:
         """Return the queue's rows as (step, {name: number}) and empty it."""
         self.short.move()
         flat, self.rows[:] = self.rows[:], []
-        fields = zip(*(flat[i::FIELDS] for i in range(FIELDS)), strict=True)
+        fields = zip(*(flat[i::ROW_FIELDS] for i in range(ROW_FIELDS)), strict=True)
         return [
             (step, dict(zip(names, memoryview(row).cast("d"), strict=True)))
             for step, _, row, names in fields
@@ -263,10 +263,10 @@ def test_many_layouts_in_turns_names_made_anew_and_the_widest(run):
 
 
 def test_a_full_buffer_is_moved_and_a_full_queue_waited_for():
-    direct = Direct(limit=FIELDS * 1000)
+    direct = Direct(limit=ROW_FIELDS * 1000)
     for step in range(20_000):
         direct.log(step, SEVERAL)
-    assert direct.waits == len(direct.rows) // FIELDS // 5461  # rows of 3 numbers in the buffer
+    assert direct.waits == len(direct.rows) // ROW_FIELDS // 5461  # rows of 3 numbers in the buffer
     assert [step for step, _ in direct.taken()] == list(range(20_000))
 
 
@@ -276,7 +276,7 @@ def test_what_waiting_raises_is_raised_and_the_row_is_whole():
     def interrupted():
         raise KeyboardInterrupt
 
-    short = fastlog.built()(direct.rows, 0, interrupted, direct.method)
+    short = fastlog.load_shortcut()(direct.rows, 0, interrupted, direct.method)
     short.log(1, SEVERAL)
     short.move()
     with pytest.raises(KeyboardInterrupt):
@@ -291,7 +291,7 @@ def test_once_stopped_every_call_reaches_the_method():
     direct.short.stop()
     direct.short.stop()
     direct.short.move()
-    assert len(direct.rows) == FIELDS
+    assert len(direct.rows) == ROW_FIELDS
     direct.log(2, SEVERAL)
     assert direct.calls == [((2, SEVERAL), {})]
 
@@ -494,8 +494,8 @@ def test_another_interpreter_of_the_process_has_its_own():
 def test_a_binary_of_other_rows_is_left_alone(monkeypatch):
     from rlvitals.tracking import shortcut
 
-    monkeypatch.setattr(shortcut, "FIELDS", FIELDS + 1)
-    assert fastlog.built() is None
+    monkeypatch.setattr(shortcut, "FIELDS", ROW_FIELDS + 1)
+    assert fastlog.load_shortcut() is None
 
 
 def test_importing_and_starting_without_it(tmp_path):

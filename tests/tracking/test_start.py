@@ -104,7 +104,7 @@ def test_resuming(tmp_path):
     ids=str,
 )  # fmt: skip
 def test_the_usual_variables(environ, place):
-    found = launcher_rank.place(environ)
+    found = launcher_rank.read_place(environ)
     assert (found.rank, found.world_size, found.launch) == place
 
 
@@ -139,7 +139,7 @@ def test_each_rank_has_a_file_and_rank_0_alone_the_run_s(tmp_path, monkeypatch):
     ids=str,
 )
 def test_the_first_of_a_node(environ, first):
-    assert launcher_rank.place(environ).first_of_node is first
+    assert launcher_rank.read_place(environ).first_of_node is first
 
 
 def test_one_process_of_each_node_samples_its_machine(tmp_path, monkeypatch):
@@ -189,10 +189,10 @@ def test_off_touches_nothing(tmp_path, monkeypatch, word):
 
 
 def test_every_public_call_of_a_run_is_off_when_it_is_off():
-    from rlvitals.tracking.null_run import Off
+    from rlvitals.tracking.null_run import NullRun
 
     public = {name for name in vars(rlvitals.Run) if not name.startswith("_")}
-    assert public - set(vars(Off)) == {"settings"}
+    assert public - set(vars(NullRun)) == {"settings"}
 
 
 def test_starting_loads_nothing_that_judges():

@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_no_half_line_and_loses_nothing(tmp_path, sink, monke
 
 def test_very_many_kinds_do_not_open_very_many_files(tmp_path):
     writing = csv_sink.SINK.open(opening(tmp_path))
-    for number in range(csv_sink.MOST_FILES):
+    for number in range(csv_sink.MAX_OPEN_FILES):
         writing.scalars(rows((f"k{number}",), 1))
     with pytest.raises(VitalsError, match="200 kinds of rows"):
         writing.scalars(rows(("one/more",), 1))

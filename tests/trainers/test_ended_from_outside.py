@@ -10,7 +10,7 @@ import forked
 import pytest
 
 import rlvitals
-from rlvitals.trainers.signal_handlers import SIGNALS, Stopping, Terminated
+from rlvitals.trainers.signal_handlers import HANDLED_SIGNALS, SignalHandler, Terminated
 
 FULL = Path("/dev/full")
 GOES_ON = "from rlvitals.trainers.console_io import say; say('a'); say('b'); print(1, flush=True)"
@@ -37,9 +37,9 @@ def test_a_console_that_never_was_ends_no_command():
     assert ended(["sh", "-c", shell]) == (0, "")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", HANDLED_SIGNALS)
 def test_the_first_signal_is_noted_and_raised_when_it_suits(number):
-    with Stopping() as stopping:
+    with SignalHandler() as stopping:
         stopping.patient = True
         signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt) as raised:
@@ -50,7 +50,7 @@ def test_the_first_signal_is_noted_and_raised_when_it_suits(number):
 
 def test_what_comes_after_one_that_raised_spoils_no_end():
     """Ctrl-C again and again: the run would be left half closed."""
-    with Stopping() as stopping:
+    with SignalHandler() as stopping:
         stopping.patient = True
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def test_what_the_program_ignores_it_goes_on_to_ignore():
 
     def under_nohup():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        with Stopping() as stopping:
+        with SignalHandler() as stopping:
             stopping.patient = True
             signal.raise_signal(signal.SIGHUP)
             stopping.check()

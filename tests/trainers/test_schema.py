@@ -50,7 +50,7 @@ def test_the_command_line_is_above_the_file_and_that_above_the_defaults(tmp_path
 
 def test_what_is_written_reads_back(tmp_path):
     held = Whole(algorithm=Algorithm(sizes=(8,), names=("x", "y"), inner=Inner(rate=0.5)))
-    assert load(tmp_path, json.loads(json.dumps(schema.written(held)))) == held
+    assert load(tmp_path, json.loads(json.dumps(schema.to_dict(held)))) == held
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_flags():
     argv = shlex.split(
         "--epochs 3 --sizes 8 16 --other-rate 0.5 --inner-enable true --algorithm-mode slow"
     )
-    said = schema.said(vars(parser.parse_args(argv)), Whole)
+    said = schema.flag_values(vars(parser.parse_args(argv)), Whole)
     assert schema.load(Whole, None, said) == Whole(
         Algorithm(epochs=3, sizes=(8, 16), mode="slow", inner=Inner(enable=True)), Inner(rate=0.5)
     )

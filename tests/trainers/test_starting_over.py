@@ -33,7 +33,7 @@ def rlhf(folder, monkeypatch):
     from rlvitals.trainers.language.rlhf.config import Config
 
     said = rlhf_programs.SMALL | {"rlhf.output_dir": str(folder)}
-    return "rlhf", schema.load(Config, None, said, below=command.TINY)
+    return "rlhf", schema.load(Config, None, said, below=command.TINY_LM_PRESET)
 
 
 def nsr(folder, monkeypatch):

@@ -8,7 +8,7 @@ from loading import MEASURED, load_run
 
 from rlvitals import api
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.tracking.media import counted
+from rlvitals.tracking.media import count_values
 from rlvitals.types import Measured, Profile, Series, Trace
 from rlvitals.views.figures.figure import Subject
 
@@ -34,8 +34,8 @@ def subject(name):
     if name == "hostile":
         return Subject(HOSTILE, diagnose(hostile(), rates=MEASURED))
     if name in MADE:
-        made = spread_out() if name == SPREAD else domain()
-        return Subject(name, diagnose(made, rates=MEASURED))
+        run = spread_out() if name == SPREAD else domain()
+        return Subject(name, diagnose(run, rates=MEASURED))
     trace = api.trace(HERE / "pictured" / name) if name in RECORDED else load_run(name)
     return Subject(name, diagnose(trace, rates=MEASURED))
 
@@ -58,7 +58,7 @@ def hostile():
     lone = np.where(np.arange(n) % 2, np.nan, 1.0)
     grads = 1 + np.abs(rng.normal(0, 0.3, n))
     grads[100:104] = [np.inf, -np.inf, np.nan, 400.0]
-    found = {
+    columns = {
         "optimiser/loss": series(loss),
         "optimiser/grad_norm": series(grads),
         "optimiser/learning_rate": series(np.zeros(n)),
@@ -70,44 +70,48 @@ def hostile():
         "reward/component/b\x1b[0m": series(-np.arange(n) * 1e9),
         "policy/clip_fraction": series(np.linspace(0, 1, n)),
     }
-    measured = {name: Measured("test", "test", name) for name in found}
-    return Trace(found, measured, profile=Profile.CONTROL_PPO, name="hostile")
+    measured = {name: Measured("test", "test", name) for name in columns}
+    return Trace(columns, measured, profile=Profile.CONTROL_PPO, name="hostile")
 
 
 def spread_out():
     """A run that logs what PPO on language models logs as histograms, one tail among them."""
     rng, count = np.random.default_rng(0), 120
-    found = {name: [] for name in DISTRIBUTIONS}
-    for at in range(count):
-        part = at / count
-        rewards = np.concatenate((rng.normal(2 * part - 1, 0.5, 100), rng.normal(1, 0.3, 28)))
-        rewards[0] = -25.0 if at == 60 else rewards[0]
+    columns = {name: [] for name in DISTRIBUTIONS}
+    for step in range(count):
+        sample = step / count
+        rewards = np.concatenate((rng.normal(2 * sample - 1, 0.5, 100), rng.normal(1, 0.3, 28)))
+        rewards[0] = -25.0 if step == 60 else rewards[0]
         sampled = {
             "reward/distribution": rewards,
             "policy/advantage_distribution": rng.standard_t(3, 512),
-            "policy/ratio": np.exp(rng.normal(0, 0.05 + 0.2 * (at > 90), 512)),
-            "language/logprobs": -rng.gamma(1.5, 0.8 - 0.3 * part, 512),
-            "language/ref_logprobs": -rng.gamma(1.5, 0.8 + 0.2 * part, 512),
-            "policy/kl_to_reference_distribution": rng.gamma(2.0, 1 + 4 * part, 128),
+            "policy/ratio": np.exp(rng.normal(0, 0.05 + 0.2 * (step > 90), 512)),
+            "language/logprobs": -rng.gamma(1.5, 0.8 - 0.3 * sample, 512),
+            "language/ref_logprobs": -rng.gamma(1.5, 0.8 + 0.2 * sample, 512),
+            "policy/kl_to_reference_distribution": rng.gamma(2.0, 1 + 4 * sample, 128),
             "language/length_distribution": rng.integers(10, 53, 128).astype(float),
             "my/scores": rng.normal(0, 1, 64),
         }
         for name, values in sampled.items():
-            found[name].append(counted((at + 1) * 10, np.nan, values))
+            columns[name].append(counted((step + 1) * 10, np.nan, values))
     score = series(np.linspace(0, 1, count) + rng.normal(0, 0.1, count))
     measured = {"outcome/score": Measured("trl-ppo-old", "ppo/mean_scores", "mean")}
     return Trace(
-        {"outcome/score": score}, measured, profile=Profile.RLHF_PPO, name=SPREAD, histograms=found
+        {"outcome/score": score},
+        measured,
+        profile=Profile.RLHF_PPO,
+        name=SPREAD,
+        histograms=columns,
     )
 
 
 def domain():
     """A run with what only its owner knows the meaning of."""
     rng = np.random.default_rng(1)
-    found = {
+    columns = {
         "outcome/return": series(np.linspace(0, 100, 200) + rng.normal(0, 5, 200)),
         "outcome/domain/collision_rate": series(0.4 * np.exp(-np.arange(200) / 60)),
         "outcome/domain/distance_to_goal": series(5 - np.arange(200) / 50),
     }
-    measured = {name: Measured("yours", name, "as mapped by you") for name in found}
-    return Trace(found, measured, profile=Profile.CONTROL_PPO, name="domain")
+    measured = {name: Measured("yours", name, "as mapped by you") for name in columns}
+    return Trace(columns, measured, profile=Profile.CONTROL_PPO, name="domain")

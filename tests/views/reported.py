@@ -21,18 +21,20 @@ INLINE = {"b", "code", "span", "strong", "a", "output"}
 
 def told(name, facts=None, events=()):
     """A run as the command hands it in."""
-    one = subject(name)
+    run = subject(name)
     return Subject(
-        summary(one.label, one.found), standing(one.label, one.found), facts or {}, tuple(events)
+        summary(run.label, run.found), standing(run.label, run.found), facts or {}, tuple(events)
     )
 
 
-def judged(label, found, facts=None, events=()):
-    return Subject(summary(label, found), standing(label, found), facts or {}, tuple(events))
+def judged(label, diagnosis, facts=None, events=()):
+    return Subject(
+        summary(label, diagnosis), standing(label, diagnosis), facts or {}, tuple(events)
+    )
 
 
 def pages(*subjects):
-    return [contents.page(one, number) for number, one in enumerate(subjects)]
+    return [contents.page(run, number) for number, run in enumerate(subjects)]
 
 
 def written(*subjects):
@@ -110,35 +112,35 @@ class Elements(HTMLParser):
 
 def unpacked(column):
     """Read a column as the page's script does."""
-    told, values = column["steps"], column["values"]
-    if "n" in told:
-        steps = told["at"] + told["by"] * np.arange(told["n"])
+    packed, values = column["steps"], column["values"]
+    if "n" in packed:
+        steps = packed["at"] + packed["by"] * np.arange(packed["n"])
     else:
-        kind = {1: "u1", 2: "<u2", 4: "<u4", 8: "<f8"}[told["w"]]
-        steps = told["at"] + np.append(0, np.frombuffer(_bytes(told), kind).cumsum(dtype="f8"))
+        kind = {1: "u1", 2: "<u2", 4: "<u4", 8: "<f8"}[packed["w"]]
+        steps = packed["at"] + np.append(0, np.frombuffer(_bytes(packed), kind).cumsum(dtype="f8"))
     return steps.astype(np.int64), np.frombuffer(_bytes(values), f"<f{values['f']}").astype("f8")
 
 
-def _bytes(told):
-    return base64.b64decode(told["b"])
+def _bytes(packed):
+    return base64.b64decode(packed["b"])
 
 
-def chart(data, told):
+def chart(data, document):
     """What one chart holds, short enough to be looked at."""
-    kept = {key: told[key] for key in ("name", "title", "unit", "scale", "limits", "marks")}
-    return {**kept, "curves": [_curve(data, one) for one in told["curves"]]}
+    members = {key: document[key] for key in ("name", "title", "unit", "scale", "limits", "marks")}
+    return {**members, "curves": [_curve(data, curve) for curve in document["curves"]]}
 
 
-def _curve(data, told):
-    steps, values = unpacked(data["columns"][told["column"]])
-    known = values[np.isfinite(values)]
-    ends = [float(f"{value:.4g}") for value in (known.min(), known.max())] if len(known) else []
+def _curve(data, document):
+    steps, values = unpacked(data["columns"][document["column"]])
+    finite = values[np.isfinite(values)]
+    ends = [float(f"{value:.4g}") for value in (finite.min(), finite.max())] if len(finite) else []
     return {
-        "label": told["label"],
-        "points": told["points"],
+        "label": document["label"],
+        "points": document["points"],
         "told": len(steps),
         "steps": [int(steps[0]), int(steps[-1])],
         "range": ends,
-        "bad": told["bad"],
-        "averaged": told["average"] is not None,
+        "bad": document["bad"],
+        "averaged": document["average"] is not None,
     }

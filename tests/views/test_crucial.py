@@ -15,8 +15,8 @@ RNG = np.random.default_rng(0)
 COUNT = 100
 
 
-def made(profile=Profile.RLHF_PPO, settings=None, **found):
-    named = {name.replace("__", "/"): series(values) for name, values in found.items()}
+def made(profile=Profile.RLHF_PPO, settings=None, **metrics):
+    named = {name.replace("__", "/"): series(values) for name, values in metrics.items()}
     measured = {name: Measured("test", f"key of {name}", name) for name in named}
     trace = Trace(named, measured, settings or {}, profile, name="made")
     return diagnose(trace, rates=MEASURED)
@@ -32,7 +32,7 @@ def rising():
 
 def healthy(**other):
     """What both guides list, as it should be."""
-    found = {
+    metrics = {
         "outcome__rlhf_reward": rising(),
         "outcome__score": rising(),
         "policy__kl_to_reference": near(3.0),
@@ -43,78 +43,81 @@ def healthy(**other):
         "policy__approx_kl": near(0.005),
         "value__loss": near(0.1),
     }
-    return made(**found | other)
+    return made(**metrics | other)
 
 
-def told(found):
-    return {one.title: one for one in crucial(found).values}
+def told(diagnosis):
+    return {value.title: value for value in crucial(diagnosis).values}
 
 
 @pytest.mark.parametrize("name", ["rlhf-kl-explodes", "scheduler-collapsed", "nsr-healthy"])
 def test_the_page_is_what_it_was(name, golden):
-    found = subject(name).found
-    golden(HERE / "golden" / f"crucial-{name}.txt", plain(shown.crucial(found, crucial(found))))
+    values = subject(name).found
+    golden(HERE / "golden" / f"crucial-{name}.txt", plain(shown.crucial(values, crucial(values))))
 
 
 def test_both_guides_find_their_values():
-    found = crucial(healthy())
-    titles = [one.title for one in found.values]
+    values = crucial(healthy())
+    titles = [value.title for value in values.values]
     # The first of these is the outcome that the run is judged by.
     assert sorted(titles[:2]) == ["RLHF reward", "Score"]
     assert titles[2:] == [
         "KL to the reference", "Entropy", "Probability ratio", "Clip fraction", "KL per update",
         "Value loss", "KL coefficient",
     ]  # fmt: skip
-    goals = [one.title for one in found.values if one.part == "goals"]
+    goals = [value.title for value in values.values if value.part == "goals"]
     assert goals[2:] == ["KL to the reference", "Entropy"]
-    assert {one.sign for one in found.values} == {"good"}
-    assert found.together == (
+    assert {value.sign for value in values.values} == {"good"}
+    assert values.together == (
         "the ratio is about 1, few samples are clipped, and KL per update is low"
     )
 
 
 def test_each_has_its_value_its_change_its_bound_and_where_that_comes_from():
-    one = told(healthy(outcome__score=np.linspace(0, 5, COUNT)))["Score"]
-    assert (one.now, one.key) == (5.0, "key of outcome/score")
-    assert (one.first, one.last) == (pytest.approx(0.48, abs=0.05), pytest.approx(4.5, abs=0.05))
+    value = told(healthy(outcome__score=np.linspace(0, 5, COUNT)))["Score"]
+    assert (value.now, value.key) == (5.0, "key of outcome/score")
+    assert (value.first, value.last) == (
+        pytest.approx(0.48, abs=0.05),
+        pytest.approx(4.5, abs=0.05),
+    )
     ratio = told(healthy())["Probability ratio"]
     assert [(ratio.low.value, ratio.low.origin), ratio.high.value] == [(0.5, "default"), 2.0]
-    own = told(made(Profile.CONTROL_PPO, {"target_kl": 0.5}, policy__approx_kl=near(0.1),
+    target_value = told(made(Profile.CONTROL_PPO, {"target_kl": 0.5}, policy__approx_kl=near(0.1),
                     outcome__return=rising()))["KL per update"]  # fmt: skip
-    assert (own.high.value, own.high.origin) == (0.5, "the run's target_kl")
-    assert own.why == "within its bounds in all of its rows"
+    assert (target_value.high.value, target_value.high.origin) == (0.5, "the run's target_kl")
+    assert target_value.why == "within its bounds in all of its rows"
 
 
 def test_what_is_not_logged_cannot_be_told():
-    found = told(made(outcome__score=rising()))
-    assert found["KL to the reference"].sign == "unknown"
-    assert found["KL to the reference"].why == "not logged"
-    assert "KL coefficient" not in found  # this trainer may well not log it
+    values = told(made(outcome__score=rising()))
+    assert values["KL to the reference"].sign == "unknown"
+    assert values["KL to the reference"].why == "not logged"
+    assert "KL coefficient" not in values  # this trainer may well not log it
     short = told(made(outcome__score=rising()[:5]))
-    (outcome,) = [one for one in short.values() if one.healthy == "goes up"]
+    (outcome,) = [value for value in short.values() if value.healthy == "goes up"]
     assert outcome.sign == "unknown"
 
 
 def test_no_number_at_the_end_is_bad():
     loss = near(0.1)
     loss[60:] = np.nan
-    one = told(healthy(value__loss=loss))["Value loss"]
-    assert (one.sign, one.why) == ("bad", "it is no number at the end, as in 40 of 100 rows")
+    value = told(healthy(value__loss=loss))["Value loss"]
+    assert (value.sign, value.why) == ("bad", "it is no number at the end, as in 40 of 100 rows")
 
 
 def test_a_bound_that_is_crossed_without_a_finding_is_said_and_is_no_fault():
     clipped = np.full(COUNT, 0.05)
     clipped[::10] = 0.9
-    one = told(healthy(policy__clip_fraction_effective=clipped))["Clip fraction"]
-    assert (one.sign, one.why[:26]) == ("neutral", "above 0.2 in 10% of its ro")
+    value = told(healthy(policy__clip_fraction_effective=clipped))["Clip fraction"]
+    assert (value.sign, value.why[:26]) == ("neutral", "above 0.2 in 10% of its ro")
 
 
 def test_a_reward_that_does_not_rise_and_an_entropy_that_is_lost():
     flat = 1 + 0.1 * RNG.standard_normal(COUNT)
-    found = told(healthy(outcome__score=flat, outcome__rlhf_reward=flat,
+    values = told(healthy(outcome__score=flat, outcome__rlhf_reward=flat,
                          exploration__entropy=np.geomspace(2.0, 0.01, COUNT)))  # fmt: skip
-    assert found["Score"].sign == found["RLHF reward"].sign == "bad"
-    assert found["Entropy"].sign == "bad"
+    assert values["Score"].sign == values["RLHF reward"].sign == "bad"
+    assert values["Entropy"].sign == "bad"
 
 
 @pytest.mark.parametrize(
@@ -128,13 +131,13 @@ def test_a_reward_that_does_not_rise_and_an_entropy_that_is_lost():
 )
 def test_ratio_clipping_and_kl_together(ratio, kl, clip, sign, words):
     other = {"policy__ratio": near(ratio, 0.003), "policy__approx_kl": near(kl)}
-    found = healthy(**other, policy__clip_fraction_effective=near(clip or 1))
+    values = healthy(**other, policy__clip_fraction_effective=near(clip or 1))
     if clip is None:
-        rest = {k: s for k, s in found.trace.series.items() if not k.endswith("_effective")}
-        found = made(**{name.replace("/", "__"): s.values for name, s in rest.items()})
-    said = crucial(found)
-    assert said.together_sign == sign
-    assert words in said.together
+        series = {k: s for k, s in values.trace.series.items() if not k.endswith("_effective")}
+        values = made(**{name.replace("/", "__"): s.values for name, s in series.items()})
+    key_metrics = crucial(values)
+    assert key_metrics.together_sign == sign
+    assert words in key_metrics.together
 
 
 def test_without_a_ratio_nothing_is_said_together():
@@ -143,7 +146,7 @@ def test_without_a_ratio_nothing_is_said_together():
 
 @pytest.mark.parametrize("name", [*RUNS, "cluster", "hostile"])
 def test_every_kind_of_run_has_values_within_the_terminal(name):
-    found = subject(name).found
-    page = plain(shown.crucial(found, crucial(found)), width=60)
+    values = subject(name).found
+    page = plain(shown.crucial(values, crucial(values)), width=60)
     assert max(map(len, page.splitlines())) <= 60
     assert page.count("\n") > 5

@@ -87,18 +87,22 @@ def weights_and_biases(folder):
 
 @pytest.mark.parametrize("logged", effort.sampled([own, tensorboard, weights_and_biases], 2))
 def test_each_log_s_histograms_get_their_names_and_their_bands(logged, tmp_path):
-    found = rlvitals.diagnose(logged(tmp_path))
-    assert set(KEYS.values()) <= set(found.trace.histograms)
-    panels = {one.lines[0].metric: one for one in drawn(Subject("run", found)).panels}
+    diagnosis = rlvitals.diagnose(logged(tmp_path))
+    assert set(KEYS.values()) <= set(diagnosis.trace.histograms)
+    panels = {
+        band_panel.lines[0].metric: band_panel
+        for band_panel in drawn(Subject("run", diagnosis)).panels
+    }
     assert set(panels) == set(KEYS.values())
-    for at, (key, name) in enumerate(KEYS.items()):
+    for index, (key, name) in enumerate(KEYS.items()):
         panel = panels[name]
         assert panel.kind is Kind.BANDS
-        assert len(panel.lines) == len(distributions.LEVELS)
-        truth = np.array([np.quantile(sampled(u)[key], distributions.LEVELS) for u in range(20)])
+        assert len(panel.lines) == len(distributions.QUANTILE_LEVELS)
+        levels = distributions.QUANTILE_LEVELS
+        truth = np.array([np.quantile(sampled(u)[key], levels) for u in range(20)])
         got = np.stack([line.series.values for line in panel.lines], axis=1)
         # W&B counts in 64 bins, TensorBoard in bins that grow by a tenth.
-        assert np.abs(got - truth)[:, 1:-1].max() < 0.12 * (5 + at + UPDATES), name
+        assert np.abs(got - truth)[:, 1:-1].max() < 0.12 * (5 + index + UPDATES), name
 
 
 def test_a_tail_of_one_sample_is_drawn_however_many_steps_there_are():
@@ -113,10 +117,10 @@ def test_a_tail_of_one_sample_is_drawn_however_many_steps_there_are():
 
 
 def test_several_runs_are_held_beside_each_other_by_median_and_tails():
-    found = drawn(subject(SPREAD), subject(SPREAD))
-    assert {panel.kind for panel in found.panels} == {Kind.LINES}
-    assert {line.label for line in found.panels[0].lines} == {"median", "5 %, 95 %"}
-    assert {line.run for line in found.panels[0].lines} == {0, 1}
+    drawing = drawn(subject(SPREAD), subject(SPREAD))
+    assert {panel.kind for panel in drawing.panels} == {Kind.LINES}
+    assert {line.label for line in drawing.panels[0].lines} == {"median", "5 %, 95 %"}
+    assert {line.run for line in drawing.panels[0].lines} == {0, 1}
 
 
 def test_a_run_that_logs_none_has_no_such_picture():
@@ -124,19 +128,19 @@ def test_a_run_that_logs_none_has_no_such_picture():
 
 
 def test_the_gradients_of_a_network_are_left_out():
-    one = Histogram(1, np.nan, np.array([0.0, 1.0]), np.array([3.0]))
-    weights = {f"gradients/layer.{n}.weight": [one] for n in range(100)}
+    histogram = Histogram(1, np.nan, np.array([0.0, 1.0]), np.array([3.0]))
+    weights = {f"gradients/layer.{n}.weight": [histogram] for n in range(100)}
     trace = Trace({"outcome/score": series([1.0])}, {}, histograms=weights)
-    assert not distributions.logged(trace)
+    assert not distributions.has_distribution(trace)
 
 
 def test_of_a_step_that_was_logged_twice_the_later_attempt_counts():
     def at(step, value):
         return Histogram(step, np.nan, np.array([value, value + 1]), np.array([1.0]))
 
-    found = distributions.of_histograms([at(1, 0.0), at(2, 0.0), at(1, 5.0)])
-    assert found.steps.tolist() == [1, 2]
-    assert found.values[:, 0].tolist() == [5.0, 0.0]
+    spread = distributions.of_histograms([at(1, 0.0), at(2, 0.0), at(1, 5.0)])
+    assert spread.steps.tolist() == [1, 2]
+    assert spread.values[:, 0].tolist() == [5.0, 0.0]
 
 
 def test_completions_are_samples_too(tmp_path):
@@ -148,9 +152,11 @@ def test_completions_are_samples_too(tmp_path):
             "correct": np.linspace(0, step, 8), "advantage": np.linspace(-1, 1, 8),
         }  # fmt: skip
         pd.DataFrame(rows).to_parquet(folder / f"completions_{step:05d}.parquet")
-    found = distributions.spreads(rlvitals.trace(tmp_path))
-    assert found["correct, each sample"].values[:, -1].tolist() == [5, 10, 15, 20]
-    assert found["policy/advantage_distribution"].values[:, 3].tolist() == pytest.approx([0.0] * 4)
+    spreads = distributions.spreads(rlvitals.trace(tmp_path))
+    assert spreads["correct, each sample"].values[:, -1].tolist() == [5, 10, 15, 20]
+    assert spreads["policy/advantage_distribution"].values[:, 3].tolist() == pytest.approx(
+        [0.0] * 4
+    )
 
 
 def test_a_few_samples_have_no_quantiles():

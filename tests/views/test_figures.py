@@ -24,20 +24,20 @@ def drawn(name, *subjects):
     return picture(BY_NAME[name], subjects)
 
 
-def panel(found, title):
-    return next(one for one in found.panels if one.title == title)
+def panel(picture, title):
+    return next(panel for panel in picture.panels if panel.title == title)
 
 
-def made(found, **more):
-    measured = {name: Measured("test", "test", name) for name in found}
-    trace = Trace(found, measured, **more)
+def made(drawing, **more):
+    measured = {name: Measured("test", "test", name) for name in drawing}
+    trace = Trace(drawing, measured, **more)
     return Subject(more.get("name", "run"), diagnose(trace, rates=MEASURED))
 
 
 @pytest.mark.parametrize("name", [*RECORDED, *RUNS, *MADE])
 def test_what_is_drawn_is_what_it_was(name, request):
-    pictures = [found for one in FIGURES if (found := picture(one, [subject(name)]))]
-    text = "\n".join(files.numbers(found, COLUMNS) for found in pictures)
+    pictures = [drawing for figure in FIGURES if (drawing := picture(figure, [subject(name)]))]
+    text = "\n".join(files.numbers(drawing, COLUMNS) for drawing in pictures)
     path = GOLDEN / f"{name}.jsons"
     if request.config.getoption("--update-golden"):
         path.write_text(text + "\n")
@@ -45,25 +45,27 @@ def test_what_is_drawn_is_what_it_was(name, request):
 
 
 def documents(text):
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text.rstrip()):
-        found, at = decoder.raw_decode(text, at)
-        yield found
-        at += 1
+    decoder, offset = json.JSONDecoder(), 0
+    while offset < len(text.rstrip()):
+        document, offset = decoder.raw_decode(text, offset)
+        yield document
+        offset += 1
 
 
-def same(found, golden):
-    assert type(found) is type(golden)
-    if isinstance(found, dict):
-        assert found.keys() == golden.keys()
-        for key in found:
-            same(found[key], golden[key])
-    elif isinstance(found, list):
-        assert len(found) == len(golden)
-        for one, other in zip(found, golden, strict=True):
-            same(one, other)
+def same(document, golden):
+    assert type(document) is type(golden)
+    if isinstance(document, dict):
+        assert document.keys() == golden.keys()
+        for key in document:
+            same(document[key], golden[key])
+    elif isinstance(document, list):
+        assert len(document) == len(golden)
+        for actual, expected in zip(document, golden, strict=True):
+            same(actual, expected)
     else:
-        assert found == (pytest.approx(golden, rel=1e-5) if isinstance(found, float) else golden)
+        assert document == (
+            pytest.approx(golden, rel=1e-5) if isinstance(document, float) else golden
+        )
 
 
 def test_each_run_has_the_pictures_that_its_log_has_numbers_for():
@@ -95,17 +97,17 @@ def test_a_spike_of_one_point_in_a_million_is_drawn():
 def test_a_smooth_or_short_curve_has_no_average_over_it():
     smooth = series(np.linspace(0, 1, 1000))
     short = series(np.random.default_rng(0).normal(size=39))
-    for one in (smooth, short):
-        panel = Panel("x", lines=(Line("x", "optimiser/loss", one),))
+    for curve in (smooth, short):
+        panel = Panel("x", lines=(Line("x", "optimiser/loss", curve),))
         assert curves(panel, 100, 0, 10_000)[0].smooth is None
 
 
 def test_what_is_no_number_leaves_a_gap_and_is_counted():
-    found = files.numbers(drawn("gradient_norm", subject("hostile")), 1000)
-    (curve,) = json.loads(found)["panels"][0]["curves"]
+    text = files.numbers(drawn("gradient_norm", subject("hostile")), 1000)
+    (curve,) = json.loads(text)["panels"][0]["curves"]
     assert curve["no_numbers"] == {"nan": 1, "above": 1, "below": 1}
-    at = curve["steps"].index(1010)
-    assert curve["values"][at : at + 4] == [None, None, None, 400.0]
+    index = curve["steps"].index(1010)
+    assert curve["values"][index : index + 4] == [None, None, None, 400.0]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +128,9 @@ def test_the_scale_is_linear_unless_a_spike_would_flatten_the_rest(values, wante
 
 
 def test_a_finding_is_marked_on_its_own_curve_from_its_onset_on():
-    one = subject("cluster-lr-x100")
-    finding = next(f for r, f in one.found.findings if r.name == "kl-above-target")
-    kl, entropy = (panel(drawn("policy", one), title) for title in ("KL per update", "Entropy"))
+    run = subject("cluster-lr-x100")
+    finding = next(f for r, f in run.found.findings if r.name == "kl-above-target")
+    kl, entropy = (panel(drawn("policy", run), title) for title in ("KL per update", "Entropy"))
     marks = {mark.label: mark for mark in kl.marks}
     assert marks["kl-above-target"].began == finding.began
     assert marks["kl-above-target"].ended == finding.ended
@@ -142,50 +144,50 @@ def test_kl_stands_beside_the_target_that_the_run_has_set():
 
 
 def test_a_target_that_one_of_two_runs_has_set_is_not_drawn_for_both():
-    one, two = map(subject, RECORDED)
-    assert panel(drawn("policy", one, two), "KL per update").limits == ()
-    assert len(panel(drawn("policy", one, one), "KL per update").limits) == 1
+    first, two = map(subject, RECORDED)
+    assert panel(drawn("policy", first, two), "KL per update").limits == ()
+    assert len(panel(drawn("policy", first, first), "KL per update").limits) == 1
 
 
 def test_the_shares_of_the_replicas_sum_to_one_and_show_the_collapse():
-    (found,) = drawn("actions", subject("scheduler-collapsed")).panels
-    assert found.kind is Kind.SHARES
-    table = np.stack([line.series.values for line in found.lines])
+    (drawing,) = drawn("actions", subject("scheduler-collapsed")).panels
+    assert drawing.kind is Kind.SHARES
+    table = np.stack([line.series.values for line in drawing.lines])
     np.testing.assert_allclose(table.sum(axis=0), 1.0)
     assert table[:, -1].max() > 0.95
-    assert [line.label for line in found.lines] == [f"replica {n}" for n in range(4)]
+    assert [line.label for line in drawing.lines] == [f"replica {n}" for n in range(4)]
 
 
 def test_actions_are_counted_by_rollouts_too_and_in_the_order_of_their_numbers():
     counts = {f"policy/action_count/{n}": series([n + 1.0] * 8) for n in (10, 9, 2)}
-    (found,) = drawn("actions", made(counts, profile=Profile.SCHEDULER_PPO)).panels
-    assert [line.label for line in found.lines] == ["replica 2", "replica 9", "replica 10"]
-    assert [line.series.values[0] for line in found.lines] == [3 / 24, 10 / 24, 11 / 24]
+    (drawing,) = drawn("actions", made(counts, profile=Profile.SCHEDULER_PPO)).panels
+    assert [line.label for line in drawing.lines] == ["replica 2", "replica 9", "replica 10"]
+    assert [line.series.values[0] for line in drawing.lines] == [3 / 24, 10 / 24, 11 / 24]
 
 
 def test_pulses_are_shaded_where_they_are_on():
-    found = drawn("temperature", subject("cluster"))
+    drawing = drawn("temperature", subject("cluster"))
     switch = subject("cluster").trace["exploration/is_pulsing"]
     on = np.zeros(len(switch), dtype=bool)
-    for one in panel(found, "Temperature").stretches:
-        on |= (switch.steps >= one.began) & (switch.steps < one.ended)
+    for chart in panel(drawing, "Temperature").stretches:
+        on |= (switch.steps >= chart.began) & (switch.steps < chart.ended)
     assert on[:-1].tolist() == (switch.values[:-1] > 0.5).tolist()
     lags = "Temperature against latency, by lag"
-    assert [one.title for one in found.panels] == ["Temperature", "Latency", "Pressure", lags]
+    assert [chart.title for chart in drawing.panels] == ["Temperature", "Latency", "Pressure", lags]
 
 
 def test_the_dashboard_has_the_seven_and_says_what_is_not_logged():
-    found = drawn("dashboard", subject("cluster"))
-    charts = [one.title for one in found.panels if one.kind is not Kind.WORDS]
+    drawing = drawn("dashboard", subject("cluster"))
+    charts = [chart.title for chart in drawing.panels if chart.kind is not Kind.WORDS]
     assert charts == [
         "Success rate", "Return", "Entropy", "KL", "Value loss", "Steps per second",
         "Updates per second",
     ]  # fmt: skip
-    assert panel(found, "Success rate").absent == "not logged"
-    assert all(one.lines for one in found.panels if one.title in charts[1:])
-    words = [text.text for one in found.panels for text in one.words]
-    assert "LEARNING" in words
-    assert any("imbalance-unresolved" in text for text in words)
+    assert panel(drawing, "Success rate").absent == "not logged"
+    assert all(chart.lines for chart in drawing.panels if chart.title in charts[1:])
+    paragraphs = [text.text for chart in drawing.panels for text in chart.words]
+    assert "LEARNING" in paragraphs
+    assert any("imbalance-unresolved" in text for text in paragraphs)
 
 
 def test_the_share_of_right_answers_is_a_language_model_s_success():
@@ -194,19 +196,19 @@ def test_the_share_of_right_answers_is_a_language_model_s_success():
 
 
 def test_nsr_metrics_has_four_panels_in_one_run_and_in_several():
-    alone = drawn("nsr_metrics", subject("nsr-healthy"))
-    assert [bool(one.lines) for one in alone.panels] == [False, True, False, True]
-    assert alone.panels[0].absent == "not logged: PSR logs it"
+    single = drawn("nsr_metrics", subject("nsr-healthy"))
+    assert [bool(chart.lines) for chart in single.panels] == [False, True, False, True]
+    assert single.panels[0].absent == "not logged: PSR logs it"
     together = drawn("nsr_metrics", subject("nsr-healthy"), subject("grpo-paid-by-length"))
     assert len(together.panels) == 4
     assert {line.run for line in together.panels[3].lines} == {0, 1}
 
 
 def test_of_several_runs_each_part_of_the_reward_has_a_panel():
-    found = drawn("reward_breakdown", subject("cluster"), subject("cluster-lr-x100"))
-    assert "The whole reward" in [one.title for one in found.panels]
-    assert all({line.run for line in one.lines} == {0, 1} for one in found.panels)
-    assert found.about == "2 runs"
+    drawing = drawn("reward_breakdown", subject("cluster"), subject("cluster-lr-x100"))
+    assert "The whole reward" in [chart.title for chart in drawing.panels]
+    assert all({line.run for line in chart.lines} == {0, 1} for chart in drawing.panels)
+    assert drawing.about == "2 runs"
 
 
 def test_parts_that_are_never_paid_are_left_out():
@@ -217,15 +219,15 @@ def test_parts_that_are_never_paid_are_left_out():
 
 def test_speeds_that_are_not_logged_come_from_the_times_of_the_rows():
     updates = panel(drawn("throughput", subject("cluster")), "Updates per second")
-    counted = subject("cluster").trace["progress/iteration"]
-    seconds = counted.times[-1] - counted.times[0]
-    mean = (counted.values[-1] - counted.values[0]) / seconds
+    iterations = subject("cluster").trace["progress/iteration"]
+    seconds = iterations.times[-1] - iterations.times[0]
+    mean = (iterations.values[-1] - iterations.values[0]) / seconds
     assert np.mean(updates.lines[0].series.values) == pytest.approx(mean, rel=0.2)
 
 
 def test_where_a_run_was_resumed_is_marked():
-    one = made({"optimiser/loss": series(range(50))}, lifecycle=Lifecycle(seams=(250,)))
-    assert drawn("training_loss", one).seams == (250,)
+    run = made({"optimiser/loss": series(range(50))}, lifecycle=Lifecycle(seams=(250,)))
+    assert drawn("training_loss", run).seams == (250,)
 
 
 def test_the_unit_of_the_x_axis_is_the_run_s_own():
@@ -235,29 +237,29 @@ def test_the_unit_of_the_x_axis_is_the_run_s_own():
 
 
 def test_without_a_loss_as_a_whole_its_parts_are_drawn():
-    found = drawn("training_loss", subject("scheduler-collapsed"))
-    assert [one.title for one in found.panels] == ["Policy loss", "Value loss"]
+    drawing = drawn("training_loss", subject("scheduler-collapsed"))
+    assert [chart.title for chart in drawing.panels] == ["Policy loss", "Value loss"]
 
 
 def test_nothing_logged_is_no_picture():
-    one = made({"progress/epoch": series(range(5))})
-    assert [figure.name for figure in FIGURES if picture(figure, [one])] == []
+    run = made({"progress/epoch": series(range(5))})
+    assert [figure.name for figure in FIGURES if picture(figure, [run])] == []
 
 
 def test_a_language_model_s_dashboard_has_its_optimiser_and_the_samples_it_keeps():
-    charts = {one.title: one for one in drawn("dashboard", subject("nsr-healthy")).panels}
-    wanted = {
+    charts = {chart.title: chart for chart in drawn("dashboard", subject("nsr-healthy")).panels}
+    expected = {
         "Training loss": "optimiser/loss", "Learning rate": "optimiser/learning_rate",
         "Gradient norm": "optimiser/grad_norm", "Samples kept": "language/negative_share",
     }  # fmt: skip
-    assert {title: charts[title].lines[0].metric for title in wanted} == wanted
+    assert {title: charts[title].lines[0].metric for title in expected} == expected
     assert "Value loss" not in charts  # it has no critic
-    others = {one.title for one in drawn("dashboard", subject("cluster")).panels}
-    assert not others & set(wanted)
+    cluster_titles = {chart.title for chart in drawn("dashboard", subject("cluster")).panels}
+    assert not cluster_titles & set(expected)
 
 
 def test_a_drift_of_prompts_and_a_spread_that_grows_are_seen_in_the_lengths():
-    found = made(
+    drawing = made(
         {
             "language/query_length_mean": series(np.linspace(40, 90, 60)),
             "language/length_mean": series(np.full(60, 50.0)),
@@ -266,7 +268,7 @@ def test_a_drift_of_prompts_and_a_spread_that_grows_are_seen_in_the_lengths():
         profile=Profile.RLHF_PPO,
     )
     prompts, spread = (
-        panel(drawn("lengths", found), title).lines[0].series.values
+        panel(drawn("lengths", drawing), title).lines[0].series.values
         for title in ("Prompt length", "Spread of lengths")
     )
     assert (prompts[0], prompts[-1]) == (40, 90)
@@ -274,20 +276,20 @@ def test_a_drift_of_prompts_and_a_spread_that_grows_are_seen_in_the_lengths():
 
 
 def test_the_best_shares_are_drawn_where_the_speeds_are_known():
-    (found,) = drawn("actions", subject("cluster")).panels
-    assert [limit.label for limit in found.limits] == [
+    (drawing,) = drawn("actions", subject("cluster")).panels
+    assert [limit.label for limit in drawing.limits] == [
         "replica 0: best 44%", "replica 1: best 22%", "replica 2: best 22%",
     ]  # fmt: skip
-    assert [limit.value for limit in found.limits] == pytest.approx([4 / 9, 6 / 9, 8 / 9])
-    assert found.said.text == "7% of the last choices belong elsewhere"
+    assert [limit.value for limit in drawing.limits] == pytest.approx([4 / 9, 6 / 9, 8 / 9])
+    assert drawing.said.text == "7% of the last choices belong elsewhere"
     (unknown,) = drawn("actions", subject("scheduler-collapsed")).panels
     assert unknown.limits == ()
 
 
 def test_the_lags_say_that_nobody_can_tell():
-    found = panel(drawn("temperature", subject("cluster")), "Temperature against latency, by lag")
-    (bars,) = found.across
+    drawing = panel(drawn("temperature", subject("cluster")), "Temperature against latency, by lag")
+    (bars,) = drawing.across
     assert bars.x.tolist() == list(range(-20, 21))
-    assert found.said.text.startswith("cannot tell: the strongest, +0.43 at once")
+    assert drawing.said.text.startswith("cannot tell: the strongest, +0.43 at once")
     strongest = np.abs(bars.values).max()
-    assert strongest < found.limits[0].value == -found.limits[1].value
+    assert strongest < drawing.limits[0].value == -drawing.limits[1].value

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlvitals.following import changes
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Series
 from rlvitals.views import json_view
@@ -46,7 +46,7 @@ def name(change):
 
 
 def test_every_kind_is_here():
-    assert {type(one) for one in EVERY} == set(get_args(changes.Change))
+    assert {type(change) for change in EVERY} == set(get_args(changes.Change))
 
 
 @pytest.mark.parametrize("change", EVERY, ids=name)
@@ -66,29 +66,29 @@ def test_an_object_for_a_program(change):
     line = json_view.change(change)
     assert line.isascii()
     assert "\n" not in line
-    told = json.loads(line)
-    assert (told["format"], told["change"], told["time"]) == (1, name(change), 1.7e9)
+    document = json.loads(line)
+    assert (document["format"], document["change"], document["time"]) == (1, name(change), 1.7e9)
     page = PAGE.read_text()
     (row,) = [row for row in page.splitlines() if row.startswith("| `") and f"`{name(change)}`" in
               row.split("|")[1]]  # fmt: skip
-    said = set(re.findall(r"`(\w+)`", row.split("|")[3]))
+    text = set(re.findall(r"`(\w+)`", row.split("|")[3]))
     if name(change) != "readable":  # it stands beside its opposite
-        assert said == told.keys() - {"format", "change", "run", "time"}
+        assert text == document.keys() - {"format", "change", "run", "time"}
 
 
 def test_new_points_are_told_whole_and_old_ones_counted():
-    told = json.loads(json_view.change(EVERY[2]))["series"]["loss"]
-    assert told == {"steps": [1, 2], "times": [None, 5.0], "values": ["Infinity", None]}
+    document = json.loads(json_view.change(EVERY[2]))["series"]["loss"]
+    assert document == {"steps": [1, 2], "times": [None, 5.0], "values": ["Infinity", None]}
     first = changes.Points(*AT, "a.csv", SERIES, first=True)
-    told = json.loads(json_view.change(first))["series"]["loss"]
-    assert told == {"points": 2, "first_step": 1, "last_step": 2}
+    document = json.loads(json_view.change(first))["series"]["loss"]
+    assert document == {"points": 2, "first_step": 1, "last_step": 2}
 
 
 def test_a_line_says_what_and_where():
     lines = Lines()
     texts = [plain(line, width=100) for c in EVERY if (line := lines.line(c)) is not None]
-    said = "\n".join(texts)
-    for part in (
+    text = "\n".join(texts)
+    for piece in (
         "a new run: csv, 1 metric, 2 points, at step 2", "was called before so far",
         f"[{RULE.name}]", "(explained by kl-spike)", "it no longer holds",
         "goes on: it grows again after 90 s", "started anew: a.csv holds other rows",
@@ -96,8 +96,8 @@ def test_a_line_says_what_and_where():
         "gone: its files are no longer there", "cannot be read: a.csv: not a log",
         "a.csv can be read again",
     ):  # fmt: skip
-        assert part in said
-    assert len(re.findall(r"\d\d:\d\d:\d\d", said)) == 1, (
+        assert piece in text
+    assert len(re.findall(r"\d\d:\d\d:\d\d", text)) == 1, (
         "of one moment and run the time is told once"
     )
 
@@ -116,4 +116,4 @@ def test_notes_are_told_where_they_are_asked_for():
     [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (2e5, "2 days")],
 )
 def test_spans(seconds, said):
-    assert span(seconds) == said
+    assert format_duration(seconds) == said

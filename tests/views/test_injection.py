@@ -17,7 +17,7 @@ from effort import sampled
 
 import rlvitals
 from rlvitals import cli
-from rlvitals.errors import DANGEROUS
+from rlvitals.errors import UNSAFE_CATEGORIES
 from rlvitals.views import notebook
 
 PAYLOADS = (
@@ -54,7 +54,7 @@ def record(folder, payloads):
     run = rlvitals.start(
         folder,
         name=f"n {every[:300]}",
-        settings={f"k{i} {one}": one for i, one in enumerate(payloads)} | {"algo": payloads[0]},
+        settings={f"k{i} {text}": text for i, text in enumerate(payloads)} | {"algo": payloads[0]},
         tags=payloads,
         notes=every,
         project=f"p {payloads[0]}",
@@ -68,12 +68,12 @@ def record(folder, payloads):
             "train/entropy_loss": -0.5 + 0.0016 * step,
             "train/loss": math.nan if step > 150 else 1.0,
         }
-        run.log(step * 100, row | {f"x{i}/{one}": float(step) for i, one in enumerate(payloads)})
-    for i, one in enumerate(payloads):
-        run.log_text(1, f"text {i} {one}", every)
-        run.log_histogram(1, f"h {one}", [1, 2, 3])
-        run.event(f"event {one}", 5, a=one)
-        run.note(one)
+        run.log(step * 100, row | {f"x{i}/{text}": float(step) for i, text in enumerate(payloads)})
+    for i, text in enumerate(payloads):
+        run.log_text(1, f"text {i} {text}", every)
+        run.log_histogram(1, f"h {text}", [1, 2, 3])
+        run.event(f"event {text}", 5, a=text)
+        run.note(text)
     run.log_table(1, f"table {payloads[0]}", {payloads[0]: [payloads[1]], "completion": [every]})
     run.finish(f"failed: {every}", traceback=f"Traceback\n{every}")
     return folder
@@ -105,7 +105,7 @@ def runs(tmp_path_factory):
 
 def assert_harmless_in_a_terminal(text):
     bare = COLOUR.sub("", text)
-    assert {c for c in bare if unicodedata.category(c) in DANGEROUS} <= {"\n"}
+    assert {c for c in bare if unicodedata.category(c) in UNSAFE_CATEGORIES} <= {"\n"}
     assert "Traceback (most recent call last)" not in text
 
 
@@ -131,14 +131,14 @@ TOLD = [
 @pytest.mark.parametrize("which", ["native", "log"])
 def test_a_terminal_is_not_moved(runs, words, which, capfd, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1" if words == ("diagnose",) else "")
-    command, *rest = words
-    rest = [str(runs[one]) if one in runs else one for one in rest]
-    flags = [one for one in rest if one.startswith("-") and command == "rules"]
-    rest = [one for one in rest if one not in flags]
-    cli.main([command, *flags, str(runs[which]), *rest])
-    said = capfd.readouterr()
-    assert said.out + said.err
-    assert_harmless_in_a_terminal(said.out + said.err)
+    command, *arguments = words
+    arguments = [str(runs[argument]) if argument in runs else argument for argument in arguments]
+    flags = [argument for argument in arguments if argument.startswith("-") and command == "rules"]
+    arguments = [argument for argument in arguments if argument not in flags]
+    cli.main([command, *flags, str(runs[which]), *arguments])
+    captured = capfd.readouterr()
+    assert captured.out + captured.err
+    assert_harmless_in_a_terminal(captured.out + captured.err)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_a_terminal_is_not_moved(runs, words, which, capfd, monkeypatch):
 )
 def test_an_error_repeats_nothing_raw(runs, words, capfd):
     odd = PAYLOADS[13] + PAYLOADS[15] + PAYLOADS[18] + "\x9b31m"
-    cli.main([str(runs["native"]) if one == "native" else one.format(odd) for one in words])
-    said = capfd.readouterr()
-    assert_harmless_in_a_terminal(said.out + said.err)
+    cli.main([str(runs["native"]) if word == "native" else word.format(odd) for word in words])
+    captured = capfd.readouterr()
+    assert_harmless_in_a_terminal(captured.out + captured.err)
 
 
 class Page(HTMLParser):
@@ -188,7 +188,11 @@ def assert_as_plain(hostile, plain):
         assert hostile.tags.count(tag) == plain.tags.count(tag), tag
     assert hostile.attributes <= plain.attributes
     assert not [name for name in hostile.attributes if name.startswith("on")]
-    assert not [one for one in hostile.addresses if not one.startswith(("#", "data:", "https://"))]
+    assert not [
+        element
+        for element in hostile.addresses
+        if not element.startswith(("#", "data:", "https://"))
+    ]
 
 
 def test_a_report_has_the_elements_of_a_plain_one(runs, tmp_path, capfd):
@@ -215,22 +219,22 @@ def test_a_notebook_s_block_has_the_elements_of_a_plain_one(runs):
 
 
 def test_pictures_hold_no_script(runs, tmp_path, capfd):
-    found = {}
-    for which in ("native", "plain"):
-        folder = tmp_path / which
-        cli.main(["plot", str(runs[which]), "-o", str(folder), "--format", "svg,json"])
-        found[which] = sorted(folder.rglob("*.svg"))
+    paths_by_run = {}
+    for run_name in ("native", "plain"):
+        folder = tmp_path / run_name
+        cli.main(["plot", str(runs[run_name]), "-o", str(folder), "--format", "svg,json"])
+        paths_by_run[run_name] = sorted(folder.rglob("*.svg"))
         for path in folder.rglob("*.json"):
             json.loads(path.read_text())
-        assert found[which]
+        assert paths_by_run[run_name]
     assert_harmless_in_a_terminal("".join(capfd.readouterr()))
-    names = {which: set() for which in found}
-    for which, paths in found.items():
+    names = {run_name: set() for run_name in paths_by_run}
+    for run_name, paths in paths_by_run.items():
         for path in paths:
             text = path.read_text()
             assert "<!ENTITY" not in text
             for element in ET.fromstring(text).iter():  # noqa: S314 - our own picture
-                names[which].add(str(element.tag).rpartition("}")[2])
+                names[run_name].add(str(element.tag).rpartition("}")[2])
                 for key, value in element.attrib.items():
                     assert not key.startswith("on"), (path, key)
                     assert "javascript:" not in value, (path, key)
@@ -269,10 +273,10 @@ def test_the_recorder_s_own_lines(tmp_path, capfd, caplog, monkeypatch):
     sinks = {"console": {"always": True, "every": 0.0}, "tensorboard": {"port": 6006}}
     folder = tmp_path / "run\x1b]0;x\x07"
     with caplog.at_level(logging.WARNING):
-        for i, one in enumerate(PAYLOADS):
+        for i, line in enumerate(PAYLOADS):
             run = rlvitals.start(folder / str(i), sinks=sinks, strict=False)
-            run.log(1, {one.replace("/", " "): 1.0})
-            run.finish(f"failed {one}")
-    said = capfd.readouterr()
-    assert said.err.count("step 1") >= len(PAYLOADS)
-    assert_harmless_in_a_terminal(said.out + said.err + caplog.text)
+            run.log(1, {line.replace("/", " "): 1.0})
+            run.finish(f"failed {line}")
+    captured = capfd.readouterr()
+    assert captured.err.count("step 1") >= len(PAYLOADS)
+    assert_harmless_in_a_terminal(captured.out + captured.err + caplog.text)

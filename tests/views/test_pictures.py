@@ -17,7 +17,7 @@ from matplotlib.text import Annotation, Text
 
 from rlvitals.views.drawing import canvas, files
 from rlvitals.views.drawing.axes import Short, short
-from rlvitals.views.drawing.text_fit import cut, drawable, middle_cut, width, wrapped
+from rlvitals.views.drawing.text_fit import cut, drawable, middle_cut, width, wrap
 from rlvitals.views.drawing.themes import THEMES
 from rlvitals.views.figures import FIGURES
 from rlvitals.views.figures.panels import picture
@@ -56,17 +56,17 @@ def test_it_looks_as_it_did(name, run, theme, tmp_path, request):
     if request.config.getoption("--update-golden"):
         path = golden
     files.write(picture(BY_NAME[name], [subject(run)]), path, theme, 40)
-    now, then = imread(path), imread(golden)
-    assert now.shape == then.shape
-    assert 255 * np.sqrt(np.mean((now - then) ** 2)) < TOLERANCE
+    pixels, then = imread(path), imread(golden)
+    assert pixels.shape == then.shape
+    assert 255 * np.sqrt(np.mean((pixels - then) ** 2)) < TOLERANCE
 
 
 def test_the_comparison_sees_a_curve_that_is_gone(tmp_path):
     files.write(picture(BY_NAME["temperature"], [subject("cluster-lr-x100")]), tmp_path / "a.png",
                 "light", 40)  # fmt: skip
     then = imread(LOOKS / "temperature-cluster-light.png")
-    now = imread(tmp_path / "a.png")
-    assert now.shape != then.shape or 255 * np.sqrt(np.mean((now - then) ** 2)) > TOLERANCE
+    pixels = imread(tmp_path / "a.png")
+    assert pixels.shape != then.shape or 255 * np.sqrt(np.mean((pixels - then) ** 2)) > TOLERANCE
 
 
 def boxes(drawn):
@@ -74,16 +74,16 @@ def boxes(drawn):
     renderer = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw(renderer)
     axes = drawn.get_axes()
-    ticked = {text for one in axes for text in _ticks(one.xaxis) | _ticks(one.yaxis)}
-    shown = {
+    ticked = {text for box in axes for text in _ticks(box.xaxis) | _ticks(box.yaxis)}
+    labels = {
         tick.label1
-        for one in axes if one.axison
-        for axis in (one.xaxis, one.yaxis)
+        for box in axes if box.axison
+        for axis in (box.xaxis, box.yaxis)
         for tick in axis._update_ticks()
     }  # fmt: skip
     for text in drawn.findobj(Text):
-        told = text not in ticked or text in shown
-        if text.get_text().strip() and text.get_visible() and told:
+        is_visible = text not in ticked or text in labels
+        if text.get_text().strip() and text.get_visible() and is_visible:
             yield text, text.get_window_extent(renderer)
 
 
@@ -95,21 +95,25 @@ def _ticks(axis):
 @pytest.mark.parametrize("names", sampled(GROUPS, 3), ids=lambda names: "+".join(names)[:60])
 def test_no_text_is_cut_off_or_lies_over_another(names):
     for figure in FIGURES:
-        found = picture(figure, subjects(names))
-        if found is None:
+        drawing = picture(figure, subjects(names))
+        if drawing is None:
             continue
-        with mpl.rc_context(canvas.STYLE), warnings.catch_warnings():
+        with mpl.rc_context(canvas.RC_PARAMS), warnings.catch_warnings():
             warnings.simplefilter("error")
-            drawn = canvas.draw(found, THEMES["light"], 60)
-            seen = list(boxes(drawn))
-        whole = drawn.bbox
-        for text, box in seen:
-            out = min(box.x0, box.y0, whole.x1 - box.x1, whole.y1 - box.y1)
+            drawn = canvas.draw(drawing, THEMES["light"], 60)
+            text_boxes = list(boxes(drawn))
+        page_box = drawn.bbox
+        for text, box in text_boxes:
+            out = min(box.x0, box.y0, page_box.x1 - box.x1, page_box.y1 - box.y1)
             assert out >= -1, (figure.name, text.get_text())
-        for (one, a), (two, b) in combinations(seen, 2):
-            beside = _limit(one) or _limit(two)
+        for (first, a), (two, b) in combinations(text_boxes, 2):
+            may_overlap = _limit(first) or _limit(two)
             shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-            assert beside or min(shared) <= 1.5, (figure.name, one.get_text(), two.get_text())
+            assert may_overlap or min(shared) <= 1.5, (
+                figure.name,
+                first.get_text(),
+                two.get_text(),
+            )
 
 
 def _limit(text):
@@ -120,27 +124,27 @@ def _limit(text):
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_format_is_written_and_always_the_same(kind, theme, tmp_path):
-    found = picture(BY_NAME["policy"], [subject("cluster")])
+    drawing = picture(BY_NAME["policy"], [subject("cluster")])
     for name in ("one", "two"):
-        files.write(found, tmp_path / f"{name}.{kind}", theme, 50)
+        files.write(drawing, tmp_path / f"{name}.{kind}", theme, 50)
     data = (tmp_path / f"one.{kind}").read_bytes()
     assert data.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind])
     assert data == (tmp_path / f"two.{kind}").read_bytes()
 
 
 def test_a_dark_picture_is_dark_and_a_light_one_light(tmp_path):
-    found = picture(BY_NAME["policy"], [subject("cluster")])
+    drawing = picture(BY_NAME["policy"], [subject("cluster")])
     means = {}
     for theme in THEMES:
-        files.write(found, tmp_path / f"{theme}.png", theme, 30)
+        files.write(drawing, tmp_path / f"{theme}.png", theme, 30)
         means[theme] = float(imread(tmp_path / f"{theme}.png")[..., :3].mean())
     assert means["light"] > 0.9
     assert means["dark"] < 0.2
 
 
 def _luminance(colour):
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in channels]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
@@ -158,9 +162,9 @@ def test_colours_stand_out_from_the_paper(theme):
 
 
 def test_matplotlib_s_own_settings_are_left_as_they_were(tmp_path):
-    before = dict(mpl.rcParams)
+    settings = dict(mpl.rcParams)
     files.write(picture(BY_NAME["policy"], [subject("cluster")]), tmp_path / "a.png", "dark", 30)
-    assert dict(mpl.rcParams) == before
+    assert dict(mpl.rcParams) == settings
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,7 @@ def test_texts_are_made_fit_to_draw():
     shortened = cut("wide " * 40, 2.0, 11)
     assert shortened.endswith("…")
     assert 1.8 < width(shortened, 11) <= 2.0
-    lines = wrapped("one two three " * 10 + "x" * 200, 2.0, 11, bold=True)
+    lines = wrap("one two three " * 10 + "x" * 200, 2.0, 11, bold=True)
     assert all(width(line, 11, bold=True) <= 2.0 for line in lines)
     assert " ".join(lines).count("three") == 10
     assert middle_cut("ppo-seed-12", 7) == "ppo…-12"
@@ -210,8 +214,8 @@ def test_the_manual_s_pictures_are_what_is_drawn(tmp_path):
     names -= {TRAINED} | ({PAGE} if browser.program() is None else set())
     assert names == {path.name for path in tmp_path.iterdir()}
     for name in names:
-        now, then = imread(tmp_path / name), imread(root / "docs" / "pictures" / name)
-        assert now.shape == then.shape, f"{name}: run make docs"
+        pixels, then = imread(tmp_path / name), imread(root / "docs" / "pictures" / name)
+        assert pixels.shape == then.shape, f"{name}: run make docs"
         if name == PAGE:
             continue  # a page is set in the fonts of the machine
-        assert 255 * np.sqrt(np.mean((now - then) ** 2)) < TOLERANCE, f"{name}: run make docs"
+        assert 255 * np.sqrt(np.mean((pixels - then) ** 2)) < TOLERANCE, f"{name}: run make docs"

@@ -3,7 +3,7 @@
 import io
 import sys
 
-from rlvitals.views.progress import MANY, progress
+from rlvitals.views.progress import MIN_PROGRESS_RUNS, progress
 
 
 class Terminal(io.StringIO):
@@ -13,16 +13,19 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_sees_how_many_are_judged(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert list(progress(range(MANY), MANY)) == list(range(MANY))
+    runs = range(MIN_PROGRESS_RUNS)
+    assert list(progress(runs, len(runs))) == list(runs)
     assert "judging" in sys.stderr.getvalue()
 
 
 def test_a_few_runs_need_no_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert list(progress(range(MANY - 1), MANY - 1)) == list(range(MANY - 1))
+    runs = range(MIN_PROGRESS_RUNS - 1)
+    assert list(progress(runs, len(runs))) == list(runs)
     assert sys.stderr.getvalue() == ""
 
 
 def test_a_file_gets_nothing(capsys):
-    assert list(progress(range(MANY), MANY)) == list(range(MANY))
+    runs = range(MIN_PROGRESS_RUNS)
+    assert list(progress(runs, len(runs))) == list(runs)
     assert capsys.readouterr() == ("", "")

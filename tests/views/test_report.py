@@ -31,7 +31,7 @@ from reported import (
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UnreadableLog
 from rlvitals.types import Series, Trace
-from rlvitals.views.charts.chart import WHOLE, WIDTH, pack_steps, pack_values
+from rlvitals.views.charts.chart import CHART_COLUMNS, MAX_FULL_POINTS, pack_steps, pack_values
 from rlvitals.views.report import html, markdown
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Unread
@@ -46,28 +46,32 @@ def unread(name):
 
 @pytest.mark.parametrize("name", [*GOLDEN, "made"])
 def test_a_page_says_and_draws_what_it_did(name, golden, goldens):
-    one = judged("made", made()) if name == "made" else told(name)
-    page = Elements(written(one))
+    rendered = judged("made", made()) if name == "made" else told(name)
+    page = Elements(written(rendered))
     drawn = [chart(page.data, each) for run in page.data["runs"] for each in run["charts"]]
-    found = {"text": page.text[:-1], "charts": drawn}  # the last line has the version
-    golden(goldens / f"page-{name}.json", json.dumps(found, indent=1, ensure_ascii=False))
+    contents = {"text": page.text[:-1], "charts": drawn}  # the last line has the version
+    golden(goldens / f"page-{name}.json", json.dumps(contents, indent=1, ensure_ascii=False))
 
 
 def test_the_answer_comes_first_then_causes_before_what_they_explain():
     lines = Elements(written(told("ppo-cartpole-lr-spike"))).text
-    said = [next(at for at, line in enumerate(lines) if line.startswith(word)) for word in (
+    headings = (
         "collapsed return reached 212.6", "warning the learning rate jumps", "What to try",
         "It explains", "warning KL jumps", "error return reached 212.6",
         "About learning-rate-jump", "What to log",
-    )]  # fmt: skip
-    assert said == sorted(said)
+    )  # fmt: skip
+    positions = [
+        next(index for index, line in enumerate(lines) if line.startswith(heading))
+        for heading in headings
+    ]
+    assert positions == sorted(positions)
 
 
 def test_nothing_that_a_log_wrote_gets_out_of_its_place():
-    found = subject("hostile").found
-    bad = replace(found, trace=replace(found.trace, name=EVIL, **evil(found.trace)))
-    others = {EVIL: found.trace["optimiser/loss"]}
-    text = written(replace(judged(EVIL, bad, EVIL_FACTS, EVIL_EVENTS), others=others))
+    diagnosis = subject("hostile").found
+    bad = replace(diagnosis, trace=replace(diagnosis.trace, name=EVIL, **evil(diagnosis.trace)))
+    unmapped = {EVIL: diagnosis.trace["optimiser/loss"]}
+    text = written(replace(judged(EVIL, bad, EVIL_FACTS, EVIL_EVENTS), others=unmapped))
     page = Elements(text)
     kinds = [tag for tag, _ in page.elements]
     assert kinds.count("script") == 2  # the data, and the program
@@ -77,8 +81,8 @@ def test_nothing_that_a_log_wrote_gets_out_of_its_place():
     assert text.count("</script>") == 2
     assert "\u202e" not in text
     assert "\x1b" not in text
-    said = "\n".join(page.text)
-    assert said.count("document.title='owned'") > 15  # all of it is there, as text
+    page_text = "\n".join(page.text)
+    assert page_text.count("document.title='owned'") > 15  # all of it is there, as text
     assert page.data["runs"][0]["charts"][-1]["title"] == EVIL
 
 
@@ -86,16 +90,16 @@ def test_only_the_page_s_own_script_may_run():
     page = Elements(written(told("nsr-healthy")))
     policy = next(a["content"] for tag, a in page.elements if "http-equiv" in a)
     for kind in ("script", "style"):
-        found = hashlib.sha256(page.raw[kind][-1].encode()).digest()
-        assert f"{kind}-src 'sha256-{base64.b64encode(found).decode()}'" in policy
+        digest = hashlib.sha256(page.raw[kind][-1].encode()).digest()
+        assert f"{kind}-src 'sha256-{base64.b64encode(digest).decode()}'" in policy
     assert "default-src 'none'" in policy
     links = [a[key] for _, a in page.elements for key in ("src", "href") if key in a]
     assert all(link.startswith("#") for link in links)
 
 
 def test_a_text_is_escaped_in_an_element_and_in_an_attribute():
-    said = '<p class="&quot;&gt;&lt;i&gt;">&lt;b&gt;&amp;&quot;</p>'
-    assert el("p", '<b>&"', class_='"><i>') == said
+    expected = '<p class="&quot;&gt;&lt;i&gt;">&lt;b&gt;&amp;&quot;</p>'
+    assert el("p", '<b>&"', class_='"><i>') == expected
     assert el("p", Html("<b>")) == "<p><b></p>"
     assert el("input", type="search", hidden=True, value=None) == '<input type="search" hidden>'
     assert html.json_in_html({"</script>": "<!--&"}) == (
@@ -113,13 +117,13 @@ def test_a_page_is_small(name):
 
 def test_a_spike_of_one_point_in_a_million_is_on_the_page():
     data = html.data(pages(judged("long", diagnose(long_run(), rates=MEASURED))))
-    drawn = [one for run in data["runs"] for each in run["charts"] for one in each["curves"]]
+    drawn = [curve for run in data["runs"] for each in run["charts"] for curve in each["curves"]]
     assert drawn
     for curve in drawn:
         steps, values = unpacked(data["columns"][curve["column"]])
         assert 500.0 in values
         assert curve["points"] == 1_000_000
-        assert WIDTH < len(steps) <= WHOLE + 3
+        assert CHART_COLUMNS < len(steps) <= MAX_FULL_POINTS + 3
         assert list(curve["bad"]) == [10, 1, 1]
         assert np.isnan(values).sum() == 1  # ten in one column of pixels: a mark
         assert ((values == np.inf).sum(), (values == -np.inf).sum()) == (1, 1)
@@ -133,11 +137,11 @@ def test_a_short_series_is_there_in_full_and_in_order_and_once():
     series = Series(steps, np.full(5, np.nan), values)
     trace = Trace({"outcome/return": series, "optimiser/loss": series}, {}, name="short")
     data = html.data(pages(judged("short", diagnose(trace, rates=MEASURED))))
-    drawn = [one for each in data["runs"][0]["charts"] for one in each["curves"]]
+    drawn = [curve for each in data["runs"][0]["charts"] for curve in each["curves"]]
     assert len(drawn) >= 2
     assert len(data["columns"]) == 1
-    found, numbers = unpacked(data["columns"][0])
-    assert found.tolist() == [3, 3, 5, 7, 9]
+    unpacked_steps, numbers = unpacked(data["columns"][0])
+    assert unpacked_steps.tolist() == [3, 3, 5, 7, 9]
     np.testing.assert_array_equal(numbers, [np.nan, 2.0, 1.0, 1e-40, -np.inf])
 
 
@@ -153,22 +157,22 @@ WIDE = st.floats(width=64, allow_nan=True, allow_infinity=True)
 def test_what_is_packed_is_what_is_drawn(values, first, apart):
     steps = np.cumsum([first, *apart])
     column = {"steps": pack_steps(steps), "values": pack_values(np.array(values))}
-    found, numbers = unpacked(json.loads(json.dumps(column)))
-    assert found.tolist() == steps.tolist()
+    unpacked_steps, numbers = unpacked(json.loads(json.dumps(column)))
+    assert unpacked_steps.tolist() == steps.tolist()
     given_ = np.array(values)
-    known = np.isfinite(given_)
-    np.testing.assert_array_equal(known, np.isfinite(numbers))
-    np.testing.assert_allclose(numbers[known], given_[known], rtol=1e-7)
+    finite = np.isfinite(given_)
+    np.testing.assert_array_equal(finite, np.isfinite(numbers))
+    np.testing.assert_allclose(numbers[finite], given_[finite], rtol=1e-7)
     # Values that differ by little are told apart all the same: off by a thousandth of the range.
-    if known.any():
-        span = np.ptp(given_[known] / 2)
-        assert np.all(np.abs(numbers[known] / 2 - given_[known] / 2) <= 2e-3 * span)
+    if finite.any():
+        span = np.ptp(given_[finite] / 2)
+        assert np.all(np.abs(numbers[finite] / 2 - given_[finite] / 2) <= 2e-3 * span)
 
 
 def test_several_runs_begin_with_a_table_and_one_that_cannot_be_read_stops_none():
     subjects = [told("nsr-healthy"), told("scheduler-collapsed")]
-    found = [unread("lost"), *pages(*subjects)]
-    page = Elements(html.document(found, 0.0))
+    runs = [unread("lost"), *pages(*subjects)]
+    page = Elements(html.document(runs, 0.0))
     lines = page.text
     table = lines[lines.index("verdict") - 1 :]
     assert any(line.startswith("More of nsr-healthy: metrics, first and last, ") for line in table)
@@ -177,7 +181,7 @@ def test_several_runs_begin_with_a_table_and_one_that_cannot_be_read_stops_none(
     links = [attrs["href"] for tag, attrs in page.elements if tag == "a"]
     ids = {attrs["id"] for _, attrs in page.elements if "id" in attrs}
     assert {link[1:] for link in links} <= ids
-    drawn = [one["name"] for run in page.data["runs"] for one in run["charts"]]
+    drawn = [element["name"] for run in page.data["runs"] for element in run["charts"]]
     places = [a["data-chart"] for _, a in page.elements if "data-chart" in a]
     assert len(drawn) == len(set(drawn))
     assert sorted(drawn) == sorted(places)
@@ -185,20 +189,20 @@ def test_several_runs_begin_with_a_table_and_one_that_cannot_be_read_stops_none(
 
 def test_what_was_recorded_beside_the_numbers_is_told():
     facts = {"git": {"commit": "abc123"}, "packages": {"torch": "2.13.0"}, "command": ("train.py",)}
-    one = told("cluster", facts)
-    text = Elements(written(one)).text
-    for word in ("abc123", "torch", "2.13.0", "train.py"):
-        assert word in text
+    run = told("cluster", facts)
+    text = Elements(written(run)).text
+    for phrase in ("abc123", "torch", "2.13.0", "train.py"):
+        assert phrase in text
 
 
 def test_a_limit_on_something_else_is_not_drawn_on_the_curve():
     """NaN is counted: a line at zero on the loss would mean nothing."""
-    found = judged("hostile", subject("hostile").found)
-    page = Elements(written(found))
+    run = judged("hostile", subject("hostile").found)
+    page = Elements(written(run))
     drawn = page.data["runs"][0]["charts"]
-    nan = [one for one in drawn if any(mark[2] == "not-a-number" for mark in one["marks"])]
+    nan = [chart for chart in drawn if any(mark[2] == "not-a-number" for mark in chart["marks"])]
     assert nan
-    assert all(one["limits"] == [] for one in nan if one["tall"])
+    assert all(chart["limits"] == [] for chart in nan if chart["tall"])
 
 
 def test_markdown_has_the_answer_the_findings_and_what_changed():
@@ -213,22 +217,22 @@ def test_markdown_has_the_answer_the_findings_and_what_changed():
 
 
 def test_markdown_of_many_runs_is_cut_to_what_a_comment_holds():
-    one = told("ppo-cartpole-lr-spike")
-    text = markdown.document([unread("lost"), *[one] * 8])
-    assert len(text) <= markdown.MOST
+    run = told("ppo-cartpole-lr-spike")
+    text = markdown.document([unread("lost"), *[run] * 8])
+    assert len(text) <= markdown.MAX_COMMENT_CHARS
     assert text.startswith("# 9 runs\n")
     assert text.count("## COLLAPSED") == 8
     assert text.count("<details>") == text.count("</details>")
-    whole = markdown.document([one])
-    many = markdown.document([one] * 700)
-    assert len(whole) < len(many) <= markdown.MOST
+    full_text = markdown.document([run])
+    many = markdown.document([run] * 700)
+    assert len(full_text) < len(many) <= markdown.MAX_COMMENT_CHARS
     assert "more runs are left out" in many
     assert "| and " in many
 
 
 def test_markdown_of_hostile_names_stays_a_table():
-    found = subject("hostile").found
-    bad = replace(found, trace=replace(found.trace, name=EVIL, **evil(found.trace)))
+    diagnosis = subject("hostile").found
+    bad = replace(diagnosis, trace=replace(diagnosis.trace, name=EVIL, **evil(diagnosis.trace)))
     text = markdown.document([judged(f"a|b`{EVIL}", bad)] * 2)
     assert "<img" not in re.sub(r"`[^`]*`", "", text).replace("\\<img", "")
     for line in text.splitlines():

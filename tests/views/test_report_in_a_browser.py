@@ -76,77 +76,77 @@ def test_charts_are_drawn_as_they_come_into_sight(shown):
 
 def test_dragging_zooms_and_a_double_click_shows_all_again(shown):
     page = shown(told("ppo-cartpole-lr-spike"))
-    before, ticks = page.run(D), page.run(TICKS)
-    left, right, y = middle(page)
-    page.drag(left + 0.2 * (right - left), y, left + 0.4 * (right - left))
-    assert page.run(D) != before
+    curve_path, ticks = page.run(D), page.run(TICKS)
+    left_px, right, y = middle(page)
+    page.drag(left_px + 0.2 * (right - left_px), y, left_px + 0.4 * (right - left_px))
+    assert page.run(D) != curve_path
     assert page.run(TICKS) != ticks
     assert page.run(f"{FIRST}.querySelector('.reset').hidden") is False
-    others = page.run(f"{VISIBLE}[1].querySelector('.grid text:last-of-type').textContent")
-    assert others  # the charts of a run are zoomed together
+    other_label = page.run(f"{VISIBLE}[1].querySelector('.grid text:last-of-type').textContent")
+    assert other_label  # the charts of a run are zoomed together
     page.run(f"{FIRST}.querySelector('.curves').dispatchEvent(new MouseEvent('dblclick'))")
     page.settle()
-    assert (page.run(D), page.run(TICKS)) == (before, ticks)
+    assert (page.run(D), page.run(TICKS)) == (curve_path, ticks)
 
 
 def test_all_charts_of_a_run_show_the_same_steps_and_other_runs_do_not(shown):
     page = shown(told("ppo-cartpole-lr-spike"), told("scheduler-collapsed"), height=9000)
     steps = "c => [...c.querySelectorAll('.grid text')].map(t => t.textContent).join()"
-    before = page.run(f"{VISIBLE}.map({steps})")
+    old_steps = page.run(f"{VISIBLE}.map({steps})")
     runs = page.run(f"{VISIBLE}.map(c => c.closest('.run').id)")
-    left, right, y = middle(page)
-    page.drag(left + 0.2 * (right - left), y, left + 0.5 * (right - left))
+    left_px, right, y = middle(page)
+    page.drag(left_px + 0.2 * (right - left_px), y, left_px + 0.5 * (right - left_px))
     after = page.run(f"{VISIBLE}.map({steps})")
-    changed = [one != other for one, other in zip(before, after, strict=True)]
+    changed = [old != new for old, new in zip(old_steps, after, strict=True)]
     assert changed == [run == runs[0] for run in runs]
 
 
 def test_the_wheel_zooms_where_a_chart_was_clicked_and_scrolls_elsewhere(shown):
     page = shown(told("ppo-cartpole-lr-spike"))
-    before = page.run(D)
-    left, right, y = middle(page)
-    page.mouse("mouseWheel", (left + right) / 2, y, deltaX=0, deltaY=-200)
+    curve_path = page.run(D)
+    left_px, right, y = middle(page)
+    page.mouse("mouseWheel", (left_px + right) / 2, y, deltaX=0, deltaY=-200)
     page.settle()
-    assert page.run(D) == before
+    assert page.run(D) == curve_path
     page.run(f"{FIRST}.querySelector('.curves').focus()")
-    page.mouse("mouseWheel", (left + right) / 2, y, deltaX=0, deltaY=-200)
+    page.mouse("mouseWheel", (left_px + right) / 2, y, deltaX=0, deltaY=-200)
     page.settle()
-    page.until(f"{D} !== {before!r}")
+    page.until(f"{D} !== {curve_path!r}")
 
 
 def test_the_nearest_value_is_read_out_by_mouse_and_by_keys(shown):
     page = shown(told("ppo-cartpole-lr-spike"))
-    said = f"{FIRST}.querySelector('.readout').textContent"
-    left, right, y = middle(page)
-    page.mouse("mouseMoved", (left + right) / 2, y)
+    readout = f"{FIRST}.querySelector('.readout').textContent"
+    left_px, right, y = middle(page)
+    page.mouse("mouseMoved", (left_px + right) / 2, y)
     page.settle()
-    step, value = page.run(said).split(": ")
+    step, value = page.run(readout).split(": ")
     assert 20_000 < int(step.replace(",", "")) < 40_000
     assert 9 < float(value) < 300
     page.run(f"{FIRST}.querySelector('.curves').focus()")
     page.key("Home")
-    assert page.run(said) == "1,024: 22.65"
+    assert page.run(readout) == "1,024: 22.65"
     page.key("ArrowRight")
-    step = page.run(said).split(":")[0]
+    step = page.run(readout).split(":")[0]
     assert int(step.replace(",", "")) > 1024
     page.key("End")
-    assert page.run(said) == "61,440: 9.47"
+    assert page.run(readout) == "61,440: 9.47"
 
 
 def test_keys_zoom_and_change_the_scale(shown):
     page = shown(told("ppo-cartpole-lr-spike"))
-    before = page.run(D)
+    curve_path = page.run(D)
     page.run(f"{FIRST}.querySelector('.curves').focus()")
     page.key("+", "+")
     zoomed = page.run(D)
-    assert zoomed != before
+    assert zoomed != curve_path
     page.key("Escape")
-    assert page.run(D) == before
+    assert page.run(D) == curve_path
     page.key("l", "l")
     assert page.run(f"{FIRST}.querySelector('.chart-notes').textContent").startswith("log scale")
     assert "10" in page.run(TICKS)
     page.run(f"{FIRST}.querySelector('.scale').click()")
-    assert page.run(D) == before
+    assert page.run(D) == curve_path
 
 
 def test_the_search_leaves_the_metrics_that_hold_every_word(shown):
@@ -154,28 +154,30 @@ def test_the_search_leaves_the_metrics_that_hold_every_word(shown):
     every = page.run("document.querySelectorAll('.metric').length")
     page.run("document.querySelector('.search').focus()")
     page.ask("Input.insertText", text="entropy explor")
-    left = (
+    script = (
         "[...document.querySelectorAll('.metric')].filter(m => !m.hidden).map(m => m.dataset.words)"
     )
-    words = page.run(left)
-    assert 0 < len(words) < every
-    assert all("entropy" in one and "explor" in one for one in words)
-    said = page.run("document.querySelector('.hits').textContent")
-    assert said == f"{len(words)} of {every} metrics"
+    matches = page.run(script)
+    assert 0 < len(matches) < every
+    assert all("entropy" in match and "explor" in match for match in matches)
+    readout = page.run("document.querySelector('.hits').textContent")
+    assert readout == f"{len(matches)} of {every} metrics"
     page.run("const b = document.querySelector('.search'); b.value = '';"
              "b.dispatchEvent(new Event('input'))")  # fmt: skip
-    assert len(page.run(left)) == every
+    assert len(page.run(script)) == every
 
 
 def test_spikes_nan_infinities_and_lone_points_are_all_seen(shown):
-    found = subject("hostile").found
-    page = shown(judged("hostile", found), height=9000)
+    diagnosis = subject("hostile").found
+    page = shown(judged("hostile", diagnosis), height=9000)
     marks = {kind: page.run(f"document.querySelectorAll('.bad.{kind}').length")
              for kind in ("nan", "above", "below")}  # fmt: skip
     assert all(marks.values()), marks
-    said = page.run("[...document.querySelectorAll('.chart-notes')].map(n => n.textContent).join()")
-    assert "15 × NaN" in said
-    assert "1 × +∞" in said
+    readout = page.run(
+        "[...document.querySelectorAll('.chart-notes')].map(n => n.textContent).join()"
+    )
+    assert "15 × NaN" in readout
+    assert "1 × +∞" in readout
     assert "no number here" in page.run("document.body.textContent")
     assert page.run("document.querySelectorAll('.dot').length") > 100  # the lone points of one
     assert page.run("[...document.querySelectorAll('[d]')].every(p => !/NaN|Infinity/.test("
@@ -193,8 +195,8 @@ def test_a_spike_of_one_point_in_a_million_is_drawn_however_small_the_chart(show
 
 
 def test_what_a_log_wrote_does_nothing(shown):
-    found = subject("hostile").found
-    bad = replace(found, trace=replace(found.trace, name=EVIL, **evil(found.trace)))
+    diagnosis = subject("hostile").found
+    bad = replace(diagnosis, trace=replace(diagnosis.trace, name=EVIL, **evil(diagnosis.trace)))
     page = shown(judged(EVIL, bad, EVIL_FACTS, EVIL_EVENTS), height=9000)
     assert page.run("document.title") != "owned"
     assert page.run("document.images.length") == 0
@@ -223,10 +225,10 @@ def test_on_paper_everything_is_unfolded_drawn_and_light(shown, tmp_path):
              "folded: document.querySelectorAll('details:not([open])').length,"
              f"drawn: {LINES}}})")  # fmt: skip
     page.paper(tmp_path / "report.pdf")
-    seen = page.run("window.seen")
-    assert seen["folded"] == 0
-    assert len(seen["drawn"]) > 17
-    assert all(seen["drawn"])
+    counts = page.run("window.seen")
+    assert counts["folded"] == 0
+    assert len(counts["drawn"]) > 17
+    assert all(counts["drawn"])
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert page.run("document.querySelectorAll('details:not([open])').length") > 5
     page.ask("Emulation.setEmulatedMedia", media="print",
@@ -262,7 +264,7 @@ def test_the_browser_tells_of_errors(browser, tmp_path):
     path.write_text("<script>console.error('one'); missing()</script><img src='http://x.invalid/'>")
     page = browser.open(path)
     page.settle()
-    said = str(page.complaints())
-    assert "one" in said
-    assert "missing is not defined" in said
-    assert "x.invalid" in said
+    readout = str(page.complaints())
+    assert "one" in readout
+    assert "missing is not defined" in readout
+    assert "x.invalid" in readout

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals.types import Series
-from rlvitals.views.sparkline import BLOCKS, GAP, NOTHING, sparkline
+from rlvitals.views.sparkline import EMPTY_BLOCK, NAN_BLOCK, SPARK_BLOCKS, sparkline
 
 
 def series(values, steps=None):
@@ -15,7 +15,7 @@ def series(values, steps=None):
 
 def test_a_ramp_uses_every_block_in_order():
     drawn = sparkline(series(range(8)), 0, 7, 80)
-    assert drawn.line == BLOCKS
+    assert drawn.line == SPARK_BLOCKS
     assert (drawn.low, drawn.high) == (0, 7)
 
 
@@ -35,14 +35,14 @@ def test_the_ends_of_float64_are_drawn(high):
 
 def test_nothing_logged_in_the_second_half_is_blank():
     drawn = sparkline(series([0, 0, 1, 1]), 0, 7, 80)
-    assert drawn.line == "▁█" + 2 * NOTHING
+    assert drawn.line == "▁█" + 2 * EMPTY_BLOCK
 
 
 def test_uneven_steps_leave_no_holes_but_a_long_silence_does():
     steps = [0, 10, 21, 29, 41, 50]
-    assert NOTHING not in sparkline(series([1, 2, 3, 4, 5, 6], steps), 0, 50, 6).line
+    assert EMPTY_BLOCK not in sparkline(series([1, 2, 3, 4, 5, 6], steps), 0, 50, 6).line
     steps = [0, 1, 2, 3, 4, 100]
-    assert NOTHING in sparkline(series([1, 2, 3, 4, 5, 6], steps), 0, 100, 6).line
+    assert EMPTY_BLOCK in sparkline(series([1, 2, 3, 4, 5, 6], steps), 0, 100, 6).line
 
 
 def test_a_lone_spike_does_not_drown_in_its_mean():
@@ -66,6 +66,6 @@ def test_the_mark_stands_over_its_step(step, column):
 def test_any_series_fits_its_width_and_shows_blocks_only(values, width):
     drawn = sparkline(series(values), 0, len(values) - 1, width)
     assert 1 <= len(drawn.line) <= width
-    assert set(drawn.line) <= {*BLOCKS, GAP, NOTHING}
+    assert set(drawn.line) <= {*SPARK_BLOCKS, NAN_BLOCK, EMPTY_BLOCK}
     if np.isfinite(values).any():
-        assert set(drawn.line) & set(BLOCKS)
+        assert set(drawn.line) & set(SPARK_BLOCKS)

@@ -78,8 +78,8 @@ def test_names_of_many_runs_are_told_whole_below_the_folder_they_share():
     runs = [(name, made.diagnosis()) for name in names]
     above, head, *lines = plain(runs_table.table(runs), 60).splitlines()
     assert above == "in logs"
-    told = "".join(line[head.index("run") :].split("  ")[0] for line in lines)
-    assert told == "".join(name.removeprefix("logs/") for name in names)
+    shown_names = "".join(line[head.index("run") :].split("  ")[0] for line in lines)
+    assert shown_names == "".join(name.removeprefix("logs/") for name in names)
     assert max(map(cell_len, lines)) <= 60
 
 
@@ -112,9 +112,9 @@ def test_the_answer_comes_first():
 
 
 def test_a_symptom_stands_under_its_cause_and_nowhere_else():
-    said = terminal.diagnosis(made.diagnosis())
-    assert re.search(r"it explains +warning\[clip-fraction-high\]", said)
-    assert said.count("clip-fraction-high") == 1
+    text = terminal.diagnosis(made.diagnosis())
+    assert re.search(r"it explains +warning\[clip-fraction-high\]", text)
+    assert text.count("clip-fraction-high") == 1
 
 
 def test_the_onset_stands_under_its_column():
@@ -128,8 +128,8 @@ def test_the_onset_stands_under_its_column():
 
 def test_an_onset_at_the_far_right_is_labelled_to_its_left():
     late = replace(made.KL.check(None), began=10_000)
-    said = terminal.finding(replace(made.KL), replace(late, known=10_000), made.trace(), 70)
-    assert "10,000 ▲" in said
+    text = terminal.finding(replace(made.KL), replace(late, known=10_000), made.trace(), 70)
+    assert "10,000 ▲" in text
 
 
 EVIL = "\x1b[2J\x07\u202eevil\nname\u2066|`<script>`](http://x) @all"
@@ -147,12 +147,16 @@ def evil():
 
 
 def test_no_view_lets_a_name_act():
-    found = evil()
-    for said in (terminal.diagnosis(found), markdown.diagnosis(found), json_view.diagnosis(found)):
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", said)
-    assert "<script>" not in re.sub(r"`[^`\n]*`|\\<", "", markdown.diagnosis(found))
-    assert "<script>" not in notebook.html(found)
-    assert "\u202e" not in notebook.html(found)
+    diagnosis = evil()
+    for text in (
+        terminal.diagnosis(diagnosis),
+        markdown.diagnosis(diagnosis),
+        json_view.diagnosis(diagnosis),
+    ):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    assert "<script>" not in re.sub(r"`[^`\n]*`|\\<", "", markdown.diagnosis(diagnosis))
+    assert "<script>" not in notebook.html(diagnosis)
+    assert "\u202e" not in notebook.html(diagnosis)
 
 
 def test_json_is_strict_and_says_its_format():
@@ -223,8 +227,8 @@ def test_a_guess_at_an_unmapped_key(key, metric):
 
 
 def test_the_report_reads_the_same_twice():
-    found = made.diagnosis()
-    assert plain(report(found)) == plain(report(found))
+    diagnosis = made.diagnosis()
+    assert plain(report(diagnosis)) == plain(report(diagnosis))
 
 
 def test_the_manual_s_table_of_settings(golden, goldens):
@@ -232,7 +236,7 @@ def test_the_manual_s_table_of_settings(golden, goldens):
 
 
 def test_hundreds_of_notes_do_not_bury_the_answer():
-    found = made.diagnosis(notes=tuple(f"file {i} is torn" for i in range(300)))
-    assert "and 289 more: --json has them all" in terminal.diagnosis(found)
-    assert "file 299" not in terminal.diagnosis(found)
-    assert len(json.loads(json_view.diagnosis(found))["trace"]["notes"]) == 300
+    diagnosis = made.diagnosis(notes=tuple(f"file {i} is torn" for i in range(300)))
+    assert "and 289 more: --json has them all" in terminal.diagnosis(diagnosis)
+    assert "file 299" not in terminal.diagnosis(diagnosis)
+    assert len(json.loads(json_view.diagnosis(diagnosis))["trace"]["notes"]) == 300

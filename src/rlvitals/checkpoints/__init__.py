@@ -1,1 +1,1 @@
-"""Checkpoints that can be trusted: saved whole or not at all, verified before they are used."""
+"""Save, verify and resume checkpoints: complete or absent, verified before use."""

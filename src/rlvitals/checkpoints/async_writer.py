@@ -1,8 +1,8 @@
-"""One write at a time beside the training: on a thread, waited for at the end of the process.
+"""Write checkpoints on a thread, one at a time, and wait for the write at exit.
 
-What a write raises comes out at the next call. An exit of the interpreter waits for it, and
-SIGTERM does; a fork's child has nothing to wait for. A killed process leaves an unfinished
-folder, which the next one clears away.
+The error of a write is raised at the next call. An exit of the interpreter and SIGTERM wait for
+it; a fork's child has nothing to wait for. A killed process leaves an unfinished folder, which the
+next one removes.
 """
 
 import atexit
@@ -19,30 +19,32 @@ from rlvitals.checkpoints.owner import Tell
 from rlvitals.errors import VitalsError
 from rlvitals.tracking import lifecycle
 
-EXIT_SECONDS = 300.0  # that an exit waits at the most
-TERM_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
+EXIT_WAIT_SECONDS = 300.0  # that an exit waits at the most
+SIGTERM_WAIT_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
 
-_all: "WeakSet[Background]" = WeakSet()
-_before: list[object] = []  # what SIGTERM did before it waited for a write; empty: it does that
+_writers: "WeakSet[AsyncWriter]" = WeakSet()
+_previous_handlers: list[
+    object
+] = []  # what SIGTERM did before it waited for a write; empty: it does that
 
 
-class Background:
-    """Does one thing at a time on a thread of its own."""
+class AsyncWriter:
+    """A thread that runs one write at a time."""
 
     def __init__(self, tell: Tell) -> None:
-        """Begin idle; `tell` gets a sentence for what goes wrong."""
+        """Begin idle; `tell` receives a message for each failed write."""
         self._tell = tell
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        _all.add(self)
+        _writers.add(self)
 
     @property
     def busy(self) -> bool:
-        """Tell whether something is being done."""
+        """Whether a write is in progress."""
         return self._thread is not None and self._thread.is_alive()
 
     def begin(self, name: str, work: Callable[[], None]) -> None:
-        """Do something once what is being done is done. Raises what that raised."""
+        """Start `work` after the write in progress. Raises the error of that write."""
         self.wait()
 
         def run() -> None:
@@ -50,79 +52,79 @@ class Background:
                 work()
             except BaseException as error:  # noqa: BLE001 - it is raised at the next call
                 self._error = error
-                self._tell(f"{name} was not saved: {_said(error)}")
+                self._tell(f"{name} was not saved: {_format_error(error)}")
 
         self._thread = threading.Thread(target=run, name="rlvitals-checkpoint", daemon=True)
-        _hold_term()
+        _install_sigterm_handler()
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what the last thing raised, once; do not wait."""
+        """Raise the error of the last write, once; do not wait."""
         if not self.busy:
-            _free_term()
+            _restore_idle_handler()
             error, self._error = self._error, None
             if error is not None:
                 raise error
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for what is being done, seconds; False: it still is. Raises what it raised."""
+        """Wait at most `timeout` seconds; False if the write goes on. Raises its error."""
         self.join(timeout)
         self.check()
         return not self.busy
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for what is being done, seconds, and raise nothing of it."""
+        """Wait at most `timeout` seconds for the write; raise nothing."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
 
-def _said(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return error.problem if isinstance(error, VitalsError) else f"{type(error).__name__}: {error}"
 
 
 def _join_all(seconds: float) -> bool:
-    """Wait for all that is being written; False where that takes longer."""
+    """Wait for all writes in progress; False after `seconds`."""
     end = time.monotonic() + seconds
-    for one in list(_all):
-        one.join(max(0.0, end - time.monotonic()))
-    return not any(one.busy for one in _all)
+    for writer in list(_writers):
+        writer.join(max(0.0, end - time.monotonic()))
+    return not any(writer.busy for writer in _writers)
 
 
 def _at_exit() -> None:
-    if not _join_all(EXIT_SECONDS):
+    if not _join_all(EXIT_WAIT_SECONDS):
         sys.stderr.write("rlvitals: a checkpoint was still being written: it is not kept\n")
 
 
-def _hold_term() -> None:
-    """Let SIGTERM wait for the write that begins. Where no handler may be set, it does not."""
-    if _before or threading.current_thread() is not threading.main_thread():
+def _install_sigterm_handler() -> None:
+    """Make SIGTERM wait for the write that begins, where a handler may be set."""
+    if _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
-    now = signal.getsignal(signal.SIGTERM)
-    if now is signal.SIG_DFL or callable(now):  # not where it is ignored, or C code has it
-        _before.append(now)
-        signal.signal(signal.SIGTERM, _on_term)
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is signal.SIG_DFL or callable(handler):  # not where it is ignored, or C code has it
+        _previous_handlers.append(handler)
+        signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _free_term() -> None:
-    """Let SIGTERM do what it did, once nothing is being written."""
-    if not _before or threading.current_thread() is not threading.main_thread():
+def _restore_idle_handler() -> None:
+    """Restore the handler of SIGTERM once no write is in progress."""
+    if not _previous_handlers or threading.current_thread() is not threading.main_thread():
         return
-    if not any(one.busy for one in _all):
-        _give_back(_before.pop())
+    if not any(writer.busy for writer in _writers):
+        _restore_handler(_previous_handlers.pop())
 
 
-def _give_back(before: object) -> None:
-    if signal.getsignal(signal.SIGTERM) is _on_term:  # else somebody has set another since
-        signal.signal(signal.SIGTERM, before)  # type: ignore[arg-type] # from `getsignal`
+def _restore_handler(handler: object) -> None:
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:  # else somebody has set another since
+        signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type] # from `getsignal`
         lifecycle.note_again("SIGTERM")
 
 
-def _on_term(number: int, frame: FrameType | None) -> None:
-    _join_all(TERM_SECONDS)
-    before = _before.pop() if _before else signal.SIG_DFL
-    _give_back(before)
-    if callable(before) and not isinstance(before, signal.Handlers):
-        before(number, frame)
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    _join_all(SIGTERM_WAIT_SECONDS)
+    handler = _previous_handlers.pop() if _previous_handlers else signal.SIG_DFL
+    _restore_handler(handler)
+    if callable(handler) and not isinstance(handler, signal.Handlers):
+        handler(number, frame)
     else:
         os.kill(os.getpid(), number)
 

@@ -1,4 +1,4 @@
-"""What checkpoints lie in a run's folder, and which of them a run may go on from."""
+"""List the checkpoints of a run folder, and rename or delete them."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from rlvitals.checkpoints.manifest import (
     UnreadableCheckpoint,
 )
 from rlvitals.checkpoints.owner import Tell
-from rlvitals.checkpoints.retention import Policy, entry, surplus
+from rlvitals.checkpoints.retention import Policy, make_entry, select_surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +28,29 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """The step it was saved at."""
+        """Step it was saved at."""
         return self.manifest.step
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """Size of its files in bytes."""
         return sum(file.size for file in self.manifest.files.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A checkpoint that is not what was sealed."""
+    """A checkpoint that does not match its manifest."""
 
     folder: Path
     step: int
-    why: str
+    reason: str
 
 
-class Shelf:
+class Catalog:
     """The checkpoints in a run's folder."""
 
     def __init__(self, folder: Path, run_id: str, tell: Tell) -> None:
-        """Look into `folder`; of checkpoints with a run's id, at those of `run_id` alone."""
+        """Read `folder`; of checkpoints with a run id, only those of `run_id`."""
         self.folder, self._run_id, self.tell = folder, run_id, tell
         self.attempt = 0  # of this process
         self.base: int | None = None  # the step it went on from; None: not asked yet
@@ -58,25 +58,33 @@ class Shelf:
         self.process = ""  # that saves for a group of processes; empty: this one, for itself
         self.others: frozenset[str] = frozenset()  # processes that save here at the same time
 
-    def sealed(self) -> Iterator[Checkpoint]:
-        """Go through the sealed checkpoints of any run, in the order of steps."""
+    def iter_sealed(self) -> Iterator[Checkpoint]:
+        """Yield the sealed checkpoints of any run, in the order of steps."""
         for path in self._steps().values():
             try:
                 yield Checkpoint(path, manifests.read(path))
             except BadCheckpoint:
                 continue  # `unreadable` says so
 
-    def own(self) -> list[Checkpoint]:
-        """Return this run's checkpoints that it may go on from, the newest first."""
-        found = [one for one in self.sealed() if self._is_own(one) and not self._is_stale(one)]
-        return sorted(found, key=lambda one: -one.manifest.sequence)
+    def list_usable(self) -> list[Checkpoint]:
+        """Return the checkpoints that this run may continue from, the newest first."""
+        checkpoints = [
+            checkpoint
+            for checkpoint in self.iter_sealed()
+            if self._is_of_run(checkpoint) and not self._is_stale(checkpoint)
+        ]
+        return sorted(checkpoints, key=lambda checkpoint: -checkpoint.manifest.sequence)
 
-    def stale(self) -> list[Checkpoint]:
-        """Return this run's checkpoints of steps that it has gone back behind."""
-        return [one for one in self.sealed() if self._is_own(one) and self._is_stale(one)]
+    def list_stale(self) -> list[Checkpoint]:
+        """Return this run's checkpoints of later steps than the one it continued from."""
+        return [
+            checkpoint
+            for checkpoint in self.iter_sealed()
+            if self._is_of_run(checkpoint) and self._is_stale(checkpoint)
+        ]
 
-    def damaged(self) -> Iterator[Refusal]:
-        """Find those whose manifest is damaged; tell of the folders of other programs."""
+    def find_damaged(self) -> Iterator[Refusal]:
+        """Yield checkpoints with a damaged manifest; report folders of other programs."""
         for step, folder in self._steps().items():
             try:
                 manifests.read(folder, step)
@@ -86,7 +94,7 @@ class Shelf:
                 yield Refusal(folder, step, error.problem)
 
     def sealed_folders(self) -> Iterator[Path]:
-        """Go through the folders that were sealed by any run or version, be they damaged since."""
+        """Yield the folders that any run or version sealed, even if damaged since."""
         for path in self._steps().values():
             try:
                 manifests.read(path)
@@ -95,8 +103,8 @@ class Shelf:
                     continue
             yield path
 
-    def refusal(self, folder: Path) -> str:
-        """Say why this run does not go on from a folder with a manifest."""
+    def explain_refusal(self, folder: Path) -> str:
+        """Return why this run does not continue from a folder with a manifest."""
         try:
             sealed = manifests.read(folder)
         except BadCheckpoint as error:
@@ -108,11 +116,11 @@ class Shelf:
     def set_all_aside(self) -> None:
         """Rename every checkpoint: the run starts at step 0. Raises CannotResume."""
         for path in [*self.sealed_folders()]:
-            self.set_before_fresh(path)
+            self.set_aside_for_fresh_start(path)
 
-    def set_before_fresh(self, path: Path) -> None:
+    def set_aside_for_fresh_start(self, path: Path) -> None:
         """Rename a checkpoint for a start at step 0. Raises CannotResume."""
-        target = naming.aside(self.folder, naming.step(path), naming.BEFORE)
+        target = naming.set_aside_path(self.folder, naming.step_of(path), naming.FRESH_START_SUFFIX)
         try:
             path.rename(target)
         except OSError as error:
@@ -121,48 +129,52 @@ class Shelf:
         self.tell(f"{path.name} is set aside: it lies in {target.name} now")
 
     def set_aside(self, refusal: Refusal) -> str:
-        """Rename a checkpoint that is refused, and tell why; returns what was told."""
+        """Rename a refused checkpoint, and report why; return the message."""
         folder = refusal.folder
-        target = naming.aside(self.folder, refusal.step)
-        said = f"{folder.name} is not used: {refusal.why}"
+        target = naming.set_aside_path(self.folder, refusal.step)
+        message = f"{folder.name} is not used: {refusal.reason}"
         try:
             folder.rename(target)
             if not target.is_symlink():
-                disk.write_whole(target / "why.txt", f"{said}\n")
-            said = f"{said}; it lies in {target.name}"
+                disk.replace_text(target / "why.txt", f"{message}\n")
+            message = f"{message}; it lies in {target.name}"
         except OSError:
-            said = f"{said}; it could not be set aside"
-        self.tell(said)
-        return said
+            message = f"{message}; it could not be set aside"
+        self.tell(message)
+        return message
 
     def prune(self, policy: Policy) -> None:
-        """Delete what need not be kept. What cannot be read or deleted is told, and left."""
+        """Delete surplus checkpoints. Report and keep what cannot be read or deleted."""
         try:
-            own = {one.manifest.sequence: one for one in self.own()}
+            checkpoints = {
+                checkpoint.manifest.sequence: checkpoint for checkpoint in self.list_usable()
+            }
         except (OSError, UnreadableCheckpoint) as error:
             self.tell(f"no older checkpoint is deleted, one cannot be read: {error}")
             return
-        for gone in surplus([entry(one.manifest) for one in own.values()], policy):
+        for expendable in select_surplus(
+            [make_entry(checkpoint.manifest) for checkpoint in checkpoints.values()], policy
+        ):
             try:
-                recovery.retire(self.folder, own[gone.sequence].folder)
+                recovery.delete_checkpoint(self.folder, checkpoints[expendable.sequence].folder)
             except OSError as error:
-                self.tell(f"checkpoint-{gone.step} could not be deleted: {error.strerror}")
+                self.tell(f"checkpoint-{expendable.step} could not be deleted: {error.strerror}")
 
     def _steps(self) -> dict[int, Path]:
         """Return the folders with a checkpoint's name. Raises UnreadableCheckpoint."""
-        with manifests.reading(self.folder):
-            return naming.steps(self.folder)
+        with manifests.read_errors(self.folder):
+            return naming.find_checkpoints(self.folder)
 
-    def meet(self) -> int:
-        """Look for processes that save here at the same time, and tell of each one once.
+    def find_other_trainers(self) -> int:
+        """Find processes that save here at the same time; report each of them once.
 
-        Their checkpoints are neither used nor deleted from now on. Returns the highest sequence
-        of theirs, or 0.
+        Their checkpoints are neither used nor deleted from then on. Returns their highest sequence,
+        or 0.
         """
         try:
-            saved = [each.manifest for each in self.sealed()]
+            saved = [checkpoint.manifest for checkpoint in self.iter_sealed()]
         except UnreadableCheckpoint:
-            return 0  # a save goes on; the next one that can read all of them tells
+            return 0  # the next save that can read all of them reports them
         theirs = other_trainers.newer_than(self.sequence, saved, self.process)
         for manifest in theirs:
             if manifest.process not in self.others:
@@ -170,32 +182,32 @@ class Shelf:
                 trainer = other_trainers.label(manifest.process)
                 self.tell(
                     f"another training saves into this folder: {self.folder}: "
-                    f"{naming.PREFIX}{manifest.step} is of {trainer}, this is process "
+                    f"{naming.CHECKPOINT_PREFIX}{manifest.step} is of {trainer}, this is process "
                     f"{os.getpid()}; each keeps its own checkpoints, a resume takes the newest "
                     "of both: end one of them, or give it a folder of its own"
                 )
         return max((manifest.sequence for manifest in theirs), default=0)
 
-    def make_way(self, step: int) -> None:
-        """Set aside a step's checkpoint that another process saved meanwhile. OSError."""
-        target = naming.final(self.folder, step)
+    def move_other_aside(self, step: int) -> None:
+        """Set aside a step's checkpoint that another process saved. Raises OSError."""
+        target = naming.checkpoint_path(self.folder, step)
         try:
             theirs = manifests.read(target).process in self.others
         except BadCheckpoint:
             return
         if theirs:
-            aside = naming.aside(self.folder, step, naming.OTHER)
+            aside = naming.set_aside_path(self.folder, step, naming.OTHER_RUN_SUFFIX)
             target.rename(aside)
             self.tell(f"{target.name} of the other training lies in {aside.name} now")
 
-    def _is_own(self, one: Checkpoint) -> bool:
-        if one.manifest.process in self.others:
+    def _is_of_run(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.manifest.process in self.others:
             return False
-        return not self._run_id or one.manifest.run_id in {"", self._run_id}
+        return not self._run_id or checkpoint.manifest.run_id in {"", self._run_id}
 
-    def _is_stale(self, one: Checkpoint) -> bool:
-        """See a checkpoint of a step that this attempt has gone back behind."""
-        saved = one.manifest
+    def _is_stale(self, checkpoint: Checkpoint) -> bool:
+        """Return whether a checkpoint is of a later step than this attempt began at."""
+        saved = checkpoint.manifest
         # A run that was not recorded counts its attempts by itself.
-        mine = saved.attempt == self.attempt and saved.run_id == self._run_id
-        return self.base is not None and not mine and one.step > self.base
+        is_this_attempt = saved.attempt == self.attempt and saved.run_id == self._run_id
+        return self.base is not None and not is_this_attempt and checkpoint.step > self.base

@@ -1,4 +1,4 @@
-"""From a folder that was written to a checkpoint: hashed, on the disk, sealed, and named."""
+"""Commit a written folder as a checkpoint: hash, sync to disk, seal, rename."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,53 +9,55 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, naming, recovery
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, File, Manifest, UnreadableCheckpoint
-from rlvitals.checkpoints.ranks import Group, agree, each
+from rlvitals.checkpoints.ranks import Group, exchange_values, run_on_all
 from rlvitals.storage.safe_files import sync
 
 
 def commit(  # noqa: PLR0913, PLR0917 - what is sealed, by whom
     group: Group,
     folder: Path,
-    made: Manifest,
-    known: Mapping[str, File],
-    holds: Sequence[str],
+    draft: Manifest,
+    hashes: Mapping[str, File],
+    patterns: Sequence[str],
     error: Exception | None = None,
 ) -> str:
-    """Hash, have it on the disk, seal it, and give it its name by one rename.
+    """Hash the files, sync them to disk, write the manifest and rename the folder once.
 
-    `known`: files whose hashes this process knows from writing them. `error`: why it failed to
-    write. The processes of a group share the work. Returns what a person should know. Raises
-    `error`, or what failed elsewhere; OSError; BadCheckpoint for a folder that is none.
+    `hashes`: files whose hashes this process computed while writing them. `patterns`: file names
+    that a checkpoint must contain. `error`: the exception if writing failed. The processes of a
+    group share the work. Returns a message for the user, or "". Raises `error`, or the failure of
+    another process; OSError; BadCheckpoint for an incomplete folder.
     """
-    parts = agree(group, {name: asdict(file) for name, file in known.items()}, error)
-    files = {name: File(**said) for part in parts for name, said in part.items()}
-    there = agree(group, manifests.names(folder))[0]  # as rank 0 sees it
-    rest = [name for name in there if name not in files]
-    share = rest[group.rank :: group.size]
+    own = {name: asdict(file) for name, file in hashes.items()}
+    shares = exchange_values(group, own, error)
+    files = {name: File(**fields) for share in shares for name, fields in share.items()}
+    names = exchange_values(group, manifests.list_files(folder))[0]  # as rank 0 sees it
+    unhashed = [name for name in names if name not in files]
+    share = unhashed[group.rank :: group.size]
 
-    def hashed() -> dict[str, object]:
-        complete(folder, there, holds)
-        found = {name: asdict(manifests.look(folder, name)) for name in share}
-        for name in (*share, *known):
+    def hash_share() -> dict[str, object]:
+        check_complete(folder, names, patterns)
+        files = {name: asdict(manifests.describe_file(folder, name)) for name in share}
+        for name in (*share, *hashes):
             sync(folder / name)
-        return dict(found)
+        return dict(files)
 
-    for part in each(group, hashed):
-        files |= {name: File(**said) for name, said in part.items()}
+    for share_files in run_on_all(group, hash_share):
+        files |= {name: File(**fields) for name, fields in share_files.items()}
 
-    def named() -> str:
+    def publish() -> str:
         if group.rank:
             return ""
-        manifests.write(folder, replace(made, files=manifests.sized(folder, files)))
-        disk.settle_folders(folder)
-        return _name(folder, made)
+        manifests.write(folder, replace(draft, files=manifests.check_sizes(folder, files)))
+        disk.sync_folders(folder)
+        return _publish(folder, draft)
 
-    return str(each(group, named)[0])
+    return str(run_on_all(group, publish)[0])
 
 
-def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
-    """See that all is there that a checkpoint must hold. Raises BadCheckpoint."""
-    for pattern in holds:
+def check_complete(folder: Path, names: Sequence[str], patterns: Sequence[str]) -> None:
+    """Check that every required file pattern is present. Raises BadCheckpoint."""
+    for pattern in patterns:
         if not any(fnmatch(name, pattern) for name in names):
             raise BadCheckpoint(
                 f"it holds no {pattern}",
@@ -64,37 +66,40 @@ def complete(folder: Path, names: Sequence[str], holds: Sequence[str]) -> None:
             )
 
 
-def _name(folder: Path, made: Manifest) -> str:
-    """Let a sealed folder be a checkpoint, and the newest; returns what a person should know."""
-    target, replaced, said = naming.final(folder.parent, made.step), None, ""
+def _publish(folder: Path, manifest: Manifest) -> str:
+    """Rename a sealed folder to its final name and update `latest`; return a message, or ""."""
+    target, previous, message = naming.checkpoint_path(folder.parent, manifest.step), None, ""
     if os.path.lexists(target):
-        if _is_earlier(target, made):
-            replaced = naming.temporary(folder.parent, made.step)
-            target.rename(replaced)
+        if _is_earlier(target, manifest):
+            previous = naming.unfinished_path(folder.parent, manifest.step)
+            target.rename(previous)
         else:
-            kept = naming.aside(folder.parent, made.step, naming.OTHER)
-            target.rename(kept)
-            said = f"{target.name} was {_other(kept)}: it lies in {kept.name} now"
+            backup_path = naming.set_aside_path(
+                folder.parent, manifest.step, naming.OTHER_RUN_SUFFIX
+            )
+            target.rename(backup_path)
+            other = _describe_other(backup_path)
+            message = f"{target.name} was {other}: it lies in {backup_path.name} now"
     folder.rename(target)
     disk.sync_folder(folder.parent)
-    disk.write_whole(folder.parent / naming.LATEST, f"{target.name}\n")
-    if replaced is not None:
-        recovery.remove(replaced)
-    return said
+    disk.replace_text(folder.parent / naming.LATEST_FILE, f"{target.name}\n")
+    if previous is not None:
+        recovery.delete_folder(previous)
+    return message
 
 
-def _is_earlier(there: Path, made: Manifest) -> bool:
-    """See a checkpoint of an earlier attempt, from which this one did not go on."""
+def _is_earlier(folder: Path, manifest: Manifest) -> bool:
+    """Return whether the folder is a checkpoint of an earlier attempt of this run."""
     try:
-        return manifests.read(there).run_id in {"", made.run_id}
+        return manifests.read(folder).run_id in {"", manifest.run_id}
     except (BadCheckpoint, UnreadableCheckpoint):
         return False
 
 
-def _other(there: Path) -> str:
-    """Say why a checkpoint is not taken for one of an earlier attempt."""
+def _describe_other(folder: Path) -> str:
+    """Return why a checkpoint is not taken for one of an earlier attempt."""
     try:
-        manifests.read(there)
+        manifests.read(folder)
     except UnreadableCheckpoint as error:
         return f"not read, {error.problem}"
     except BadCheckpoint:

@@ -1,4 +1,4 @@
-"""What a checkpoint needs of a file system: that bytes are there, and that there is room."""
+"""File system operations of checkpoints: sync to disk, replace files, measure space."""
 
 import errno
 import os
@@ -6,77 +6,78 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvitals.storage.safe_files import beside, sync
+from rlvitals.storage.safe_files import atomic_write, sync
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FREE_SPACE_FACTOR = 1.2  # times the newest checkpoint: what must be free before the next one
+FULL_DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
-SAID = (
+FULL_DISK_MESSAGES = (
     "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
     "unexpected pos",  # torch's archive is shorter than what it wrote: all that is left of ENOSPC
 )  # fmt: skip
 
 
-def files(folder: Path) -> Iterator[Path]:
-    """Go through the files of a folder and its folders, sorted; links are given as they are.
+def walk_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and its subfolders, sorted; links are not followed.
 
-    Raises OSError for a folder that cannot be listed; one that is gone has none.
+    Raises OSError for a folder that cannot be listed; a missing folder has no files.
     """
-    for root, folders, names in os.walk(folder, onerror=_refuse):
+    for root, folders, names in os.walk(folder, onerror=_raise_unless_missing):
         folders.sort()
         yield from (Path(root) / name for name in sorted(names))
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unless_missing(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
 
 
-def size(folder: Path) -> int:
-    """Count the bytes of a folder's files. OSError."""
-    return sum(path.lstat().st_size for path in files(folder))
+def count_bytes(folder: Path) -> int:
+    """Return the size of a folder's files in bytes. Raises OSError."""
+    return sum(path.lstat().st_size for path in walk_files(folder))
 
 
-def free(folder: Path) -> int:
-    """Count the bytes that may be written to a folder. OSError."""
+def count_free_bytes(folder: Path) -> int:
+    """Return the free space for a folder in bytes. Raises OSError."""
     return shutil.disk_usage(folder).free
 
 
-def settle(folder: Path) -> None:
-    """Have every file of a folder and the folders themselves written to the disk. OSError."""
-    for path in files(folder):
+def sync_tree(folder: Path) -> None:
+    """Sync every file of a folder, and the folders themselves, to disk. Raises OSError."""
+    for path in walk_files(folder):
         if not path.is_symlink():
             sync(path)
-    settle_folders(folder)
+    sync_folders(folder)
 
 
-def settle_folders(folder: Path) -> None:
-    """Have the lists of names of a folder and of those in it written to the disk. OSError."""
+def sync_folders(folder: Path) -> None:
+    """Sync the entries of a folder and its subfolders to disk. Raises OSError."""
     for root, _, _ in os.walk(folder, topdown=False):
         sync(Path(root))
 
 
 def sync_folder(folder: Path) -> None:
-    """Have a folder's list of names written to the disk. OSError."""
+    """Sync the entries of a folder to disk. Raises OSError."""
     sync(folder)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file by one rename, and have its name on the disk. OSError."""
+def replace_text(path: Path, text: str) -> None:
+    """Replace a file by one rename, and sync its name to disk. Raises OSError."""
     with beside(path) as file:
         file.write(text.encode())
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """Tell whether an error means that the disk takes no more, whoever raised it.
+    """Return whether an error means that the disk is full, whatever raised it.
 
-    Known are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
-    safetensors, and what was raised from them.
+    Recognised are those of Python (a full disk, a quota, a limit on a file's size), of torch and of
+    safetensors, and exceptions raised from them.
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in FULL:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL_DISK_ERRNOS:
             return True
-        if any(words in str(seen) for words in SAID):
+        if any(text in str(cause) for text in FULL_DISK_MESSAGES):
             return True
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return False

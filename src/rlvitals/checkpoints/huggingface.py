@@ -1,7 +1,7 @@
-"""What a Hugging Face trainer's checkpoint must hold for a training to go on from it.
+"""The files that a Hugging Face checkpoint needs for a training to continue from it.
 
 The Trainer loads what it finds: without `optimizer.pt` it begins a new optimizer, without the
-random states it draws others, both without a word. Read from transformers 5.23:
+random states it draws other numbers, both without a warning. Read from transformers 5.23:
 src/transformers/trainer.py, `_save_checkpoint`, `_load_optimizer_and_scheduler`.
 """
 
@@ -15,116 +15,128 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 
-STATE = "trainer_state.json"  # written last of all
-ADAPTER = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
-SENTINEL = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
+TRAINER_STATE_FILE = "trainer_state.json"  # written last of all
+ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
+INCOMPLETE_FILE = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
 
 # By what: the names of which one must be there. Sharded by FSDP, DeepSpeed: folders of their own.
-WEIGHTS = (
+WEIGHT_PATTERNS = (
     "model*.safetensors", "pytorch_model*.bin", "*adapter_model.safetensors", "*adapter_model.bin",
     "pytorch_model_fsdp*", "global_step*/*",
 )  # fmt: skip
-OPTIMIZER = ("optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*", "rank*-of-*")
-SCHEDULER = ("scheduler.pt", "global_step*/*")
-SAFETENSORS_HEADER = 8  # bytes: the length of the header, little-endian
-ENDINGS = (".pt", ".pth", ".bin")  # what torch.save writes: zip archives
+OPTIMIZER_PATTERNS = (
+    "optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*", "rank*-of-*",
+)  # fmt: skip
+HEADER_LENGTH_BYTES = 8  # bytes: the length of the header, little-endian
 # Arguments that change nothing of what is computed.
-BESIDE = (
+UNRELATED_ARGUMENTS = (
     "output_dir", "run_name", "resume_from_checkpoint", "report_to", "project", "disable_tqdm",
     "log_", "logging_", "save_", "push_to_hub", "hub_", "trackio_", "do_",
 )  # fmt: skip
 
 
 class Arguments(Protocol):
-    """What is used of a trainer's TrainingArguments."""
+    """The attributes used of a trainer's TrainingArguments."""
 
     output_dir: str | None
 
     @property
     def world_size(self) -> int:
-        """How many processes train."""
+        """Number of training processes."""
 
     @property
     def process_index(self) -> int:
-        """Which one this is."""
+        """Rank of this process."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of them by name."""
+        """Return all arguments by name."""
 
 
-def computing(args: Arguments) -> dict[str, object]:
-    """Return the arguments that a training must share with the one it goes on from."""
-    return {key: value for key, value in args.to_dict().items() if not key.startswith(BESIDE)}
+def training_arguments(args: Arguments) -> dict[str, object]:
+    """Return the arguments that a training must share with the one it continues."""
+    return {
+        key: value
+        for key, value in args.to_dict().items()
+        if not key.startswith(UNRELATED_ARGUMENTS)
+    }
 
 
-def missing(
+def missing_files(
     names: Iterable[str], world_size: int, *, weights_only: bool = False, scaler: bool = False
 ) -> tuple[str, ...]:
-    """Return what a checkpoint of `world_size` processes must hold, and does not.
+    """Return what a checkpoint of `world_size` processes lacks.
 
-    `names`: its files, relative to it. `weights_only`: as `save_only_model` saves; such a one
-    holds no more than the weights, and cannot be resumed from.
+    `names`: its files, relative to it. `weights_only`: as `save_only_model` saves; such a
+    checkpoint contains only the weights, and cannot be resumed from.
     """
-    held = set(names)
-    needed = {"model or adapter weights": WEIGHTS, STATE: (STATE,)}
+    present = set(names)
+    needed = {
+        "model or adapter weights": WEIGHT_PATTERNS,
+        TRAINER_STATE_FILE: (TRAINER_STATE_FILE,),
+    }
     if not weights_only:
-        needed |= {"optimizer.pt": OPTIMIZER, "scheduler.pt": SCHEDULER}
-        needed |= {name: (name,) for name in random_states(world_size)}
+        needed |= {
+            "optimizer.pt": OPTIMIZER_PATTERNS,
+            "scheduler.pt": ("scheduler.pt", "global_step*/*"),
+        }
+        needed |= {name: (name,) for name in random_state_files(world_size)}
     if scaler and not weights_only:
         needed |= {"scaler.pt": ("scaler.pt", "global_step*/*")}
     return tuple(
-        what
-        for what, patterns in needed.items()
-        if not any(fnmatch(name, pattern) for name in held for pattern in patterns)
+        label
+        for label, patterns in needed.items()
+        if not any(fnmatch(name, pattern) for name in present for pattern in patterns)
     )
 
 
-def random_states(world_size: int) -> tuple[str, ...]:
-    """Return the files of the random states, one of each process."""
+def random_state_files(world_size: int) -> tuple[str, ...]:
+    """Return the names of the random state files, one for each process."""
     if world_size <= 1:
         return ("rng_state.pth",)
     return tuple(f"rng_state_{rank}.pth" for rank in range(world_size))
 
 
-def world_size_of(names: Iterable[str]) -> int:
-    """Tell how many processes saved a checkpoint, by its files."""
+def count_processes(names: Iterable[str]) -> int:
+    """Return how many processes saved a checkpoint, by its files."""
     return max(1, sum(fnmatch(name, "rng_state_*.pth") for name in names))
 
 
-def looks_cut(folder: Path, step: int) -> str:
-    """Say why a checkpoint without a manifest is not whole; empty: it looks whole.
+def find_damage(folder: Path, step: int) -> str:
+    """Return why a checkpoint without a manifest is not complete; "" if it looks complete.
 
-    Truncated files are seen, and flipped bits in what torch saved, whose archives have checksums
-    of their own. A flipped bit among the weights is not: safetensors has none. Raises OSError for
+    Truncated files are detected, and flipped bits in what torch saved, whose archives have
+    checksums. A flipped bit in the weights is not: safetensors has no checksum. Raises OSError for
     a file that cannot be read.
     """
-    names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-    if SENTINEL in names:
-        return f"{SENTINEL} is there"
-    lost = missing(names, world_size_of(names))
-    if STATE in lost:
-        return f"it holds no {STATE}, which is written last"
+    names = [path.relative_to(folder).as_posix() for path in disk.walk_files(folder)]
+    if INCOMPLETE_FILE in names:
+        return f"{INCOMPLETE_FILE} is there"
+    absent = missing_files(names, count_processes(names))
+    if TRAINER_STATE_FILE in absent:
+        return f"it holds no {TRAINER_STATE_FILE}, which is written last"
     try:
-        saved_at = json.loads((folder / STATE).read_bytes())["global_step"]
+        saved_step = json.loads((folder / TRAINER_STATE_FILE).read_bytes())["global_step"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"its {STATE} is damaged"
-    if saved_at != step:
-        return f"its {STATE} is of step {saved_at}"
-    if lost:
-        return f"it holds no {', no '.join(lost)}"
-    damaged = [name for name in names if name != MANIFEST and not _readable(folder / name)]
-    return f"{damaged[0]} is damaged" if damaged else ""
+        return f"its {TRAINER_STATE_FILE} is damaged"
+    if saved_step != step:
+        return f"its {TRAINER_STATE_FILE} is of step {saved_step}"
+    if absent:
+        return f"it holds no {', no '.join(absent)}"
+    unreadable = [
+        name for name in names if name != MANIFEST_FILE and not _is_readable(folder / name)
+    ]
+    return f"{unreadable[0]} is damaged" if unreadable else ""
 
 
-def _readable(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
-        if path.suffix in ENDINGS:
+        if path.suffix in {".pt", ".pth", ".bin"}:  # torch.save writes zip archives
             with zipfile.ZipFile(path) as archive:
                 return archive.testzip() is None
         if path.suffix == ".safetensors":
-            return _as_long_as_it_says(path)
+            return _has_announced_length(path)
     except OSError as error:
         if error.errno != errno.EINVAL:  # zipfile seeks where a damaged archive points to
             raise
@@ -135,11 +147,11 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def _as_long_as_it_says(path: Path) -> bool:
+def _has_announced_length(path: Path) -> bool:
     with path.open("rb") as file:
-        length = int.from_bytes(file.read(SAFETENSORS_HEADER), "little")
+        length = int.from_bytes(file.read(HEADER_LENGTH_BYTES), "little")
         if length > path.stat().st_size:
             return False
         header = json.loads(file.read(length))
-    ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]
-    return bool(path.stat().st_size == SAFETENSORS_HEADER + length + max(ends, default=0))
+    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+    return bool(path.stat().st_size == HEADER_LENGTH_BYTES + length + max(ends, default=0))

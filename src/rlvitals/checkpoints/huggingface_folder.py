@@ -1,8 +1,8 @@
-"""Checkpoints that another program writes straight into their final folders.
+"""Checkpoints that another program writes directly into their final folders.
 
-A Hugging Face trainer writes `checkpoint-150/` file by file. It counts once its manifest is
-there, which is written after every byte of it is on the disk: what a killed process leaves has
-none, and is never resumed from.
+A Hugging Face trainer writes `checkpoint-150/` file by file. It counts as a checkpoint when its
+manifest exists, which is written after all its bytes are on the disk: a folder of a killed process
+has none, and is never resumed from.
 """
 
 import sys
@@ -13,32 +13,32 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, huggingface, naming, recovery
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.catalog import Checkpoint
-from rlvitals.checkpoints.commit import complete
+from rlvitals.checkpoints.commit import check_complete
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import VitalsError
 
-EVERY = sys.maxsize  # to keep: all of them
+KEEP_ALL = sys.maxsize  # to keep: all of them
 
 
-class InPlace(Checkpoints):
+class HuggingFaceCheckpoints(Checkpoints):
     """The checkpoints of a run whose trainer writes them; the options are those of Checkpoints."""
 
     _hidden: tuple[int, Path] | None = None  # an older checkpoint of the step that may be saved
 
     def tell(self, text: str) -> None:
-        """Tell a person, and the run."""
+        """Report a message to the user and the run."""
         self._tell(text)
 
     def has_room(self, step: int) -> bool:
-        """Tell whether the disk takes another checkpoint, and tell a person where it does not."""
+        """Return whether the disk has room for another checkpoint, and report if not."""
         return self._has_room(step)
 
     def goes_on_from(self, step: int) -> None:
-        """Say at which step this process begins: later checkpoints are another attempt's."""
-        self._shelf.base, self._saved = step or -1, step or None
-        for stale in self._shelf.stale():
+        """Set the step at which this process begins: later checkpoints are of another attempt."""
+        self._catalog.base, self._saved = step or -1, step or None
+        for stale in self._catalog.list_stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
 
     def seal(
@@ -49,34 +49,37 @@ class InPlace(Checkpoints):
         facts: Mapping[str, object] | None = None,
         shielded: frozenset[int] = frozenset(),
     ) -> Checkpoint | None:
-        """Seal what was written for a step, then delete what need not be kept.
+        """Seal the folder of a step, then delete surplus checkpoints.
 
-        `shielded`: steps that are kept for as long as they are named here. Returns None, and
-        tells why, where it cannot be sealed: a file is missing, or the disk is full.
+        `shielded`: steps that are kept as long as they are listed here. Returns None, and reports
+        why, if the folder cannot be sealed: a file is missing, or the disk is full.
         """
-        folder = naming.final(self.folder, step)
+        folder = naming.checkpoint_path(self.folder, step)
         try:
             sealed = self._sealed_in_place(folder, step, metrics or {}, facts or {})
         except (BadCheckpoint, CannotResume, OSError) as error:
-            why = error.problem if isinstance(error, VitalsError) else str(error)
-            self._tell(f"{folder.name} is not sealed, and will not be resumed from: {why}")
+            problem = error.problem if isinstance(error, VitalsError) else str(error)
+            self._tell(f"{folder.name} is not sealed, and will not be resumed from: {problem}")
             return None
         self._forget()
         self.policy = replace(self.policy, shielded=shielded)
-        self._shelf.prune(self.policy)
+        self._catalog.prune(self.policy)
         return sealed
 
     def hide(self, step: int) -> None:
-        """Make way for a step's checkpoint: an older one of its name is put out of sight.
+        """Rename an older checkpoint of a step before the trainer writes to its name.
 
-        Written over, half of one and half of the other would lie in one folder.
+        Written over, the folder would contain files of both.
         """
-        folder, hidden = naming.final(self.folder, step), naming.temporary(self.folder, step)
-        self._shelf.meet()
-        self._shelf.make_way(step)
+        folder, hidden = (
+            naming.checkpoint_path(self.folder, step),
+            naming.unfinished_path(self.folder, step),
+        )
+        self._catalog.find_other_trainers()
+        self._catalog.move_other_aside(step)
         if not folder.exists():
             return
-        recovery.writing.add(hidden)  # it is this process's: nobody clears it away
+        recovery.writing.add(hidden)  # in use by this process: not to be removed
         try:
             folder.rename(hidden)
         except OSError as error:
@@ -86,13 +89,13 @@ class InPlace(Checkpoints):
             self._hidden = step, hidden
 
     def show(self) -> None:
-        """Put back what was hidden for a save that did not come, or could not be sealed."""
+        """Restore a hidden checkpoint whose replacement was not saved or sealed."""
         if self._hidden is None:
             return
         step, hidden = self._hidden
-        if (hidden / naming.MANIFEST).exists():
-            recovery.give_way(self.folder, step)
-        target = naming.final(self.folder, step)
+        if (hidden / naming.MANIFEST_FILE).exists():
+            recovery.move_unsealed_aside(self.folder, step)
+        target = naming.checkpoint_path(self.folder, step)
         if not target.exists():
             hidden.rename(target)
         self._forget()
@@ -100,17 +103,17 @@ class InPlace(Checkpoints):
     def _sealed_in_place(
         self, folder: Path, step: int, metrics: Mapping[str, float], facts: Mapping[str, object]
     ) -> Checkpoint:
-        """Have all of it on the disk, and write its manifest. BadCheckpoint, OSError."""
+        """Sync the folder to disk, and write its manifest. Raises BadCheckpoint, OSError."""
         if not folder.is_dir():
             raise BadCheckpoint("there is no such folder", where=str(folder))
-        complete(folder, manifests.names(folder), self.holds)
-        disk.settle(folder)
-        made = self._made(step, metrics, facts, pinned=False)
-        if not made.facts.get("adopted"):  # else another process trained
-            made = replace(made, code=code.record())
-        sealed = manifests.seal(folder, made)
+        check_complete(folder, manifests.list_files(folder), self.holds)
+        disk.sync_tree(folder)
+        draft = self._draft_manifest(step, metrics, facts, pinned=False)
+        if not draft.facts.get("adopted"):  # else another process trained
+            draft = replace(draft, code=code.record())
+        sealed = manifests.seal(folder, draft)
         disk.sync_folder(self.folder)
-        disk.write_whole(self.folder / naming.LATEST, f"{folder.name}\n")
+        disk.replace_text(self.folder / naming.LATEST_FILE, f"{folder.name}\n")
         self._sequence, self._saved = sealed.sequence, step
         return Checkpoint(folder, sealed)
 
@@ -119,14 +122,14 @@ class InPlace(Checkpoints):
             return
         _, hidden = self._hidden
         if hidden.exists():
-            recovery.remove(hidden)
+            recovery.delete_folder(hidden)
         recovery.writing.discard(hidden)
         self._hidden = None
 
 
-@dataclass(slots=True)  # not frozen: it stands for a run, whose fields are not
-class Owner:
-    """Whose checkpoints these are, where it is no run that is being recorded."""
+@dataclass(slots=True)  # not frozen: it replaces a run, whose fields are not
+class FolderOwner:
+    """The owner of checkpoints that belong to no recorded run."""
 
     folder: Path
     id: str = ""  # empty: anybody's
@@ -136,35 +139,35 @@ class Owner:
     tell: Callable[[str], None] | None = None
 
     def note(self, text: str) -> None:
-        """Hand a sentence on."""
+        """Pass on a message."""
         if self.tell is not None:
             self.tell(text)
 
 
 def adopt(folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Checkpoint, ...]:
-    """Seal the checkpoints of a Hugging Face trainer that were never sealed, the oldest first.
+    """Seal the unsealed checkpoints of a Hugging Face trainer, the oldest first.
 
-    Those that look cut or damaged are told, and left as they are. What they hold is taken as it
-    is from now on: nobody can tell whether a bit has flipped before.
+    Truncated or damaged ones are reported, and left unchanged. The content of the others is
+    accepted as it is: an earlier bit flip cannot be detected.
     """
-    made = []
-    steps = naming.steps(folder)
-    newest = max((step for step, path in steps.items() if _is_sealed(path)), default=-1)
+    sealed_checkpoints = []
+    steps = naming.find_checkpoints(folder)
+    newest = max((step for step, path in steps.items() if _has_manifest(path)), default=-1)
     for step, path in steps.items():
-        if _is_sealed(path):
+        if _has_manifest(path):
             continue
-        names = [one.relative_to(path).as_posix() for one in disk.files(path)]
-        owner = Owner(folder, world_size=huggingface.world_size_of(names))
-        checkpoints = InPlace(owner, keep=EVERY, tell=tell)
-        why = huggingface.looks_cut(path, step)
+        names = [file.relative_to(path).as_posix() for file in disk.walk_files(path)]
+        owner = FolderOwner(folder, world_size=huggingface.count_processes(names))
+        folder_checkpoints = HuggingFaceCheckpoints(owner, keep=KEEP_ALL, tell=tell)
+        problem = huggingface.find_damage(path, step)
         if step < newest:  # sealed after it, it would pass for the newest
-            why = f"{naming.PREFIX}{newest} is newer, and sealed"
-        if why:
-            checkpoints.tell(f"{path.name} is not sealed: {why}")
-        elif (sealed := checkpoints.seal(step, facts={"adopted": True})) is not None:
-            made.append(sealed)
-    return tuple(made)
+            problem = f"{naming.CHECKPOINT_PREFIX}{newest} is newer, and sealed"
+        if problem:
+            folder_checkpoints.tell(f"{path.name} is not sealed: {problem}")
+        elif (sealed := folder_checkpoints.seal(step, facts={"adopted": True})) is not None:
+            sealed_checkpoints.append(sealed)
+    return tuple(sealed_checkpoints)
 
 
-def _is_sealed(path: Path) -> bool:
-    return (path / naming.MANIFEST).exists()
+def _has_manifest(path: Path) -> bool:
+    return (path / naming.MANIFEST_FILE).exists()

@@ -1,6 +1,6 @@
-"""What checkpoints lie in a run's folder, in what state, and which a resume would take.
+"""Inspect the checkpoints of a run folder, and the one that a resume would use.
 
-Nothing is changed: what `Checkpoints` would set aside or clear away is only told.
+Nothing is changed: what `Checkpoints` would set aside or remove is only reported.
 """
 
 import re
@@ -18,13 +18,13 @@ from rlvitals.storage.run_folder import RUN_FILE, About, read_about
 from rlvitals.tracking import other_processes
 
 
-class State(StrEnum):
-    """What can be said of a folder that is called like a checkpoint."""
+class CheckpointState(StrEnum):
+    """State of a folder that is named like a checkpoint."""
 
     WHOLE = "whole"  # every byte is as it was sealed
     SEALED = "sealed"  # its files are there and as long as they were; their bytes were not read
     DAMAGED = "damaged"
-    UNREADABLE = "unreadable"  # the file system does not give it: it may be whole
+    UNREADABLE = "unreadable"  # a read error: it may be intact
     UNSEALED = "unsealed"
     FOREIGN = "another run's"
     STALE = "stale"  # of a step that the run has gone back behind
@@ -33,21 +33,20 @@ class State(StrEnum):
     WRITING = "unfinished"  # being written, or left by a process that was killed
 
 
-READ_AT_ONCE = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
+MAX_QUICK_READ_BYTES = 256 << 20  # bytes of one checkpoint: read in some tenths of a second
 # Of Stable-Baselines3, Lightning, RLlib, and trainers that number their torch files.
-OTHERS = re.compile(
+OTHER_CHECKPOINT = re.compile(
     r"(checkpoints/)?(.*_steps\.zip|.*\.ckpt|checkpoint_\d+|(checkpoint|model)_(step_)?\d+\.pth?)"
 )
-USABLE = (State.WHOLE, State.SEALED)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One checkpoint, or what is called like one."""
+class CheckpointStatus:
+    """One checkpoint, or a folder that is named like one."""
 
     folder: Path
     step: int
-    state: State
+    state: CheckpointState
     why: str = ""  # in words: what is wrong, or missing
     size: int = 0  # bytes of its files, as they are now
     saved: float | None = None  # seconds since the epoch, as its manifest says
@@ -58,60 +57,65 @@ class Seen:
 
     @property
     def usable(self) -> bool:
-        """Whether a run can go on from it."""
-        return self.state in USABLE
+        """Whether a run can continue from it."""
+        return self.state in {CheckpointState.WHOLE, CheckpointState.SEALED}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The checkpoints of a run, the oldest first, and the one that a resume would take."""
+class Inspection:
+    """The checkpoints of a run, the oldest first, and the one that a resume would use."""
 
     folder: Path
-    seen: tuple[Seen, ...]
-    taken: Seen | None
+    seen: tuple[CheckpointStatus, ...]
+    taken: CheckpointStatus | None
     why: str  # why that one, or why none
     about: About | None = None
-    others: tuple[str, ...] = ()  # what other programs saved here: nobody can tell if it is whole
+    others: tuple[str, ...] = ()  # saved by other programs, without a seal
     trainers: tuple[str, ...] = ()  # processes that train here at the same time, or did
 
-    def some(self, state: State) -> tuple[Seen, ...]:
-        """Return those in a state."""
-        return tuple(one for one in self.seen if one.state is state)
+    def some(self, state: CheckpointState) -> tuple[CheckpointStatus, ...]:
+        """Return the checkpoints in a state."""
+        return tuple(entry for entry in self.seen if entry.state is state)
 
 
-def look(folder: Path, *, verify: bool = False, most: int = 0) -> Look:
-    """Look at a run's checkpoints. OSError.
+def inspect(folder: Path, *, verify: bool = False, most: int = 0) -> Inspection:
+    """Inspect the checkpoints of a run. Raises OSError.
 
-    `verify`: read every byte. `most`: bytes of the one that is taken which are read all the same.
+    `verify`: read every byte. `most`: size, in bytes, up to which the chosen one is read anyway.
     """
-    about = _about(folder)
-    found = [_seen(path, step, about, verify=verify) for step, path in naming.steps(folder).items()]
-    found = _with_stale(found)
-    found = _with_reasons(found)
-    usable = sorted((one for one in found if one.usable), key=_sequence, reverse=True)
-    refused: list[Seen] = []
-    for one in usable:
-        checked = one
-        if one.state is State.SEALED and one.size <= most:
-            checked = _verified(one)
-            found[found.index(one)] = checked
-        if checked.usable:
+    run_info = _read_run_info(folder)
+    entries = [
+        _inspect_folder(path, step, run_info, verify=verify)
+        for step, path in naming.find_checkpoints(folder).items()
+    ]
+    entries = _mark_stale(entries)
+    entries = _add_keep_reasons(entries)
+    usable = sorted((entry for entry in entries if entry.usable), key=_sequence, reverse=True)
+    refused: list[CheckpointStatus] = []
+    for entry in usable:
+        choice = entry
+        if entry.state is CheckpointState.SEALED and entry.size <= most:
+            choice = _verify(entry)
+            entries[entries.index(entry)] = choice
+        if choice.usable:
             break
-        refused.append(checked)
+        refused.append(choice)
     else:
-        checked = None
-    if any(one.state is State.UNREADABLE for one in found):
-        checked = None  # which is the newest cannot be told
-    others = [*_aside(folder), *_unfinished(folder)]
-    ordered = sorted((*found, *others), key=lambda one: (one.step, one.folder.name))
-    foreign = of_others(folder)
-    why = _why(checked, ordered, foreign)
-    trainers = _trainers(folder, (each.sealed for each in found if each.sealed is not None))
-    return Look(folder, tuple(ordered), checked, why, about, foreign, trainers)
+        choice = None
+    if any(entry.state is CheckpointState.UNREADABLE for entry in entries):
+        choice = None  # the newest is unknown
+    leftovers = [*_list_set_aside(folder), *_list_unfinished(folder)]
+    ordered = sorted((*entries, *leftovers), key=lambda entry: (entry.step, entry.folder.name))
+    other_files = list_other_checkpoints(folder)
+    reason = _explain_choice(choice, ordered, other_files)
+    trainers = _list_trainers(
+        folder, (entry.sealed for entry in entries if entry.sealed is not None)
+    )
+    return Inspection(folder, tuple(ordered), choice, reason, run_info, other_files, trainers)
 
 
-def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
-    """Name the processes that record or save here at the same time; empty where one does."""
+def _list_trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
+    """Name the processes that record or save here at the same time; empty if only one does."""
     beats = other_processes.recording(folder, time.time())
     if len(beats) > 1:
         return tuple(
@@ -122,92 +126,110 @@ def _trainers(folder: Path, sealed: Iterable[Manifest]) -> tuple[str, ...]:
     return tuple(f"{other_trainers.label(name)} saved checkpoints" for name in names)
 
 
-def of_others(folder: Path) -> tuple[str, ...]:
-    """Name what other programs saved, which has no seal and no fixed place. OSError."""
-    names = [one.name for one in folder.iterdir()]
+def list_other_checkpoints(folder: Path) -> tuple[str, ...]:
+    """Name checkpoints of other programs, which have no manifest. Raises OSError."""
+    names = [path.name for path in folder.iterdir()]
     inner = folder / "checkpoints"
     if inner.is_dir():
-        names += [f"{inner.name}/{one.name}" for one in inner.iterdir()]
-    return tuple(sorted(name for name in names if OTHERS.fullmatch(name)))
+        names += [f"{inner.name}/{path.name}" for path in inner.iterdir()]
+    return tuple(sorted(name for name in names if OTHER_CHECKPOINT.fullmatch(name)))
 
 
-def try_to(folder: Path) -> Look | None:
-    """Look, and read what is read at once; None where the folder cannot be looked into."""
+def try_inspect(folder: Path) -> Inspection | None:
+    """Inspect a run and read small checkpoints; None if the folder cannot be read."""
     try:
-        return look(folder, most=READ_AT_ONCE)
+        return inspect(folder, most=MAX_QUICK_READ_BYTES)
     except OSError:
         return None
 
 
-def differences(taken: Seen, about: About | None) -> tuple[str, ...]:
-    """Say what was different, as of the run's last start, when a checkpoint was saved."""
-    if taken.sealed is None or about is None:
+def differences(chosen: CheckpointStatus, run_info: About | None) -> tuple[str, ...]:
+    """Return what differed, at the run's last start, from the process that saved a checkpoint."""
+    if chosen.sealed is None or run_info is None:
         return ()
-    last = about.attempts[-1].world_size if about.attempts else taken.sealed.world_size
-    of_a_trainer = huggingface.STATE in taken.sealed.files  # it has settings of its own
-    settings = provenance.settings_hash(about.settings) if not of_a_trainer else ""
-    bare = replace(taken.sealed, versions={}, facts={})
-    return provenance.differences(bare, {}, last, settings)
+    last = run_info.attempts[-1].world_size if run_info.attempts else chosen.sealed.world_size
+    of_a_trainer = (
+        huggingface.TRAINER_STATE_FILE in chosen.sealed.files
+    )  # it has settings of its own
+    settings = provenance.hash_settings(run_info.settings) if not of_a_trainer else ""
+    comparable = replace(chosen.sealed, versions={}, facts={})
+    return provenance.differences(comparable, {}, last, settings)
 
 
-def _seen(folder: Path, step: int, about: About | None, *, verify: bool) -> Seen:
+def _inspect_folder(
+    folder: Path, step: int, run_info: About | None, *, verify: bool
+) -> CheckpointStatus:
     try:
-        with manifests.reading(folder):
-            bare = Seen(folder, step, State.UNSEALED, size=disk.size(folder))
-            return _of_seal(bare, about, verify=verify)
+        with manifests.read_errors(folder):
+            entry = CheckpointStatus(
+                folder, step, CheckpointState.UNSEALED, size=disk.count_bytes(folder)
+            )
+            return _inspect_manifest(entry, run_info, verify=verify)
     except UnreadableCheckpoint as error:
-        return Seen(folder, step, State.UNREADABLE, _unread(error))
+        return CheckpointStatus(folder, step, CheckpointState.UNREADABLE, _format_read_error(error))
 
 
-def _of_seal(bare: Seen, about: About | None, *, verify: bool) -> Seen:
-    """Say what the manifest of a folder makes it. Raises OSError, UnreadableCheckpoint."""
-    folder, step = bare.folder, bare.step
+def _inspect_manifest(
+    entry: CheckpointStatus, run_info: About | None, *, verify: bool
+) -> CheckpointStatus:
+    """Return the status that the manifest implies. Raises OSError, UnreadableCheckpoint."""
+    folder, step = entry.folder, entry.step
     try:
         sealed = manifests.read(folder, step)
     except NotSealed as error:
-        cut = huggingface.looks_cut(folder, step) if _of_a_trainer(folder) else ""
-        complete = _of_a_trainer(folder) and not cut
-        why = error.problem if (folder / naming.MANIFEST).exists() else "no manifest"
-        also = cut or ("else complete" if complete else "")
-        return replace(bare, why=f"{why}; {also}" if also else why, complete=complete)
+        damage = huggingface.find_damage(folder, step) if _is_huggingface_folder(folder) else ""
+        complete = _is_huggingface_folder(folder) and not damage
+        problem = error.problem if (folder / naming.MANIFEST_FILE).exists() else "no manifest"
+        details = damage or ("else complete" if complete else "")
+        return replace(
+            entry, why=f"{problem}; {details}" if details else problem, complete=complete
+        )
     except BadCheckpoint as error:
-        return replace(bare, state=State.DAMAGED, why=error.problem)
-    own = replace(bare, saved=sealed.created or None, health=sealed.health, sealed=sealed)
-    if about is not None and about.id and sealed.run_id not in {"", about.id}:
-        return replace(own, state=State.FOREIGN, why="its manifest names another run")
+        return replace(entry, state=CheckpointState.DAMAGED, why=error.problem)
+    sealed_entry = replace(entry, saved=sealed.created or None, health=sealed.health, sealed=sealed)
+    if run_info is not None and run_info.id and sealed.run_id not in {"", run_info.id}:
+        return replace(
+            sealed_entry, state=CheckpointState.FOREIGN, why="its manifest names another run"
+        )
     if sealed.facts.get("weights_only"):
-        return replace(own, state=State.BARE, why="a resume would begin a new optimizer")
+        return replace(
+            sealed_entry, state=CheckpointState.BARE, why="a resume would begin a new optimizer"
+        )
     if verify:
-        return _verified(own)
-    lost = _lengths(folder, sealed)
-    return replace(own, state=State.DAMAGED if lost else State.SEALED, why=lost)
-
-
-def _of_a_trainer(folder: Path) -> bool:
-    """Tell whether a Hugging Face trainer wrote a folder, or began to."""
-    names = {entry.name for entry in folder.iterdir()}
-    return bool(names & {huggingface.STATE, "training_args.bin", *huggingface.ADAPTER}) or any(
-        name.endswith((".safetensors", "optimizer.pt", "scheduler.pt")) for name in names
+        return _verify(sealed_entry)
+    problem = _find_size_mismatch(folder, sealed)
+    return replace(
+        sealed_entry,
+        state=CheckpointState.DAMAGED if problem else CheckpointState.SEALED,
+        why=problem,
     )
 
 
-def _verified(one: Seen) -> Seen:
+def _is_huggingface_folder(folder: Path) -> bool:
+    """Return whether a Hugging Face trainer wrote a folder, or began to."""
+    names = {entry.name for entry in folder.iterdir()}
+    return bool(
+        names & {huggingface.TRAINER_STATE_FILE, "training_args.bin", *huggingface.ADAPTER_FILES}
+    ) or any(name.endswith((".safetensors", "optimizer.pt", "scheduler.pt")) for name in names)
+
+
+def _verify(entry: CheckpointStatus) -> CheckpointStatus:
     try:
-        manifests.verify(one.folder, one.sealed)
+        manifests.verify(entry.folder, entry.sealed)
     except UnreadableCheckpoint as error:
-        return replace(one, state=State.UNREADABLE, why=_unread(error))
+        return replace(entry, state=CheckpointState.UNREADABLE, why=_format_read_error(error))
     except BadCheckpoint as error:
-        return replace(one, state=State.DAMAGED, why=error.problem)
-    return replace(one, state=State.WHOLE)
+        return replace(entry, state=CheckpointState.DAMAGED, why=error.problem)
+    return replace(entry, state=CheckpointState.WHOLE)
 
 
-def _unread(error: UnreadableCheckpoint) -> str:
-    """Say which file cannot be read, and why."""
+def _format_read_error(error: UnreadableCheckpoint) -> str:
+    """Return the name of the unreadable file and the error."""
     return f"{Path(error.where).name} {error.problem}"
 
 
-def _lengths(folder: Path, sealed: Manifest) -> str:
-    """Say which file is not as long as it was sealed; empty where all are."""
+def _find_size_mismatch(folder: Path, sealed: Manifest) -> str:
+    """Return a sentence for the first file of another size than sealed; "" if none."""
     for name, file in sealed.files.items():
         try:
             size = (folder / name).lstat().st_size
@@ -218,112 +240,125 @@ def _lengths(folder: Path, sealed: Manifest) -> str:
     return ""
 
 
-def _with_stale(found: Sequence[Seen]) -> list[Seen]:
-    """Mark those of steps that the run has gone back behind since."""
-    newest = max((one for one in found if one.usable), key=_sequence, default=None)
+def _mark_stale(entries: Sequence[CheckpointStatus]) -> list[CheckpointStatus]:
+    """Mark checkpoints of later steps than one that was saved after them."""
+    newest = max((entry for entry in entries if entry.usable), key=_sequence, default=None)
     return [
         replace(
-            one, state=State.STALE, why=f"the run went back, and has saved step {newest.step:,}"
+            entry,
+            state=CheckpointState.STALE,
+            why=f"the run went back, and has saved step {newest.step:,}",
         )
-        if newest is not None and one.usable and one.step > newest.step
-        else one
-        for one in found
+        if newest is not None and entry.usable and entry.step > newest.step
+        else entry
+        for entry in entries
     ]
 
 
-def _with_reasons(found: Sequence[Seen]) -> list[Seen]:
-    """Say of each that is kept why retention keeps it."""
-    own = [one for one in found if one.sealed is not None and one.usable]
-    newest = max(own, key=_sequence, default=None)
-    said = newest.sealed.facts.get("kept") if newest and newest.sealed else None
-    policy = retention.policy(said)
-    entries = [retention.entry(one.sealed) for one in own if one.sealed is not None]
-    reasons = retention.reasons(entries, policy)
+def _add_keep_reasons(entries: Sequence[CheckpointStatus]) -> list[CheckpointStatus]:
+    """Add to each usable checkpoint why retention keeps it."""
+    usable = [entry for entry in entries if entry.sealed is not None and entry.usable]
+    newest = max(usable, key=_sequence, default=None)
+    policy_fields = newest.sealed.facts.get("kept") if newest and newest.sealed else None
+    policy = retention.policy_from_dict(policy_fields)
+    candidates = [
+        retention.make_entry(entry.sealed) for entry in usable if entry.sealed is not None
+    ]
+    reasons = retention.keep_reasons(candidates, policy)
     return [
-        replace(one, kept=reasons.get(_sequence(one), ())) if one in own else one for one in found
+        replace(entry, kept=reasons.get(_sequence(entry), ())) if entry in usable else entry
+        for entry in entries
     ]
 
 
-def _sequence(one: Seen) -> int:
-    return one.sealed.sequence if one.sealed is not None else -1
+def _sequence(entry: CheckpointStatus) -> int:
+    return entry.sealed.sequence if entry.sealed is not None else -1
 
 
-def _aside(folder: Path) -> list[Seen]:
-    found = []
-    asides = (naming.CORRUPT, naming.BEFORE)
-    paths = [path for why in asides for path in folder.glob(f"{naming.PREFIX}*.{why}*")]
+def _list_set_aside(folder: Path) -> list[CheckpointStatus]:
+    entries = []
+    asides = (naming.CORRUPT_SUFFIX, naming.FRESH_START_SUFFIX)
+    paths = [
+        path for suffix in asides for path in folder.glob(f"{naming.CHECKPOINT_PREFIX}*.{suffix}*")
+    ]
     for path in sorted(paths):
-        step = path.name.removeprefix(naming.PREFIX).partition(".")[0]
+        step = path.name.removeprefix(naming.CHECKPOINT_PREFIX).partition(".")[0]
         if path.is_dir() and step.isdigit():
-            found.append(
-                Seen(
+            entries.append(
+                CheckpointStatus(
                     path,
                     int(step),
-                    State.ASIDE,
-                    why=_told(path),
-                    size=disk.size(path),
+                    CheckpointState.ASIDE,
+                    why=_read_set_aside_reason(path),
+                    size=disk.count_bytes(path),
                 )
             )
-    return found
+    return entries
 
 
-def _told(path: Path) -> str:
-    """Read why a checkpoint was set aside."""
-    if f".{naming.BEFORE}" in path.name:
+def _read_set_aside_reason(path: Path) -> str:
+    """Return why a checkpoint was set aside."""
+    if f".{naming.FRESH_START_SUFFIX}" in path.name:
         return "set aside whole, for a fresh start"
     try:
-        said = (path / "why.txt").read_text(errors="replace").strip()
+        text = (path / "why.txt").read_text(errors="replace").strip()
     except OSError:
         return "nobody wrote down why"
-    return said.partition(": ")[2] or said
+    return text.partition(": ")[2] or text
 
 
-def _unfinished(folder: Path) -> list[Seen]:
+def _list_unfinished(folder: Path) -> list[CheckpointStatus]:
     return [
-        Seen(
-            one.path,
-            one.step,
-            State.WRITING,
+        CheckpointStatus(
+            leftover.path,
+            leftover.step,
+            CheckpointState.WRITING,
             why="it has no name yet: being written, or its process was killed",
-            size=disk.size(one.path),
+            size=disk.count_bytes(leftover.path),
         )
-        for one in naming.unfinished(folder)
+        for leftover in naming.find_unfinished(folder)
     ]
 
 
-def _why(taken: Seen | None, seen: Sequence[Seen], others: Sequence[str]) -> str:
-    """Say why a resume takes this one, or none."""
-    if unread := [one for one in seen if one.state is State.UNREADABLE]:
-        return f"a resume stops: {unread[-1].folder.name} cannot be read"
-    if taken is not None:
-        newer = [one for one in seen if not one.usable and _is_newer(one, taken)]
-        said = "the newest that is sealed" if taken.state is State.SEALED else "the newest whole"
-        passed = ", ".join(f"{one.folder.name} is {one.state}" for one in newer)
-        return f"{said}; {passed}" if passed else said
-    return _why_none(seen, others)
+def _explain_choice(
+    choice: CheckpointStatus | None, entries: Sequence[CheckpointStatus], other_files: Sequence[str]
+) -> str:
+    """Return why a resume uses this checkpoint, or none."""
+    if unreadable := [entry for entry in entries if entry.state is CheckpointState.UNREADABLE]:
+        return f"a resume stops: {unreadable[-1].folder.name} cannot be read"
+    if choice is not None:
+        newer = [entry for entry in entries if not entry.usable and _is_newer(entry, choice)]
+        reason = (
+            "the newest that is sealed"
+            if choice.state is CheckpointState.SEALED
+            else "the newest whole"
+        )
+        exceptions = ", ".join(f"{entry.folder.name} is {entry.state}" for entry in newer)
+        return f"{reason}; {exceptions}" if exceptions else reason
+    return _explain_no_choice(entries, other_files)
 
 
-def _why_none(seen: Sequence[Seen], others: Sequence[str]) -> str:
-    if not seen and others:
-        count = f"{len(others)} checkpoint{'s' if len(others) > 1 else ''}"
-        return f"another program saved {count}, without a seal; the last is {others[-1]}"
-    if not seen:
+def _explain_no_choice(entries: Sequence[CheckpointStatus], other_files: Sequence[str]) -> str:
+    if not entries and other_files:
+        count = f"{len(other_files)} checkpoint{'s' if len(other_files) > 1 else ''}"
+        return f"another program saved {count}, without a seal; the last is {other_files[-1]}"
+    if not entries:
         return "there is no checkpoint: a run starts afresh"
-    complete = [one for one in seen if one.complete]
+    complete = [entry for entry in entries if entry.complete]
     if complete:
         return f"none is sealed; {complete[-1].folder.name} looks complete"
-    if any(one.sealed is not None or one.state is State.DAMAGED for one in seen):
+    if any(entry.sealed is not None or entry.state is CheckpointState.DAMAGED for entry in entries):
         return "none is whole and of this run: a resume stops, and asks for --fresh"
     return "none is sealed and whole: a run starts afresh"
 
 
-def _is_newer(one: Seen, taken: Seen) -> bool:
-    if one.sealed is not None:
-        return _sequence(one) > _sequence(taken) and one.state is not State.STALE
-    return one.step > taken.step
+def _is_newer(entry: CheckpointStatus, choice: CheckpointStatus) -> bool:
+    if entry.sealed is not None:
+        return _sequence(entry) > _sequence(choice) and entry.state is not CheckpointState.STALE
+    return entry.step > choice.step
 
 
-def _about(folder: Path) -> About | None:
+def _read_run_info(folder: Path) -> About | None:
     try:
         return read_about(folder / RUN_FILE)
     except UnreadableLog:

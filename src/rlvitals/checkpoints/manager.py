@@ -1,7 +1,6 @@
-"""Save, keep, verify, resume: the checkpoints of one run in its folder."""
+"""Save, retain, verify and resume the checkpoints of a run."""
 
 import shutil
-import sys
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,44 +12,43 @@ from typing import Self
 
 from rlvitals.checkpoints import disk, naming, provenance, ranks, recovery, retention, selection
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.async_writer import Background
-from rlvitals.checkpoints.catalog import Checkpoint, Shelf
+from rlvitals.checkpoints.async_writer import AsyncWriter
+from rlvitals.checkpoints.catalog import Catalog, Checkpoint
 from rlvitals.checkpoints.commit import commit
 from rlvitals.checkpoints.disk import disk_is_full
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume, File, Manifest
 from rlvitals.checkpoints.other_trainers import this_process
-from rlvitals.checkpoints.owner import Recorded, Tell, owner, writable
+from rlvitals.checkpoints.owner import RecordedRun, Tell, check_writable, find_owner, print_stderr
 from rlvitals.checkpoints.resume_result import Resumed
 from rlvitals.checkpoints.retention import Best, Policy
-from rlvitals.checkpoints.state.tensors import Buffers
-from rlvitals.checkpoints.state.training_state import State, of_rank
+from rlvitals.checkpoints.state.tensors import BufferPool
+from rlvitals.checkpoints.state.training_state import State, rank_folder
 from rlvitals.checkpoints.training_code import code
-from rlvitals.errors import UsageError, harmless
+from rlvitals.errors import UsageError
 
-ROOM = 1.2  # times the last checkpoint: so much must be free before the next is begun
-PATIENCE = 600.0  # seconds that a process waits for the others
+GROUP_WAIT_SECONDS = 600.0  # seconds a process waits for the others
 
 Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
 
 
 class Checkpoints:
-    """The checkpoints of a run: a folder is there whole and sealed, or it is not there.
+    """The checkpoints of a run: a folder is either complete and sealed, or absent.
 
-    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Kept are the `keep`
-    newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
+    `folder_or_run`: the run's folder, or a run. `every`: steps between saves. Retained are the
+    `keep` newest, the best by `keep_best` (a metric's name, or `Best`), the first at or after each
     multiple of `keep_every`, the pinned, and with `keep_healthy` the last whose `health(step)` was
-    "healthy". `holds`: patterns of file names that each checkpoint must have. `background`:
-    `save_state` only copies, and a thread writes. `together`: every process of the training makes
-    one of these and calls its methods at the same steps; each writes its part of one checkpoint,
-    and waits `patience` seconds for the others. `tell` gets each sentence for a person (default:
-    standard error). Raises UsageError for numbers that make no sense.
+    "healthy". `holds`: file name patterns that each checkpoint must match. `background`:
+    `save_state` only copies, and a thread writes. `together`: every process of the training creates
+    this object and calls its methods at the same steps; each writes its part of one checkpoint and
+    waits at most `patience` seconds for the others. `tell` receives each message for the user
+    (default: standard error). Raises UsageError for invalid numbers.
     """
 
-    _kind: type[Shelf] = Shelf  # how it looks at what lies in the folder
+    _catalog_type: type[Catalog] = Catalog  # how it looks at what lies in the folder
 
     def __init__(  # noqa: PLR0913 - what is kept, each by its name
         self,
-        folder_or_run: str | PathLike[str] | Recorded,
+        folder_or_run: str | PathLike[str] | RecordedRun,
         *,
         every: int = 50,
         keep: int = 3,
@@ -63,53 +61,54 @@ class Checkpoints:
         world_size: int = 1,
         background: bool = False,
         together: bool = False,
-        patience: float = PATIENCE,
+        patience: float = GROUP_WAIT_SECONDS,
         tell: Tell | None = None,
     ) -> None:
-        """Look at what is there, and clear away what a killed process was writing."""
+        """Read the folder, and remove what a killed process was writing."""
         if every < 1:
             raise UsageError(f"every cannot be {every}", hint="a number of steps: every=50")
         best = Best(keep_best) if isinstance(keep_best, str) else keep_best
         self.policy = Policy(keep, best, keep_every, keep_healthy)
         self.every, self.holds, self._health = every, tuple(holds), health
-        self._owner = owner(folder_or_run, settings, world_size)
+        self._owner = find_owner(folder_or_run, settings, world_size)
         self.folder = self._owner.folder
-        self._to_person: Tell = _to_stderr if tell is None else tell
-        self._group = ranks.group(self._owner, patience) if together else ranks.Alone()
+        self._to_person: Tell = print_stderr if tell is None else tell
+        self._group = ranks.find_group(self._owner, patience) if together else ranks.SingleProcess()
         self._world = self._group.size if together else self._owner.world_size
-        self._shelf = self._kind(self.folder, self._owner.run_id, self._tell)
-        self._buffers = Buffers() if background else None
-        self._writer = Background(self._tell)
+        self._catalog = self._catalog_type(self.folder, self._owner.run_id, self._tell)
+        self._buffers = BufferPool() if background else None
+        self._writer = AsyncWriter(self._tell)
         self._saved: int | None = None  # the last step saved or resumed from
         self._no_room = False
         code.begin()
         self._begin()
 
     def _begin(self) -> None:
-        self._sequence, self._shelf.attempt, process = ranks.each(self._group, self._counts)[0]
-        self._shelf.sequence = self._sequence
-        self._shelf.process = "" if isinstance(self._group, ranks.Alone) else process
+        counts = ranks.run_on_all(self._group, self._recover)[0]
+        self._sequence, self._catalog.attempt, process = counts
+        self._catalog.sequence = self._sequence
+        self._catalog.process = "" if isinstance(self._group, ranks.SingleProcess) else process
 
-    def _counts(self) -> tuple[int, int, str]:
-        """Clear away what is unfinished; return last sequence, attempt, process. CannotResume."""
-        with manifests.reading(self.folder):
+    def _recover(self) -> tuple[int, int, str]:
+        """Remove unfinished folders; return last sequence, attempt, process. CannotResume."""
+        with manifests.read_errors(self.folder):
             if self._group.rank == 0:
-                for text in recovery.clean(self.folder):
+                for text in recovery.recover(self.folder):
                     self._tell(text)
-            known = [one.manifest for one in self._shelf.sealed()]
-        attempt = self._owner.attempt or 1 + max((one.attempt for one in known), default=0)
-        return max((one.sequence for one in known), default=0), attempt, this_process()
+            sealed = [checkpoint.manifest for checkpoint in self._catalog.iter_sealed()]
+        attempt = self._owner.attempt or 1 + max((m.attempt for m in sealed), default=0)
+        return max((m.sequence for m in sealed), default=0), attempt, this_process()
 
     @property
     def attempt(self) -> int:
-        """Which start of the run's process this is."""
-        return self._shelf.attempt
+        """Number of this start of the run's process, from 1."""
+        return self._catalog.attempt
 
     def due(self, step: int) -> bool:
-        """Tell whether `every` steps have passed since the last save, and there is room for one.
+        """Return whether `every` steps have passed since the last save, and the disk has room.
 
-        While one is being written none is due: it is at the first step after that. Of several
-        processes, which must all answer the same, the steps alone decide.
+        False while a checkpoint is being written: the first step after that returns True. With
+        several processes, which must all get the same answer, only the steps count.
         """
         last = self._saved or 0
         if step <= last or step // self.every <= last // self.every:
@@ -128,14 +127,14 @@ class Checkpoints:
         pinned: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> Iterator[Path]:
-        """Give a folder to write a step's state into; it is sealed when the block ends.
+        """Yield a folder to write a step's state into; seal it when the block ends.
 
-        Where the block raises, nothing of it stays. A full disk is told, and does not raise:
-        training goes on, and older checkpoints are as they were. Several processes get the same
+        If the block raises, the folder is removed. A full disk is reported and does not raise:
+        training continues, and older checkpoints stay as they were. Several processes get the same
         folder, and each writes files of its own names.
         """
-        made = self._made(step, metrics, facts, pinned=pinned)
-        with self._written(made, {}) as folder:
+        manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
+        with self._commit_folder(manifest, {}) as folder:
             yield folder
 
     def save_state(
@@ -149,19 +148,21 @@ class Checkpoints:
     ) -> None:
         """Save the state of a program; with `background`, return as soon as it is copied.
 
-        One that is still being written is waited for, and what went wrong with it is raised here.
+        Waits for a checkpoint that is still being written, and raises its error here.
         """
-        made = self._made(step, metrics, facts, pinned=pinned)
+        manifest = self._draft_manifest(step, metrics, facts, pinned=pinned)
         copy = state.copy(self._buffers)
-        made = replace(made, facts={**made.facts, "not_saved": list(copy.not_saved)})
+        manifest = replace(manifest, facts={**manifest.facts, "not_saved": list(copy.not_saved)})
 
         def write() -> None:
             files: dict[str, File] = {}
-            with self._written(made, files) as folder:
-                own = of_rank(folder, self._group.rank, self._group.size)
-                own.mkdir(exist_ok=True)
-                written = copy.save(own)
-                files |= {(own / k).relative_to(folder).as_posix(): v for k, v in written.items()}
+            with self._commit_folder(manifest, files) as folder:
+                own_folder = rank_folder(folder, self._group.rank, self._group.size)
+                own_folder.mkdir(exist_ok=True)
+                arrays = copy.save(own_folder)
+                files |= {
+                    (own_folder / k).relative_to(folder).as_posix(): v for k, v in arrays.items()
+                }
 
         if self._buffers is None:
             write()
@@ -170,18 +171,18 @@ class Checkpoints:
             self._writer.begin(f"checkpoint {step:,}", write)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait, seconds, until what is being written has its name; False: it has not.
+        """Wait at most `timeout` seconds for the write in progress; False if it did not end.
 
-        Raises what went wrong with it.
+        Raises the error of the write.
         """
         return self._writer.wait(timeout)
 
     def close(self) -> None:
-        """Wait for what is being written. Raises what went wrong with it."""
+        """Wait for the write in progress. Raises its error."""
         self._writer.wait()
 
     def __enter__(self) -> Self:
-        """Save until the block ends."""
+        """Return the object itself."""
         return self
 
     def __exit__(
@@ -190,29 +191,29 @@ class Checkpoints:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Wait for what is being written; an error of the block is not replaced by its own."""
+        """Wait for the write in progress; its error does not replace one of the block."""
         if error is None:
             self.close()
         else:
             self._writer.join()
 
     def latest(self) -> Checkpoint | None:
-        """Return the newest checkpoint of this run that is whole, or None; nothing is changed."""
+        """Return the newest intact checkpoint of this run, or None; change nothing."""
         self._writer.join()
-        return next((one for one in self._shelf.own() if _whole(one)), None)
+        return next(filter(_is_intact, self._catalog.list_usable()), None)
 
     def best(self) -> Checkpoint | None:
-        """Return the best whole one by `keep_best`, or by what the run was saved with; or None."""
+        """Return the best intact checkpoint by `keep_best`, or by the saved policy; or None."""
         self._writer.join()
-        found = self._shelf.own()
-        kept = (one.manifest.facts.get("kept") for one in found)
-        ranked = self.policy.best or retention.policy(next(kept, None)).best
-        left = {one.manifest.sequence: one for one in found}
+        candidates = self._catalog.list_usable()
+        policies = (checkpoint.manifest.facts.get("kept") for checkpoint in candidates)
+        ranked = self.policy.best or retention.policy_from_dict(next(policies, None)).best
+        remaining = {checkpoint.manifest.sequence: checkpoint for checkpoint in candidates}
         while ranked and (
-            first := ranked.of([retention.entry(one.manifest) for one in left.values()])
+            first := ranked.of([retention.make_entry(c.manifest) for c in remaining.values()])
         ):
-            if _whole(one := left.pop(first.sequence)):
-                return one
+            if _is_intact(checkpoint := remaining.pop(first.sequence)):
+                return checkpoint
         return None
 
     def restore(
@@ -222,38 +223,37 @@ class Checkpoints:
         fresh: bool = False,
         require_resume: bool = False,
     ) -> Resumed | None:
-        """Find the newest checkpoint that is whole, call `load` with its folder, and tell.
+        """Find the newest intact checkpoint, call `load` with its folder, and report it.
 
-        One that is not what was sealed is set aside as `checkpoint-<step>.corrupt`, and the next
-        older one is taken. None: none was ever sealed here, and the run starts at step 0. `fresh`
-        starts there all the same: what is there is set aside as `checkpoint-<step>.before-fresh`.
-        What `load` raises (a shape that does not fit, say) is raised: it is no reason to take an
-        older one. Sentences that it returns as a tuple say why the run does not go on bit for bit.
-        Several processes share the work of verifying.
+        A damaged checkpoint is renamed to `checkpoint-<step>.corrupt`, and the next older one is
+        used. None: no checkpoint was ever sealed here, and the run starts at step 0. `fresh` starts
+        at step 0 in any case: existing checkpoints are renamed to `checkpoint-<step>.before-fresh`.
+        Exceptions of `load` (a shape that does not fit, say) are raised: they are no reason to use
+        an older checkpoint. Sentences that `load` returns as a tuple state why the run does not
+        continue bit for bit. Several processes share the verification.
 
-        Raises CannotResume, and renames nothing, where a file cannot be read (a read error is no
-        damage), where none of the sealed checkpoints is whole and of this run, and with
-        `require_resume` where there is none.
+        Raises CannotResume, and renames nothing, if a file cannot be read (a read error is no
+        damage), if no sealed checkpoint is intact and of this run, and with `require_resume` if
+        there is none.
         """
         self._writer.wait()
-        with manifests.reading(self.folder):
-            one, refused = selection.choose(
-                self._group, self._shelf, self.holds, fresh=fresh, require_resume=require_resume
+        with manifests.read_errors(self.folder):
+            checkpoint, refused = selection.choose_checkpoint(
+                self._group, self._catalog, self.holds, fresh=fresh, require_resume=require_resume
             )
-        if one is not None:
-            return self._resumed(one, refused, load)
-        self._shelf.base, self._saved = -1, None
-        why = "as asked" if fresh else "no checkpoint to resume from"
-        self._tell(f"{why}: this is a fresh start")
+        if checkpoint is not None:
+            return self._finish_restore(checkpoint, refused, load)
+        self._catalog.base, self._saved = -1, None
+        reason = "as asked" if fresh else "no checkpoint to resume from"
+        self._tell(f"{reason}: this is a fresh start")
         return None
 
     def restore_state(
         self, state: State, *, fresh: bool = False, require_resume: bool = False
     ) -> Resumed | None:
-        """Put back what `save_state` saved, as `restore` does it.
+        """Load what `save_state` saved, as `restore` does.
 
-        A process that was not there when it was saved gets the state of another, without its
-        random streams.
+        A process that is new since the save gets another's state, without its random streams.
         """
         return self.restore(
             lambda folder: state.load_rank(folder, self._group.rank),
@@ -262,39 +262,44 @@ class Checkpoints:
         )
 
     def all(self) -> tuple[Checkpoint, ...]:
-        """Return the sealed checkpoints that this run may go on from, the newest first."""
+        """Return the sealed checkpoints that this run may continue from, the newest first."""
         self._writer.join()
-        return tuple(self._shelf.own())
+        return tuple(self._catalog.list_usable())
 
     def at(self, step: int) -> Checkpoint:
-        """Return a step's checkpoint; nothing is changed. Raises BadCheckpoint: it is not whole."""
+        """Return a step's checkpoint; change nothing. Raises BadCheckpoint if it is not intact."""
         self._writer.join()
-        folder = naming.final(self.folder, step)
+        folder = naming.checkpoint_path(self.folder, step)
         return Checkpoint(folder, manifests.verify(folder))
 
     def pin(self, step: int) -> None:
-        """Keep a checkpoint for good. Raises BadCheckpoint where there is none."""
-        one = self.at(step)
-        manifests.write(one.folder, replace(one.manifest, pinned=True))
+        """Keep a checkpoint permanently. Raises BadCheckpoint if there is none."""
+        checkpoint = self.at(step)
+        manifests.write(checkpoint.folder, replace(checkpoint.manifest, pinned=True))
 
-    def _resumed(
-        self, one: Checkpoint, refused: tuple[str, ...], load: Callable[[Path], object] | None
+    def _finish_restore(
+        self,
+        checkpoint: Checkpoint,
+        refused: tuple[str, ...],
+        load: Callable[[Path], object] | None,
     ) -> Resumed:
-        lost: object = ()
+        sentences: object = ()
         if load is not None:
-            with ranks.exceptions(one.folder):
-                lost = load(one.folder)
-        differs, unverified = provenance.compare(one.manifest, self._world, self._owner.settings)
-        if isinstance(lost, tuple):
-            differs += tuple(text for text in lost if text not in differs)
-        found = Resumed(one, differs, refused, unverified)
-        self._shelf.base = self._saved = one.step
-        for stale in self._shelf.stale():
+            with ranks.wrap_exceptions(checkpoint.folder):
+                sentences = load(checkpoint.folder)
+        differs, unverified = provenance.compare(
+            checkpoint.manifest, self._world, self._owner.settings
+        )
+        if isinstance(sentences, tuple):
+            differs += tuple(text for text in sentences if text not in differs)
+        result = Resumed(checkpoint, differs, refused, unverified)
+        self._catalog.base = self._saved = checkpoint.step
+        for stale in self._catalog.list_stale():
             self._tell(f"{stale.folder.name} is of a later step: it is left as it is")
-        self._tell(found.sentence)
-        return found
+        self._tell(result.sentence)
+        return result
 
-    def _made(
+    def _draft_manifest(
         self,
         step: int,
         metrics: Mapping[str, float] | None,
@@ -302,80 +307,79 @@ class Checkpoints:
         *,
         pinned: bool,
     ) -> Manifest:
-        """Say what is going to be saved, its files excepted, once nothing else is being saved."""
-        if isinstance(self._group, ranks.Alone):
-            ranks.refuse_alone(self._owner)
-        writable(self.folder)
+        """Return the manifest of the next save without its files, after any write in progress."""
+        if isinstance(self._group, ranks.SingleProcess):
+            ranks.refuse_separate_saves(self._owner)
+        check_writable(self.folder)
         self._writer.wait()
-        self._sequence = max(self._sequence, self._shelf.meet())
+        self._sequence = max(self._sequence, self._catalog.find_other_trainers())
         return Manifest(
             step=step,
             sequence=self._sequence + 1,
             files={},
             run_id=self._owner.run_id,
             attempt=self.attempt,
-            parent=self._shelf.base,
+            parent=self._catalog.base,
             created=clock.time(),
             world_size=self._world,
             settings_hash=self._owner.settings,
-            versions=provenance.now(),
+            versions=provenance.current_versions(),
             health="" if self._health is None else str(self._health(step)),
             metrics=dict(metrics or {}),
             pinned=pinned,
-            facts={"kept": retention.written(self.policy), **(facts or {})},
-            process=self._shelf.process or this_process(),
+            facts={"kept": retention.policy_to_dict(self.policy), **(facts or {})},
+            process=self._catalog.process or this_process(),
         )
 
     @contextmanager
-    def _written(self, made: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
-        """Give a folder to write into, and commit it; `files`: whose hashes are known by then."""
-        name = naming.temporary(self.folder, made.step).name
-        folder = self.folder / ranks.agree(self._group, name)[0]
+    def _commit_folder(self, manifest: Manifest, files: Mapping[str, File]) -> Iterator[Path]:
+        """Yield a folder to write into, and commit it. `files`: hashes known by then."""
+        name = naming.unfinished_path(self.folder, manifest.step).name
+        folder = self.folder / ranks.exchange_values(self._group, name)[0]
         recovery.writing.add(folder)
         try:
             error: Exception | None = None
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                with ranks.exceptions(folder):
+                with ranks.wrap_exceptions(folder):
                     yield folder
-            except Exception as raised:  # noqa: BLE001 - `commit` raises it when all have heard
-                error = raised
-            made = replace(made, code=code.record())
+            except Exception as exception:  # noqa: BLE001 - `commit` raises it when all have heard
+                error = exception
+            manifest = replace(manifest, code=code.record())
             if self._group.rank == 0:
-                self._shelf.make_way(made.step)
-            said = commit(self._group, folder, made, files, self.holds, error)
-        except BaseException as raised:
+                self._catalog.move_other_aside(manifest.step)
+            message = commit(self._group, folder, manifest, files, self.holds, error)
+        except BaseException as exception:
             if self._group.rank == 0:
                 shutil.rmtree(folder, ignore_errors=True)
-            if not disk_is_full(raised):
+            if not disk_is_full(exception):
                 raise
-            self._saved = made.step  # not at each step from now on: at the next that is due
-            self._tell(
-                f"checkpoint {made.step:,} was not saved, the disk is full: training goes on"
-            )
+            self._saved = manifest.step  # not at each step from now on: at the next that is due
+            problem = "was not saved, the disk is full: training goes on"
+            self._tell(f"checkpoint {manifest.step:,} {problem}")
         else:
-            self._sequence, self._saved = made.sequence, made.step
-            if said:
-                self._tell(said)
+            self._sequence, self._saved = manifest.sequence, manifest.step
+            if message:
+                self._tell(message)
             if self._group.rank == 0:
-                self._shelf.prune(self.policy)
+                self._catalog.prune(self.policy)
         finally:
             recovery.writing.discard(folder)
 
     def _has_room(self, step: int) -> bool:
         try:
-            newest = next(iter(self._shelf.own()), None)
-            there = disk.free(self.folder)
+            newest = next(iter(self._catalog.list_usable()), None)
+            free_bytes = disk.count_free_bytes(self.folder)
         except (OSError, CannotResume):
             return True  # the save itself will tell
         if newest is None:
             return True
-        needed = ROOM * newest.size
-        enough = there >= needed
+        needed_bytes = disk.FREE_SPACE_FACTOR * newest.size
+        enough = free_bytes >= needed_bytes
         if not enough and not self._no_room:
             self._tell(
-                f"no checkpoint at step {step:,}: {needed / 1e6:,.0f} MB are needed, "
-                f"{there / 1e6:,.0f} MB are free; training goes on"
+                f"no checkpoint at step {step:,}: {needed_bytes / 1e6:,.0f} MB are needed, "
+                f"{free_bytes / 1e6:,.0f} MB are free; training goes on"
             )
         self._no_room = not enough
         return enough
@@ -387,13 +391,9 @@ class Checkpoints:
             self._to_person(text)
 
 
-def _whole(one: Checkpoint) -> bool:
+def _is_intact(checkpoint: Checkpoint) -> bool:
     try:
-        manifests.verify(one.folder, one.manifest)
+        manifests.verify(checkpoint.folder, checkpoint.manifest)
     except BadCheckpoint:
         return False
     return True
-
-
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {harmless(text)}\n")

@@ -1,8 +1,8 @@
-"""The seal of a checkpoint: which files it holds, how long they are, and what their hashes are.
+"""The manifest (seal) of a checkpoint: its files, their sizes and their hashes.
 
-A folder without a manifest is no checkpoint yet. torch and safetensors load a file in which a bit
-has flipped without a word, and a trainer whose optimizer file is missing begins a new one: what
-the manifest names must be there, to the bit.
+A folder without a manifest is not a checkpoint. torch and safetensors load a file with a flipped
+bit without a warning, and a trainer whose optimizer file is missing begins a new one: every file
+in the manifest must be present, bit for bit.
 """
 
 import errno
@@ -16,15 +16,15 @@ from pathlib import Path, PurePosixPath
 import xxhash
 
 from rlvitals.checkpoints import disk, naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.errors import VitalsError
 from rlvitals.storage import typed
 from rlvitals.storage.safe_files import NotAFile, read_regular
 from rlvitals.storage.typed import Fields
 
-FORMAT = 1
-SEAL = "seal"  # of the manifest itself: its own hash
-HASH_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
+MANIFEST_FORMAT = 1
+SEAL_KEY = "seal"  # of the manifest itself: its own hash
+HASH_CHUNK_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
 # By the kind of a read error: what a person can do about it.
 REMEDIES = {
     errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
@@ -35,33 +35,32 @@ REMEDIES = {
     errno.ENFILE: "close programs with many open files, or raise fs.file-max",
     errno.ENOMEM: "free memory",
 }
-REMEDY = "mend the file system"  # for the other errors
 
 
 class CannotResume(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A run cannot go on, and is not started at step 0 either: nothing was changed."""
+    """A run cannot continue, and is not started at step 0 either: nothing was changed."""
 
 
 class UnreadableCheckpoint(CannotResume):
-    """A file of a checkpoint could not be read: an error of the file system proves no damage."""
+    """A file of a checkpoint could not be read: a file system error proves no damage."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        """Name the path and the system's error."""
-        known = error.errno if error.errno is not None else 0
+        """Store the path and the system's error."""
+        number = error.errno if error.errno is not None else 0
+        remedy = REMEDIES.get(number, "mend the file system")
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),
-            hint=f"{REMEDIES.get(known, REMEDY)}, then run the same command again; "
-            "the checkpoints are as they were",
+            hint=f"{remedy}, then run the same command again; the checkpoints are as they were",
         )
 
 
 class BadCheckpoint(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A checkpoint that does not hold what it must: it is not resumed from."""
+    """A checkpoint that lacks required content: it is not resumed from."""
 
 
 class NotSealed(BadCheckpoint):
-    """A folder that is no checkpoint of ours, or none that this version can read."""
+    """A folder without a manifest that this version can read."""
 
 
 class NewerSeal(NotSealed):
@@ -78,7 +77,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is and holds."""
+    """Metadata and files of a checkpoint."""
 
     step: int
     sequence: int  # ascends with each save of a run: which is the newest, whatever the clock says
@@ -100,17 +99,19 @@ class Manifest:
 
 def seal(folder: Path, manifest: Manifest) -> Manifest:
     """Hash a folder's files and write its manifest, last of all. OSError, BadCheckpoint."""
-    sealed = replace(manifest, files={name: look(folder, name) for name in names(folder)})
+    sealed = replace(
+        manifest, files={name: describe_file(folder, name) for name in list_files(folder)}
+    )
     write(folder, sealed)
     return sealed
 
 
-def names(folder: Path) -> list[str]:
-    """List the files to be sealed. Raises OSError, BadCheckpoint for a link and where none are."""
-    found = []
-    for path in disk.files(folder):
+def list_files(folder: Path) -> list[str]:
+    """List the files to seal. Raises OSError; BadCheckpoint for a link, or without files."""
+    files = []
+    for path in disk.walk_files(folder):
         name = path.relative_to(folder).as_posix()
-        if name == MANIFEST:
+        if name == MANIFEST_FILE:
             continue
         if path.is_symlink():
             raise BadCheckpoint(
@@ -118,20 +119,20 @@ def names(folder: Path) -> list[str]:
                 where=str(folder),
                 hint="copy the file into the checkpoint",
             )
-        found.append(name)
-    if not found:
+        files.append(name)
+    if not files:
         raise BadCheckpoint("nothing was saved", where=str(folder), hint="write files into it")
-    return found
+    return files
 
 
-def look(folder: Path, name: str) -> File:
-    """Read what is to be sealed of a file. OSError."""
+def describe_file(folder: Path, name: str) -> File:
+    """Return the size and hash of a file. Raises OSError."""
     path = folder / name
-    return File(path.stat().st_size, digest(path))
+    return File(path.stat().st_size, file_digest(path))
 
 
-def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
-    """See that files are as long as they were written. Raises OSError, BadCheckpoint."""
+def check_sizes(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
+    """Check that files have the size that was written. Raises OSError, BadCheckpoint."""
     for name, file in files.items():
         size = (folder / name).stat().st_size
         if size != file.size:
@@ -141,20 +142,21 @@ def sized(folder: Path, files: Mapping[str, File]) -> dict[str, File]:
 
 
 def write(folder: Path, sealed: Manifest) -> None:
-    """Write a manifest into a checkpoint's folder, whole or not at all. OSError."""
-    said = {"format": FORMAT, "written_by": "rlvitals"}
-    said |= {one.name: getattr(sealed, one.name) for one in fields(Manifest)}
-    said |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
-    disk.write_whole(folder / MANIFEST, _text({**said, SEAL: _seal(said)}))
+    """Write a manifest into a checkpoint's folder, atomically. Raises OSError."""
+    content = {"format": MANIFEST_FORMAT, "written_by": "rlvitals"}
+    content |= {spec.name: getattr(sealed, spec.name) for spec in fields(Manifest)}
+    content |= {"files": {name: asdict(file) for name, file in sealed.files.items()}}
+    disk.replace_text(
+        folder / MANIFEST_FILE, _to_json({**content, SEAL_KEY: _hash_content(content)})
+    )
 
 
 def read(folder: Path, step: int | None = None) -> Manifest:
-    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint where it is damaged.
+    """Read a checkpoint's manifest. Raises NotSealed, or BadCheckpoint if it is damaged.
 
-    `step`: what it must be of, where that is known. Raises UnreadableCheckpoint where the file
-    system does not give it.
+    `step`: the expected step, if known. Raises UnreadableCheckpoint if the file cannot be read.
     """
-    path = folder / MANIFEST
+    path = folder / MANIFEST_FILE
     try:
         data = read_regular(path)
     except FileNotFoundError:
@@ -167,116 +169,116 @@ def read(folder: Path, step: int | None = None) -> Manifest:
 
 
 def parse(data: bytes, where: str, step: int | None = None) -> Manifest:
-    """Read the bytes of a manifest; `where` is what errors call it. Raises as `read`."""
+    """Parse the bytes of a manifest; `where` names them in errors. Raises as `read`."""
     try:
-        said = typed.load(data)
+        content = typed.load(data)
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
-    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise NotSealed("its manifest is none of rlvitals", where=where)
-    if said["format"] > FORMAT:
+    if content["format"] > MANIFEST_FORMAT:
         raise NewerSeal(
-            f"its manifest is of format {said['format']}, written by a newer rlvitals",
+            f"its manifest is of format {content['format']}, written by a newer rlvitals",
             where=where,
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {MANIFEST_FORMAT}: pip install --upgrade rlvitals",
         )
-    seal = said.pop(SEAL, "")
-    if seal != _seal(said) or data != _text({**said, SEAL: seal}).encode():
+    seal = content.pop(SEAL_KEY, "")
+    if seal != _hash_content(content) or data != _to_json({**content, SEAL_KEY: seal}).encode():
         raise BadCheckpoint("its manifest is not as it was written", where=where)
     try:
-        found = _manifest(said)
+        manifest = _parse_manifest(content)
     except ValueError as error:
         raise BadCheckpoint(f"its manifest is damaged: {error}", where=where) from None
-    if step is not None and found.step != step:
-        raise BadCheckpoint(f"its manifest is of step {found.step:,}", where=where)
-    return found
+    if step is not None and manifest.step != step:
+        raise BadCheckpoint(f"its manifest is of step {manifest.step:,}", where=where)
+    return manifest
 
 
 def verify(
     folder: Path, manifest: Manifest | None = None, share: tuple[int, int] = (0, 1)
 ) -> Manifest:
-    """Compare every file with the seal. Raises BadCheckpoint, which names the first that differs.
+    """Compare every file with the manifest. Raises BadCheckpoint naming the first that differs.
 
-    Raises UnreadableCheckpoint for a file that cannot be read: it may be whole. Files that were
-    added later are no part of the checkpoint, and are not looked at. `share`: of so many, which
-    part of the files (rank, processes).
+    Raises UnreadableCheckpoint for a file that cannot be read: it may be intact. Files added later
+    are not part of the checkpoint, and are ignored. `share`: (rank, processes), to verify only this
+    rank's part of the files.
     """
     sealed = read(folder) if manifest is None else manifest
     rank, processes = share
     for name, file in list(sealed.files.items())[rank::processes]:
-        if problem := _difference(folder / PurePosixPath(name), name, file):
+        if problem := _find_difference(folder / PurePosixPath(name), name, file):
             raise BadCheckpoint(problem, where=str(folder))
     return sealed
 
 
-def _difference(path: Path, name: str, file: File) -> str:
-    """Say how a file differs from what was sealed; empty: it does not. UnreadableCheckpoint."""
+def _find_difference(path: Path, name: str, file: File) -> str:
+    """Return how a file differs from the manifest; "" if not. Raises UnreadableCheckpoint."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             return f"{name} is no regular file"
         if status.st_size != file.size:
             return f"{name} has {status.st_size:,} bytes, {file.size:,} were sealed"
-        same = digest(path) == file.xxh3_128
+        is_same = file_digest(path) == file.xxh3_128
     except (FileNotFoundError, NotADirectoryError):
         return f"{name} is missing"
     except OSError as error:
         raise UnreadableCheckpoint(path, error) from None
-    return "" if same else f"{name} is not what was sealed: its hash differs"
+    return "" if is_same else f"{name} is not what was sealed: its hash differs"
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raise UnreadableCheckpoint for an OSError: what cannot be read is not known to be damaged."""
+def read_errors(path: Path) -> Iterator[None]:
+    """Raise UnreadableCheckpoint for an OSError: an unreadable file may be intact."""
     try:
         yield
     except OSError as error:
         raise UnreadableCheckpoint(path, error) from None
 
 
-def run_id(folder: Path) -> str:
-    """Return the id of the run that sealed the newest checkpoint of a folder; empty: none. OSError.
+def find_run_id(folder: Path) -> str:
+    """Return the run id of the newest checkpoint of a folder; "" if none. Raises OSError.
 
-    Damaged manifests are passed over.
+    Damaged manifests are skipped.
     """
-    newest, found = -1, ""
-    for path in naming.steps(folder).values():
+    newest_sequence, newest_id = -1, ""
+    for path in naming.find_checkpoints(folder).values():
         try:
-            sealed = parse(read_regular(path / MANIFEST), str(path))
+            sealed = parse(read_regular(path / MANIFEST_FILE), str(path))
         except (BadCheckpoint, FileNotFoundError, NotAFile):
             continue
-        if sealed.run_id and sealed.sequence > newest:
-            newest, found = sealed.sequence, sealed.run_id
-    return found
+        if sealed.run_id and sealed.sequence > newest_sequence:
+            newest_sequence, newest_id = sealed.sequence, sealed.run_id
+    return newest_id
 
 
-def digest(path: Path) -> str:
-    """Return a file's xxh3_128, in hex. OSError."""
-    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_BYTES))
+def file_digest(path: Path) -> str:
+    """Return a file's xxh3_128 as hex. Raises OSError."""
+    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_CHUNK_BYTES))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(chunk):  # not mapped: a read error there kills the process
             hashed.update(chunk[:size])
     return str(hashed.hexdigest())
 
 
-def _text(said: Mapping[str, object]) -> str:
-    return json.dumps(said, indent=1, sort_keys=True) + "\n"
+def _to_json(content: Mapping[str, object]) -> str:
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
-def _seal(said: Mapping[str, object]) -> str:
-    return str(xxhash.xxh3_128(_text(said).encode()).hexdigest())
+def _hash_content(content: Mapping[str, object]) -> str:
+    return str(xxhash.xxh3_128(_to_json(content).encode()).hexdigest())
 
 
-def _manifest(content: Mapping[str, object]) -> Manifest:
-    """Take each field as its type: sealed, it must be right. Raises ValueError."""
-    record = Fields(content, MANIFEST)
+def _parse_manifest(content: Mapping[str, object]) -> Manifest:
+    """Parse each field by its type. Raises ValueError."""
+    record = Fields(content, MANIFEST_FILE)
     files = Fields(record.values.get("files"), "files").values
     metrics = Fields(record.values.get("metrics", {}), "metrics")
     parent = record.values.get("parent")
     manifest = Manifest(
         step=typed.integer(record.values.get("step")),
         sequence=typed.count(record.values.get("sequence")),
-        files={_inside(name): _file(item, name) for name, item in files.items()},
+        files={_check_name(name): _parse_file(item, name) for name, item in files.items()},
         run_id=record.take("run_id", typed.text, ""),
         attempt=record.take("attempt", typed.count, 1),
         parent=None if parent is None else record.take("parent", typed.integer, None),
@@ -298,13 +300,13 @@ def _manifest(content: Mapping[str, object]) -> Manifest:
     return manifest
 
 
-def _file(value: object, name: str) -> File:
+def _parse_file(value: object, name: str) -> File:
     record = Fields(value, name)
     return File(typed.count(record.values.get("size")), typed.text(record.values.get("xxh3_128")))
 
 
-def _inside(name: str) -> str:
-    """Refuse a name that leads out of the checkpoint's folder."""
+def _check_name(name: str) -> str:
+    """Return the name; raise ValueError if it leads out of the checkpoint's folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
         raise ValueError(f"{name!r} lies outside the checkpoint")

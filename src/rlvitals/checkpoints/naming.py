@@ -1,11 +1,11 @@
-"""What the folders of checkpoints are called.
+"""Names of the checkpoint folders of a run.
 
-checkpoint-<step>             sealed by its manifest, or not: then it is never resumed from
-checkpoint-<step>.corrupt     set aside: it did not hold what its manifest says
-checkpoint-<step>.other       not of this run, which had to put its own there
-checkpoint-<step>.before-fresh    set aside, whole: the run was told to start at 0 (`--fresh`)
-.checkpoint-<step>.<owner>    being written; gone once it is whole
-latest                        a text file: the name of the newest that was sealed
+checkpoint-<step>             a checkpoint; without a manifest it is never resumed from
+checkpoint-<step>.corrupt     set aside: its files differ from its manifest
+checkpoint-<step>.other       of another run, renamed to make room for this run's checkpoint
+checkpoint-<step>.before-fresh    set aside intact: the run was started at step 0 (`--fresh`)
+.checkpoint-<step>.<owner>    being written; renamed when it is complete
+latest                        a text file: the name of the newest sealed checkpoint
 """
 
 import os
@@ -18,75 +18,81 @@ from zlib import crc32
 
 from rlvitals.storage import safe_files
 
-MANIFEST = "manifest.json"
-LATEST = "latest"
-PREFIX = "checkpoint-"
-CORRUPT, OTHER, BEFORE = "corrupt", "other", "before-fresh"
-FINAL = re.compile(r"checkpoint-(\d+)")
-UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
+MANIFEST_FILE = "manifest.json"
+LATEST_FILE = "latest"
+CHECKPOINT_PREFIX = "checkpoint-"
+CORRUPT_SUFFIX, OTHER_RUN_SUFFIX, FRESH_START_SUFFIX = "corrupt", "other", "before-fresh"
+CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
+UNFINISHED_NAME = re.compile(r"\.checkpoint-(\d+)\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A folder that some process was writing, or still is."""
+    """A folder that a process is writing, or was writing when it ended."""
 
     path: Path
     step: int
-    host: str  # of its writer, as `host()` tells it
+    host: str  # of its writer, as `host_id()` returns it
     pid: int
 
 
-def final(folder: Path, step: int) -> Path:
-    """Return where a step's checkpoint lies."""
-    return folder / f"{PREFIX}{step}"
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Return the path of a step's checkpoint."""
+    return folder / f"{CHECKPOINT_PREFIX}{step}"
 
 
-def step(path: Path) -> int:
+def step_of(path: Path) -> int:
     """Return the step of a folder with a checkpoint's name."""
-    return int(path.name.removeprefix(PREFIX))
+    return int(path.name.removeprefix(CHECKPOINT_PREFIX))
 
 
 def run_of(path: Path) -> Path:
-    """Return the run's folder that a path means: of a checkpoint, the one it lies in."""
-    return path.parent if FINAL.fullmatch(path.name) and path.is_dir() else path
+    """Return the run folder of a path: the parent of a checkpoint, else the path itself."""
+    return path.parent if CHECKPOINT_NAME.fullmatch(path.name) and path.is_dir() else path
 
 
-def temporary(folder: Path, step: int) -> Path:
-    """Return a new name for a folder that is being written: beside the final one."""
-    return folder / f".{PREFIX}{step}.{host()}-{os.getpid()}-{uuid4().hex[:8]}"
+def unfinished_path(folder: Path, step: int) -> Path:
+    """Return a new name, next to the final one, for a folder that is being written."""
+    return folder / f".{CHECKPOINT_PREFIX}{step}.{host_id()}-{os.getpid()}-{uuid4().hex[:8]}"
 
 
-def aside(folder: Path, step: int, why: str = CORRUPT) -> Path:
-    """Return a free name for a checkpoint that is refused, or gives its place to another."""
-    return safe_files.free_name(final(folder, step), why)
+def set_aside_path(folder: Path, step: int, suffix: str = CORRUPT_SUFFIX) -> Path:
+    """Return a free name for a checkpoint that is set aside."""
+    return safe_files.free_name(checkpoint_path(folder, step), suffix)
 
 
-def steps(folder: Path) -> dict[int, Path]:
-    """Return the folders called like checkpoints by their step, ascending. OSError."""
-    found = {int(m[1]): path for path in _entries(folder) if (m := FINAL.fullmatch(path.name))}
-    return dict(sorted(found.items()))
+def find_checkpoints(folder: Path) -> dict[int, Path]:
+    """Return the folders named like checkpoints by their step, ascending. Raises OSError."""
+    folders = {
+        int(m[1]): path
+        for path in _list_folders(folder)
+        if (m := CHECKPOINT_NAME.fullmatch(path.name))
+    }
+    return dict(sorted(folders.items()))
 
 
-def misplaced(folder: Path) -> tuple[Path, ...]:
-    """Return what stands where a checkpoint would, or `latest`, and is not of its kind. OSError."""
-    there = [path for path in folder.iterdir() if FINAL.fullmatch(path.name) and path.is_file()]
-    latest = folder / LATEST
-    return (*sorted(there), latest) if latest.is_dir() else tuple(sorted(there))
+def find_misplaced(folder: Path) -> tuple[Path, ...]:
+    """Return files named like checkpoints, and a folder named `latest`. Raises OSError."""
+    files = [
+        path for path in folder.iterdir() if CHECKPOINT_NAME.fullmatch(path.name) and path.is_file()
+    ]
+    latest = folder / LATEST_FILE
+    return (*sorted(files), latest) if latest.is_dir() else tuple(sorted(files))
 
 
-def unfinished(folder: Path) -> tuple[Unfinished, ...]:
-    """Return the folders that were being written. OSError."""
-    there = (path for path in _entries(folder) if not path.is_symlink())  # we make folders
-    matches = ((path, UNFINISHED.fullmatch(path.name)) for path in there)
+def find_unfinished(folder: Path) -> tuple[Unfinished, ...]:
+    """Return the folders that were being written. Raises OSError."""
+    folders = (path for path in _list_folders(folder) if not path.is_symlink())  # we make folders
+    matches = ((path, UNFINISHED_NAME.fullmatch(path.name)) for path in folders)
     return tuple(Unfinished(path, int(m[1]), m[2], int(m[3])) for path, m in matches if m)
 
 
-def host() -> str:
-    """Tell this machine from others in eight characters."""
+def host_id() -> str:
+    """Return eight characters that identify this machine."""
     return f"{crc32(socket.gethostname().encode()):08x}"
 
 
-def _entries(folder: Path) -> tuple[Path, ...]:
+def _list_folders(folder: Path) -> tuple[Path, ...]:
     try:
         with os.scandir(folder) as entries:
             return tuple(folder / entry.name for entry in entries if entry.is_dir())

@@ -1,7 +1,7 @@
-"""Other processes that save checkpoints into the same folder, by what their manifests say.
+"""Find other processes that save checkpoints into the same folder, by their manifests.
 
 A manifest names the process that wrote it. The sequence of a run's checkpoints ascends, and a
-process continues from the highest one it finds. Of two processes whose sequences overlap, neither
+process continues from the highest one it finds. If the sequences of two processes overlap, neither
 began after the other had ended. No clock is compared, and nothing but checkpoints is written.
 """
 
@@ -13,29 +13,29 @@ from uuid import uuid4
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.manifest import Manifest
 
-_identity: list[tuple[int, str]] = []  # process number, its name
+_identities: list[tuple[int, str]] = []  # process number, its name
 
 
 def this_process() -> str:
-    """Return a name of this process that no other one has: machine, number, random part."""
-    if not _identity or _identity[0][0] != os.getpid():  # a fork is another process
-        _identity[:] = [(os.getpid(), f"{naming.host()}-{os.getpid()}-{uuid4().hex[:8]}")]
-    return _identity[0][1]
+    """Return a unique name of this process: machine, number, random part."""
+    if not _identities or _identities[0][0] != os.getpid():  # a fork is another process
+        _identities[:] = [(os.getpid(), f"{naming.host_id()}-{os.getpid()}-{uuid4().hex[:8]}")]
+    return _identities[0][1]
 
 
 def label(process: str) -> str:
-    """Return how a process is called in a sentence."""
+    """Return the name of a process for a sentence."""
     host, _, number = process.partition("-")
-    machine = "" if host == naming.host() else f" of machine {host}"
+    machine = "" if host == naming.host_id() else f" of machine {host}"
     return f"process {number.partition('-')[0]}{machine}"
 
 
 def newer_than(
     sequence: int, manifests: Iterable[Manifest], process: str = ""
 ) -> tuple[Manifest, ...]:
-    """Return what others than `process` saved after it had found `sequence` as the highest.
+    """Return what other processes than `process` saved after it found `sequence` as the highest.
 
-    `process`: this one where it is empty.
+    `process`: this process if empty.
     """
     return tuple(
         manifest
@@ -47,7 +47,7 @@ def newer_than(
 
 
 def overlapping(manifests: Iterable[Manifest]) -> Sequence[str]:
-    """Name the processes that saved into one folder at the same time, in the order of names."""
+    """Return the names of processes that saved into one folder at the same time, sorted."""
     by_process: dict[str, list[int]] = {}
     for manifest in manifests:
         if manifest.process and not manifest.facts.get("adopted"):
@@ -60,10 +60,10 @@ def overlapping(manifests: Iterable[Manifest]) -> Sequence[str]:
 
 
 def _overlap(first: list[int], second: list[int]) -> bool:
-    """Tell whether two processes saved at the same time.
+    """Return whether two processes saved at the same time.
 
-    One sequence that both have is not enough: the first one's checkpoint may have been damaged
-    when the second began.
+    One common sequence is not enough: the first one's checkpoint may have been damaged when the
+    second began.
     """
     if max(min(first), min(second)) < min(max(first), max(second)):
         return True

@@ -1,6 +1,7 @@
-"""Whose checkpoints they are: a run that is recorded, or a folder."""
+"""The owner of checkpoints: a recorded run, or a folder."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -8,14 +9,14 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.checkpoints import naming, provenance
-from rlvitals.errors import UsageError
+from rlvitals.errors import UsageError, harmless
 from rlvitals.storage.safe_files import make_folders
 
 Tell = Callable[[str], None]
 
 
-class Recorded(Protocol):
-    """What is used of a run that `rlvitals.start()` returned."""
+class RecordedRun(Protocol):
+    """The attributes used of a run that `rlvitals.start()` returned."""
 
     folder: Path
     id: str
@@ -24,15 +25,15 @@ class Recorded(Protocol):
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The run's settings."""
+        """Settings of the run."""
 
     def note(self, text: str) -> None:
-        """Count something a person should know of."""
+        """Count a message for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose checkpoints these are."""
+    """The run or folder that the checkpoints belong to."""
 
     folder: Path
     run_id: str
@@ -43,43 +44,58 @@ class Owner:
     note: Tell | None
 
 
-def owner(
-    given: str | PathLike[str] | Recorded, settings: Mapping[str, object] | None, world_size: int
+def find_owner(
+    folder_or_run: str | PathLike[str] | RecordedRun,
+    settings: Mapping[str, object] | None,
+    world_size: int,
 ) -> Owner:
-    """Read what is known of a run, or of a folder alone. Raises UsageError for one of no use."""
-    if isinstance(given, str | PathLike):
-        own = provenance.settings_hash(settings) if settings else ""
-        found = Owner(Path(given), "", 0, 0, world_size, own, None)
+    """Return the owner for a run or a folder. Raises UsageError if it cannot be used."""
+    if isinstance(folder_or_run, str | PathLike):
+        settings_hash = provenance.hash_settings(settings) if settings else ""
+        result = Owner(Path(folder_or_run), "", 0, 0, world_size, settings_hash, None)
     else:
-        own = provenance.settings_hash(given.settings if settings is None else settings)
-        rank = int(getattr(given, "rank", 0))
-        found = Owner(
-            given.folder, given.id, given.attempt, rank, given.world_size, own, given.note
+        settings_hash = provenance.hash_settings(
+            folder_or_run.settings if settings is None else settings
         )
-    _check(found.folder)
-    return found
+        rank = int(getattr(folder_or_run, "rank", 0))
+        result = Owner(
+            folder_or_run.folder,
+            folder_or_run.id,
+            folder_or_run.attempt,
+            rank,
+            folder_or_run.world_size,
+            settings_hash,
+            folder_or_run.note,
+        )
+    _check_folder(result.folder)
+    return result
 
 
-def writable(folder: Path) -> None:
-    """See that a checkpoint can be put into the run's folder. Raises UsageError."""
+def check_writable(folder: Path) -> None:
+    """Check that a checkpoint can be written to the run folder. Raises UsageError."""
     if not os.access(folder, os.W_OK):
         raise UsageError("the run's folder cannot be written to", where=str(folder))
 
 
-def _check(folder: Path) -> None:
-    """Make the run's folder, and see that checkpoints can be put there. Raises UsageError."""
+def print_stderr(text: str) -> None:
+    """Print a message for the user, without control characters."""
+    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
+
+
+def _check_folder(folder: Path) -> None:
+    """Create the run folder, and check that its names are free. Raises UsageError."""
     if folder.exists() and not folder.is_dir():
         raise UsageError("the run's folder is a file", where=str(folder))
     try:
         make_folders(folder)
-        wrong = naming.misplaced(folder)
+        misplaced = naming.find_misplaced(folder)
     except OSError as error:
         problem = f"the run's folder cannot be made: {error.strerror}"
         raise UsageError(problem, where=str(folder)) from None
-    if wrong:
-        kind = "folder" if wrong[0].is_dir() else "file"
+    if misplaced:
+        kind = "folder" if misplaced[0].is_dir() else "file"
         raise UsageError(
-            f"{wrong[0].name} is a {kind}: its name is taken by checkpoints",
-            where=str(wrong[0]),
+            f"{misplaced[0].name} is a {kind}: its name is taken by checkpoints",
+            where=str(misplaced[0]),
             hint="move it away, or give another folder",
         )

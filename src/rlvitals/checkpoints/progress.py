@@ -1,12 +1,12 @@
-"""How far a run is, and how long it will still take: `training_progress.json`.
+"""Progress and remaining time of a run: `training_progress.json`.
 
     keeper = Keeper(folder, total_steps=500)
-    keeper.update(step)                                   # first with the step it goes on from
+    keeper.update(step)                                   # first the step it continues from
     keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
     keeper.finish("completed")
 
-Time is counted while a process trains, by a clock that nobody sets: the gap between two attempts
-does not count, and the attempts are summed.
+Time is counted by a monotonic clock while a process trains: the gap between two attempts does not
+count, and the attempts are summed.
 """
 
 import sys
@@ -21,15 +21,17 @@ from typing import Any
 from uuid import uuid4
 
 from rlvitals.checkpoints import progress_file
-from rlvitals.checkpoints.progress_file import FILE
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.errors import UsageError, harmless
 from rlvitals.storage.safe_files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
-LARGEST = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
-PATIENCE = 2.0  # seconds at least between two writes where nothing but the step has changed
-SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
+MAX_NUMBER = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
+MIN_WRITE_SECONDS = (
+    2.0  # seconds at least between two writes where nothing but the step has changed
+)
+MAX_WRITE_SHARE = 0.02  # of the time at most that such writes take, on however slow a disk
 
 Tell = Callable[[str], None]
 
@@ -48,9 +50,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, as its file says."""
+    """Progress of a run, as read from its file."""
 
-    status: str = ""  # "running", "completed", "failed", "stopped"; empty: nobody can tell
+    status: str = ""  # "running", "completed", "failed", "stopped"; empty: unknown
     step: int | None = None
     total_steps: int | None = None
     latest_checkpoint: str = ""  # a name in the run's folder
@@ -65,43 +67,43 @@ class Progress:
     total_requests: int | None = None
     error: str = ""
     damage: str = ""  # what is wrong with the file, in words
-    said: Mapping[str, Any] = field(default_factory=dict)  # everything, as it stands there
+    said: Mapping[str, Any] = field(default_factory=dict)  # the complete content of the file
 
     @property
     def completed_chunks(self) -> int:
-        """How many chunks are done."""
-        return sum(one.status == COMPLETED for one in self.chunks)
+        """Number of completed chunks."""
+        return sum(chunk.status == COMPLETED for chunk in self.chunks)
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1: by steps, else by requests, else by chunks."""
+        """Completed fraction, 0 to 1: by steps, else by requests, else by chunks."""
         pairs = (
             (self.step, self.total_steps),
             (self.requests_done, self.total_requests),
             (self.completed_chunks, self.total_chunks),
         )
-        for done, total in pairs:
-            if done is not None and total:
-                return min(1.0, max(0.0, done / total))
+        for count, total in pairs:
+            if count is not None and total:
+                return min(1.0, max(0.0, count / total))
         return None
 
 
 def read(folder: str | PathLike[str]) -> Progress | None:
-    """Read a run folder's progress; None where it has no such file.
+    """Read a run folder's progress; None if it has no such file.
 
-    Of a damaged file the copy before it is read, and `damage` says so; nothing is changed.
+    If the file is damaged, its previous copy is read, and `damage` reports so; nothing is changed.
     """
-    held = progress_file.load(Path(folder))
-    return _progress(held.said, held.damage) if held.there else None
+    stored = progress_file.load(Path(folder))
+    return _parse_progress(stored.content, stored.damage) if stored.exists else None
 
 
 class Keeper:
-    """Keeps `training_progress.json` in a run's folder.
+    """Writer of `training_progress.json` in a run's folder.
 
-    `total_steps`: where the run ends, if known. `facts` are kept beside: `config_file=`,
+    `total_steps`: last step of the run, if known. `facts` are stored too: `config_file=`,
     `total_requests=`, `chunk_size=`, `total_chunks=` ... A path is stored by its name, so that a
-    run can be moved. Nothing is raised into a training loop: a disk that takes no more is told
-    once. `tell` gets each sentence for a person (default: standard error).
+    run can be moved. No exception reaches the training loop: a failed write is reported once.
+    `tell` receives each message for the user (default: standard error).
     """
 
     def __init__(
@@ -112,40 +114,40 @@ class Keeper:
         tell: Tell | None = None,
         **facts: object,
     ) -> None:
-        """Begin an attempt; what earlier ones wrote is kept. Raises UsageError for a file."""
+        """Begin an attempt; earlier attempts are kept. Raises UsageError for a file."""
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError("the run's folder is a file", where=str(self.folder))
-        self._tell: Tell = _to_stderr if tell is None else tell
-        self._known: dict[str, Any] = {}  # what the file held last, as far as this process knows
-        self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _now()}
+        self._tell: Tell = _print_to_stderr if tell is None else tell
+        self._content: dict[str, Any] = {}  # last known content of the file
+        self._attempt: dict[str, object] = {"id": uuid4().hex[:8], "started": _timestamp()}
         self._seconds = 0.0
-        self._since: float | None = None  # the moment up to which time is counted
-        self._due = -1.0  # the moment from which a step alone is written
-        self._damage_told = self._failure_told = False
+        self._counted_until_s: float | None = None  # the moment up to which time is counted
+        self._next_write_s = -1.0  # the moment from which a step alone is written
+        self._is_damage_reported = self._is_failure_reported = False
         changes = {"status": RUNNING, "end_time": None, "error_message": None, **self._safe(facts)}
         if total_steps is not None:
             changes["total_steps"] = int(total_steps)
-        self._waiting: dict[str, object] = changes
+        self._pending: dict[str, object] = changes
         self._write()
 
     def update(
         self, step: int, latest_checkpoint: str | PathLike[str] | None = None, **facts: object
     ) -> None:
-        """Say which step is done. The first call of a process gives the step it goes on from."""
+        """Record a completed step. The first call of a process gives the step it continues from."""
         self._count()
         self._attempt.setdefault("first_step", int(step))
-        self._attempt["last_step"] = self._waiting["step"] = int(step)
+        self._attempt["last_step"] = self._pending["step"] = int(step)
         changes = self._safe(facts)
         if latest_checkpoint is not None:
             changes["latest_checkpoint"] = self._portable(str(latest_checkpoint))
-        self._waiting |= changes
-        news = any(self._known.get(key) != value for key, value in changes.items())
-        if news or clock.monotonic() >= self._due:
-            began = clock.monotonic()
+        self._pending |= changes
+        news = any(self._content.get(key) != value for key, value in changes.items())
+        if news or clock.monotonic() >= self._next_write_s:
+            start = clock.monotonic()
             self._write()
-            ended = clock.monotonic()
-            self._due = ended + max(PATIENCE, (ended - began) / SHARE)
+            end = clock.monotonic()
+            self._next_write_s = end + max(MIN_WRITE_SECONDS, (end - start) / MAX_WRITE_SHARE)
 
     def chunk(
         self,
@@ -156,100 +158,107 @@ class Keeper:
         checkpoint: str | PathLike[str] | None = None,
         log_file: str | PathLike[str] | None = None,
     ) -> None:
-        """Say how a chunk stands; one that is told twice counts once."""
+        """Record the status of a chunk; a chunk that is recorded twice counts once."""
         self._count()
-        own: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
-        told = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
-        own |= self._safe({key: one for key, one in told.items() if one is not None})
-        own["timestamp"] = _now()
-        self._write(own)
+        row: dict[str, object] = {"chunk_id": int(number), "status": str(status)}
+        fields = {"requests": requests, "checkpoint": checkpoint, "log_file": log_file}
+        row |= self._safe({key: value for key, value in fields.items() if value is not None})
+        row["timestamp"] = _timestamp()
+        self._write(row)
 
     def finish(self, status: str = COMPLETED, error_message: str = "") -> None:
-        """Say how the run ended: "completed", "failed" or "stopped". Raises UsageError."""
+        """Record the end of the run: "completed", "failed" or "stopped". Raises UsageError."""
         if status not in STATUSES[1:]:
             raise UsageError(f"a run cannot end as {status!r}", hint=f"{', '.join(STATUSES[1:])}")
-        if self._known.get("status") == status and self._known.get("end_time"):
+        if self._content.get("status") == status and self._content.get("end_time"):
             return
-        self._waiting |= {"status": status, "end_time": _now()}
+        self._pending |= {"status": status, "end_time": _timestamp()}
         if error_message:
-            self._waiting["error_message"] = str(error_message)
+            self._pending["error_message"] = str(error_message)
         self._write()
 
     @property
     def progress(self) -> Progress:
-        """How far the run is, as far as this process has written it."""
-        return _progress(self._known)
+        """Progress of the run, as last written by this process."""
+        return _parse_progress(self._content)
 
     def _count(self) -> None:
-        """Add the time since the last call; the first one begins it."""
-        now = clock.monotonic()
-        if self._since is not None:
-            self._seconds += now - self._since
-        self._since = now
+        """Add the time since the last call; the first call starts the clock."""
+        time_s = clock.monotonic()
+        if self._counted_until_s is not None:
+            self._seconds += time_s - self._counted_until_s
+        self._counted_until_s = time_s
         self._attempt["seconds"] = round(self._seconds, 3)
 
     def _write(self, chunk: Mapping[str, object] | None = None) -> None:
-        """Put what is waiting onto what the file holds by now, and replace it."""
+        """Merge the pending changes into the file's current content, and replace the file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with lock(self.folder):
-                said = self._held()
-                said |= self._waiting
-                _put(said, "attempts", "id", self._attempt)
+                content = self._load()
+                content |= self._pending
+                _merge_row(content, "attempts", "id", self._attempt)
                 if chunk is not None:
-                    _put(said, "chunks", "chunk_id", chunk)
-                self._derive(said)
-                progress_file.save(self.folder, said)
+                    _merge_row(content, "chunks", "chunk_id", chunk)
+                self._derive(content)
+                progress_file.save(self.folder, content)
         except OSError as error:
-            if not self._failure_told:
-                self._tell(f"{FILE} was not written: {error.strerror or error}; training goes on")
-            self._failure_told = True
+            if not self._is_failure_reported:
+                self._tell(
+                    f"{PROGRESS_FILE} was not written: {error.strerror or error}; training goes on"
+                )
+            self._is_failure_reported = True
         else:
-            self._known, self._waiting, self._failure_told = said, {}, False
+            self._content, self._pending, self._is_failure_reported = content, {}, False
 
-    def _held(self) -> dict[str, Any]:
-        """Return what the file holds; of a damaged one what this process wrote, or the copy."""
-        held = progress_file.load(self.folder)
-        if held.damage and not self._damage_told:
-            self._tell(f"{held.damage}; it is never begun anew because of that")
-        self._damage_told = bool(held.damage)
-        return dict(self._known if held.damage and self._known else held.said)
+    def _load(self) -> dict[str, Any]:
+        """Return the file's content; if damaged, what this process wrote last, or the copy."""
+        stored = progress_file.load(self.folder)
+        if stored.damage and not self._is_damage_reported:
+            self._tell(f"{stored.damage}; it is never begun anew because of that")
+        self._is_damage_reported = bool(stored.damage)
+        return dict(self._content if stored.damage and self._content else stored.content)
 
-    def _derive(self, said: dict[str, Any]) -> None:
-        """Fill in what follows from the rest."""
-        said["last_update"] = _now()
-        said.setdefault("start_time", said["last_update"])
-        said["output_dir"] = self.folder.resolve().name
+    def _derive(self, content: dict[str, Any]) -> None:
+        """Compute the fields that follow from the others."""
+        content["last_update"] = _timestamp()
+        content.setdefault("start_time", content["last_update"])
+        content["output_dir"] = self.folder.resolve().name
         for key in ("end_time", "error_message"):
-            if said.get(key) is None:
-                said.pop(key, None)
-        if chunks := _rows(said.get("chunks")):
-            done = [one for one in chunks if one.get("status") == COMPLETED]
-            said["completed_chunks"] = len(done)
-            said["requests_done"] = sum(_int(one.get("requests")) or 0 for one in done)
-        seen = _progress(said)
-        said["trained_seconds"], said["eta_seconds"] = seen.trained, _eta(seen)
+            if content.get(key) is None:
+                content.pop(key, None)
+        if chunks := _parse_rows(content.get("chunks")):
+            completed = [chunk for chunk in chunks if chunk.get("status") == COMPLETED]
+            content["completed_chunks"] = len(completed)
+            content["requests_done"] = sum(
+                _parse_int(chunk.get("requests")) or 0 for chunk in completed
+            )
+        progress = _parse_progress(content)
+        content["trained_seconds"], content["eta_seconds"] = (
+            progress.trained,
+            _estimate_eta(progress),
+        )
 
     def _safe(self, facts: Mapping[str, object]) -> dict[str, object]:
         return {key: self._portable(value) for key, value in facts.items()}
 
     def _portable(self, value: object) -> object:
-        """Make a fact what JSON has words for, and a path what holds wherever the run lies."""
+        """Convert a value to JSON types, and a path to one that is valid wherever the run is."""
         if isinstance(value, Mapping):
-            return {str(key): self._portable(one) for key, one in value.items()}
+            return {str(key): self._portable(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return [self._portable(one) for one in value]
+            return [self._portable(entry) for entry in value]
         if value is None or isinstance(value, bool | int):
             return value
         if hasattr(value, "item"):  # a scalar of numpy or torch
             return self._portable(value.item())
         if isinstance(value, float):
             return value if isfinite(value) else None
-        return _relative(str(value), self.folder)
+        return _make_relative(str(value), self.folder)
 
 
-def _relative(text: str, folder: Path) -> str:
-    """Name an absolute path from the run's folder on; one outside it by its last part."""
+def _make_relative(text: str, folder: Path) -> str:
+    """Return an absolute path relative to the run folder; outside it, its last component."""
     windows = PureWindowsPath(text)
     if PurePosixPath(text).is_absolute():
         path = Path(text)
@@ -260,102 +269,110 @@ def _relative(text: str, folder: Path) -> str:
     return windows.name if windows.is_absolute() else text
 
 
-def _put(said: dict[str, Any], key: str, by: str, own: Mapping[str, object]) -> None:
-    """Put a row into a list, onto the one of the same number where there is one."""
-    rows: list[Mapping[str, Any]] = _rows(said.get(key))
-    for i, one in enumerate(rows):
-        if one.get(by) == own[by]:
-            rows[i] = {**one, **own}
+def _merge_row(content: dict[str, Any], key: str, by: str, row: Mapping[str, object]) -> None:
+    """Merge a row into a list: into the row of the same number, else at the end."""
+    rows: list[Mapping[str, Any]] = _parse_rows(content.get(key))
+    for i, other_row in enumerate(rows):
+        if other_row.get(by) == row[by]:
+            rows[i] = {**other_row, **row}
             break
     else:
-        rows.append(dict(own))
-    said[key] = rows
+        rows.append(dict(row))
+    content[key] = rows
 
 
-def _progress(said: Mapping[str, Any], damage: str = "") -> Progress:
-    """Read what a file says, by whomever it was written: what is not as it should be is left."""
-    attempts = _rows(said.get("attempts"))
-    trained = [seconds for one in attempts if (seconds := _number(one.get("seconds"))) is not None]
+def _parse_progress(content: Mapping[str, Any], damage: str = "") -> Progress:
+    """Parse the content of a file of any writer; skip values of the wrong type."""
+    attempts = _parse_rows(content.get("attempts"))
+    trained = [
+        seconds for row in attempts if (seconds := _parse_number(row.get("seconds"))) is not None
+    ]
     return Progress(
-        status=str(said.get("status") or ""),
-        step=_int(said.get("step")),
-        total_steps=_int(said.get("total_steps")),
-        latest_checkpoint=str(said.get("latest_checkpoint") or ""),
-        started=_moment(said.get("start_time")),
-        updated=_moment(said.get("last_update")),
+        status=str(content.get("status") or ""),
+        step=_parse_int(content.get("step")),
+        total_steps=_parse_int(content.get("total_steps")),
+        latest_checkpoint=str(content.get("latest_checkpoint") or ""),
+        started=_parse_time(content.get("start_time")),
+        updated=_parse_time(content.get("last_update")),
         trained=round(sum(trained), 3) if trained else None,
-        eta=_number(said.get("eta_seconds")),
+        eta=_parse_number(content.get("eta_seconds")),
         attempts=len(attempts),
-        chunks=tuple(_chunk(i, one) for i, one in enumerate(_rows(said.get("chunks")), 1)),
-        total_chunks=_int(said.get("total_chunks")),
-        requests_done=_int(said.get("requests_done")),
-        total_requests=_int(said.get("total_requests")),
-        error=str(said.get("error_message") or ""),
+        chunks=tuple(
+            _parse_chunk(i, row) for i, row in enumerate(_parse_rows(content.get("chunks")), 1)
+        ),
+        total_chunks=_parse_int(content.get("total_chunks")),
+        requests_done=_parse_int(content.get("requests_done")),
+        total_requests=_parse_int(content.get("total_requests")),
+        error=str(content.get("error_message") or ""),
         damage=damage,
-        said=said,
+        said=content,
     )
 
 
-def _chunk(place: int, said: Mapping[str, Any]) -> Chunk:
-    number = _int(said.get("chunk_id"))
+def _parse_chunk(position: int, content: Mapping[str, Any]) -> Chunk:
+    number = _parse_int(content.get("chunk_id"))
     return Chunk(
-        id=place if number is None else number,
-        status=str(said.get("status") or ""),
-        requests=_int(said.get("requests")),
-        checkpoint=str(said.get("checkpoint") or ""),
-        log_file=str(said.get("log_file") or ""),
-        timestamp=str(said.get("timestamp") or ""),
+        id=position if number is None else number,
+        status=str(content.get("status") or ""),
+        requests=_parse_int(content.get("requests")),
+        checkpoint=str(content.get("checkpoint") or ""),
+        log_file=str(content.get("log_file") or ""),
+        timestamp=str(content.get("timestamp") or ""),
     )
 
 
-def _eta(seen: Progress) -> float | None:
-    """Return the seconds of training that are left; None where nothing says how many."""
-    if seen.status != RUNNING:
+def _estimate_eta(progress: Progress) -> float | None:
+    """Return the remaining seconds of training; None if the total is unknown."""
+    if progress.status != RUNNING:
         return None
     spans = [
-        (_int(one.get("first_step")), _int(one.get("last_step")), _number(one.get("seconds")))
-        for one in _rows(seen.said.get("attempts"))
+        (
+            _parse_int(row.get("first_step")),
+            _parse_int(row.get("last_step")),
+            _parse_number(row.get("seconds")),
+        )
+        for row in _parse_rows(progress.said.get("attempts"))
     ]
     steps = sum(max(0, last - first) for first, last, _ in spans if first is not None and last)
-    if seen.trained is None:
+    if progress.trained is None:
         return None
-    if seen.step is not None and seen.total_steps and steps:
-        return round(max(0, seen.total_steps - seen.step) * seen.trained / steps, 1)
-    done = seen.fraction
-    if done and seen.total_steps is None:  # by requests or chunks
-        return round(seen.trained * (1 - done) / done, 1)
+    if progress.step is not None and progress.total_steps and steps:
+        return round(max(0, progress.total_steps - progress.step) * progress.trained / steps, 1)
+    fraction = progress.fraction
+    if fraction and progress.total_steps is None:  # by requests or chunks
+        return round(progress.trained * (1 - fraction) / fraction, 1)
     return None
 
 
-def _rows(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+def _parse_rows(value: object) -> list[Mapping[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < LARGEST else None
+    return float(value) if abs(value) < MAX_NUMBER else None
 
 
-def _int(value: object) -> int | None:
-    found = _number(value)
-    return None if found is None else int(found)
+def _parse_int(value: object) -> int | None:
+    number = _parse_number(value)
+    return None if number is None else int(number)
 
 
-def _moment(value: object) -> float | None:
-    """Read a time as ISO 8601 or in seconds; one without a zone is UTC."""
+def _parse_time(value: object) -> float | None:
+    """Parse a time in ISO 8601 or seconds since the epoch; without a zone it is UTC."""
     if not isinstance(value, str):
-        return _number(value)
+        return _parse_number(value)
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _now() -> str:
+def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     sys.stderr.write(f"rlvitals: {harmless(text)}\n")

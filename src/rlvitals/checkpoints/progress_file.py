@@ -1,8 +1,8 @@
-"""`training_progress.json`: read whatever state it is in, replaced whole, its last good copy kept.
+"""Read and replace `training_progress.json`, with its last good copy.
 
-<run>/training_progress.json             how far the run is
-<run>/.training_progress.previous.json   the copy before it: used where the file is damaged
-<run>/training_progress.json.corrupt     a damaged one, set aside
+<run>/training_progress.json             progress of the run
+<run>/.training_progress.previous.json   previous copy: used if the file is damaged
+<run>/training_progress.json.corrupt     a damaged file, set aside
 """
 
 import json
@@ -18,59 +18,59 @@ from rlvitals.checkpoints import disk
 from rlvitals.storage import temp_files
 from rlvitals.storage.safe_files import read_regular
 
-FILE = "training_progress.json"
-PREVIOUS = ".training_progress.previous.json"
+PROGRESS_FILE = "training_progress.json"
+PREVIOUS_PROGRESS_FILE = ".training_progress.previous.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a folder's progress file holds, and what is wrong with it."""
+class StoredProgress:
+    """Content of a folder's progress file, and its damage."""
 
-    said: Mapping[str, Any] = field(default_factory=dict)
-    damage: str = ""  # in words; then `said` is the copy before it, or nothing
-    there: bool = True  # whether there is, or was, a file
+    content: Mapping[str, Any] = field(default_factory=dict)
+    damage: str = ""  # a sentence; then `content` is the previous copy, or empty
+    exists: bool = True  # whether there is, or was, a file
 
 
-def load(folder: Path) -> Held:
-    """Read the file, or the copy before it where that is damaged; nothing is changed."""
-    said, damage = _readable(folder / FILE)
-    if said is not None:
-        return Held(said)
-    before, _ = _readable(folder / PREVIOUS)
-    if not damage and before is None:
-        return Held(there=False)
+def load(folder: Path) -> StoredProgress:
+    """Read the file, or its previous copy if the file is damaged; change nothing."""
+    content, damage = _try_parse(folder / PROGRESS_FILE)
+    if content is not None:
+        return StoredProgress(content)
+    previous, _ = _try_parse(folder / PREVIOUS_PROGRESS_FILE)
+    if not damage and previous is None:
+        return StoredProgress(exists=False)
     if not damage:  # the copy is there, the file is not: deleted, or lost
-        damage = f"{FILE} is missing, a copy of it is there"
-    if before is None:
-        return Held(damage=f"{damage}, and there is no good copy of it")
-    return Held(before, f"{damage}: the copy before it is used")
+        damage = f"{PROGRESS_FILE} is missing, a copy of it is there"
+    if previous is None:
+        return StoredProgress(damage=f"{damage}, and there is no good copy of it")
+    return StoredProgress(previous, f"{damage}: the copy before it is used")
 
 
-def save(folder: Path, said: Mapping[str, object]) -> None:
-    """Replace the file by one rename; what it held is kept as the copy before. OSError.
+def save(folder: Path, content: Mapping[str, object]) -> None:
+    """Replace the file by one rename, and keep the old one as the previous copy. Raises OSError.
 
     A damaged file is set aside, and never becomes the copy.
     """
-    path = folder / FILE
-    now, damage = _parsed(path)
-    if now is not None:
-        _keep(path, folder / PREVIOUS)
+    path = folder / PROGRESS_FILE
+    current, damage = _parse(path)
+    if current is not None:
+        _keep_copy(path, folder / PREVIOUS_PROGRESS_FILE)
     elif damage:
-        path.replace(_aside(path))
-    disk.write_whole(path, json.dumps(said, indent=2, allow_nan=False) + "\n")
+        path.replace(_set_aside_path(path))
+    disk.replace_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-def _readable(path: Path) -> tuple[dict[str, Any] | None, str]:
+def _try_parse(path: Path) -> tuple[dict[str, Any] | None, str]:
     try:
-        return _parsed(path)
+        return _parse(path)
     except OSError as error:
         return None, f"{path.name} cannot be read: {error.strerror or error}"
 
 
-def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
-    """Return what a file says, or None and what is wrong with it: nothing where it is not there.
+def _parse(path: Path) -> tuple[dict[str, Any] | None, str]:
+    """Return the content, or None and the damage; (None, "") if there is no file.
 
-    OSError where it is there and cannot be read.
+    Raises OSError if the file cannot be read.
     """
     try:
         data = read_regular(path)
@@ -79,39 +79,39 @@ def _parsed(path: Path) -> tuple[dict[str, Any] | None, str]:
     if not data.strip(b"\0 \t\r\n"):
         return None, f"{path.name} is empty"
     try:
-        said = json.loads(data, parse_constant=_no_number, parse_float=_number)
+        content = json.loads(data, parse_constant=_parse_nan, parse_float=_parse_float)
     except (ValueError, RecursionError):
         return None, f"{path.name} is damaged"
-    if not isinstance(said, dict) or not isinstance(said.get("status"), str):
+    if not isinstance(content, dict) or not isinstance(content.get("status"), str):
         return None, f"{path.name} does not say a status"
-    return said, ""
+    return content, ""
 
 
-def _keep(path: Path, copy: Path) -> None:
-    """Make `copy` what `path` is now: by a link, where the file system knows them."""
-    made = temp_files.half(copy)
+def _keep_copy(path: Path, copy: Path) -> None:
+    """Make `copy` a copy of `path`: a hard link if the file system supports them."""
+    temporary = temp_files.half(copy)
     try:
         try:
-            os.link(path, made)
+            os.link(path, temporary)
         except OSError:
-            shutil.copyfile(path, made)
-        made.replace(copy)
+            shutil.copyfile(path, temporary)
+        temporary.replace(copy)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _aside(path: Path) -> Path:
-    found, count = path.with_name(f"{path.name}.corrupt"), 1
-    while found.exists():
-        found, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
-    return found
+def _set_aside_path(path: Path) -> Path:
+    target, count = path.with_name(f"{path.name}.corrupt"), 1
+    while target.exists():
+        target, count = path.with_name(f"{path.name}.corrupt-{count}"), count + 1
+    return target
 
 
-def _number(text: str) -> float | None:
-    """Read a number; one that JSON cannot write again is none."""
-    found = float(text)
-    return found if isfinite(found) else None
+def _parse_float(text: str) -> float | None:
+    """Parse a number; None if JSON cannot represent it."""
+    number = float(text)
+    return number if isfinite(number) else None
 
 
-def _no_number(_: str) -> None:
-    """Read NaN and the infinities as nothing."""
+def _parse_nan(_: str) -> None:
+    """Parse NaN and the infinities as None."""

@@ -1,7 +1,7 @@
-"""Several processes that save one checkpoint together: what each says, all hear.
+"""Exchange values between the processes that save one checkpoint together.
 
-Through torch.distributed where it is initialised, by a group of its own, so that a save beside
-the training does not meet the training's messages; else through files in the run's folder.
+Uses a separate group of torch.distributed if it is initialised, so that a save does not meet the
+training's messages; else files in the run's folder.
 """
 
 import json
@@ -21,15 +21,15 @@ from uuid import uuid4
 from rlvitals.checkpoints.owner import Owner
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.safe_files import make_folder
-from rlvitals.tracking.launcher_rank import place
+from rlvitals.tracking.launcher_rank import read_place
 
-FOLDER = ".ranks"
-SESSION = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
-POLL = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
+RANKS_FOLDER = ".ranks"
+SESSION_NAME = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
+POLL_SECONDS = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
 
 
-class Elsewhere(VitalsError):  # noqa: N818 - the name says what went wrong
-    """Something failed on another process, or one of them did not come."""
+class OtherProcessFailed(VitalsError):  # noqa: N818 - the name says what went wrong
+    """Another process failed or did not arrive."""
 
 
 class Group(Protocol):
@@ -38,203 +38,205 @@ class Group(Protocol):
     rank: int
     size: int
 
-    def exchange(self, word: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+    def exchange(self, message: str) -> list[str]:
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
 
 
-class Alone:
-    """One process."""
+class SingleProcess:
+    """A group of one process."""
 
     rank = 0
     size = 1
 
-    def exchange(self, word: str) -> list[str]:
-        """Hear oneself."""
-        return [word]
+    def exchange(self, message: str) -> list[str]:
+        """Return the message itself."""
+        return [message]
 
 
-class ByTorch:
-    """The processes of torch.distributed, by a gloo group of their own."""
+class TorchGroup:
+    """The processes of torch.distributed, by a separate gloo group."""
 
     def __init__(self, patience: float) -> None:
-        """Make the group: every process must do it at the same place. `patience`: seconds."""
+        """Create the group on every process at the same place. `patience`: seconds."""
         import torch.distributed as dist  # noqa: PLC0415 - it is initialised, so it is loaded
 
         self._dist, self._limit = dist, timedelta(seconds=patience)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._group = dist.new_group(backend="gloo", timeout=self._limit)
 
-    def exchange(self, word: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
-        words: list[Any] = [None] * self.size
+    def exchange(self, message: str) -> list[str]:
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
+        messages: list[Any] = [None] * self.size
         try:
             self._dist.monitored_barrier(self._group, self._limit, wait_all_ranks=True)
-            self._dist.all_gather_object(words, word, group=self._group)
+            self._dist.all_gather_object(messages, message, group=self._group)
         except RuntimeError as error:
-            found = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
-            who = [int(one) for one in found[1].split(",")] if found else []
-            if not who and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
-                who = [1 - self.rank]
-            raise _missing(who, self._limit.total_seconds()) from error
-        return words
+            match = re.search(r"Ranks ([\d, ]+) failed to pass", str(error))
+            ranks = [int(rank) for rank in match[1].split(",")] if match else []
+            if not ranks and self.size == 2:  # noqa: PLR2004 - a lost connection names no rank
+                ranks = [1 - self.rank]
+            raise _missing_processes(ranks, self._limit.total_seconds()) from error
+        return messages
 
 
-class ByFiles:
-    """Processes that see one folder, and nothing else of each other."""
+class FileGroup:
+    """Processes that share one folder and no network."""
 
     def __init__(self, folder: Path, rank: int, size: int, patience: float) -> None:
-        """Find each other: every process must do it. Raises Elsewhere where one does not come."""
+        """Find the other processes. Raises OtherProcessFailed if one does not arrive."""
         self.rank, self.size = rank, size
-        self._folder, self._patience, self._round = folder / FOLDER, patience, 0
+        self._folder, self._patience, self._round = folder / RANKS_FOLDER, patience, 0
         folder.mkdir(parents=True, exist_ok=True)
         make_folder(self._folder)
-        self._own = uuid4().hex
+        self._token = uuid4().hex
         self._session = self._folder / self._agree()
 
-    def exchange(self, word: str) -> list[str]:
-        """Give a word and hear every rank's, in their order. Raises Elsewhere after the limit."""
+    def exchange(self, message: str) -> list[str]:
+        """Send a message; return every rank's, by rank. Raises OtherProcessFailed on timeout."""
         self._round += 1
-        _put(self._session / f"{self._round}-{self.rank}", word)
-        words: dict[int, str] = {}
-        for _ in self._looks(lambda: [k for k in range(self.size) if k not in words]):
-            there = {path.name: path for path in self._session.iterdir()}
+        _write_file(self._session / f"{self._round}-{self.rank}", message)
+        messages: dict[int, str] = {}
+        for _ in self._poll(lambda: [k for k in range(self.size) if k not in messages]):
+            files = {path.name: path for path in self._session.iterdir()}
             for rank in range(self.size):
-                path = there.get(f"{self._round}-{rank}")
-                if rank not in words and path is not None:
-                    words[rank] = path.read_text()
-            if len(words) == self.size:
+                path = files.get(f"{self._round}-{rank}")
+                if rank not in messages and path is not None:
+                    messages[rank] = path.read_text()
+            if len(messages) == self.size:
                 break
         # Who is here has heard the round before the last.
         (self._session / f"{self._round - 2}-{self.rank}").unlink(missing_ok=True)
-        return [words[rank] for rank in range(self.size)]
+        return [messages[rank] for rank in range(self.size)]
 
     def _agree(self) -> str:
-        """Name a session that only the processes of this start know.
+        """Return the name of a session that only the processes of this start know.
 
-        Files of earlier starts may lie here: a process answers only to a list that holds the name
-        it has just made up, and rank 0 goes on only once all answered to the same list.
+        Files of earlier starts may exist here: a process answers only to a list with the name it
+        has just generated, and rank 0 continues only once all answered to the same list.
         """
-        _put(self._folder / f"hello-{self.rank}", self._own)
+        _write_file(self._folder / f"hello-{self.rank}", self._token)
         if self.rank:
             return self._join()
         names, silent = [""] * self.size, list(range(1, self.size))
-        session = _named(names)
-        for _ in self._looks(lambda: silent):
-            found = [_get(self._folder / f"hello-{rank}") for rank in range(self.size)]
-            if found != names and all(found):
-                names, session = found, _named(found)
-                _put(self._folder / "names", json.dumps(names))
-            answers = (_get(self._folder / f"answer-{rank}") for rank in range(1, self.size))
-            unsaid = [rank for rank, one in enumerate(answers, 1) if one != session]
-            silent[:] = [rank for rank, one in enumerate(found) if not one] or unsaid
+        session = _session_name(names)
+        for _ in self._poll(lambda: silent):
+            hellos = [_read_file(self._folder / f"hello-{rank}") for rank in range(self.size)]
+            if hellos != names and all(hellos):
+                names, session = hellos, _session_name(hellos)
+                _write_file(self._folder / "names", json.dumps(names))
+            answers = (_read_file(self._folder / f"answer-{rank}") for rank in range(1, self.size))
+            unanswered = [rank for rank, text in enumerate(answers, 1) if text != session]
+            silent[:] = [rank for rank, text in enumerate(hellos) if not text] or unanswered
             if not silent:
                 break
         for old in self._folder.iterdir():
-            if SESSION.fullmatch(old.name) and not old.is_symlink():
+            if SESSION_NAME.fullmatch(old.name) and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
         (self._folder / session).mkdir()
-        _put(self._folder / "go", session)
+        _write_file(self._folder / "go", session)
         return session
 
     def _join(self) -> str:
         answered = ""
-        for _ in self._looks(lambda: [0]):
-            names = json.loads(_get(self._folder / "names") or "[]")
-            if len(names) == self.size and names[self.rank] == self._own:
-                session = _named(names)
+        for _ in self._poll(lambda: [0]):
+            names = json.loads(_read_file(self._folder / "names") or "[]")
+            if len(names) == self.size and names[self.rank] == self._token:
+                session = _session_name(names)
                 if session != answered:
                     answered = session
-                    _put(self._folder / f"answer-{self.rank}", session)
-                if _get(self._folder / "go") == session:
+                    _write_file(self._folder / f"answer-{self.rank}", session)
+                if _read_file(self._folder / "go") == session:
                     break
         return answered
 
-    def _looks(self, missing: Callable[[], list[int]]) -> Iterator[None]:
-        """Look again and again, ever less often. Raises Elsewhere when the time is over."""
-        end, pause = time.monotonic() + self._patience, POLL[0]
+    def _poll(self, missing: Callable[[], list[int]]) -> Iterator[None]:
+        """Yield at increasing intervals. Raises OtherProcessFailed after the timeout."""
+        end, pause = time.monotonic() + self._patience, POLL_SECONDS[0]
         while time.monotonic() < end:
             yield
             time.sleep(pause)
-            pause = min(POLL[1], 1.3 * pause)
-        raise _missing(missing(), self._patience)
+            pause = min(POLL_SECONDS[1], 1.3 * pause)
+        raise _missing_processes(missing(), self._patience)
 
 
-def group(owner: Owner, patience: float) -> Group:
-    """Find the processes that save together with this one. Raises UsageError, Elsewhere."""
+def find_group(owner: Owner, patience: float) -> Group:
+    """Return the processes that save with this one. Raises UsageError, OtherProcessFailed."""
     dist = sys.modules.get("torch.distributed")
     if dist is not None and dist.is_available() and dist.is_initialized():
-        return ByTorch(patience) if dist.get_world_size() > 1 else Alone()
+        return TorchGroup(patience) if dist.get_world_size() > 1 else SingleProcess()
     rank, size = owner.rank, owner.world_size
     if size <= 1:
-        here = place(os.environ)
-        rank, size = here.rank, here.world_size
-    return ByFiles(owner.folder, rank, size, patience) if size > 1 else Alone()
+        launch_rank = place(os.environ)
+        rank, size = launch_rank.rank, launch_rank.world_size
+    return FileGroup(owner.folder, rank, size, patience) if size > 1 else SingleProcess()
 
 
-def agree(group: Group, said: object = None, error: Exception | None = None) -> list[Any]:
-    """Say something that JSON can hold, or that this process failed; hear all, in their order.
+def exchange_values(
+    group: Group, value: object = None, error: Exception | None = None
+) -> list[Any]:
+    """Send a JSON value, or the error of this process; return the values by rank.
 
-    Raises `error` itself, and Elsewhere for what failed on another process.
+    Raises `error` itself, and OtherProcessFailed for the failure of another process.
     """
-    word = {"said": said} if error is None else {"failed": str(error) or type(error).__name__}
-    heard = [json.loads(one) for one in group.exchange(json.dumps(word))]
+    message = {"said": value} if error is None else {"failed": str(error) or type(error).__name__}
+    replies = [json.loads(reply) for reply in group.exchange(json.dumps(message))]
     if error is not None:
         raise error
-    for rank, one in enumerate(heard):
-        if "failed" in one:
-            raise Elsewhere(f"process {rank} failed: {one['failed']}")
-    return [one["said"] for one in heard]
+    for rank, reply in enumerate(replies):
+        if "failed" in reply:
+            raise OtherProcessFailed(f"process {rank} failed: {reply['failed']}")
+    return [reply["said"] for reply in replies]
 
 
-def each(group: Group, work: Callable[[], object]) -> list[Any]:
-    """Do something on every process and hear what each found. Raises as `agree`."""
+def run_on_all(group: Group, work: Callable[[], object]) -> list[Any]:
+    """Run `work` on every process; return the results by rank. Raises as `exchange_values`."""
     try:
-        said = work()
+        result = work()
     except Exception as error:  # noqa: BLE001 - the others must hear of it: `agree` raises it
-        return agree(group, error=error)
-    return agree(group, said)
+        return exchange_values(group, error=error)
+    return exchange_values(group, result)
 
 
 @contextmanager
-def exceptions(where: Path) -> Iterator[None]:
-    """Raise a VitalsError for what is no Exception: torch's CheckpointException is none."""
+def wrap_exceptions(path: Path) -> Iterator[None]:
+    """Raise a VitalsError for a BaseException such as torch's CheckpointException."""
     try:
         yield
     except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        raise VitalsError(f"{type(error).__name__}: {error}", where=str(where)) from error
+        raise VitalsError(f"{type(error).__name__}: {error}", where=str(path)) from error
 
 
-def _missing(who: list[int], seconds: float) -> Elsewhere:
-    named = " and ".join(str(one) for one in who)
-    lost = f"process {named} did not come" if who else "another process did not come"
-    return Elsewhere(
-        f"{lost} within {seconds:g} s",
+def _missing_processes(ranks: list[int], seconds: float) -> OtherProcessFailed:
+    names = " and ".join(str(rank) for rank in ranks)
+    problem = f"process {names} did not come" if ranks else "another process did not come"
+    return OtherProcessFailed(
+        f"{problem} within {seconds:g} s",
         hint="every process must make Checkpoints(..., together=True) and save at the same steps",
     )
 
 
-def _named(names: list[str]) -> str:
+def _session_name(names: list[str]) -> str:
     return blake2b("".join(names).encode(), digest_size=8).hexdigest()
 
 
-def _put(path: Path, text: str) -> None:
-    made = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    with made.open("x") as file:
+def _write_file(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    with temporary.open("x") as file:
         file.write(text)
-    made.replace(path)
+    temporary.replace(path)
 
 
-def _get(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         return path.read_text()
     except FileNotFoundError:
         return ""
 
 
-def refuse_alone(owner: Owner) -> None:
-    """Refuse that a process saves beside rank 0, each for itself. Raises UsageError."""
+def refuse_separate_saves(owner: Owner) -> None:
+    """Raise UsageError if a rank above 0 saves without a group."""
     if owner.rank and owner.world_size > 1:
         raise UsageError(
             f"process {owner.rank} saves for itself: the checkpoints of {owner.world_size} "

@@ -1,4 +1,4 @@
-"""What a killed process left behind, and how a checkpoint goes."""
+"""Clean up after killed processes, and delete checkpoints."""
 
 import os
 import shutil
@@ -8,81 +8,84 @@ from pathlib import Path
 from rlvitals.checkpoints import disk, naming
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, UnreadableCheckpoint
-from rlvitals.checkpoints.naming import MANIFEST, Unfinished
+from rlvitals.checkpoints.naming import MANIFEST_FILE, Unfinished
 from rlvitals.storage import temp_files
 
-DAY = 86_400.0  # seconds after which an unfinished folder that nobody writes to is nobody's
+ABANDONED_SECONDS = 86_400.0  # after the last write to an unfinished folder
 writing: set[Path] = set()  # folders that this process is writing
 
 
-def clean(folder: Path) -> Iterator[str]:
-    """Clear away folders whose writer is gone; one that was whole gets its name. Says each."""
-    for one in naming.unfinished(folder):
-        if _alive(one):
+def recover(folder: Path) -> Iterator[str]:
+    """Remove folders whose writer has ended, or rename complete ones; yield a message each."""
+    for leftover in naming.find_unfinished(folder):
+        if _may_be_active(leftover):
             continue
-        target = naming.final(folder, one.step)
+        target = naming.checkpoint_path(folder, leftover.step)
         try:
-            manifests.verify(one.path)
-            whole = not (target / MANIFEST).exists()
+            manifests.verify(leftover.path)
+            is_complete = not (target / MANIFEST_FILE).exists()
         except UnreadableCheckpoint as error:
-            yield f"{one.path.name} is left as it is: it {error.problem}"
+            yield f"{leftover.path.name} is left as it is: it {error.problem}"
             continue
         except BadCheckpoint:
-            whole = False
-        if whole:  # killed between the seal and the rename, or while another was to replace it
-            give_way(folder, one.step)
-            one.path.rename(target)
+            is_complete = False
+        # Killed between the seal and the rename, or before it replaced another checkpoint.
+        if is_complete:
+            move_unsealed_aside(folder, leftover.step)
+            leftover.path.rename(target)
             disk.sync_folder(folder)
             yield f"{target.name} was whole but for its name: it has it now"
         else:
-            remove(one.path)
-            yield f"a checkpoint at step {one.step:,} that was being written is cleared away"
+            delete_folder(leftover.path)
+            yield f"a checkpoint at step {leftover.step:,} that was being written is cleared away"
 
 
-def give_way(folder: Path, step: int) -> None:
-    """Set aside what has a checkpoint's name and no seal. OSError."""
-    target = naming.final(folder, step)
-    if os.path.lexists(target) and not (target / MANIFEST).exists():
-        target.rename(naming.aside(folder, step))
+def move_unsealed_aside(folder: Path, step: int) -> None:
+    """Set aside a folder that has a checkpoint's name and no manifest. Raises OSError."""
+    target = naming.checkpoint_path(folder, step)
+    if os.path.lexists(target) and not (target / MANIFEST_FILE).exists():
+        target.rename(naming.set_aside_path(folder, step))
 
 
-def retire(folder: Path, checkpoint: Path) -> None:
-    """Delete a checkpoint: it is gone by its name first, so that half of one is never there."""
-    hidden = naming.temporary(folder, naming.step(checkpoint))
+def delete_checkpoint(folder: Path, checkpoint: Path) -> None:
+    """Delete a checkpoint: rename it first, so that half of one is never visible."""
+    hidden = naming.unfinished_path(folder, naming.step_of(checkpoint))
     checkpoint.rename(hidden)
-    remove(hidden)
+    delete_folder(hidden)
 
 
-def remove(path: Path) -> None:
-    """Delete a folder, its seal first; what cannot be deleted stays, unsealed.
+def delete_folder(path: Path) -> None:
+    """Delete a folder, its manifest first; what cannot be deleted stays, unsealed.
 
-    Of a link to a folder the link alone goes.
+    Of a link to a folder, only the link is deleted.
     """
     if path.is_symlink():
         path.unlink()
         return
-    (path / MANIFEST).unlink(missing_ok=True)
+    (path / MANIFEST_FILE).unlink(missing_ok=True)
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _alive(one: Unfinished) -> bool:
-    """Tell whether a folder may still be written to.
+def _may_be_active(leftover: Unfinished) -> bool:
+    """Return whether a process may still write to a folder.
 
-    Process numbers come back, in containers at each start: one alone proves nothing for long.
+    Process numbers are reused, in containers at each start: a number alone proves nothing for long.
     """
-    here = one.host == naming.host()
-    if here and one.pid == os.getpid():
-        return one.path in writing
-    if here and not _runs(one.pid):
+    is_local = leftover.host == naming.host_id()
+    if is_local and leftover.pid == os.getpid():
+        return leftover.path in writing
+    if is_local and not _is_running(leftover.pid):
         return False
     try:
-        newest = max(path.lstat().st_mtime for path in (one.path, *disk.files(one.path)))
-        return newest > _now(one.path) - DAY
+        newest = max(
+            path.lstat().st_mtime for path in (leftover.path, *disk.walk_files(leftover.path))
+        )
+        return newest > _file_system_time(leftover.path) - ABANDONED_SECONDS
     except OSError:
         return True
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -92,8 +95,8 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _now(folder: Path) -> float:
-    """Return the file system's own time: clocks of machines differ."""
+def _file_system_time(folder: Path) -> float:
+    """Return the file system's own time in seconds: clocks of machines differ."""
     probe = temp_files.half(folder.with_name("clock"))
     try:
         probe.touch(exist_ok=False)

@@ -1,4 +1,4 @@
-"""Where a Hugging Face training goes on: the newest checkpoint that is known to be whole."""
+"""Choose the checkpoint that a Hugging Face training resumes from."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,8 +10,8 @@ from typing import cast
 
 from rlvitals.checkpoints import accelerate_group, huggingface, naming, progress_file
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.catalog import Checkpoint, Refusal, Shelf
-from rlvitals.checkpoints.huggingface_folder import InPlace, Owner
+from rlvitals.checkpoints.catalog import Catalog, Checkpoint, Refusal
+from rlvitals.checkpoints.huggingface_folder import FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint, NotSealed
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE, LostRun, read_about
@@ -28,25 +28,27 @@ def resume_from(
     fresh: bool = False,
     require_resume: bool = False,
 ) -> str | None:
-    """Return the path that a Hugging Face trainer is to go on from; None: it starts afresh.
+    """Return the path for a Hugging Face trainer to resume from; None: it starts at step 0.
 
         trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))
 
-    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified to the
-    bit, the newest first; a damaged one is set aside as `checkpoint-150.corrupt`, and the next
-    older one is taken. What was chosen, and how truly the training goes on, is told (default:
-    standard error). With several processes all of them must call this, and have one answer.
-    `check` is called, on the first process, with the checkpoint before it is told: what it raises
-    as a VitalsError is raised on all of them. `fresh` starts at step 0: every checkpoint is set
-    aside as `checkpoint-150.before-fresh`.
+    `where`: TrainingArguments, a trainer, or the output folder. Each checkpoint is verified bit for
+    bit, the newest first; a damaged one is renamed to `checkpoint-150.corrupt`, and the next older
+    one is used. The choice and its exactness are reported to `tell` (default: standard error). With
+    several processes all of them must call this, and get the same answer. `check` is called, on the
+    first process, with the checkpoint before it is reported: a VitalsError that it raises is raised
+    on all of them. `fresh` starts at step 0: every checkpoint is renamed to
+    `checkpoint-150.before-fresh`.
 
-    Raises CannotResume, and renames nothing, where a file cannot be read, where none of the sealed
-    checkpoints can be resumed from, and with `require_resume` where there is none; UsageError
-    where all that is there was never sealed: nothing is begun over it.
+    Raises CannotResume, and renames nothing, if a file cannot be read, if no sealed checkpoint can
+    be resumed from, and with `require_resume` if there is none; UsageError if complete checkpoints
+    exist that were never sealed: a fresh start would overwrite them.
     """
-    begin = partial(_found, tell=tell, check=check, fresh=fresh, require_resume=require_resume)
+    begin = partial(
+        _find_checkpoint, tell=tell, check=check, fresh=fresh, require_resume=require_resume
+    )
     if isinstance(where, str | PathLike):
-        return begin(_alone(Path(where)))
+        return begin(_folder_owner(Path(where)))
     args = getattr(where, "args", where)
     if not hasattr(args, "output_dir"):
         raise UsageError(
@@ -56,45 +58,47 @@ def resume_from(
         )
     args = cast("huggingface.Arguments", args)
     folder, size = Path(args.output_dir or "."), int(args.world_size)
-    owner = Owner(folder, "", 0, size, huggingface.computing(args))
-    return _agreed(owner, begin, first=args.process_index == 0)
+    owner = FolderOwner(folder, "", 0, size, huggingface.training_arguments(args))
+    return _run_on_first(owner, begin, first=args.process_index == 0)
 
 
-def _alone(folder: Path) -> Owner:
-    """Own the checkpoints of a folder. Raises UsageError where several processes train."""
+def _folder_owner(folder: Path) -> FolderOwner:
+    """Return the owner of a folder. Raises UsageError if several processes train."""
     if launcher_rank.place(os.environ).world_size > 1:
         raise UsageError(
             "several processes cannot agree on a folder alone",
             where=str(folder),
             hint="hand over the arguments: rlvitals.resume_from(args)",
         )
-    return Owner(folder)
+    return FolderOwner(folder)
 
 
-def _agreed(owner: Owner, begin: Callable[[Owner], str | None], *, first: bool) -> str | None:
-    """Look on the first process alone: two would rename what they refuse from under each other."""
-    found, refused = None, None
+def _run_on_first(
+    owner: FolderOwner, begin: Callable[[FolderOwner], str | None], *, first: bool
+) -> str | None:
+    """Choose on the first process only: two would rename the same folders."""
+    path, failure = None, None
     if first:
         try:
-            found = begin(owner)
+            path = begin(owner)
         except VitalsError as error:
-            refused = error
-    found, refused = accelerate_group.agreed((found, refused), owner.world_size)
-    if refused is not None:
-        raise refused
-    return found
+            failure = error
+    path, failure = accelerate_group.broadcast((path, failure), owner.world_size)
+    if failure is not None:
+        raise failure
+    return path
 
 
-def _found(
-    owner: Owner,
+def _find_checkpoint(
+    owner: FolderOwner,
     tell: Callable[[str], None] | None,
     check: Check | None,
     *,
     fresh: bool,
     require_resume: bool,
 ) -> str | None:
-    with manifests.reading(owner.folder):
-        owner.id = _run_id(owner.folder)
+    with manifests.read_errors(owner.folder):
+        owner.id = _read_run_id(owner.folder)
         checkpoints = _Resumable(owner, tell=tell)
         if not fresh:
             checkpoints.refuse_to_begin_over()
@@ -102,73 +106,86 @@ def _found(
     return None if resumed is None else str(resumed.folder)
 
 
-def _run_id(folder: Path) -> str:
-    """Return the id of the run that is recorded here; empty, any run's, where that is lost."""
+def _read_run_id(folder: Path) -> str:
+    """Return the id of the run recorded here; "" (any run) if it is lost."""
     try:
         return read_about(folder / RUN_FILE).id
     except LostRun:
         return ""
 
 
-class _Whole(Shelf):
-    """What lies in a trainer's folder; weights alone are no checkpoint."""
+class _CompleteCatalog(Catalog):
+    """The checkpoints in a trainer's folder, without those of weights only."""
 
-    def own(self) -> list[Checkpoint]:
-        """Return those that hold more than weights, the newest first."""
-        return [one for one in super().own() if not one.manifest.facts.get("weights_only")]
+    def list_usable(self) -> list[Checkpoint]:
+        """Return those with more than weights, the newest first."""
+        return [
+            checkpoint
+            for checkpoint in super().list_usable()
+            if not checkpoint.manifest.facts.get("weights_only")
+        ]
 
-    def damaged(self) -> Iterator[Refusal]:
-        """Find those whose manifest is damaged, and tell of each that is not used why."""
-        for step, folder in naming.steps(self.folder).items():
+    def find_damaged(self) -> Iterator[Refusal]:
+        """Yield checkpoints with a damaged manifest; report why others are not used."""
+        for step, folder in naming.find_checkpoints(self.folder).items():
             try:
                 sealed = manifests.read(folder, step)
             except NotSealed as error:
-                there = (folder / naming.MANIFEST).exists()  # of a newer version, or nobody's
-                why = error.problem if there else self._unsealed(folder, step)
-                self.tell(f"{folder.name} is not used: {why}")
+                has_manifest = (
+                    folder / naming.MANIFEST_FILE
+                ).exists()  # newer, or of another program
+                problem = (
+                    error.problem if has_manifest else self._explain_missing_seal(folder, step)
+                )
+                self.tell(f"{folder.name} is not used: {problem}")
             except BadCheckpoint as error:
                 yield Refusal(folder, step, error.problem)
             else:
                 if sealed.facts.get("weights_only"):
                     self.tell(f"{folder.name} is not used: it holds weights alone")
 
-    def refusal(self, folder: Path) -> str:
-        """Say why this run does not go on from a folder with a manifest."""
+    def explain_refusal(self, folder: Path) -> str:
+        """Return why this run does not continue from a folder with a manifest."""
         with suppress(BadCheckpoint):
             if manifests.read(folder).facts.get("weights_only"):
                 return "it holds weights alone"
-        return super().refusal(folder)
+        return super().explain_refusal(folder)
 
     def set_all_aside(self) -> None:
-        """Rename every checkpoint, sealed or not: the Trainer would write into it. CannotResume."""
-        for path in naming.steps(self.folder).values():
-            self.set_before_fresh(path)
+        """Rename every checkpoint, sealed or not: the Trainer would overwrite it. CannotResume."""
+        for path in naming.find_checkpoints(self.folder).values():
+            self.set_aside_for_fresh_start(path)
 
-    def _unsealed(self, folder: Path, step: int) -> str:
-        why = huggingface.looks_cut(folder, step)
-        if why:
-            return f"it was never finished: {why}"
+    def _explain_missing_seal(self, folder: Path, step: int) -> str:
+        problem = huggingface.find_damage(folder, step)
+        if problem:
+            return f"it was never finished: {problem}"
         return (
             "it looks whole, but its process ended before it was sealed "
             f"(rlvitals checkpoints {self.folder} --seal: it is taken as it is)"
         )
 
 
-class _Resumable(InPlace):
-    """The checkpoints of a trainer that a training can go on from."""
+class _Resumable(HuggingFaceCheckpoints):
+    """The checkpoints of a trainer that a training can continue from."""
 
-    _kind = _Whole
+    _catalog_type = _CompleteCatalog
 
     def refuse_to_begin_over(self) -> None:
-        """Leave a training alone that was saved without a seal. Raises UsageError."""
-        there = naming.steps(self.folder)
-        marks = (self.folder / progress_file.FILE, *(p / naming.MANIFEST for p in there.values()))
-        whole = [s for s, path in there.items() if not huggingface.looks_cut(path, s)]
-        if not whole or any(path.exists() for path in marks):
+        """Raise UsageError if complete checkpoints were saved without a manifest."""
+        folders = naming.find_checkpoints(self.folder)
+        marks = (
+            self.folder / progress_file.PROGRESS_FILE,
+            *(p / naming.MANIFEST_FILE for p in folders.values()),
+        )
+        complete_steps = [
+            step for step, path in folders.items() if not huggingface.find_damage(path, step)
+        ]
+        if not complete_steps or any(path.exists() for path in marks):
             return
         raise UsageError(
-            f"checkpoint-{whole[-1]} looks whole, but it was saved without a seal: nobody can "
-            "tell whether it is, and a fresh start would write over it",
+            f"checkpoint-{complete_steps[-1]} looks whole, but it was saved without a seal: nobody "
+            "can tell whether it is, and a fresh start would write over it",
             where=str(self.folder),
             hint=f"rlvitals checkpoints {self.folder} --seal: it is taken as it is; "
             "or begin in another folder",

@@ -1,4 +1,4 @@
-"""What a run goes on from, and the promise that is made of it."""
+"""The result of a resume: the checkpoint, and how exact the continuation is."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,29 +8,33 @@ from rlvitals.checkpoints.catalog import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The checkpoint a run goes on from, and how truly."""
+    """The checkpoint that a run continues from, and how exactly."""
 
     checkpoint: Checkpoint
     differs: tuple[str, ...]  # why it may not be bit for bit; empty: it is
     refused: tuple[str, ...]  # newer checkpoints that were not used, and why
-    unverified: tuple[str, ...] = ()  # what nobody can compare with what saved the checkpoint
+    unverified: tuple[str, ...] = ()  # what cannot be compared
 
     @property
     def step(self) -> int:
-        """The step to go on from."""
+        """Step of the checkpoint."""
         return self.checkpoint.step
 
     @property
     def folder(self) -> Path:
-        """Where the state lies."""
+        """Folder of the checkpoint."""
         return self.checkpoint.folder
 
     @property
     def sentence(self) -> str:
-        """Say it: the promise, or why it cannot be made."""
-        at = f"resumed at step {self.step:,} from {self.folder.name}"
+        """Sentence for the user: bit-exact, or the reasons why not."""
+        start = f"resumed at step {self.step:,} from {self.folder.name}"
         doubt = f" (unverified: {'; '.join(self.unverified)})" if self.unverified else ""
         if self.differs:
-            return f"{at}: continues, not bit-exact because {'; '.join(self.differs)}{doubt}"
-        same = "bit-exact on this machine, with these versions, threads and processes"
-        return f"{at}: {same}, if the code is the same{doubt}" if doubt else f"{at}: {same}"
+            return f"{start}: continues, not bit-exact because {'; '.join(self.differs)}{doubt}"
+        promise = "bit-exact on this machine, with these versions, threads and processes"
+        return (
+            f"{start}: {promise}, if the code is the same{doubt}"
+            if doubt
+            else f"{start}: {promise}"
+        )

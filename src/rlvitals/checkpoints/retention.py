@@ -1,4 +1,4 @@
-"""Which checkpoints are kept, and which may go: asked after each save, never before."""
+"""Decide which checkpoints are kept; evaluated after each save."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,31 +8,30 @@ from typing import Literal
 from rlvitals.checkpoints.manifest import Manifest
 from rlvitals.errors import UsageError
 
-HEALTHY = "healthy"
-ALL = 1_000_000  # to keep: nobody counts so far
+MAX_KEEP_COUNT = 1_000_000  # more means: all are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The metric by which a checkpoint is the best, and which way is better."""
+    """The metric that ranks checkpoints, and its direction."""
 
     metric: str
     better: Literal["max", "min"] = "max"
 
     def of(self, entries: Sequence["Entry"]) -> "Entry | None":
-        """Return the best entry, the newest of equals; None where none has the metric."""
+        """Return the best entry, the newest of equals; None if none has the metric."""
         sign = 1.0 if self.better == "max" else -1.0
         scored = [
-            (sign * one.metrics[self.metric], one.sequence, one)
-            for one in entries
-            if not isnan(one.metrics.get(self.metric, float("nan")))
+            (sign * candidate.metrics[self.metric], candidate.sequence, candidate)
+            for candidate in entries
+            if not isnan(candidate.metrics.get(self.metric, float("nan")))
         ]
         return max(scored, key=lambda pair: pair[:2])[2] if scored else None
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How many checkpoints are kept, and which besides."""
+    """Number of newest checkpoints to keep, and which others."""
 
     keep: int = 3  # newest
     best: Best | None = None
@@ -41,7 +40,7 @@ class Policy:
     shielded: frozenset[int] = frozenset()  # steps that somebody else still needs
 
     def __post_init__(self) -> None:
-        """Refuse what keeps nothing. Raises UsageError."""
+        """Check the numbers. Raises UsageError."""
         if self.keep < 1:
             raise UsageError(f"keep cannot be {self.keep}", hint="keep the newest at least: 1")
         if self.every is not None and self.every < 1:
@@ -52,7 +51,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What retention knows of a sealed checkpoint of this run."""
+    """The attributes of a checkpoint that retention uses."""
 
     step: int
     sequence: int
@@ -61,75 +60,75 @@ class Entry:
     pinned: bool = False
 
 
-def surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
+def select_surplus(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
     """Return the checkpoints that may be deleted, the oldest first."""
-    kept = reasons(entries, policy)
-    by_age = sorted(entries, key=lambda one: one.sequence)
-    return tuple(one for one in by_age if one.sequence not in kept)
+    kept_reasons = keep_reasons(entries, policy)
+    by_age = sorted(entries, key=lambda candidate: candidate.sequence)
+    return tuple(candidate for candidate in by_age if candidate.sequence not in kept_reasons)
 
 
-def reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
-    """Say in words why each checkpoint that is kept is kept, by its sequence."""
-    by_age = sorted(entries, key=lambda one: one.sequence)
+def keep_reasons(entries: Sequence[Entry], policy: Policy) -> dict[int, tuple[str, ...]]:
+    """Return the reasons why each kept checkpoint is kept, by its sequence."""
+    by_age = sorted(entries, key=lambda candidate: candidate.sequence)
     last = by_age[-policy.keep :]
-    among = f"last {policy.keep:,}" if policy.keep < ALL else "all are kept"
-    why: dict[int, list[str]] = {one.sequence: [among] for one in last}
+    age_reason = f"last {policy.keep:,}" if policy.keep < MAX_KEEP_COUNT else "all are kept"
+    texts: dict[int, list[str]] = {candidate.sequence: [age_reason] for candidate in last}
     if last:
-        why[last[-1].sequence] = ["newest"]
+        texts[last[-1].sequence] = ["newest"]
 
-    def add(one: Entry, reason: str) -> None:
-        why.setdefault(one.sequence, []).append(reason)
+    def add(candidate: Entry, reason: str) -> None:
+        texts.setdefault(candidate.sequence, []).append(reason)
 
-    for one in by_age:
-        if one.pinned:
-            add(one, "pinned")
-        if one.step in policy.shielded:
-            add(one, "in use")
+    for candidate in by_age:
+        if candidate.pinned:
+            add(candidate, "pinned")
+        if candidate.step in policy.shielded:
+            add(candidate, "in use")
     if policy.every is not None:
-        for one in _first_of_each(by_age, policy.every):
-            add(one, f"every {policy.every:,}")
+        for candidate in _first_of_each(by_age, policy.every):
+            add(candidate, f"every {policy.every:,}")
     if policy.best is not None and (best := policy.best.of(by_age)) is not None:
         add(best, f"best {policy.best.metric}")
-    healthy = [one for one in by_age if one.health == HEALTHY]
+    healthy = [candidate for candidate in by_age if candidate.health == "healthy"]
     if policy.healthy and healthy:
         add(healthy[-1], "last healthy")
-    return {sequence: tuple(said) for sequence, said in why.items()}
+    return {sequence: tuple(sentences) for sequence, sentences in texts.items()}
 
 
 def _first_of_each(entries: Sequence[Entry], every: int) -> Sequence[Entry]:
     """Return the first at or after each multiple of `every`: few trainings save exactly there.
 
-    Of those before the first multiple only one at step 0.
+    Before the first multiple, only a checkpoint at step 0 is returned.
     """
-    found: dict[int, Entry] = {}
-    for one in sorted(entries, key=lambda one: (one.step, one.sequence)):
-        if one.step == 0 or one.step >= every:
-            found.setdefault(one.step // every, one)
-    return tuple(found.values())
+    first_entries: dict[int, Entry] = {}
+    for candidate in sorted(entries, key=lambda candidate: (candidate.step, candidate.sequence)):
+        if candidate.step == 0 or candidate.step >= every:
+            first_entries.setdefault(candidate.step // every, candidate)
+    return tuple(first_entries.values())
 
 
-def entry(sealed: Manifest) -> Entry:
-    """Return what retention knows of a checkpoint."""
+def make_entry(sealed: Manifest) -> Entry:
+    """Return the entry of a checkpoint's manifest."""
     return Entry(sealed.step, sealed.sequence, dict(sealed.metrics), sealed.health, sealed.pinned)
 
 
-def written(policy: Policy) -> dict[str, object]:
-    """Write a policy down: a manifest tells by it why a checkpoint is kept."""
+def policy_to_dict(policy: Policy) -> dict[str, object]:
+    """Return a policy as JSON, for the manifest."""
     best = None if policy.best is None else [policy.best.metric, policy.best.better]
     return {"keep": policy.keep, "best": best, "every": policy.every, "healthy": policy.healthy}
 
 
-def policy(said: object) -> Policy:
-    """Read a policy that was written down; of one that was not, the defaults."""
-    if not isinstance(said, dict):
+def policy_from_dict(fields: object) -> Policy:
+    """Parse a policy; return the defaults if there is none."""
+    if not isinstance(fields, dict):
         return Policy()
-    best = said.get("best")
+    best = fields.get("best")
     try:
         return Policy(
-            int(said.get("keep") or 1),
+            int(fields.get("keep") or 1),
             Best(str(best[0]), "min" if best[1] == "min" else "max") if best else None,
-            int(said["every"]) if said.get("every") else None,
-            bool(said.get("healthy", True)),
+            int(fields["every"]) if fields.get("every") else None,
+            bool(fields.get("healthy", True)),
         )
     except (TypeError, ValueError, OverflowError, LookupError, UsageError):
         return Policy()

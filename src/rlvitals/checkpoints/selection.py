@@ -1,102 +1,111 @@
-"""Which checkpoint a run goes on from, and when it must not start at step 0."""
+"""Choose the checkpoint that a run continues from, or refuse to start at step 0."""
 
 from collections.abc import Sequence
 
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import ranks
-from rlvitals.checkpoints.catalog import Checkpoint, Refusal, Shelf
-from rlvitals.checkpoints.commit import complete
+from rlvitals.checkpoints.catalog import Catalog, Checkpoint, Refusal
+from rlvitals.checkpoints.commit import check_complete
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.ranks import Group
 from rlvitals.errors import UsageError
 
-MAX_NAMED = 3  # checkpoints that an error names
+MAX_NAMED_CHECKPOINTS = 3  # checkpoints that an error names
 Choice = tuple[Checkpoint | None, tuple[str, ...]]
 
 
-def choose(
-    group: Group, shelf: Shelf, holds: Sequence[str], *, fresh: bool, require_resume: bool
+def choose_checkpoint(
+    group: Group, catalog: Catalog, holds: Sequence[str], *, fresh: bool, require_resume: bool
 ) -> Choice:
-    """Return the newest checkpoint that is whole, and why newer ones are refused; or None.
+    """Return the newest intact checkpoint, and why newer ones are refused; or None.
 
-    Damaged ones are set aside once a whole one is found, and not before: a process that is started
-    again after an error finds the same checkpoints. None: there is no sealed checkpoint, or
-    `fresh` has set all of them aside. Raises UsageError, CannotResume, UnreadableCheckpoint.
+    Damaged ones are set aside only after an intact one is found: a process that is started again
+    after an error finds the same checkpoints. None: there is no sealed checkpoint, or `fresh` has
+    set all of them aside. Raises UsageError, CannotResume, UnreadableCheckpoint.
     """
     if fresh and require_resume:
         problem = "a run cannot start at step 0 and be required to resume"
-        raise UsageError(problem, where=str(shelf.folder), hint="fresh, or require_resume")
+        raise UsageError(problem, where=str(catalog.folder), hint="fresh, or require_resume")
     if fresh:
-        ranks.each(group, lambda: None if group.rank else shelf.set_all_aside())
+        ranks.run_on_all(group, lambda: None if group.rank else catalog.set_all_aside())
         return None, ()
     refused: list[Refusal] = []
-    ranks.each(group, lambda: None if group.rank else refused.extend(shelf.damaged()))
-    tried: set[str] = set()
-    while (one := _next(group, shelf, tried)) is not None:
-        tried.add(one.folder.name)
-        problem = _problem(group, one, holds)
+    ranks.run_on_all(group, lambda: None if group.rank else refused.extend(catalog.find_damaged()))
+    tried_names: set[str] = set()
+    while (checkpoint := _find_next(group, catalog, tried_names)) is not None:
+        tried_names.add(checkpoint.folder.name)
+        problem = _find_problem(group, checkpoint, holds)
         if not problem:
-            return one, tuple(shelf.set_aside(each) for each in refused)
+            return checkpoint, tuple(catalog.set_aside(refusal) for refusal in refused)
         if group.rank == 0:
-            refused.append(Refusal(one.folder, one.step, problem))
-    why = ranks.each(group, lambda: "" if group.rank else _why_not(shelf, refused))[0]
-    if why or require_resume:
-        raise _refused(shelf, str(why))
+            refused.append(Refusal(checkpoint.folder, checkpoint.step, problem))
+    reason = ranks.run_on_all(
+        group, lambda: "" if group.rank else _explain_refusals(catalog, refused)
+    )[0]
+    if reason or require_resume:
+        raise _resume_error(catalog, str(reason))
     return None, ()
 
 
-def _next(group: Group, shelf: Shelf, tried: set[str]) -> Checkpoint | None:
-    """Find the newest that was not tried, as rank 0 sees it."""
+def _find_next(group: Group, catalog: Catalog, tried: set[str]) -> Checkpoint | None:
+    """Return the newest untried checkpoint, as rank 0 sees it."""
 
     def newest() -> str:
-        names = () if group.rank else (one.folder.name for one in shelf.own())
-        return next((one for one in names if one not in tried), "")
+        names = () if group.rank else (name.folder.name for name in catalog.list_usable())
+        return next((name for name in names if name not in tried), "")
 
-    name = str(ranks.each(group, newest)[0])
-    found: list[Checkpoint] = []
+    name = str(ranks.run_on_all(group, newest)[0])
+    checkpoints: list[Checkpoint] = []
 
     def read() -> None:
         if name:
-            folder = shelf.folder / name
-            found.append(Checkpoint(folder, manifests.read(folder)))
+            folder = catalog.folder / name
+            checkpoints.append(Checkpoint(folder, manifests.read(folder)))
 
-    ranks.each(group, read)
-    return found[0] if found else None
+    ranks.run_on_all(group, read)
+    return checkpoints[0] if checkpoints else None
 
 
-def _problem(group: Group, one: Checkpoint, holds: Sequence[str]) -> str:
-    """Verify a checkpoint, each process its share of the files; returns what is wrong."""
+def _find_problem(group: Group, checkpoint: Checkpoint, holds: Sequence[str]) -> str:
+    """Verify a checkpoint, each process its share of the files; return the problem, or ""."""
 
     def verify() -> str:
         try:
-            complete(one.folder, list(one.manifest.files), holds)
-            manifests.verify(one.folder, one.manifest, (group.rank, group.size))
+            check_complete(checkpoint.folder, list(checkpoint.manifest.files), holds)
+            manifests.verify(checkpoint.folder, checkpoint.manifest, (group.rank, group.size))
         except BadCheckpoint as error:
             return error.problem
         return ""
 
-    return next((str(text) for text in ranks.each(group, verify) if text), "")
+    return next((str(text) for text in ranks.run_on_all(group, verify) if text), "")
 
 
-def _why_not(shelf: Shelf, refused: Sequence[Refusal]) -> str:
-    """Say why none of the sealed checkpoints is resumed from; empty: there is none."""
-    known = {one.folder.name: one.why for one in refused}
-    sealed = {path.name: shelf.refusal(path) for path in shelf.sealed_folders()} | known
-    said = [f"{name}: {why}" for name, why in sorted(sealed.items())]
-    more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
-    return "; ".join((*said[-MAX_NAMED:], *more))
+def _explain_refusals(catalog: Catalog, refused: Sequence[Refusal]) -> str:
+    """Return why no sealed checkpoint is resumed from; "" if there is none."""
+    reasons = {refusal.folder.name: refusal.reason for refusal in refused}
+    sealed = {
+        path.name: catalog.explain_refusal(path) for path in catalog.sealed_folders()
+    } | reasons
+    sentences = [f"{name}: {reason}" for name, reason in sorted(sealed.items())]
+    more = (
+        [f"and {len(sentences) - MAX_NAMED_CHECKPOINTS} more"]
+        if len(sentences) > MAX_NAMED_CHECKPOINTS
+        else []
+    )
+    return "; ".join((*sentences[-MAX_NAMED_CHECKPOINTS:], *more))
 
 
-def _refused(shelf: Shelf, why: str) -> CannotResume:
-    if not why:
+def _resume_error(catalog: Catalog, reason: str) -> CannotResume:
+    if not reason:
         return CannotResume(
             "there is no checkpoint to resume from, and a resume is required",
-            where=str(shelf.folder),
-            hint=f"is it the right folder? rlvitals doctor {shelf.folder}",
+            where=str(catalog.folder),
+            hint=f"is it the right folder? rlvitals doctor {catalog.folder}",
         )
     return CannotResume(
-        f"no checkpoint can be resumed from, and the run is not started at step 0 over them: {why}",
-        where=str(shelf.folder),
-        hint=f"rlvitals checkpoints {shelf.folder} --verify; to start at step 0 all the same: "
+        f"no checkpoint can be resumed from, and the run is not started at step 0 over them: "
+        f"{reason}",
+        where=str(catalog.folder),
+        hint=f"rlvitals checkpoints {catalog.folder} --verify; to start at step 0 all the same: "
         "--fresh (fresh=True), which sets them aside and deletes nothing",
     )

@@ -1,10 +1,10 @@
-"""The training code of this process: its files, and digests that comments do not change.
+"""The training code of this process: its files, and digests that ignore comments.
 
 Training code is what is loaded from outside the standard library and the folders of installed
 packages: `__main__`, the modules of a project, editable installs, and the trainers of this
-package. Installed packages are compared by their versions (`conditions`).
+package. Installed packages are compared by their versions (`provenance`).
 
-Each file has two digests, of its text and of its syntax tree. The tree leaves out positions,
+Each file has two digests, of its text and of its syntax tree. The tree excludes positions,
 comments and docstrings. It is built on a thread, soon after the import, because a file can be
 edited while the training runs. A module that is loaded later is read at the next save.
 """
@@ -23,19 +23,15 @@ from pathlib import Path
 from types import ModuleType
 
 MAX_TREE_BYTES = 4 << 20  # of source in all: a tree costs about 0.8 s of CPU time per MB
-MAX_TREE_FILE_BYTES = 128 << 10  # the parser holds the interpreter's lock for a whole file
-MAX_NAMES = 5  # of files in one sentence
-NO_FILE = "?"  # the digest of code that has no file
-MAIN = "__main__"
-INSTALLED = {"site-packages", "dist-packages"}
-DEBUGGERS = ("pydev", "_pydev", "debugpy")  # editors load them from folders of their own
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-PACKAGE, TRAINERS = "rlvitals", "rlvitals.trainers"
+MAX_TREE_FILE_BYTES = 128 << 10  # the parser keeps the GIL for a complete file
+MAX_NAMED_FILES = 5  # of files in one sentence
+NO_FILE_DIGEST = "?"  # the digest of code that has no file
+MAIN_MODULE = "__main__"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the training code differs from the code that saved a checkpoint, in sentences."""
+    """Differences between the training code and the code that saved a checkpoint, as sentences."""
 
     differs: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()  # what cannot be compared
@@ -71,13 +67,13 @@ class TrainingCode:
         self._reading, self._building = threading.Lock(), threading.Lock()
 
     def begin(self) -> None:
-        """Read what is loaded, on a thread of its own; only the first call does."""
+        """Read the loaded modules on a thread; only the first call does so."""
         if self._thread is None:
             self._thread = threading.Thread(target=self.record, name="rlvitals-code", daemon=True)
             self._thread.start()
 
     def record(self) -> dict[str, str]:
-        """Return the digests of what is loaded by now, by the names of the files."""
+        """Return the digests of the modules loaded so far, by file name."""
         files = self._read()
         for file in files.values():
             self._build_tree(file)
@@ -87,7 +83,7 @@ class TrainingCode:
         return result
 
     def compare(self, sealed: Mapping[str, str]) -> Comparison:
-        """Compare with what a checkpoint recorded."""
+        """Compare with the digests that a checkpoint recorded."""
         if not sealed:
             return Comparison((), ("the checkpoint does not record the training code",))
         files = self._read()
@@ -96,8 +92,10 @@ class TrainingCode:
         hidden: list[str] = []
         for name, then in sealed.items():
             file = files.get(name) or _find_file(name, files)
-            if NO_FILE in {then, file.text if file is not None else ""}:
-                hidden.append("code without a file (a notebook, -c)" if name == MAIN else name)
+            if NO_FILE_DIGEST in {then, file.text if file is not None else ""}:
+                hidden.append(
+                    "code without a file (a notebook, -c)" if name == MAIN_MODULE else name
+                )
             elif file is None:
                 (missing if _has_folder(name, files) else hidden).append(name)
             elif not self._is_same(file, then):
@@ -131,11 +129,11 @@ class TrainingCode:
             for name, path, spec in _modules(new):
                 previous = self._files.get(name)
                 if previous is None or (spec is not None and previous.spec is not spec):
-                    self._files[name] = _file(path, spec)
+                    self._files[name] = _make_file(path, spec)
             return dict(self._files)
 
     def _is_new(self, name: str, module: ModuleType | None) -> bool:
-        """Tell whether a module was loaded, or loaded again, since the last call."""
+        """Return whether a module was loaded, or reloaded, since the last call."""
         spec = getattr(module, "__spec__", None)
         if module is None or (name in self._seen and self._seen[name] is spec):
             return False
@@ -144,21 +142,21 @@ class TrainingCode:
 
 
 def tree_digest(source: bytes) -> str:
-    """Return a digest of a program, its layout apart; empty for what Python cannot parse."""
+    """Return a digest of a program without its layout; "" if Python cannot parse it."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     tokens: list[str] = []
     try:
-        _write(tree, tokens)
+        _write_tokens(tree, tokens)
     except RecursionError:
         return ""
     return _digest("\n".join(tokens).encode(errors="surrogatepass"))
 
 
-def _write(node: ast.AST, tokens: list[str]) -> None:
-    """Write a tree as words. Empty fields are left out: versions of Python differ in them."""
+def _write_tokens(node: ast.AST, tokens: list[str]) -> None:
+    """Write a tree as words. Empty fields are omitted: versions of Python differ in them."""
     tokens.append(type(node).__name__)
     for name in node._fields:
         value = getattr(node, name, None)
@@ -174,7 +172,7 @@ def _write(node: ast.AST, tokens: list[str]) -> None:
             values = [value]
         for entry in values:
             if isinstance(entry, ast.AST):
-                _write(entry, tokens)
+                _write_tokens(entry, tokens)
             else:
                 tokens.append(repr(entry))
 
@@ -191,64 +189,66 @@ def _without_docstring(node: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
 def _modules(
     loaded: Iterable[tuple[str, ModuleType]],
 ) -> Iterator[tuple[str, Path | None, ModuleSpec | None]]:
-    """Go through what is training code of loaded modules: `__main__` first, each file once."""
-    places, paths = _places(), set()
-    for name, module in sorted(loaded, key=lambda pair: (pair[0] != MAIN, pair[0])):
+    """Yield the training code of loaded modules: `__main__` first, each file once."""
+    places, paths = _library_folders(), set()
+    for name, module in sorted(loaded, key=lambda pair: (pair[0] != MAIN_MODULE, pair[0])):
         spec = getattr(module, "__spec__", None)
-        dotted = spec.name if spec is not None and name == MAIN else name
-        path = _path(module)
+        dotted = spec.name if spec is not None and name == MAIN_MODULE else name
+        path = _module_path(module)
         if path is None:
-            if name == MAIN:
-                yield MAIN, None, spec
+            if name == MAIN_MODULE:
+                yield MAIN_MODULE, None, spec
             continue
         if path in paths or not _is_training_code(dotted, path, places):
             continue
         paths.add(path)
-        yield _name(dotted, path), path, spec
+        yield _file_name(dotted, path), path, spec
 
 
-def _path(module: ModuleType) -> Path | None:
+def _module_path(module: ModuleType) -> Path | None:
     try:
         file = module.__file__
     except Exception:  # noqa: BLE001 - some modules run code of their own for each attribute
         return None
     if not isinstance(file, str) or file.startswith("<"):  # "<stdin>"
         return None
-    return _normal(file)
+    return _normalise_path(file)
 
 
 def _is_training_code(dotted: str, path: Path, places: tuple[Path, ...]) -> bool:
     top = dotted.partition(".")[0]
-    if top == PACKAGE:
-        return dotted == TRAINERS or dotted.startswith(f"{TRAINERS}.")
-    if top.startswith(DEBUGGERS) or _in_package_folder(path, places):
+    if top == "rlvitals":
+        return f"{dotted}.".startswith("rlvitals.trainers.")
+    if top.startswith(("pydev", "_pydev", "debugpy")) or _in_package_folder(path, places):
         return False
     # A package may write modules of its own elsewhere, as torch does with compiled graphs.
-    package = _path(sys.modules[top]) if top in sys.modules and top != dotted else None
+    package = _module_path(sys.modules[top]) if top in sys.modules and top != dotted else None
     return package is None or not _in_package_folder(package, places)
 
 
 def _in_package_folder(path: Path, places: tuple[Path, ...]) -> bool:
-    return not INSTALLED.isdisjoint(path.parts) or any(entry in path.parents for entry in places)
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(
+        entry in path.parents for entry in places
+    )
 
 
-def _places() -> tuple[Path, ...]:
+def _library_folders() -> tuple[Path, ...]:
     """Return the folders of the standard library, and of the commands of installed packages."""
     result = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "scripts")]
     if site.USER_BASE:
         result.append(f"{site.USER_BASE}/bin")
-    return tuple(_normal(entry) for entry in result if entry)
+    return tuple(_normalise_path(entry) for entry in result if entry)
 
 
-def _normal(path: str) -> Path:
+def _normalise_path(path: str) -> Path:
     """Make a path absolute. Links stay: some installers link packages to a cache."""
     return Path(os.path.normpath(Path(path).absolute()))
 
 
-def _name(dotted: str, path: Path) -> str:
-    """Name a file from the folder on that it was imported from: the same on another machine."""
+def _file_name(dotted: str, path: Path) -> str:
+    """Return a file's path from its import root on: the same on another machine."""
     segments = dotted.split(".")
-    if dotted in {MAIN, "__mp_main__"}:
+    if dotted in {MAIN_MODULE, "__mp_main__"}:
         segments = [path.name]
     elif path.stem == "__init__" or (len(segments) > 1 and path.parent.name == segments[-1]):
         segments = [*segments, path.name]
@@ -257,16 +257,16 @@ def _name(dotted: str, path: Path) -> str:
     return "/".join(segments)
 
 
-def _file(path: Path | None, spec: ModuleSpec | None) -> _File:
-    source = None if path is None else _source(path, spec)
+def _make_file(path: Path | None, spec: ModuleSpec | None) -> _File:
+    source = None if path is None else _read_source(path, spec)
     if source is None:
-        return _File(path, spec, NO_FILE)
+        return _File(path, spec, NO_FILE_DIGEST)
     small = path is not None and path.suffix not in {".so", ".pyd", ".pyc"}
     small = small and len(source) <= MAX_TREE_FILE_BYTES
     return _File(path, spec, _digest(source), source=source if small else None)
 
 
-def _source(path: Path, spec: ModuleSpec | None) -> bytes | None:
+def _read_source(path: Path, spec: ModuleSpec | None) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
@@ -282,16 +282,16 @@ def _find_file(name: str, files: Mapping[str, _File]) -> _File | None:
     """Read a file that is not loaded (yet) from where it would be imported."""
     if ".." in Path(name).parts or Path(name).is_absolute():
         return None
-    paths = (root / name for root in _roots(files))
-    return next((_file(path, None) for path in paths if path.is_file()), None)
+    paths = (root / name for root in _import_roots(files))
+    return next((_make_file(path, None) for path in paths if path.is_file()), None)
 
 
 def _has_folder(name: str, files: Mapping[str, _File]) -> bool:
-    """Tell whether the folder of a file is there: then the file is gone, and not elsewhere."""
-    return any((root / name).parent.is_dir() for root in _roots(files))
+    """Return whether the folder of a file exists: then the file was deleted."""
+    return any((root / name).parent.is_dir() for root in _import_roots(files))
 
 
-def _roots(files: Mapping[str, _File]) -> list[Path]:
+def _import_roots(files: Mapping[str, _File]) -> list[Path]:
     """Return the folders that training code is imported from."""
     result = [Path(entry or ".") for entry in sys.path]
     for name, file in files.items():
@@ -306,8 +306,8 @@ def _sentence(names: list[str], verb: str) -> str:
 
 def _join(names: Iterable[str]) -> str:
     every = sorted(names)
-    if len(every) > MAX_NAMES:
-        return f"{', '.join(every[:MAX_NAMES])} and {len(every) - MAX_NAMES} more"
+    if len(every) > MAX_NAMED_FILES:
+        return f"{', '.join(every[:MAX_NAMED_FILES])} and {len(every) - MAX_NAMED_FILES} more"
     return " and ".join(filter(None, (", ".join(every[:-1]), every[-1])))
 
 

@@ -12,31 +12,31 @@ from pathlib import Path
 
 from rlvitals.cli.command import Command
 
-KINDS = ("save", "stop")
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run and what is asked of it."""
+    """Declare the run and the request."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
-    parser.add_argument("what", choices=KINDS, help="save: a checkpoint now; stop: end gently")
+    parser.add_argument(
+        "what", choices=("save", "stop"), help="save: a checkpoint now; stop: end gently"
+    )
 
 
 def run(args: Namespace) -> int:
-    """Leave the request where the run looks for it."""
+    """Write the request into the run folder."""
     from rlvitals.errors import UsageError
     from rlvitals.storage.run_folder import RunFolder
     from rlvitals.tracking import requests
 
-    found = RunFolder.open(Path(args.run))
-    if ended := requests.ended(found):
+    folder = RunFolder.open(Path(args.run))
+    if end_state := requests.ended(folder):
         raise UsageError(
-            f"nobody is there to ask: the run has {ended}",
+            f"nobody is there to ask: the run has {end_state}",
             where=args.run,
             hint=f"rlvitals diagnose {args.run}",
         )
-    requests.ask(found.path, args.what)
+    requests.ask(folder.path, args.what)
     doing = "save a checkpoint" if args.what == "save" else "stop"
-    print(f"{found.about.name} is asked to {doing}; it does so where its loop next looks.")
+    print(f"{folder.about.name} is asked to {doing}; it does so where its loop next looks.")
     return 0
 
 

@@ -30,17 +30,17 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.transfer.filesystems import Place
+    from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
-COMPLETE, NOT_COMPLETE, TERMINATED = 0, 1, 143
-UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+EXIT_TERMINATED = 143  # 128 + SIGTERM
+SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, where to, and how often."""
+    """Declare the run, the target and the interval."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("target", metavar="TARGET", help="a folder of its own, or a URL")
     parser.add_argument(
@@ -59,17 +59,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Do one round, or one each time."""
+    """Back up once, or repeatedly with `--every`."""
     from rlvitals.checkpoints.transfer import backup
-    from rlvitals.checkpoints.transfer.backup_target import place_at
+    from rlvitals.checkpoints.transfer.backup_target import open_target
 
-    place, codes = place_at(args.target, stall=args.stall), [COMPLETE]
+    target, codes = place_at(args.target, stall=args.stall), [EXIT_OK]
     ending = threading.Event()
-    with _obeyed(ending, rounds=args.every is not None):
+    with _handle_signals(ending, rounds=args.every is not None):
         if args.every is None:
-            return _round(args, place)
+            return _back_up(args, target)
         backup.until(
-            lambda: codes.append(_round(args, place)),
+            lambda: codes.append(_back_up(args, target)),
             every=args.every,
             ending=ending,
             is_over=lambda: _is_over(args.run),
@@ -77,28 +77,24 @@ def run(args: Namespace) -> int:
     return codes[-1]
 
 
-def _round(args: Namespace, place: "Place") -> int:
+def _back_up(args: Namespace, target: "Place") -> int:
     from rlvitals.checkpoints.transfer.backup import NotComplete, complete
 
     try:
-        done = complete(
-            args.run, place, keep_all=args.keep_all, tell=lambda text: print(f"  {text}")
+        result = complete(
+            args.run, target, keep_all=args.keep_all, tell=lambda text: print(f"  {text}")
         )
-    except NotComplete as error:
+    except BackupIncomplete as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
-        return NOT_COMPLETE
-    for name in done.removed:
+        return EXIT_PROBLEM
+    for name in result.removed:
         print(f"  {name}: deleted at the target, as in the run")
-    for text in done.left:
+    for text in result.left:
         print(f"  {text}")
-    for text in done.failed:
+    for text in result.failed:
         print(f"  {text}", file=sys.stderr)
-    print(done.sentence, flush=True)
-    return NOT_COMPLETE if done.failed else COMPLETE
-
-
-def _tell(text: str) -> None:
-    print(f"  {text}", flush=True)
+    print(result.sentence, flush=True)
+    return EXIT_PROBLEM if result.failed else EXIT_OK
 
 
 def _is_over(folder: Path) -> bool:
@@ -107,39 +103,39 @@ def _is_over(folder: Path) -> bool:
     from rlvitals.tracking import requests
 
     try:
-        return bool(requests.ended(RunFolder.open(folder)))
+        return bool(requests.last_status(RunFolder.open(folder)))
     except (VitalsError, OSError):  # checkpoints alone: nothing says when they end
         return False
 
 
 @contextmanager
-def _obeyed(ending: threading.Event, *, rounds: bool) -> Iterator[None]:
-    """Let the first signal ask for the end, and the second be the end."""
+def _handle_signals(ending: threading.Event, *, rounds: bool) -> Iterator[None]:
+    """Finish the running round at the first signal, and exit at the second."""
 
-    def asked(number: int, _: FrameType | None) -> None:
+    def on_signal(number: int, _: FrameType | None) -> None:
         if rounds and not ending.is_set():
             ending.set()
             print("  a last round; once more ends it at once", flush=True)
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
         else:
-            raise SystemExit(TERMINATED)
+            raise SystemExit(EXIT_TERMINATED)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        for number in before:
-            signal.signal(number, asked)
+        for number in previous:
+            signal.signal(number, on_signal)
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _seconds(said: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", said.strip().lower())
-    if found is None or found[2] not in UNITS or not float(found[1]):
-        raise ArgumentTypeError(f"{said!r} is no time: 90s, 30m, 1h, 1d")
-    return float(found[1]) * UNITS[found[2]]
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in SECONDS_PER_UNIT or not float(match[1]):
+        raise ArgumentTypeError(f"{text!r} is no time: 90s, 30m, 1h, 1d")
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
 COMMAND = Command("backup", __doc__, add_arguments, run)

@@ -17,13 +17,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from rlvitals.cli.command import Command
-
-WHOLE, DAMAGED = 0, 1
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, the archive, and which checkpoints."""
+    """Declare the run, the archive, and the checkpoints to pack."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument(
         "-o",
@@ -42,26 +40,26 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Pack the run, and say what is in it."""
+    """Pack the run and print the contents of the archive."""
     from rlvitals.checkpoints.transfer.bundle import bundle
-    from rlvitals.checkpoints.transfer.byte_text import size
+    from rlvitals.checkpoints.transfer.byte_text import format_bytes
     from rlvitals.errors import VitalsError
 
     archive = args.output or Path(f"{args.run.resolve().name}.tar.zst")
     try:
-        done = bundle(args.run, archive, which=args.checkpoints, force=args.force)
+        result = bundle(args.run, archive, which=args.checkpoints, force=args.force)
     except OSError as error:
-        where = str(error.filename or archive)
-        raise VitalsError(f"not packed: {error.strerror or error}", where=where) from None
-    for text in done.left:
+        path = str(error.filename or archive)
+        raise VitalsError(f"not packed: {error.strerror or error}", where=path) from None
+    for text in result.left:
         print(f"  {text}")
-    for text in done.damaged:
+    for text in result.damaged:
         print(f"  {text}", file=sys.stderr)
-    steps = ", ".join(f"{step:,}" for step in done.checkpoints) or "none"
-    sizes = f"{size(done.unpacked)} in {size(done.size)}"
-    print(f"✓ Packed: {done.archive}: {done.files:,} files, {sizes}")
-    print(f"  checkpoints: {steps}; rlvitals unbundle {done.archive}")
-    return DAMAGED if done.damaged else WHOLE
+    steps = ", ".join(f"{step:,}" for step in result.checkpoints) or "none"
+    sizes = f"{size(result.unpacked)} in {size(result.size)}"
+    print(f"✓ Packed: {result.archive}: {result.files:,} files, {sizes}")
+    print(f"  checkpoints: {steps}; rlvitals unbundle {result.archive}")
+    return EXIT_PROBLEM if result.damaged else EXIT_OK
 
 
 COMMAND = Command("bundle", __doc__, add_arguments, run)

@@ -21,17 +21,15 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import UnreadableLog
 
 if TYPE_CHECKING:
-    from rlvitals.checkpoints.inspect_run import Look
-
-PASS, FOUND = 0, 1
+    from rlvitals.checkpoints.inspect_run import Inspection
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, and what is done besides listing."""
+    """Declare the run and the actions besides listing."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--verify", action="store_true", help="read every byte of every checkpoint")
     parser.add_argument(
@@ -41,9 +39,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Look, tell, and return whether a resume is safe."""
+    """List the checkpoints; exit with 0 if a resume is safe."""
     from rlvitals.checkpoints import inspect_run
-    from rlvitals.views import checkpoints as shown
+    from rlvitals.views import checkpoints as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
 
@@ -51,41 +49,48 @@ def run(args: Namespace) -> int:
     if args.seal:
         _seal(folder)
     try:
-        found = inspect_run.look(folder, verify=args.verify)
+        inspection = inspect_run.look(folder, verify=args.verify)
     except OSError as error:
         hint = f"rlvitals doctor {folder}"
         raise UnreadableLog(f"cannot look: {error}", where=str(folder), hint=hint) from None
-    differs = () if found.taken is None else inspect_run.differences(found.taken, found.about)
+    differs = (
+        ()
+        if inspection.taken is None
+        else inspect_run.differences(inspection.taken, inspection.about)
+    )
     if args.json:
-        print(json_view.document({"run": folder.resolve().name, **shown.facts(found, differs)}))
+        print(json_view.document({"run": folder.resolve().name, **view.facts(inspection, differs)}))
     else:
-        emit(shown.table(found, differs))
-    return _code(found)
+        emit(view.table(inspection, differs))
+    return _code(inspection)
 
 
 def _folder(path: Path) -> Path:
-    """Return the run's folder, be it asked for by one of its checkpoints. UnreadableLog."""
+    """Return the run's folder for a path to it or to one of its checkpoints.
+
+    Raises UnreadableLog where there is no folder.
+    """
     from rlvitals.checkpoints import naming
 
     if not path.is_dir():
-        what = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
-        raise UnreadableLog(what, where=str(path), hint=f"rlvitals doctor {path}")
+        problem = "a file, not a run's folder" if path.exists() else "there is nothing at this path"
+        raise UnreadableLog(problem, where=str(path), hint=f"rlvitals doctor {path}")
     return naming.run_of(path)
 
 
 def _seal(folder: Path) -> None:
     from rlvitals.checkpoints.huggingface_folder import adopt
-    from rlvitals.checkpoints.manifest import reading
+    from rlvitals.checkpoints.manifest import read_errors
 
-    with reading(folder):
+    with read_errors(folder):
         adopt(folder)
 
 
-def _code(found: "Look") -> int:
+def _code(inspection: "Look") -> int:
     from rlvitals.checkpoints.inspect_run import State
 
-    wrong = found.some(State.DAMAGED) or found.some(State.UNREADABLE)
-    return FOUND if found.taken is None or wrong else PASS
+    is_damaged = inspection.some(State.DAMAGED) or inspection.some(State.UNREADABLE)
+    return EXIT_PROBLEM if inspection.taken is None or is_damaged else EXIT_OK
 
 
 COMMAND = Command("checkpoints", __doc__, add_arguments, run)

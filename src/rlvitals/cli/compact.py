@@ -17,34 +17,40 @@ import sys
 from argparse import Namespace
 
 from rlvitals.cli import flags
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
-DONE, LEFT = 0, 1
-BAD = ("damaged", "lost", "differs")  # what is left for another reason needs no attention
+PROBLEMS = ("damaged", "lost", "differs")  # any other reason to skip a file needs no attention
 
 
 def run(args: Namespace) -> int:
-    """Pack every run; say what was left, and why."""
+    """Pack every run; print the files that were skipped and the reasons."""
     from rlvitals.storage.compact import compact
     from rlvitals.storage.find_run_folders import run_folders
 
-    code = DONE
+    code = EXIT_OK
     for folder in run_folders(args.path):
         try:
-            done = compact(folder)
+            results = compact(folder)
         except OSError as error:
             print(f"{folder}: not packed: {error.strerror or error}", file=sys.stderr)
-            code = LEFT
+            code = EXIT_PROBLEM
             continue
-        packed = [one for one in done if not one.why]
-        before, after = sum(one.before for one in packed), sum(one.after for one in packed)
-        said = f"{len(packed)} files packed: {before:,} bytes are {after:,}"
-        print(f"{folder}: {said if packed else 'nothing to pack'}")
-        for one in done:
-            if one.why:
-                print(f"  {one.name} left: {one.why}")
-        code = LEFT if any(word in one.why for one in done for word in BAD) else code
+        packed = [result for result in results if not result.why]
+        old_bytes, new_bytes = (
+            sum(result.before for result in packed),
+            sum(result.after for result in packed),
+        )
+        summary = f"{len(packed)} files packed: {old_bytes:,} bytes are {new_bytes:,}"
+        print(f"{folder}: {summary if packed else 'nothing to pack'}")
+        for result in results:
+            if result.why:
+                print(f"  {result.name} left: {result.why}")
+        code = (
+            EXIT_PROBLEM
+            if any(problem in result.why for result in results for problem in PROBLEMS)
+            else code
+        )
     return code
 
 
-COMMAND = Command("compact", __doc__, flags.run_folders, run)
+COMMAND = Command("compact", __doc__, flags.add_run_path, run)

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags, pictures
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, EXIT_UNDECIDED, Command
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.settings import split
 
@@ -37,12 +37,11 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.comparison.assertions import Gate
     from rlvitals.comparison.grouping import Member
 
-HOLDS, BROKEN, CANNOT_TELL = 0, 1, 4
-AXES = ("steps", "episodes", "tokens", "time")  # `scores.AXES` without its numpy
+AXIS_CHOICES = ("steps", "episodes", "tokens", "time")  # `scores.AXES` without its numpy
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare runs, how to group and score them, and how to show it."""
+    """Declare the runs, the grouping, the scoring and the output."""
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a run, or a folder of runs"
     )
@@ -65,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_scoring(parser: ArgumentParser) -> None:
-    """Declare which number of a run is compared."""
+    """Declare the flags that select the compared score of a run."""
     parser.add_argument(
         "--metric", default="", metavar="NAME", help="what to compare (default: the outcome)"
     )
@@ -76,7 +75,10 @@ def _add_scoring(parser: ArgumentParser) -> None:
         help="last, best, or mean of last N %% (default: mean of last 10 %%)",
     )
     parser.add_argument(
-        "--axis", choices=AXES, default="steps", help="what runs are aligned on (default: steps)"
+        "--axis",
+        choices=AXIS_CHOICES,
+        default="steps",
+        help="what runs are aligned on (default: steps)",
     )
     parser.add_argument(
         "--short",
@@ -91,7 +93,7 @@ def _add_scoring(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Read, group, compare, show."""
+    """Read, group and compare the runs, and print the result."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.comparison import assertions
 
@@ -101,13 +103,13 @@ def run(args: Namespace) -> int:
     if args.output_dir is not None:
         pictures.check(flags.settings_for(args.paths[0], args).plot)
     if gate is not None:
-        _refuse(args)
+        _refuse_flags(args)
     members = _members(args)
     return _compare(args, members) if gate is None else _gate(args, gate, members)
 
 
-def _refuse(args: Namespace) -> None:
-    """Refuse what a gate says itself. Raises UsageError."""
+def _refuse_flags(args: Namespace) -> None:
+    """Refuse flags that the text of a gate sets itself. Raises UsageError."""
     if len(args.paths) != 2:  # noqa: PLR2004 - a baseline and a candidate
         raise UsageError(
             f"a gate is asked of 2 paths, not {len(args.paths)}",
@@ -121,66 +123,66 @@ def _refuse(args: Namespace) -> None:
 
 
 def _members(args: Namespace) -> "list[list[Member]]":
-    """Read the runs at each path; one of many that cannot be read is named and left out."""
+    """Read the runs at each path; print and skip those that cannot be read."""
     from rlvitals.diagnosis import load
 
-    found: list[list[Member]] = []
+    groups: list[list[Member]] = []
     errors: list[UnreadableLog] = []
-    seen: set[tuple[Path, str]] = set()
+    read_runs: set[tuple[Path, str]] = set()
     for path in args.paths:
         if args.gate:
-            seen = set()  # a baseline may be asked of itself
-        given = load.given(flags.settings_for(path, args))
-        held, wrong = load.members(path, given, seen)
-        found.append(held)
-        errors += wrong
-    if not (all(found) if args.gate else any(found)):
+            read_runs = set()  # a run may be compared with itself
+        options = load.given(flags.settings_for(path, args))
+        members, problems = load.members(path, options, read_runs)
+        groups.append(members)
+        errors += problems
+    if not (all(groups) if args.gate else any(groups)):
         raise errors[0]
     sys.stderr.writelines(f"left out: {error.problem} ({error.where})\n" for error in errors)
-    return found
+    return groups
 
 
 def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     from rlvitals.comparison import compare, learning_curves, scores
-    from rlvitals.views import comparison as shown
+    from rlvitals.views import comparison as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
     from rlvitals.views.figures import groups
 
-    asked = compare.Asked(
+    request = compare.Asked(
         by=tuple(key for text in args.by for key in split(text)),
         metric=args.metric,
-        at=scores.at(args.at) if args.at else compare.LATEST,
+        at=scores.parse_score_at(args.at) if args.at else compare.DEFAULT_SCORE_AT,
         axis=args.axis,
         short_fails=args.short == "failed",
         level=args.level,
     )
-    runs = [one for held in members for one in held]
-    told = compare.compare(runs, asked)
+    runs = [member for group in members for member in group]
+    result = compare.compare(runs, request)
     if args.output_dir is not None:
-        chosen = flags.settings_for(args.paths[0], args).plot
-        drawn = groups.pictures(told, learning_curves.courses(runs, asked, told))
-        made = pictures.write(drawn, args.output_dir, chosen)
-        sys.stderr.write(f"{args.output_dir}: {', '.join(made)}\n")
+        plot_settings = flags.settings_for(args.paths[0], args).plot
+        figures = groups.pictures(result, learning_curves.courses(runs, request, result))
+        file_names = pictures.write(figures, args.output_dir, plot_settings)
+        sys.stderr.write(f"{args.output_dir}: {', '.join(file_names)}\n")
     if args.json:
-        print(json_view.noun(told))
+        print(json_view.noun(result))
     else:
-        emit(shown.comparison(told))
-    return 0
+        emit(view.comparison(result))
+    return EXIT_OK
 
 
 def _gate(args: Namespace, gate: "Gate", members: "list[list[Member]]") -> int:
     from rlvitals.comparison import assertions
-    from rlvitals.views import comparison as shown
+    from rlvitals.views import comparison as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
 
-    found = assertions.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
+    result = assertions.check(gate, *members, axis=args.axis, short_fails=args.short == "failed")
     if args.json:
-        print(json_view.noun(found))
+        print(json_view.noun(result))
     else:
-        emit(shown.gated(found))
-    return {True: HOLDS, False: BROKEN, None: CANNOT_TELL}[found.holds]
+        emit(view.gate_report(result))
+    return {True: EXIT_OK, False: EXIT_PROBLEM, None: EXIT_UNDECIDED}[result.holds]
 
 
 COMMAND = Command("compare", __doc__, add_arguments, run)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rlvitals.cli.command import Command
 
-# Those of its settings that flags here set. Their checks are the schema's, which is heavy to load.
-CLUSTER = {
+# Cluster settings that have a flag here; the schema, which is slow to import, checks them.
+CLUSTER_FLAGS = {
     "replicas": (int, "N", "replicas, 2 to 64"),
     "speeds": (float, "X", "their speeds; repeated where there are more replicas"),
     "load": (float, "X", "arrivals as a share of the cluster's capacity"),
@@ -24,31 +24,31 @@ CLUSTER = {
     "arrivals": (str, "KIND", "poisson or gamma; trace with --trace"),
     "trace": (str, "FILE", "CSV of time (s), prompt tokens, output tokens"),
 }
-POLICIES, STEPS, LOADS = ("lor/speed",), 700, (0.5, 1.0, 2.0)
+DEFAULT_POLICIES, DEFAULT_STEPS, DEFAULT_LOADS = ("lor/speed",), 700, (0.5, 1.0, 2.0)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare what is collected, and where it goes."""
+    """Declare the schedulers, the cluster and the output file."""
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write: .npz"
     )
     parser.add_argument(
-        "--policies", nargs="+", default=POLICIES, metavar="NAME",
-        help=f"schedulers (default: {' '.join(POLICIES)})",
+        "--policies", nargs="+", default=DEFAULT_POLICIES, metavar="NAME",
+        help=f"schedulers (default: {' '.join(DEFAULT_POLICIES)})",
     )  # fmt: skip
     parser.add_argument(
-        "--steps", type=int, default=STEPS, metavar="N",
-        help=f"decisions of each in each cluster, at each load (default: {STEPS})",
+        "--steps", type=int, default=DEFAULT_STEPS, metavar="N",
+        help=f"decisions of each in each cluster, at each load (default: {DEFAULT_STEPS})",
     )  # fmt: skip
     parser.add_argument(
-        "--loads", nargs="+", type=float, default=LOADS, metavar="X",
-        help=f"times the cluster's load (default: {' '.join(map(str, LOADS))})",
+        "--loads", nargs="+", type=float, default=DEFAULT_LOADS, metavar="X",
+        help=f"times the cluster's load (default: {' '.join(map(str, DEFAULT_LOADS))})",
     )  # fmt: skip
     parser.add_argument("--envs", type=int, default=16, metavar="N", help="clusters at once (16)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a training's JSON settings")
     cluster = parser.add_argument_group("the cluster, over --config")
-    for name, (kind, item, doc) in CLUSTER.items():
+    for name, (kind, item, doc) in CLUSTER_FLAGS.items():
         flags = ("--replicas", "--num-replicas") if name == "replicas" else (f"--{name}",)
         cluster.add_argument(
             *flags, type=kind, nargs="+" if name == "speeds" else None, metavar=item, help=doc,
@@ -57,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Collect, write, and say what was collected."""
+    """Collect and save the demonstrations, and print a summary."""
     from rlvitals.errors import UsageError
     from rlvitals.trainers import schema
     from rlvitals.trainers.ppo import demonstrations, factory
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
     if args.steps < 1 or args.envs < 1 or min(args.loads) <= 0:
         raise UsageError("nothing to collect", hint="--steps and --envs from 1 on, --loads above 0")
-    said = factory.fitted(schema.said(vars(args), Config))
+    said = factory.fit_speeds(schema.flag_values(vars(args), Config))
     config = schema.load(Config, args.config and factory.settings_file(args.config), said)
     found = demonstrations.collect(
         config.environment, policies=args.policies, steps=args.steps, loads=args.loads,

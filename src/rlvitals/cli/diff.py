@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # it loads numpy
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the two runs and how to show what differs."""
+    """Declare the two runs and the output."""
     parser.add_argument("first", type=Path, metavar="A", help="a run")
     parser.add_argument("second", type=Path, metavar="B", help="another")
     parser.add_argument("--all", action="store_true", help="every package and metric")
@@ -39,37 +39,39 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Read both, tell them apart, show it."""
+    """Read both runs and print their differences."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.comparison import diff
     from rlvitals.views import json_view
-    from rlvitals.views import run_diff as shown
+    from rlvitals.views import run_diff as view
     from rlvitals.views.console import emit
 
-    (one, its), (other, others) = (_read(path, args) for path in (args.first, args.second))
-    found = diff.apart(one, other, (its, others))
+    (first, first_facts), (second, second_facts) = (
+        _read(path, args) for path in (args.first, args.second)
+    )
+    result = diff.apart(first, second, (first_facts, second_facts))
     if args.json:
-        print(json_view.noun(found))
+        print(json_view.noun(result))
     else:
-        emit(shown.report(found, everything=args.all))
+        emit(view.report(result, everything=args.all))
     return 0
 
 
 def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
-    """Read the one run at a path, and the facts that were recorded with it."""
+    """Read the single run at a path and its recorded facts. Raises UsageError for several."""
     from rlvitals.diagnosis import load
 
-    found = load.runs(path)
-    if len(found) > 1:
-        names = ", ".join(one.name for one in found[:3])
+    runs = load.runs(path)
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs[:3])
         raise UsageError(
-            f"{len(found)} runs are here: {names} ...",
+            f"{len(runs)} runs are here: {names} ...",
             where=str(path),
             hint="name one of them; groups of runs: rlvitals compare PATH",
         )
-    given = load.given(flags.settings_for(path, args))
-    trace = load.load(found[0], given)
-    return replace(trace, name=str(path)), load.facts(found[0])
+    options = load.given(flags.settings_for(path, args))
+    trace = load.load(runs[0], options)
+    return replace(trace, name=str(path)), load.facts(runs[0])
 
 
 COMMAND = Command("diff", __doc__, add_arguments, run)

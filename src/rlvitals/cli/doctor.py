@@ -18,58 +18,56 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 from rlvitals.errors import UnreadableLog
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:
     from rlvitals.types import Trace
 
-PASS, FOUND = 0, 1
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, and how to show."""
+    """Declare the run and the output format."""
     parser.add_argument("path", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     flags.add_free(parser)
 
 
 def run(args: Namespace) -> int:
-    """Examine, tell, and return whether something is wrong."""
+    """Examine the run, print the result and return the exit code."""
     from rlvitals.checkpoints import naming
-    from rlvitals.doctor.context import scene
+    from rlvitals.doctor.context import gather_context
     from rlvitals.doctor.examine import examine
     from rlvitals.rules.rule import Severity
-    from rlvitals.views import doctor as shown
+    from rlvitals.views import doctor as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
 
-    now = clock.now(flags.settings_for(args.path, args).diagnose.now)
+    now_s = clock.now(flags.settings_for(args.path, args).diagnose.now)
     path = naming.run_of(args.path)
-    traces, problem = _read(path, args, now)
-    found = examine(scene(path, traces, problem, now))
+    traces, problem = _read(path, args, now_s)
+    examination = examine(scene(path, traces, problem, now_s))
     if args.json:
-        print(json_view.document(shown.facts(found)))
+        print(json_view.document(view.facts(examination)))
     else:
-        emit(shown.report(found))
-    wrong = any(one.severity > Severity.NOTE for _, one in found.troubles)
-    return FOUND if wrong else PASS
+        emit(view.report(examination))
+    wrong = any(trouble.severity > Severity.NOTE for _, trouble in examination.troubles)
+    return EXIT_PROBLEM if wrong else EXIT_OK
 
 
-def _read(path: Path, args: Namespace, now: float) -> "tuple[tuple[Trace, ...], str]":
-    """Read the runs at the path; what cannot be read is no reason to stop."""
+def _read(path: Path, args: Namespace, now_s: float) -> "tuple[tuple[Trace, ...], str]":
+    """Read the runs at the path; return the readable ones and the last problem."""
     from rlvitals.diagnosis import load
 
-    given = load.given(flags.settings_for(path, args))
+    options = load.given(flags.settings_for(path, args))
     try:
         runs = load.runs(path)
     except UnreadableLog as error:
         return (), error.problem
     traces, problem = [], ""
-    for one in runs:
+    for run in runs:
         try:
-            traces.append(load.load(one, given, now))
+            traces.append(load.load(run, options, now_s))
         except UnreadableLog as error:
             problem = error.problem
     return tuple(traces), problem

@@ -31,14 +31,16 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from rlvitals.trainers.language.evaluate_model import Evaluated, Trained
 
-BEST: Final = "best"
-STEPS = 300  # decisions for each replica: the same time at every size
+BEST_CHECKPOINT: Final = "best"
+STEPS_PER_REPLICA = 300  # decisions for each replica: equal simulated time at every cluster size
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, how much is asked of it, and how to show it."""
+    """Declare the run, the extent of the evaluation and the output."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (0)")
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -58,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--steps",
         type=int,
         metavar="N",
-        help=f"decisions of each cluster ({STEPS} for each of its replicas)",
+        help=f"decisions of each cluster ({STEPS_PER_REPLICA} for each of its replicas)",
     )
     ppo.add_argument("--replicas", type=int, metavar="N", help="of another cluster (the run's)")
     ppo.add_argument("--load", type=float, metavar="X", help="another load (the run's)")
@@ -75,22 +77,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _step(said: str) -> int | Literal["best"]:
-    if said == BEST:
-        return BEST
-    step = said.rstrip("/").rpartition("-")[2]
+def _step(text: str) -> int | Literal["best"]:
+    if text == BEST_CHECKPOINT:
+        return BEST_CHECKPOINT
+    step = text.rstrip("/").rpartition("-")[2]
     if not step.isdecimal():
-        raise ArgumentTypeError(f"{said!r} is neither a step nor a checkpoint's name nor best")
+        raise ArgumentTypeError(f"{text!r} is neither a step nor a checkpoint's name nor best")
     return int(step)
 
 
 def run(args: Namespace) -> int:
     """Evaluate and print."""
-    for file, evaluate in KINDS.items():
+    for file, evaluate in RUN_EVALUATORS.items():
         if (args.run / file).is_file():
             return evaluate(args)
     raise UsageError(
-        f"there is no {' or '.join(KINDS)}",
+        f"there is no {' or '.join(RUN_EVALUATORS)}",
         where=str(args.run),
         hint="rlvitals train nsr",
     )
@@ -99,31 +101,35 @@ def run(args: Namespace) -> int:
 def _ppo(args: Namespace) -> int:
     from rlvitals.trainers.ppo import cluster, evaluate
 
-    best = args.checkpoint == BEST
+    best = args.checkpoint == BEST_CHECKPOINT
     trained = evaluate.load(args.run, step=None if best else args.checkpoint, best=best)
     env = trained.config.training.env
-    other = {name: getattr(args, name) for name in ("replicas", "load")}
-    other = {name: value for name, value in other.items() if value is not None}
-    if other and env != cluster.ID:
-        raise UsageError(f"{env} has no {' or '.join(other)}", where=f"--{next(iter(other))}")
+    overrides = {name: getattr(args, name) for name in ("replicas", "load")}
+    overrides = {name: value for name, value in overrides.items() if value is not None}
+    if overrides and env != cluster.ID:
+        raise UsageError(
+            f"{env} has no {' or '.join(overrides)}", where=f"--{next(iter(overrides))}"
+        )
     if env == cluster.ID:
-        if other:
-            trained = evaluate.on_other_cluster(trained, other)
-        found = evaluate.on_cluster(
+        if overrides:
+            trained = evaluate.on_other_cluster(trained, overrides)
+        results = evaluate.on_cluster(
             trained,
             seeds=range(args.seed, args.seed + args.seeds),
             envs=args.envs,
-            steps=args.steps or STEPS * trained.config.cluster.replicas,
+            steps=args.steps or STEPS_PER_REPLICA * trained.config.cluster.replicas,
             baselines=args.baselines,
         )
         if args.json:
-            rows = {name: [asdict(one) for one in each] for name, each in found.items()}
+            rows = {
+                name: [asdict(evaluation) for evaluation in each] for name, each in results.items()
+            }
             print(json.dumps({"env": env, "step": trained.step, "evaluations": rows}))
         else:
             serving = trained.config.cluster
             print(f"{env} at step {trained.step:,}, {args.seeds} streams of held-out arrivals")
             print(f"{serving.replicas} replicas, load {serving.load:g}\n")
-            print(f"{cluster.table(found)}\n\n{cluster.sentence(found)}")
+            print(f"{cluster.table(results)}\n\n{cluster.sentence(results)}")
         return 0
     played = evaluate.on_episodes(trained, seed=args.seed + 10_000, episodes=args.episodes)
     if args.json:
@@ -145,76 +151,86 @@ def _episodes(env: str, step: int, returns: tuple[float, ...]) -> str:
 
 def _language(args: Namespace) -> int:
     from rlvitals.views.console import emit
-    from rlvitals.views.lists import columns
 
-    if args.checkpoint == BEST:
+    if args.checkpoint == BEST_CHECKPOINT:
         raise UsageError("no checkpoint of a language model is the best", hint="--checkpoint STEP")
-    told = []
+    policies = []
     with redirect_stdout(sys.stderr):  # transformers prints there, as with WANDB_MODE=offline
-        for trained, found in _evaluated(args):
-            told.append({"step": trained.step, **_told(found, args.seed)})
-    at = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
-    asked = {"questions": found.questions, "samples": found.samples, "seed": args.seed}
-    asked |= {"judge": trained.judge}
+        for trained, evaluation in _evaluate_policies(args):
+            policies.append({"step": trained.step, **_to_document(evaluation, args.seed)})
+    subject = {"mode": trained.config.training.mode, "task": trained.config.data.dataset_name}
+    options = {"questions": evaluation.questions, "samples": evaluation.samples, "seed": args.seed}
+    options |= {"judge": trained.judge}
     temperature = trained.policy.temperature
     if args.json:
-        print(json.dumps({**at, **asked, "temperature": temperature, "policies": told}))
+        print(json.dumps({**subject, **options, "temperature": temperature, "policies": policies}))
         return 0
-    if form := _form(args.run, told):
+    if form := _form(args.run, policies):
         print(f"{form}\n")
-    print(f"{at['mode']} on {at['task']}, {found.questions:,} questions\n")
-    heads = [f"step {one['step']:,}" if one["step"] else "as training began" for one in told]
-    others = list(told[0]["rewards"])
-    names = ["right", *(f"pass@{one['k']}" for one in told[0]["pass_at_k"]), "entropy", *others]
-    emit(columns(["", *heads], zip(names, *map(_cells, told), strict=True)))
+    print(f"{subject['mode']} on {subject['task']}, {evaluation.questions:,} questions\n")
+    emit(_table(policies))
     print(f"\nright: the likeliest answer, judged by {trained.judge} (95 % interval: Wilson's).")
-    if found.samples:
+    if evaluation.samples:
         print(
-            f"pass@k: at least one of k answers is right, told from {found.samples} to each\n"
+            f"pass@k: at least one of k answers is right, told from {evaluation.samples} to each\n"
             f"question, drawn at temperature {temperature:g} (95 % interval: a bootstrap over "
             "questions)."
         )
-    if others:
-        print(f"{', '.join(others)}: mean reward of the likeliest answer.")
+    if rewards := policies[0]["rewards"]:
+        print(f"{', '.join(rewards)}: mean reward of the likeliest answer.")
     for note in trained.notes:
         print(f"{note}.")
-    print(f"\n{_sentence(at, found.questions, told)}")
+    print(f"\n{_sentence(subject, evaluation.questions, policies)}")
     return 0
 
 
-def _form(run: Path, told: Sequence[Mapping[str, Any]]) -> str:
-    """Say that the form of the answers improved and right answers did not; empty where not so.
+def _table(policies: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    """Render a column of estimates for each policy."""
+    from rlvitals.views.lists import columns
 
-    By the evaluation where it is beside one of the policy as training began, else by the log.
+    heads = [f"step {each['step']:,}" if each["step"] else "as training began" for each in policies]
+    chances = [f"pass@{estimate['k']}" for estimate in policies[0]["pass_at_k"]]
+    names = ["right", *chances, "entropy", *policies[0]["rewards"]]
+    return columns(["", *heads], zip(names, *map(_cells, policies), strict=True))
+
+
+def _form(run: Path, policies: Sequence[Mapping[str, Any]]) -> str:
+    """Return a warning if only the form of the answers improved, else an empty string.
+
+    Compares with the evaluation of the initial policy if there is one, else reads the log.
     """
     import rlvitals
     from rlvitals.rules import form
 
-    base = next((one for one in told[1:] if not one["step"]), None)
+    base = next((policy for policy in policies[1:] if not policy["step"]), None)
     if base is not None:
-        return form.of_evaluations(base, told[0])
+        return form.of_evaluations(base, policies[0])
     try:
         return form.form_alone(rlvitals.trace(run))
     except rlvitals.VitalsError:  # the checkpoint is what is evaluated, and may be all there is
         return ""
 
 
-def _sentence(at: Mapping[str, str], questions: int, told: Sequence[Mapping[str, Any]]) -> str:
-    """Say in one sentence what the evaluation came to."""
-    right = told[0]["right"]
-    before = "".join(
-        f"; before training {one['right']['value']:.1%}" for one in told[1:] if not one["step"]
+def _sentence(
+    subject: Mapping[str, str], questions: int, policies: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return the result of the evaluation as one sentence."""
+    right = policies[0]["right"]
+    baseline = "".join(
+        f"; before training {policy['right']['value']:.1%}"
+        for policy in policies[1:]
+        if not policy["step"]
     )
-    unit = "updates" if at["mode"] == "rlhf" else "steps"
+    unit = "updates" if subject["mode"] == "rlhf" else "steps"
     return (
-        f"After {told[0]['step']:,} {unit} of {at['mode']}, {right['value']:.1%} of {questions:,} "
-        f"held-out questions are answered right "
-        f"(95% interval {right['low']:.1%} to {right['high']:.1%}){before}."
+        f"After {policies[0]['step']:,} {unit} of {subject['mode']}, {right['value']:.1%} of "
+        f"{questions:,} held-out questions are answered right "
+        f"(95% interval {right['low']:.1%} to {right['high']:.1%}){baseline}."
     )
 
 
-def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
-    """Evaluate one policy after the other, and show on stderr how far it is."""
+def _evaluate_policies(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
+    """Evaluate one policy after the other, with a progress bar on stderr."""
     from rlvitals.trainers.language import evaluate_model
     from rlvitals.trainers.language.console import Progress
 
@@ -223,42 +239,48 @@ def _evaluated(args: Namespace) -> Iterator[tuple["Trained", "Evaluated"]]:
         trained = evaluate_model.load(args.run, step=step)
         title = f"Evaluating step {trained.step:,}"
         progress = Progress(wanted=True, title=title, stream=sys.stderr)
-        found = evaluate_model.evaluate(
+        evaluation = evaluate_model.evaluate(
             trained, questions=args.questions, samples=args.samples, seed=args.seed,
             progress=progress,
         )  # fmt: skip
         progress.close()
-        yield trained, found
+        yield trained, evaluation
 
 
-def _told(found: "Evaluated", seed: int) -> dict[str, Any]:
+def _to_document(evaluation: "Evaluated", seed: int) -> dict[str, Any]:
     from rlvitals.rules.rate import wilson
     from rlvitals.trainers.language import pass_at_k
 
-    share = wilson(found.right, found.questions)
-    told: dict[str, Any] = {
-        "right": {"value": found.right / found.questions, **asdict(share)},
+    share = wilson(evaluation.right, evaluation.questions)
+    document: dict[str, Any] = {
+        "right": {"value": evaluation.right / evaluation.questions, **asdict(share)},
         "pass_at_k": [],
         "entropy": None,
-        "rewards": dict(found.rewards),
+        "rewards": dict(evaluation.rewards),
     }
-    if found.samples:
-        ks = pass_at_k.powers(found.samples)
-        chances = pass_at_k.estimate(found.right_samples, found.samples, ks, seed=seed)
-        told |= {"pass_at_k": [asdict(one) for one in chances], "entropy": found.entropy}
-    return told
+    if evaluation.samples:
+        ks = pass_at_k.powers(evaluation.samples)
+        chances = pass_at_k.estimate(evaluation.right_samples, evaluation.samples, ks, seed=seed)
+        document |= {
+            "pass_at_k": [asdict(estimate) for estimate in chances],
+            "entropy": evaluation.entropy,
+        }
+    return document
 
 
-def _cells(told: Mapping[str, Any]) -> list[str]:
-    rows = [told["right"], *told["pass_at_k"]]
-    shares = [f"{one['value']:.1%} ({one['low']:.1%} to {one['high']:.1%})" for one in rows]
-    means = ["-" if value is None else f"{value:.3g}" for value in told["rewards"].values()]
-    entropy = "-" if told["entropy"] is None else f"{told['entropy']:.2f} nats a token"
+def _cells(policy: Mapping[str, Any]) -> list[str]:
+    rows = [policy["right"], *policy["pass_at_k"]]
+    shares = [
+        f"{estimate['value']:.1%} ({estimate['low']:.1%} to {estimate['high']:.1%})"
+        for estimate in rows
+    ]
+    means = ["-" if value is None else f"{value:.3g}" for value in policy["rewards"].values()]
+    entropy = "-" if policy["entropy"] is None else f"{policy['entropy']:.2f} nats a token"
     return [*shares, entropy, *means]
 
 
-# What the folder of a run holds says who trained it.
-KINDS: Mapping[str, Callable[[Namespace], int]] = MappingProxyType(
+# The settings file in a run's folder identifies the trainer.
+RUN_EVALUATORS: Mapping[str, Callable[[Namespace], int]] = MappingProxyType(
     {"ppo_config.json": _ppo, "training_config.json": _language, "rlhf_config.json": _language}
 )
 COMMAND = Command("evaluate", __doc__, add_arguments, run)

@@ -12,7 +12,7 @@ from rlvitals.cli.command import Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the name, which may hold blanks."""
+    """Declare the name, which may contain spaces."""
     parser.add_argument("name", nargs="+", help="any name: all its meanings are shown")
     parser.add_argument("--markdown", action="store_true", help="print the page as it is written")
 

@@ -22,11 +22,9 @@ if TYPE_CHECKING:  # they load numpy
 
     from rlvitals.types import Log
 
-TABLES = (".csv", ".jsonl", ".parquet")
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare what to read and what to write."""
+    """Declare the source, the target and the keys."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a log or a run's folder")
     parser.add_argument("target", type=Path, metavar="TARGET", help="the table, or the run folder")
     parser.add_argument("--keys", metavar="KEY,...", help="only these, under their logged names")
@@ -34,38 +32,38 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Read the run, and write it."""
+    """Read the run and write it."""
     from rlvitals import api
     from rlvitals.storage import import_log
     from rlvitals.storage.export import export
 
-    is_table = args.target.suffix.lower() in TABLES
+    is_table = args.target.suffix.lower() in (".csv", ".jsonl", ".parquet")
     if is_table and args.target.exists() and not args.force:
         raise UsageError("a file is there already", where=str(args.target), hint="--force")
-    logs = _kept(api.read(args.path), args.keys)
+    logs = _select_keys(api.read(args.path), args.keys)
     if not is_table:
         name = args.target.resolve().name
         import_log.write(logs, args.target, name)
         count = sum(len(log.series) for log in logs)
         print(f"{args.target}: {count:,} keys, rlvitals diagnose {args.target}")
         return 0
-    series = import_log.merged(logs)
+    series = import_log.merge_series(logs)
     rows = export(series, args.target)
     print(f"{args.target}: {rows:,} rows, {len(series):,} keys")
     return 0
 
 
-def _kept(logs: "Sequence[Log]", said: str | None) -> "list[Log]":
-    """Keep the keys that were asked for. Raises UsageError for one that is not logged."""
-    if said is None:
+def _select_keys(logs: "Sequence[Log]", keys_text: str | None) -> "list[Log]":
+    """Return the logs with the requested keys only. Raises UsageError for a key not logged."""
+    if keys_text is None:
         return list(logs)
-    known = {key for log in logs for key in log.series}
-    keys = {key.strip() for key in said.split(",")}
-    for key in sorted(keys - known):
-        hint = nearest(key, known) or "rlvitals metrics PATH"
+    logged_keys = {key for log in logs for key in log.series}
+    keys = {key.strip() for key in keys_text.split(",")}
+    for key in sorted(keys - logged_keys):
+        hint = nearest(key, logged_keys) or "rlvitals metrics PATH"
         raise UsageError(f"{key!r} is not logged", where="--keys", hint=hint)
     return [
-        replace(log, series={key: one for key, one in log.series.items() if key in keys})
+        replace(log, series={key: series for key, series in log.series.items() if key in keys})
         for log in logs
     ]
 

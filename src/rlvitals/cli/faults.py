@@ -21,8 +21,8 @@ from pathlib import Path
 
 from rlvitals.cli.command import Command
 
-FOLDER = Path("faults/tier-1")
-TABLE = Path("faults/score.json")
+TRACES_FOLDER = Path("faults/tier-1")
+SCORE_FILE = Path("faults/score.json")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,12 +44,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--by", choices=("fault", "task", "rule"), action="append", default=[], help="more tables"
     )
     doing = score_parser.add_mutually_exclusive_group()
-    doing.add_argument("--check", action="store_true", help=f"compare with {TABLE}")
-    doing.add_argument("--write", action="store_true", help=f"rewrite {TABLE} and what rests on it")
+    doing.add_argument("--check", action="store_true", help=f"compare with {SCORE_FILE}")
+    doing.add_argument(
+        "--write", action="store_true", help=f"rewrite {SCORE_FILE} and what rests on it"
+    )
     doing.add_argument("--json", action="store_true", help="print the numbers as JSON")
     for each in (run_parser, score_parser, replay_parser):
         each.add_argument("--tier", type=int, choices=(1,), default=1, help="control tasks")
-        each.add_argument("--folder", type=Path, default=FOLDER, help="where the traces are")
+        each.add_argument("--folder", type=Path, default=TRACES_FOLDER, help="where the traces are")
         each.add_argument("--jobs", type=int, default=2, help="processes")
 
 
@@ -66,9 +68,9 @@ def run(args: Namespace) -> int:
         bench.watch(args.folder, args.jobs, args.split, args.every, print)
         return 0
     if args.check:
-        return bench.check(args.folder, args.jobs, TABLE, print)
+        return bench.check(args.folder, args.jobs, SCORE_FILE, print)
     if args.write:
-        bench.write(args.folder, args.jobs, TABLE, print)
+        bench.write(args.folder, args.jobs, SCORE_FILE, print)
         return 0
     if args.json:
         print(bench.as_json(args.folder, args.jobs, args.split))
@@ -77,10 +79,10 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _count(said: str) -> int:
+def _count(text: str) -> int:
     """Parse a number of runs: 1 or more."""
-    if (count := int(said)) < 1:
-        raise ValueError(said)
+    if (count := int(text)) < 1:
+        raise ValueError(text)
     return count
 
 

@@ -1,4 +1,4 @@
-"""Flags made from the settings' schema, and settings made from flags."""
+"""Add flags from the settings' schema, and build settings from parsed flags."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -6,22 +6,26 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals import settings
-from rlvitals.settings import FREE, Settings
+from rlvitals.settings import FREE_SECTIONS, Settings
 from rlvitals.storage import toml_files
 
-LIVENESS = ("live", "finished", "now")  # options of [diagnose] that each command has that judges
+LIVENESS_OPTIONS = (
+    "live",
+    "finished",
+    "now",
+)  # [diagnose] options of each judging command
 
 
 def add(parser: ArgumentParser, section: str) -> None:
-    """Add one flag for each option of a section. No default: a layer below may have a word."""
+    """Add one flag for each option of a section, without default: lower layers may set it."""
     for option in settings.options(section):
-        if option.key not in LIVENESS:
+        if option.key not in LIVENESS_OPTIONS:
             add_option(parser, section, option.key)
 
 
 def add_option(parser: ArgumentParser, section: str, key: str) -> None:
     """Add the flag of one option."""
-    option = next(one for one in settings.options(section) if one.key == key)
+    option = next(candidate for candidate in settings.options(section) if candidate.key == key)
     if isinstance(option.default, bool):
         parser.add_argument(option.flag, action="store_true", default=None, help=option.doc)
         return
@@ -42,42 +46,42 @@ def add_free(parser: ArgumentParser) -> None:
     """Add `--config`, `--map`, `--set`, `--threshold`, `--live`, `--finished` and `--now`."""
     text = "your own settings file, instead of the nearest rlvitals.toml"
     parser.add_argument("--config", metavar="FILE", help=text)
-    for section, (doc, flag) in FREE.items():
+    for section, (doc, flag) in FREE_SECTIONS.items():
         target = {"metrics": "METRIC", "thresholds": "NUMBER"}.get(section, "VALUE")
         name = "RULE.WORD" if section == "thresholds" else "KEY"
         text = doc.replace("`", "").replace('"', "").replace(" = ", "=")
         parser.add_argument(
             flag, action="append", metavar=f"{name}={target}", dest=f"free_{section}", help=text
         )
-    for key in LIVENESS:
+    for key in LIVENESS_OPTIONS:
         add_option(parser, "diagnose", key)
 
 
 def settings_for(path: Path, args: Namespace) -> Settings:
-    """Put the flags over the environment, the settings file and the defaults."""
-    said = {section: _said(section, args) for section in settings.FLAGS}
+    """Merge flags, environment, settings file and defaults; earlier ones take precedence."""
+    flag_values = {section: _read_section(section, args) for section in settings.FLAGS}
     free = {
         section: settings.from_pairs(section, tuple(getattr(args, f"free_{section}") or ()), flag)
-        for section, (_, flag) in FREE.items()
+        for section, (_, flag) in FREE_SECTIONS.items()
     }
-    named = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
-    return settings.load(path, {**said, **free}, {**os.environ, **named})
+    config_variable = {toml_files.VARIABLE: args.config} if getattr(args, "config", None) else {}
+    return settings.load(path, {**flag_values, **free}, {**os.environ, **config_variable})
 
 
-def _said(section: str, args: Namespace) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+def _read_section(section: str, args: Namespace) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for option in settings.options(section):
         value = getattr(args, option.key, None)
         if isinstance(option.default, tuple) and value is not None:
             value = tuple(name for text in value for name in settings.split(text))
         if value is not None:
-            said[option.key] = value
-    if section == "diagnose" and (said.get("live") or said.get("finished")):
-        # Over a layer below that says the opposite; both flags are refused by who uses them.
-        said = {"live": False, "finished": False, **said}
-    return settings.check(section, said, "the command line")
+            values[option.key] = value
+    if section == "diagnose" and (values.get("live") or values.get("finished")):
+        # Overrides a lower layer with the opposite value; commands refuse both flags together.
+        values = {"live": False, "finished": False, **values}
+    return settings.check(section, values, "the command line")
 
 
-def run_folders(parser: ArgumentParser) -> None:
-    """Declare the path of run folders of our own."""
+def add_run_path(parser: ArgumentParser) -> None:
+    """Declare the path of one or several native run folders."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")

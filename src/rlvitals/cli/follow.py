@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_UNDECIDED, Command
 from rlvitals.errors import UnreadableLog
 from rlvitals.settings import Settings
 from rlvitals.tracking import clock
@@ -42,11 +42,11 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.readers.discovery.sources import Run
     from rlvitals.types import Log
 
-WHOLE_LINE = "\r\x1b[K"  # to its start, and clear it
+CLEAR_LINE = "\r\x1b[K"  # carriage return, then erase to the end of the line
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare paths, when to end, how to judge, and how to show."""
+    """Declare the paths, the stop condition, the judgement and the output."""
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
     )
@@ -65,63 +65,64 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Follow the runs, show what changes, and return the exit code of how they stand."""
+    """Follow the runs, print the changes and return the exit code of their last state."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
 
-    chosen = {path: flags.settings_for(path, args) for path in args.paths}
+    settings = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:
         if not os.path.lexists(path):
             raise UnreadableLog(
                 "there is nothing at this path", where=str(path), hint=f"ls {path.parent}"
             )
-    moment = next(iter(chosen.values())).diagnose.now
+    moment = next(iter(settings.values())).diagnose.now
     watch = Watch(
-        {path: _judge(said) for path, said in chosen.items()}, clock=lambda: clock.now(moment)
+        {path: _make_judge(path_settings) for path, path_settings in settings.items()},
+        clock=lambda: clock.now(moment),
     )
-    show = _shown(args)
+    show = _make_printer(args)
     if args.once:
         show(watch.look(patient=True))
         if watch.waiting and not watch.runs:
             raise watch.waiting[0].problem or UnreadableLog("nothing to read")
     else:
         try:
-            show(follow(watch, until_end=args.until_end, sleep=_rest(args, watch)))
+            show(follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch)))
         except KeyboardInterrupt:
             _clear()
             raise
-    fail_on = next(iter(chosen.values())).diagnose.fail_on
+    fail_on = next(iter(settings.values())).diagnose.fail_on
     return diagnose.worst(_codes(watch, fail_on))
 
 
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
     return [
-        diagnose.CANNOT_TELL if one.diagnosis is None else diagnose.code(one.diagnosis, fail_on)
-        for one in watch.runs
+        EXIT_UNDECIDED if run.diagnosis is None else diagnose.code(run.diagnosis, fail_on)
+        for run in watch.runs
     ]
 
 
-def _judge(chosen: Settings) -> "Judge":
-    """Return what judges the runs at one path, as `diagnose` would. Raises UsageError."""
+def _make_judge(settings: Settings) -> "Judge":
+    """Return a function that judges the runs at one path like `diagnose`. Raises UsageError."""
     from rlvitals.diagnosis import baseline, batch, load
 
-    given = load.given(chosen)
-    load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
-    load.muted(chosen.muted)
-    file = chosen.diagnose.baseline
-    known = baseline.read(Path(file)) if file else None
+    options = load.given(settings)
+    load.chosen_rules(settings.diagnose.only, settings.diagnose.ignore)
+    load.muted(settings.muted)
+    file = settings.diagnose.baseline
+    baseline_findings = baseline.read(Path(file)) if file else None
 
-    def judge(run: "Run", logs: "Sequence[Log]", now: float, grew: float | None) -> "Diagnosis":
-        found = batch.judge_trace((run, chosen), load.named(run, logs, given, now, grew))
-        if known is None:
-            return found
-        return baseline.compare(known, baseline.Judged(run.name, run.root, found))[0]
+    def judge(run: "Run", logs: "Sequence[Log]", now_s: float, grew: float | None) -> "Diagnosis":
+        result = batch.judge_trace((run, settings), load.named(run, logs, options, now_s, grew))
+        if baseline_findings is None:
+            return result
+        return baseline.compare(baseline_findings, baseline.Judged(run.name, run.root, result))[0]
 
     return judge
 
 
-def _shown(args: Namespace) -> "Callable[[Iterable[Change]], None]":
-    """Return what prints changes as they come."""
+def _make_printer(args: Namespace) -> "Callable[[Iterable[Change]], None]":
+    """Return a function that prints changes as they arrive."""
     if args.json:
         from rlvitals.views import json_view
 
@@ -145,23 +146,23 @@ def _shown(args: Namespace) -> "Callable[[Iterable[Change]], None]":
     return tell
 
 
-def _rest(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
-    """Return what waits for the next look: for a person at a terminal with a line that lives."""
+def _make_sleep(args: Namespace, watch: "Watch") -> "Callable[[float], None]":
+    """Return a sleep function; on a terminal it also prints a status line."""
     if args.json or not sys.stdout.isatty():
         return time.sleep
     from rlvitals.views.follow import status
 
-    def rest(seconds: float) -> None:
-        sys.stdout.write(f"{WHOLE_LINE}{status(watch, clock.now())}")
+    def sleep(seconds: float) -> None:
+        sys.stdout.write(f"{CLEAR_LINE}{status(watch, clock.now())}")
         sys.stdout.flush()
         time.sleep(seconds)
 
-    return rest
+    return sleep
 
 
 def _clear() -> None:
     if sys.stdout.isatty():
-        sys.stdout.write(WHOLE_LINE)
+        sys.stdout.write(CLEAR_LINE)
 
 
 COMMAND = Command("follow", __doc__, add_arguments, run)

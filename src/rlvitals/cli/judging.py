@@ -1,4 +1,4 @@
-"""What several commands do first: read and judge the runs at some paths, and name them."""
+"""Read, judge and label the runs of several paths."""
 
 from argparse import Namespace
 from collections import Counter
@@ -14,54 +14,61 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.readers.discovery.sources import Run
 
 
-def judged(
+def judge_runs(
     paths: Sequence[Path], args: Namespace
 ) -> "tuple[list[tuple[int, Run, Diagnosis]], list[UnreadableLog]]":
-    """Read and judge what lies at each path; a run comes with its path's number."""
+    """Read and judge the runs at each path.
+
+    Returns (path index, run, diagnosis) tuples and the errors of unreadable logs.
+    """
     from rlvitals.diagnosis import batch, load
     from rlvitals.views.progress import progress
 
-    places: list[int] = []
-    asked: list[batch.Asked] = []
+    path_indices: list[int] = []
+    requests: list[batch.Asked] = []
     errors: list[UnreadableLog] = []
-    for at, path in enumerate(paths):
-        chosen = flags.settings_for(path, args)
-        load.given(chosen)
+    for index, path in enumerate(paths):
+        settings = flags.settings_for(path, args)
+        load.given(settings)
         try:
             runs = load.runs(path)
         except UnreadableLog as error:
             errors.append(error)
             continue
-        places += [at] * len(runs)
-        asked += [(one, chosen) for one in runs]
-    found = []
-    answers = progress(batch.diagnose(asked), len(asked))
-    for at, (one, _), answer in zip(places, asked, answers, strict=True):
+        path_indices += [index] * len(runs)
+        requests += [(run, settings) for run in runs]
+    results = []
+    answers = progress(batch.diagnose(requests), len(requests))
+    for index, (run, _), answer in zip(path_indices, requests, answers, strict=True):
         if isinstance(answer, UnreadableLog):
             errors.append(answer)
         else:
-            found.append((at, one, answer))
-    return found, errors
+            results.append((index, run, answer))
+    return results, errors
 
 
 def labels(
-    found: "Sequence[tuple[int, Run, Diagnosis]]", said: Sequence[str], paths: int
+    results: "Sequence[tuple[int, Run, Diagnosis]]", user_labels: Sequence[str], paths: int
 ) -> list[str]:
-    """Name the runs: as `said`, else as they are called. Raises UsageError for a wrong count."""
-    if said and len(said) not in {paths, len(found)}:
+    """Return the user's label of each run, else its name. Raises UsageError for a wrong count."""
+    if user_labels and len(user_labels) not in {paths, len(results)}:
         raise UsageError(
-            f"{len(said)} labels for {paths} runs: {', '.join(said)}",
+            f"{len(user_labels)} labels for {paths} runs: {', '.join(user_labels)}",
             where="--labels",
             hint="one label for each run, in their order",
         )
-    counts = Counter(at for at, _, _ in found)
-    seen = Counter(one.name for _, one, _ in found)
+    path_counts = Counter(index for index, _, _ in results)
+    name_counts = Counter(run.name for _, run, _ in results)
     names = []
-    for number, (at, one, _) in enumerate(found):
-        name = one.name if seen[one.name] == 1 else f"{one.root.name} {one.name}"
-        if said and len(said) == paths:
-            name = said[at] if counts[at] == 1 else f"{said[at]} {one.name}"
-        elif said:
-            name = said[number]
+    for number, (index, run, _) in enumerate(results):
+        name = run.name if name_counts[run.name] == 1 else f"{run.root.name} {run.name}"
+        if user_labels and len(user_labels) == paths:
+            name = (
+                user_labels[index]
+                if path_counts[index] == 1
+                else f"{user_labels[index]} {run.name}"
+            )
+        elif user_labels:
+            name = user_labels[number]
         names.append(name)
     return names

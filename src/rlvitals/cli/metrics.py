@@ -15,7 +15,7 @@ from rlvitals.errors import UsageError, nearest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run and what to show of it."""
+    """Declare the run and the output."""
     parser.add_argument(
         "path", nargs="?", type=Path, metavar="PATH", help="a log or a run's folder"
     )
@@ -30,11 +30,11 @@ def run(args: Namespace) -> int:
     if args.path is None and (args.unmapped or args.json):
         raise UsageError("which run?", where="rlvitals metrics", hint="rlvitals metrics PATH")
     if args.path is None:
-        return _known(args.framework)
-    return _of_run(args)
+        return _list_catalogue(args.framework)
+    return _list_run(args)
 
 
-def _known(framework: str | None) -> int:
+def _list_catalogue(framework: str | None) -> int:
     from rlvitals.metrics import CATALOGUE
     from rlvitals.metrics.frameworks import TABLES
     from rlvitals.views import lists
@@ -46,22 +46,22 @@ def _known(framework: str | None) -> int:
         return 0
     table = next((table for table in TABLES if table.framework == framework), None)
     if table is None:
-        known = [table.framework for table in TABLES]
-        hint = nearest(framework, known) or f"one of {', '.join(known)}"
+        frameworks = [table.framework for table in TABLES]
+        hint = nearest(framework, frameworks) or f"one of {', '.join(frameworks)}"
         raise UsageError(f"no framework is called {framework!r}", where="--framework", hint=hint)
     emit(lists.framework(table))
     return 0
 
 
-def _of_run(args: Namespace) -> int:
+def _list_run(args: Namespace) -> int:
     from rlvitals.diagnosis import load
     from rlvitals.views import json_view, lists
     from rlvitals.views.console import emit
 
-    given = load.given(flags.settings_for(args.path, args))
+    options = load.given(flags.settings_for(args.path, args))
     runs = load.runs(args.path)
     for run in runs:
-        trace = load.load(run, given)
+        trace = load.load(run, options)
         if args.json:
             print(json_view.trace(trace))
         else:

@@ -1,4 +1,4 @@
-"""Pictures into a folder, for the commands that draw."""
+"""Check picture options and write pictures into a folder."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,26 +10,29 @@ from rlvitals.options import Plot
 if TYPE_CHECKING:  # it loads numpy
     from rlvitals.views.figures.figure import Picture
 
-FORMATS = ("png", "svg", "pdf", "json")
-LEAST_DPI, MOST_DPI = 20, 1200
+PICTURE_FORMATS = ("png", "svg", "pdf", "json")
+MIN_DPI, MAX_DPI = 20, 1200
 
 
-def check(chosen: Plot) -> None:
-    """Refuse what cannot be drawn. Raises UsageError."""
-    for name in chosen.format:
-        if name not in FORMATS:
-            hint = nearest(name, FORMATS) or f"one of {', '.join(FORMATS)}"
+def check(plot: Plot) -> None:
+    """Check format and resolution. Raises UsageError."""
+    for name in plot.format:
+        if name not in PICTURE_FORMATS:
+            hint = nearest(name, PICTURE_FORMATS) or f"one of {', '.join(PICTURE_FORMATS)}"
             raise UsageError(f"no picture is written as {name!r}", where="--format", hint=hint)
-    if not LEAST_DPI <= chosen.dpi <= MOST_DPI:
+    if not MIN_DPI <= plot.dpi <= MAX_DPI:
         raise UsageError(
-            f"{chosen.dpi} pixels to the inch cannot be drawn",
+            f"{plot.dpi} pixels to the inch cannot be drawn",
             where="--dpi",
-            hint=f"{LEAST_DPI} to {MOST_DPI}",
+            hint=f"{MIN_DPI} to {MAX_DPI}",
         )
 
 
-def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str]:
-    """Draw pictures into a folder, which is made; return the files' names. Raises UsageError."""
+def write(pictures: "Iterable[Picture]", folder: Path, plot: Plot) -> list[str]:
+    """Draw pictures into a folder, created if missing; return the file names.
+
+    Raises UsageError where the folder cannot be created.
+    """
     from rlvitals.storage.safe_files import make_way
     from rlvitals.views.drawing import files
 
@@ -41,11 +44,11 @@ def write(pictures: "Iterable[Picture]", folder: Path, chosen: Plot) -> list[str
             where=str(folder),
             hint="--output-dir FOLDER",
         ) from error
-    made = []
-    for drawn in pictures:
-        for kind in dict.fromkeys(chosen.format):
-            path = folder / f"{drawn.name}.{kind}"
+    file_names = []
+    for picture in pictures:
+        for kind in dict.fromkeys(plot.format):
+            path = folder / f"{picture.name}.{kind}"
             make_way(path)
-            files.write(drawn, path, chosen.theme, chosen.dpi)
-            made.append(path.name)
-    return made
+            files.write(picture, path, plot.theme, plot.dpi)
+            file_names.append(path.name)
+    return file_names

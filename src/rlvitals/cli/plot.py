@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags, judging, pictures
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command
 from rlvitals.errors import UsageError, nearest
 from rlvitals.options import Plot
 
@@ -35,13 +35,11 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.readers.discovery.sources import Run
     from rlvitals.views.figures.figure import Figure, Subject
 
-DONE, NOTHING = 0, 3
-SUMMARY, CRUCIAL = "summary.txt", "crucial"
-VIEWS = ("all", CRUCIAL)
+CRUCIAL_VIEW = "crucial"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the runs, what to draw, and where to."""
+    """Declare the runs, the pictures and the output folder."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a log or a run's folder")
     parser.add_argument(
         "--checkpoint-dir", type=Path, metavar="FOLDER", help="the same as RUN: a trainer's folder"
@@ -62,8 +60,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--view",
-        choices=VIEWS,
-        default=VIEWS[0],
+        choices=("all", CRUCIAL_VIEW),
+        default="all",
         help="all, or the crucial values alone, as crucial.png and crucial.txt",
     )
     flags.add(parser, "plot")
@@ -72,82 +70,84 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Judge the runs, draw them, and say what they come to."""
+    """Judge and draw the runs, and print their summaries."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     paths = [*args.runs, *([args.checkpoint_dir] if args.checkpoint_dir else []), *args.checkpoints]
-    if args.view == CRUCIAL and args.pictures:
+    if args.view == CRUCIAL_VIEW and args.pictures:
         raise UsageError("a view has its own pictures", where="--only", hint="--only, or --view")
     if not paths:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
-    chosen = flags.settings_for(paths[0], args).plot
-    figures = _figures([CRUCIAL] if args.view == CRUCIAL else args.pictures)
-    pictures.check(chosen)
-    found, unreadable = judging.judged(paths, args)
-    if not found:
+    plot_settings = flags.settings_for(paths[0], args).plot
+    figures = _figures([CRUCIAL_VIEW] if args.view == CRUCIAL_VIEW else args.pictures)
+    pictures.check(plot_settings)
+    results, unreadable = judging.judge_runs(paths, args)
+    if not results:
         raise unreadable[0]
-    subjects = _labelled(found, judging.labels(found, args.labels, len(paths)))
+    subjects = _make_subjects(results, judging.labels(results, args.labels, len(paths)))
     together = args.compare or args.checkpoints or len(subjects) == 1
-    groups = [tuple(subjects)] if together else [(one,) for one in subjects]
+    groups = [tuple(subjects)] if together else [(subject,) for subject in subjects]
     missed = False
     for group in groups:
         folder = args.output_dir if together else args.output_dir / _file_name(group[0].label)
-        made, lacking = _draw(figures, group, folder, chosen)
-        missed |= not made or bool(args.pictures and lacking)
-        _tell(folder, made, lacking, group, asked=bool(args.pictures))
-    if args.view == CRUCIAL:
+        file_names, lacking = _draw(figures, group, folder, plot_settings)
+        missed |= not file_names or bool(args.pictures and lacking)
+        _print_files(folder, file_names, lacking, group, is_selection=bool(args.pictures))
+    if args.view == CRUCIAL_VIEW:
         _sum_up_crucial(subjects, args.output_dir)
     else:
-        _sum_up(found, subjects, args.output_dir)
+        _sum_up(results, subjects, args.output_dir)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
-    return NOTHING if missed or unreadable else DONE
+    return EXIT_UNREADABLE if missed or unreadable else EXIT_OK
 
 
 def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
-    """Pick the pictures. Raises UsageError for a name that none has."""
+    """Return the selected figures. Raises UsageError for an unknown name."""
     from rlvitals.settings import split
     from rlvitals.views.figures import FIGURES
 
     names = [name for text in only or () for name in split(text)]
-    known = {figure.name: figure for figure in FIGURES}
+    by_name = {figure.name: figure for figure in FIGURES}
     for name in names:
-        if name not in known:
-            hint = nearest(name, known) or f"one of {', '.join(known)}"
+        if name not in by_name:
+            hint = nearest(name, by_name) or f"one of {', '.join(by_name)}"
             raise UsageError(f"no picture is called {name!r}", where="--only", hint=hint)
-    return tuple(known[name] for name in names) or FIGURES
+    return tuple(by_name[name] for name in names) or FIGURES
 
 
-def _labelled(
-    found: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
+def _make_subjects(
+    results: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
 ) -> "list[Subject]":
     from rlvitals.views.figures.figure import Subject
 
-    return [Subject(name, answer) for name, (_, _, answer) in zip(names, found, strict=True)]
+    return [Subject(name, answer) for name, (_, _, answer) in zip(names, results, strict=True)]
 
 
 def _draw(
-    figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, chosen: Plot
+    figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, plot_settings: Plot
 ) -> tuple[list[str], "list[Figure]"]:
-    """Draw what is logged; return the files' names, and the pictures for which nothing is."""
+    """Draw the figures; return the file names and the figures without logged metrics."""
     from rlvitals.views.figures.panels import picture
 
-    drawn = [(figure, picture(figure, subjects)) for figure in figures]
-    made = pictures.write((one for _, one in drawn if one is not None), folder, chosen)
-    return made, [figure for figure, one in drawn if one is None]
+    drawings = [(figure, picture(figure, subjects)) for figure in figures]
+    file_names = pictures.write(
+        (drawing for _, drawing in drawings if drawing is not None), folder, plot_settings
+    )
+    return file_names, [figure for figure, drawing in drawings if drawing is None]
 
 
-def _tell(
+def _print_files(
     folder: Path,
-    made: Sequence[str],
+    file_names: Sequence[str],
     lacking: "Sequence[Figure]",
     group: "Sequence[Subject]",
     *,
-    asked: bool,
+    is_selection: bool,
 ) -> None:
-    """Say what was drawn, and what was looked for where nothing was."""
+    """Print the files that were drawn and the figures without logged metrics."""
     from rlvitals.views.figures.panels import missing
 
-    print(f"{folder}: {', '.join(made) if made else 'nothing was drawn'}")
-    if made and not asked and lacking:
+    print(f"{folder}: {', '.join(file_names) if file_names else 'nothing was drawn'}")
+    if file_names and not is_selection and lacking:
         names = ", ".join(figure.name for figure in lacking)
         print(f"left out, as the log holds nothing for them: {names}")
     else:
@@ -157,45 +157,53 @@ def _tell(
 
 
 def _sum_up(
-    found: "Sequence[tuple[int, Run, Diagnosis]]", subjects: "Sequence[Subject]", folder: Path
+    results: "Sequence[tuple[int, Run, Diagnosis]]", subjects: "Sequence[Subject]", folder: Path
 ) -> None:
-    """Print what the runs come to, and write it beside their pictures."""
+    """Print the summary of the runs and write it next to their pictures."""
     from rlvitals.checkpoints import progress
     from rlvitals.diagnosis.training_summary import summary
     from rlvitals.views.summary import page
 
     sums = []
-    for (_, one, _), subject in zip(found, subjects, strict=True):
-        kept = progress.read(one.root)
-        sums.append(summary(subject.label, subject.found, None if kept is None else kept.trained))
-    said = page(sums)
-    print(said)
-    _write(folder / SUMMARY, said)
+    for (_, run, _), subject in zip(results, subjects, strict=True):
+        progress_file = progress.read(run.root)
+        sums.append(
+            summary(
+                subject.label,
+                subject.found,
+                None if progress_file is None else progress_file.trained,
+            )
+        )
+    text = page(sums)
+    print(text)
+    _write(folder / "summary.txt", text)
 
 
 def _sum_up_crucial(subjects: "Sequence[Subject]", folder: Path) -> None:
-    """Print what each run is watched by, and write it beside the pictures."""
+    """Print the crucial values of each run and write them next to the pictures."""
     from rlvitals.diagnosis.key_metrics import crucial
-    from rlvitals.views import key_metrics as shown
+    from rlvitals.views import key_metrics as view
     from rlvitals.views.console import emit, plain
 
-    pages = [shown.crucial(one.found, crucial(one.found), one.label) for one in subjects]
-    for at, page in enumerate(pages):
-        print(end="\n" if at else "")
+    pages = [
+        view.crucial(subject.found, crucial(subject.found), subject.label) for subject in subjects
+    ]
+    for index, page in enumerate(pages):
+        print(end="\n" if index else "")
         emit(page)
-    said = "\n\n".join(plain(page) for page in pages)
-    _write(folder / f"{CRUCIAL}.txt", said)
+    text = "\n\n".join(plain(page) for page in pages)
+    _write(folder / f"{CRUCIAL_VIEW}.txt", text)
 
 
 def _write(path: Path, text: str) -> None:
-    from rlvitals.storage.safe_files import beside
+    from rlvitals.storage.safe_files import atomic_write
 
-    with beside(path) as file:
+    with atomic_write(path) as file:
         file.write(f"{text}\n".encode())
 
 
 def _file_name(label: str) -> str:
-    """Make a folder's name of a run's: nothing that leads elsewhere."""
+    """Return a safe folder name for a run's label."""
     return "".join(c if c.isalnum() or c in "-_.=+ " else "_" for c in label).strip(". ") or "run"
 
 

@@ -1,4 +1,4 @@
-"""Parse, run one command, turn what happens into an exit code."""
+"""Parse the command line, run one command and map errors to exit codes."""
 
 import os
 import re
@@ -13,14 +13,12 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import rlvitals
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_UNREADABLE, EXIT_USAGE, Command
 from rlvitals.errors import UsageError, VitalsError, nearest
 
 PROGRAM = "rlvitals"
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
 HELP_WIDTH = 84  # characters of a command's line in the help
-USAGE, UNREADABLE = 2, 3
-CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # as argparse says it
 # Verbs of other tools: what is run in their place, or what to type here.
 ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
@@ -40,49 +38,51 @@ ELSEWHERE = {
     "alert": "`rlvitals follow PATH --json`, one object a line for a program that alerts",
     "mcp": "`rlvitals diagnose PATH --json`",
 }
-INTERRUPTED, CLOSED_PIPE = 130, 141  # 128 + the signal, as shells count
+INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # by argparse
+EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the signal's number, as in shells
 
 
 class Parser(ArgumentParser):
-    """An argument parser whose errors say what, where, try."""
+    """An argument parser whose errors state the problem, the place and a hint."""
 
-    _said: Sequence[str] = ()  # what it parses
+    _argv: Sequence[str] = ()  # the arguments being parsed
 
-    def parse_known_args(  # type: ignore[override]  # all that is passed on may be anything
+    def parse_known_args(  # type: ignore[override]  # as in the base class
         self,
         args: Sequence[str] | None = None,
         namespace: Any = None,  # noqa: ANN401
     ) -> tuple[Any, list[str]]:
-        """Parse, and stop at what is not known: here, where a command knows its own flags."""
-        self._said = tuple(sys.argv[1:] if args is None else args)
-        found, rest = super().parse_known_args(args, namespace)
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
-        return found, rest
+        """Parse, and refuse unknown arguments here, where the command's own flags are known."""
+        self._argv = tuple(sys.argv[1:] if args is None else args)
+        namespace_read, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace_read, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Raise a UsageError; a flag or a value that is almost a known one is named."""
+        """Raise a UsageError whose hint names the nearest known flag or value."""
         hint = ""
-        if (found := CHOICE.search(message)) and self.prog == PROGRAM and found[1] in ELSEWHERE:
+        match = INVALID_CHOICE.search(message)
+        if match and self.prog == PROGRAM and match[1] in ELSEWHERE:
             raise UsageError(
-                f"no command is called {found[1]!r}", where=self.prog, hint=ELSEWHERE[found[1]]
+                f"no command is called {match[1]!r}", where=self.prog, hint=ELSEWHERE[match[1]]
             )
-        if found:
-            hint = nearest(found[1], found[2].replace("'", "").split(", "))
+        if match:
+            hint = nearest(match[1], match[2].replace("'", "").split(", "))
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
-            hint = self._meant()
+            hint = self._suggest_flag()
         raise UsageError(message, where=self.prog, hint=hint or f"{self.prog} --help")
 
-    def _meant(self) -> str:
-        """Ask what the first of the flags that are not known was to be."""
+    def _suggest_flag(self) -> str:
+        """Return the known flag nearest to the first unknown one, or an empty string."""
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        said = (word.partition("=")[0] for word in self._said if word.startswith("--"))
-        strange = (word for word in said if not self._takes(word, flags))
-        return next((nearest(word, flags) for word in strange), "")
+        flag_names = (name.partition("=")[0] for name in self._argv if name.startswith("--"))
+        strange = (name for name in flag_names if not self._accepts(name, flags))
+        return next((nearest(name, flags) for name in strange), "")
 
-    def _takes(self, word: str, flags: Sequence[str]) -> bool:
-        return word in flags or (self.allow_abbrev and any(f.startswith(word) for f in flags))
+    def _accepts(self, name: str, flags: Sequence[str]) -> bool:
+        return name in flags or (self.allow_abbrev and any(f.startswith(name) for f in flags))
 
 
 class ProgramParser(Parser):
@@ -134,37 +134,37 @@ def translate(argv: Sequence[str]) -> list[str]:
 
 
 def start(groups: Groups, argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` names; print what a person can mend without a traceback."""
-    if sys.stdout is None:  # closed by who started it
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
+    """Run the command that `argv` names; print user errors without a traceback."""
+    if sys.stdout is None:  # closed by the parent process
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no blocks
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without Unicode
     try:
         top = parser(groups)
         words = translate(sys.argv[1:] if argv is None else argv)
         if not words:
             top.print_help()
-            return USAGE
+            return EXIT_USAGE
         args = top.parse_args(words)
         code: int = args.run_command(args)
         sys.stdout.flush()
     except SystemExit as finished:  # --help and --version
         return int(finished.code or 0)
     except VitalsError as error:
-        tell(error)
-        return USAGE if isinstance(error, UsageError) else UNREADABLE
+        print_error(error)
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNREADABLE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more when it ends: let that go nowhere.
+        # Python flushes stdout once more at exit: redirect that to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+        return EXIT_CLOSED_PIPE
     return code
 
 
-def tell(error: VitalsError) -> None:
-    """Print what a person can mend: it may hold what others wrote, a model's words among them."""
+def print_error(error: VitalsError) -> None:
+    """Print an error on stderr, with control characters from logs or models removed."""
     from rlvitals.errors import harmless
 
-    said = "\n".join(harmless(line) for line in str(error).split("\n"))
-    print(f"error: {said}", file=sys.stderr)
+    text = "\n".join(harmless(line) for line in str(error).split("\n"))
+    print(f"error: {text}", file=sys.stderr)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags, judging
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command
 from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
@@ -32,15 +32,14 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.settings import Settings
     from rlvitals.views.report.page import Subject, Unread
 
-DONE, NOTHING = 0, 3
-FILE = "report.html"
+REPORT_FILE = "report.html"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the runs, and what is written where."""
+    """Declare the runs and the output."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a log or a run's folder")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help=f"where to (default: {FILE})"
+        "-o", "--output", type=Path, metavar="FILE", help=f"where to (default: {REPORT_FILE})"
     )
     parser.add_argument(
         "--markdown", action="store_true", help="write Markdown, for a pull request"
@@ -53,70 +52,74 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Judge the runs and write what is to be said of them."""
+    """Judge the runs and write the report."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.views.report import markdown
     from rlvitals.views.report.page import Unread
 
-    found, unreadable = judging.judged(args.runs, args)
-    if not found:
+    results, unreadable = judging.judge_runs(args.runs, args)
+    if not results:
         raise unreadable[0]
-    names = judging.labels(found, args.labels, len(args.runs))
-    now = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
-    told: list[Subject | Unread] = [
-        _subject(name, one, answer, flags.settings_for(args.runs[at], args), now)
-        for name, (at, one, answer) in zip(names, found, strict=True)
+    names = judging.labels(results, args.labels, len(args.runs))
+    now_s = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
+    subjects: list[Subject | Unread] = [
+        _subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s)
+        for name, (index, run, answer) in zip(names, results, strict=True)
     ]
-    told = [*(Unread(error.where, error) for error in unreadable), *_worst_first(told)]
-    text = markdown.document(told) + "\n" if args.markdown else _html(told, now)
+    subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]
+    text = markdown.document(subjects) + "\n" if args.markdown else _html(subjects, now_s)
     _write(text, args)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
-    return NOTHING if unreadable else DONE
+    return EXIT_UNREADABLE if unreadable else EXIT_OK
 
 
-def _subject(name: str, one: "Run", found: "Diagnosis", said: "Settings", now: float) -> "Subject":
-    """Add what lies in a run's folder to what its log says."""
+def _subject(
+    name: str, run: "Run", diagnosis: "Diagnosis", settings: "Settings", now_s: float
+) -> "Subject":
+    """Combine a run's diagnosis with its checkpoints, facts and events."""
     from rlvitals.checkpoints import inspect_run, progress
     from rlvitals.diagnosis import load
     from rlvitals.diagnosis.status import standing
     from rlvitals.diagnosis.training_summary import summary
     from rlvitals.views.report.page import Subject
 
-    kept = progress.read(one.root)
+    progress_file = progress.read(run.root)
     return Subject(
-        summary=summary(name, found, None if kept is None else kept.trained),
-        standing=standing(name, found, kept, inspect_run.try_to(one.root), now),
-        facts=load.facts(one),
-        events=load.happened(one),
-        others=load.others(one, load.given(said), found.trace),
+        summary=summary(name, diagnosis, None if progress_file is None else progress_file.trained),
+        standing=standing(name, diagnosis, progress_file, inspect_run.try_to(run.root), now_s),
+        facts=load.facts(run),
+        events=load.happened(run),
+        others=load.others(run, load.given(settings), diagnosis.trace),
     )
 
 
-def _worst_first(told: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":
-    """Order runs as `diagnose` does."""
+def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":
+    """Sort runs in the order of `diagnose`."""
     from rlvitals.views import runs_table
     from rlvitals.views.report.page import Subject
 
-    read = [one for one in told if isinstance(one, Subject)]
-    by_found = {id(one.summary.found): one for one in read}  # two runs may have one label
-    judged = [(one.summary.name, one.summary.found) for one in read]
-    return [by_found[id(found)] for _, found in runs_table.worst_first(judged)]
+    read = [subject for subject in subjects if isinstance(subject, Subject)]
+    by_found = {
+        id(subject.summary.found): subject for subject in read
+    }  # two runs may have one label
+    judged = [(subject.summary.name, subject.summary.found) for subject in read]
+    return [by_found[id(diagnosis)] for _, diagnosis in runs_table.worst_first(judged)]
 
 
-def _html(told: "Sequence[Subject | Unread]", now: float) -> str:
+def _html(subjects: "Sequence[Subject | Unread]", now_s: float) -> str:
     from rlvitals.views.report import contents, html
     from rlvitals.views.report.page import Unread
 
     pages = [
-        one if isinstance(one, Unread) else contents.page(one, number)
-        for number, one in enumerate(told)
+        subject if isinstance(subject, Unread) else contents.page(subject, number)
+        for number, subject in enumerate(subjects)
     ]
-    return html.document(pages, now)
+    return html.document(pages, now_s)
 
 
 def _write(text: str, args: Namespace) -> None:
-    """Write the text, and say where. Raises UsageError where nothing can be written."""
-    path = args.output or (None if args.markdown else Path(FILE))
+    """Write the text and print the path. Raises UsageError where the file cannot be written."""
+    path = args.output or (None if args.markdown else Path(REPORT_FILE))
     if path is None:
         print(text, end="")
         return

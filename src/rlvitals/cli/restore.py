@@ -18,20 +18,19 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
-WHOLE, DAMAGED = 0, 1
-GOES_ON = "  the same training command, writing to {}, goes on from there"
+RESUME_HINT = "  the same training command, writing to {}, goes on from there"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare where from and where to."""
+    """Declare the backup and the destination."""
     parser.add_argument("target", metavar="TARGET", help="where the backup lies")
     add_destination(parser)
 
 
 def add_destination(parser: ArgumentParser) -> None:
-    """Declare where a run's folder goes."""
+    """Declare the destination of a run's folder."""
     parser.add_argument(
         "-o",
         "--output",
@@ -43,34 +42,34 @@ def add_destination(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Bring it back, and say what to do next."""
+    """Restore the run and print the next step."""
     from rlvitals.checkpoints.transfer.backup_target import place_at
     from rlvitals.checkpoints.transfer.restore import restore
     from rlvitals.errors import VitalsError
 
-    place = place_at(args.target)
+    source = place_at(args.target)
     try:
-        done = restore(
-            place, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)
+        result = restore(
+            source, args.output, force=args.force, tell=lambda text: print(f"  {text}", flush=True)
         )
     except OSError as error:
         raise VitalsError(
             f"not restored: {error.strerror or error}",
-            where=str(error.filename or place.name),
+            where=str(error.filename or source.name),
             hint="the same command goes on where this one stopped",
         ) from None
-    for text in done.damaged:
+    for text in result.damaged:
         print(f"  {text}", file=sys.stderr)
-    for text in done.left:
+    for text in result.left:
         print(f"  {text}")
-    if done.aside is not None:
-        print(f"  the folder that was there lies in {done.aside}")
-    at = f"newest: step {done.newest:,}" if done.newest is not None else "no checkpoint"
-    head = "Restored in part" if done.damaged else "✓ Restored"
-    print(f"{head}: {done.folder}: {done.files:,} files verified; {at}")
-    if done.newest is not None:
-        print(GOES_ON.format(done.folder))
-    return DAMAGED if done.damaged else WHOLE
+    if result.aside is not None:
+        print(f"  the folder that was there lies in {result.aside}")
+    newest = f"newest: step {result.newest:,}" if result.newest is not None else "no checkpoint"
+    head = "Restored in part" if result.damaged else "✓ Restored"
+    print(f"{head}: {result.folder}: {result.files:,} files verified; {newest}")
+    if result.newest is not None:
+        print(RESUME_HINT.format(result.folder))
+    return EXIT_PROBLEM if result.damaged else EXIT_OK
 
 
 COMMAND = Command("restore", __doc__, add_arguments, run)

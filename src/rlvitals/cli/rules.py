@@ -18,7 +18,7 @@ from rlvitals.errors import UnreadableLog
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, what is said about it, and how to show."""
+    """Declare the run, its profile and the output."""
     parser.add_argument(
         "--coverage",
         type=Path,
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Print the catalogue by kind, or what of it a run lets judge."""
+    """Print the catalogue by kind, or a run's coverage of it."""
     from rlvitals.types import Profile
     from rlvitals.views import json_view, rules
     from rlvitals.views.console import emit
@@ -50,21 +50,21 @@ def _coverage(args: Namespace) -> int:
     from rlvitals.views import json_view, rules
     from rlvitals.views.console import emit
 
-    chosen = flags.settings_for(args.coverage, args)
-    load.given(chosen)
+    settings = flags.settings_for(args.coverage, args)
+    load.given(settings)
     runs = load.runs(args.coverage)
-    told = []
-    for one in runs:
-        found = batch.judge((one, chosen))
-        if isinstance(found, UnreadableLog):
-            raise found
-        told.append(found)
+    diagnoses = []
+    for run in runs:
+        diagnosis = batch.judge((run, settings))
+        if isinstance(diagnosis, UnreadableLog):
+            raise diagnosis
+        diagnoses.append(diagnosis)
     if args.json:
-        print(json_view.coverage(told))
+        print(json_view.coverage(diagnoses))
         return 0
-    for i, found in enumerate(told):
-        emit(rules.coverage(found))
-        if i + 1 < len(told):
+    for i, diagnosis in enumerate(diagnoses):
+        emit(rules.coverage(diagnosis))
+        if i + 1 < len(diagnoses):
             print()
     return 0
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from rlvitals.storage.index import Indexed
 
 
-LARGE = 64 << 20  # bytes: the last values of so much take a tenth of a second
+LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1 s
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the root and what to pick."""
+    """Declare the root and the search."""
     parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Bring the index up to date, and list what fits."""
+    """Update the index and list the runs that match."""
     from rlvitals.errors import harmless
     from rlvitals.storage import find_run_folders
     from rlvitals.storage.index import Index
@@ -57,70 +57,76 @@ def run(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     root: Path = args.root
-    find_run_folders.run_folders(root)  # or say that there is none
+    find_run_folders.run_folders(root)  # raises if there is none
     with Index(root) as index:
         (index.rebuild if args.rebuild else index.refresh)()
         if not args.quick:
-            judge = _judge(root)
+            judge = _judge_id(root)
             paths = index.unjudged("" if args.diagnose else judge)
             index.note(_verdicts(root, paths), judge)
-        found, count = index.search(" ".join(args.search)), len(index)
+        entries, count = index.search(" ".join(args.search)), len(index)
     if args.json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
+        print(json.dumps([asdict(entry) for entry in entries], indent=1))
         return 0
     heads = ("run", "status", "step", "verdict", "attempts", "tags")
-    emit(lists.columns(heads, [_row(one) for one in found]))
-    if len(found) < count:
-        print(f"{len(found)} of {count} runs fit")
-    for one in found:
-        for wrong in one.wrong.splitlines():
-            sys.stderr.write(f"{one.path}: {harmless(wrong)}\n")
-    large = [one for one in found if one.status != "running" and _unpacked(root / one.path) > LARGE]
+    emit(lists.columns(heads, [_row(entry) for entry in entries]))
+    if len(entries) < count:
+        print(f"{len(entries)} of {count} runs fit")
+    for entry in entries:
+        for line in entry.wrong.splitlines():
+            sys.stderr.write(f"{entry.path}: {harmless(line)}\n")
+    large = [
+        entry
+        for entry in entries
+        if entry.status != "running" and _count_unpacked_bytes(root / entry.path) > LARGE_RUN_BYTES
+    ]
     if large:
         are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
         print(f"{are} large and read faster once packed: rlvitals compact {root}")
     return 0
 
 
-def _unpacked(folder: Path) -> int:
-    """Count the bytes of a run's blocks as they were written."""
+def _count_unpacked_bytes(folder: Path) -> int:
+    """Count the bytes of a run's block files that are not compacted."""
     from rlvitals.storage.run_folder import block_files
 
-    return sum(one.path.stat().st_size for one in block_files(folder) if one.path.exists())
+    return sum(block.path.stat().st_size for block in block_files(folder) if block.path.exists())
 
 
-def _judge(root: Path) -> str:
-    """Tell what judges: another version, or other settings, may say otherwise."""
+def _judge_id(root: Path) -> str:
+    """Identify the judging version and settings: another one may give other verdicts."""
     import rlvitals
 
     states = [file.path.stat() for file in toml_files.find(root, os.environ)]
-    return rlvitals.__version__ + "".join(f" {one.st_size} {one.st_mtime_ns}" for one in states)
+    return rlvitals.__version__ + "".join(
+        f" {state.st_size} {state.st_mtime_ns}" for state in states
+    )
 
 
 def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Judge runs; one that cannot be read is "unreadable", one whose settings are wrong is not."""
+    """Return the verdict of each run, "unreadable" where its log is; skip wrong settings."""
     from rlvitals.diagnosis import batch
     from rlvitals.views.progress import progress
 
-    asked, found = {}, dict.fromkeys(paths, "unreadable")
+    requests, verdicts = {}, dict.fromkeys(paths, "unreadable")
     for path in paths:
         if (run := _run(root / path)) is None:
             continue
         try:
-            asked[path] = (run, settings.load(root / path, {}, os.environ))
+            requests[path] = (run, settings.load(root / path, {}, os.environ))
         except UsageError as error:
-            del found[path]
+            del verdicts[path]
             text = f"{path} is not judged: {error.problem} ({error.where})"
             sys.stderr.write(f"{harmless(text)}\n")
-    answers = progress(batch.diagnose([*asked.values()]), len(asked))
-    for path, answer in zip(asked, answers, strict=True):
+    answers = progress(batch.diagnose([*requests.values()]), len(requests))
+    for path, answer in zip(requests, answers, strict=True):
         if not isinstance(answer, UnreadableLog):
-            found[path] = str(answer.verdict.word)
-    return found
+            verdicts[path] = str(answer.verdict.word)
+    return verdicts
 
 
 def _run(folder: Path) -> "Run | None":
-    """Find the run of a run folder: our own, whatever else lies in it."""
+    """Return the run of a folder, the native one if several formats are present."""
     from rlvitals.diagnosis import load
 
     try:
@@ -131,11 +137,15 @@ def _run(folder: Path) -> "Run | None":
     return next(ours, runs[0])
 
 
-def _row(one: "Indexed") -> tuple[str, ...]:
-    step = "" if one.step is None else f"{one.step:,}"
-    name = one.path if one.name in {one.path, Path(one.path).name} else f"{one.path} ({one.name})"
-    status = one.problem or one.status
-    return name, status, step, one.verdict, str(one.attempts), ", ".join(one.tags)
+def _row(entry: "Indexed") -> tuple[str, ...]:
+    step = "" if entry.step is None else f"{entry.step:,}"
+    name = (
+        entry.path
+        if entry.name in {entry.path, Path(entry.path).name}
+        else f"{entry.path} ({entry.name})"
+    )
+    status = entry.problem or entry.status
+    return name, status, step, entry.verdict, str(entry.attempts), ", ".join(entry.tags)
 
 
 COMMAND = Command("runs", __doc__, add_arguments, run)

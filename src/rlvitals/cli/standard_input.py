@@ -1,27 +1,30 @@
-"""A log that is pasted or piped: `rlvitals diagnose -`."""
+"""Save a log from standard input: `rlvitals diagnose -`."""
 
 import sys
 from pathlib import Path
 
 from rlvitals.errors import UsageError
 
-SIGN = Path("-")
-NAME = "standard-input"
-MAX_BYTES = 2**26
+STDIN_PATH = Path("-")
+MAX_STDIN_BYTES = 2**26
 
 
 def save(folder: Path) -> Path:
-    """Write what standard input holds into a folder, named for what it starts as; return where.
+    """Save standard input in a folder, as `.json` or `.txt` by its content; return the file.
 
-    Raises UsageError where it is empty or larger than MAX_BYTES.
+    Raises UsageError if it is empty or larger than MAX_STDIN_BYTES.
     """
-    data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    if not data.strip() or len(data) > MAX_BYTES:
-        what = "holds nothing" if len(data) <= MAX_BYTES else f"is over {MAX_BYTES // 2**20} MiB"
-        raise UsageError(f"standard input {what}", hint="paste a log, or name its file")
+    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if not data.strip() or len(data) > MAX_STDIN_BYTES:
+        problem = (
+            "holds nothing"
+            if len(data) <= MAX_STDIN_BYTES
+            else f"is over {MAX_STDIN_BYTES // 2**20} MiB"
+        )
+        raise UsageError(f"standard input {problem}", hint="paste a log, or name its file")
     start = data.lstrip()[:1]
     document = start in (b"{", b"[") and data.rstrip()[-1:] in (b"}", b"]")
-    file = folder / f"{NAME}.{'json' if document else 'txt'}"
-    # A paste often lacks the last line's end, and a line without one is left for later.
+    file = folder / f"standard-input.{'json' if document else 'txt'}"
+    # Pasted text often lacks the final newline, and readers skip an unfinished line.
     file.write_bytes(data.rstrip() + b"\n")
     return file

@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # they load numpy and rich
     from rlvitals.diagnosis.status import Standing
     from rlvitals.readers.discovery.sources import Run
 
-SOONEST = 0.5  # seconds between two looks
+MIN_WATCH_SECONDS = 0.5  # between two updates
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, how to judge, and how to show."""
+    """Declare the run, the judgement and the output."""
     parser.add_argument("path", type=Path, metavar="RUN", help="a log or a run's folder")
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="all metrics, chunks, settings and attempts"
@@ -50,19 +50,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = 0.0
-    if not SOONEST <= found <= 1e6:  # noqa: PLR2004 - eleven days
-        raise ArgumentTypeError(f"{text!r} is no number of seconds from {SOONEST} on")
-    return found
+        seconds = 0.0
+    if not MIN_WATCH_SECONDS <= seconds <= 1e6:  # noqa: PLR2004 - eleven days
+        raise ArgumentTypeError(f"{text!r} is no number of seconds from {MIN_WATCH_SECONDS} on")
+    return seconds
 
 
 def run(args: Namespace) -> int:
-    """Tell it once, or again and again."""
+    """Print the status once, or repeatedly with `--watch`."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     if args.watch is None:
-        _tell(args, _standings(args))
+        _print_standings(args, _standings(args))
         return 0
     try:
         _watch(args)
@@ -72,11 +72,11 @@ def run(args: Namespace) -> int:
 
 
 def _standings(args: Namespace) -> "list[Standing]":
-    """Read and judge what lies at the path. Raises UnreadableLog."""
+    """Read and judge the runs at the path. Raises UnreadableLog."""
     from rlvitals.diagnosis import load
 
-    found = [_standing(run, args) for run in load.runs(args.path)]
-    return sorted(found, key=lambda one: one.name)
+    standings = [_standing(run, args) for run in load.runs(args.path)]
+    return sorted(standings, key=lambda standing: standing.name)
 
 
 def _standing(run: "Run", args: Namespace) -> "Standing":
@@ -84,51 +84,54 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
     from rlvitals.diagnosis import batch, load
     from rlvitals.diagnosis.status import standing
 
-    chosen = flags.settings_for(args.path, args)
-    now = clock.now(chosen.diagnose.now)
-    trace = load.load(run, load.given(chosen), now)
-    judged = batch.judge_trace((run, chosen), trace)
-    return standing(run.name, judged, progress.read(run.root), inspect_run.try_to(run.root), now)
+    settings = flags.settings_for(args.path, args)
+    now_s = clock.now(settings.diagnose.now)
+    trace = load.load(run, load.given(settings), now_s)
+    judged = batch.judge_trace((run, settings), trace)
+    return standing(run.name, judged, progress.read(run.root), inspect_run.try_to(run.root), now_s)
 
 
-def _tell(args: Namespace, found: "list[Standing]") -> None:
+def _print_standings(args: Namespace, standings: "list[Standing]") -> None:
     from rlvitals.views import json_view
-    from rlvitals.views import status as shown
+    from rlvitals.views import status as view
     from rlvitals.views.console import emit
 
     if args.json:
-        told = [shown.facts(one) for one in found]
-        print(json_view.document(told[0] if len(told) == 1 else {"runs": told}), flush=True)
+        documents = [view.facts(standing) for standing in standings]
+        print(
+            json_view.document(documents[0] if len(documents) == 1 else {"runs": documents}),
+            flush=True,
+        )
     else:
-        emit(_laid_out(args, found))
+        emit(_render(args, standings))
 
 
-def _laid_out(args: Namespace, found: "list[Standing]") -> "RenderableType":
-    from rlvitals.views import status as shown
+def _render(args: Namespace, standings: "list[Standing]") -> "RenderableType":
+    from rlvitals.views import status as view
 
-    if len(found) == 1:
-        now = clock.now(flags.settings_for(args.path, args).diagnose.now)
-        return shown.one_run(found[0], now, verbose=args.verbose)
-    return shown.several(found)
+    if len(standings) == 1:
+        now_s = clock.now(flags.settings_for(args.path, args).diagnose.now)
+        return view.one_run(standings[0], now_s, verbose=args.verbose)
+    return view.several(standings)
 
 
 def _watch(args: Namespace) -> None:
-    """Redraw in place at a terminal, else print one after another; wait for what is not there."""
+    """Redraw in place on a terminal, else print repeatedly; wait for a missing log."""
     from rich.live import Live
 
-    from rlvitals.views import status as shown
+    from rlvitals.views import status as view
     from rlvitals.views.console import console
 
     if args.json or not sys.stdout.isatty():
         while True:
-            _tell(args, _standings(args))
+            _print_standings(args, _standings(args))
             time.sleep(args.watch)
     with Live(console=console(), auto_refresh=False) as live:
         while True:
             try:
-                live.update(_laid_out(args, _standings(args)), refresh=True)
+                live.update(_render(args, _standings(args)), refresh=True)
             except UnreadableLog:
-                live.update(shown.missing(args.path), refresh=True)
+                live.update(view.missing(args.path), refresh=True)
             time.sleep(args.watch)
 
 

@@ -26,62 +26,62 @@ from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvitals.cli.command import Command
-from rlvitals.cli.program import Parser, tell
+from rlvitals.cli.command import EXIT_PROBLEM, Command
+from rlvitals.cli.program import Parser, print_error
 
 if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
-LANGUAGE = ("grpo", "psr", "nsr", "w-reinforce")
-ALGORITHMS = ("ppo", *LANGUAGE, "rlhf")
-FAILED = 1
-BY_SIGNAL = 128  # and the signal's number, as shells count
+LANGUAGE_ALGORITHMS = ("grpo", "psr", "nsr", "w-reinforce")
+EXIT_BY_SIGNAL = 128  # plus the signal's number, as in shells
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the algorithm; its own flags are read by its own parser."""
-    parser.add_argument("algorithm", choices=ALGORITHMS, help="what is trained with")
+    parser.add_argument(
+        "algorithm", choices=("ppo", *LANGUAGE_ALGORITHMS, "rlhf"), help="what is trained with"
+    )
     parser.add_argument("options", nargs=REMAINDER, help="its flags: rlvitals train ppo --help")
 
 
 def run(args: Namespace) -> int:
-    """Train with what the flags say."""
-    trainer, chosen = read(args.algorithm, args.options)
-    config = trainer.configure(args.algorithm, chosen)
-    if chosen["write_config"]:
-        return _written(config, chosen["write_config"])
-    if chosen.get("plan"):
+    """Train with the settings from the flags."""
+    trainer, options = read(args.algorithm, args.options)
+    config = trainer.configure(args.algorithm, options)
+    if options["write_config"]:
+        return _write_config(config, options["write_config"])
+    if options.get("plan"):
         from rlvitals.cli import training_plan
 
-        training_plan.show(trainer.plan(config, chosen), as_json=chosen["json"])
+        training_plan.show(trainer.plan(config, options), as_json=options["json"])
         return 0
     from rlvitals.errors import UsageError, VitalsError
     from rlvitals.trainers.signal_handlers import Terminated
 
     try:
-        result = trainer.train(config, chosen)
-    except Terminated as asked:
-        return BY_SIGNAL + asked.number
+        result = trainer.train(config, options)
+    except Terminated as signal:
+        return EXIT_BY_SIGNAL + signal.number
     except UsageError:
         raise
     except VitalsError as error:
-        tell(error)
-        return FAILED
+        print_error(error)
+        return EXIT_PROBLEM
     if result is None:
         return 0
-    code = _drawn(result.folder, result.plots_dir) if result.plots_dir else 0
-    return _quick_test(result) or code if chosen["quick_test"] else code
+    code = _draw_plots(result.folder, result.plots_dir) if result.plots_dir else 0
+    return _quick_test(result) or code if options["quick_test"] else code
 
 
 def read(algorithm: str, options: list[str]) -> tuple[Any, dict[str, Any]]:
-    """Return what trains, and what its flags were given."""
+    """Return the trainer's command module and the values of its flags."""
     trainer = _trainer(algorithm)
     return trainer, vars(_parser(trainer, algorithm, options).parse_args(options))
 
 
 def _trainer(algorithm: str) -> Any:  # noqa: ANN401 - a module
-    """Return what trains: a module with its flags, its settings and its program."""
-    if algorithm in LANGUAGE:
+    """Return the trainer's command module: its flags, settings and training program."""
+    if algorithm in LANGUAGE_ALGORITHMS:
         from rlvitals.trainers.language import command as language
 
         return language
@@ -109,7 +109,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument(schema.QUICK_TEST, action="store_true", help=trainer.QUICKLY)
+    parser.add_argument(schema.QUICK_TEST_FLAG, action="store_true", help=trainer.QUICK_TEST_HELP)
     parser.add_argument(
         "--fresh",
         action="store_true",
@@ -124,7 +124,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     return parser
 
 
-def _written(config: Any, file: Path) -> int:  # noqa: ANN401 - any trainer's settings
+def _write_config(config: Any, file: Path) -> int:  # noqa: ANN401 - any trainer's settings
     from rlvitals.trainers import schema
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _written(config: Any, file: Path) -> int:  # noqa: ANN401 - any trainer's se
     return 0
 
 
-def _drawn(run: Path, folder: str) -> int:
+def _draw_plots(run: Path, folder: str) -> int:
     """Draw a run's pictures, as `rlvitals plot` does."""
     from rlvitals.cli import plot
 
@@ -143,13 +143,13 @@ def _drawn(run: Path, folder: str) -> int:
 
 
 def _quick_test(result: "TrainingResult") -> int:
-    """Print what a quick test showed as its last line; FAILED unless all of its parts ran."""
+    """Print the result of a quick test; return EXIT_PROBLEM unless all of its parts ran."""
     from rlvitals.errors import harmless
     from rlvitals.trainers.language import quick_test
 
     line, all_ran = quick_test.last_line(result)
     print(f"\n{harmless(line)}")
-    return 0 if all_ran else FAILED
+    return 0 if all_ran else EXIT_PROBLEM
 
 
 COMMAND = Command("train", __doc__, add_arguments, run)

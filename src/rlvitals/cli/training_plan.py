@@ -1,4 +1,4 @@
-"""Print the estimate of a training: `rlvitals train grpo --plan`."""
+"""Print the estimated memory and time of a training: `rlvitals train grpo --plan`."""
 
 import json
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlvitals.trainers.language.planning.plan import Plan
 
-UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
+BYTE_UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
 
 
 def show(plan: "Plan", *, as_json: bool) -> None:
-    """Print a plan, as tables or as one object."""
+    """Print a plan as tables or as a JSON object."""
     from rlvitals.views.console import emit
     from rlvitals.views.lists import columns
 
@@ -23,11 +23,11 @@ def show(plan: "Plan", *, as_json: bool) -> None:
     if plan.adapters:
         print(f"adapters of {plan.adapters}")
     print()
-    parts = [(name, size(value)) for name, value in plan.parts.items() if value]
-    emit(columns(["part", "memory"], parts))
+    memory_rows = [(name, size(value)) for name, value in plan.parts.items() if value]
+    emit(columns(["part", "memory"], memory_rows))
     print()
-    rows = [(one.name, span(one.seconds), f"{one.flops / 1e9:,.1f}", size(one.memory))
-            for one in plan.phases]  # fmt: skip
+    rows = [(phase.name, span(phase.seconds), f"{phase.flops / 1e9:,.1f}", size(phase.memory))
+            for phase in plan.phases]  # fmt: skip
     rows.append(("an update", span(plan.seconds), "", f"{size(plan.memory)} at its peak"))
     emit(columns(["phase", "time", "GFLOP", "memory at its peak"], rows))
     print("\n" + "\n".join(_lines(plan)))
@@ -40,13 +40,13 @@ def _lines(plan: "Plan") -> Iterator[str]:
 
 
 def size(count: float) -> str:
-    """Return bytes in a unit that fits."""
-    unit, factor = next((one for one in UNITS if count >= one[1]), UNITS[-1])
+    """Format a number of bytes in the largest fitting binary unit."""
+    unit, factor = next((pair for pair in BYTE_UNITS if count >= pair[1]), BYTE_UNITS[-1])
     return f"{count / factor:,.2f} {unit}"
 
 
 def span(seconds: float) -> str:
-    """Return seconds in a unit that fits."""
+    """Format a duration in seconds in the largest fitting unit."""
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 120:  # noqa: PLR2004 - two minutes

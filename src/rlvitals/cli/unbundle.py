@@ -20,7 +20,7 @@ from rlvitals.cli.command import Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the archive and where to."""
+    """Declare the archive and the destination."""
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="what was packed")
     restore.add_destination(parser)
     parser.add_argument(
@@ -33,22 +33,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Unpack the run, and say what to do next."""
+    """Unpack the run and print the next step."""
     from rlvitals.checkpoints.transfer.byte_text import size
     from rlvitals.checkpoints.transfer.unbundle import unbundle
     from rlvitals.errors import VitalsError
 
     try:
-        done = unbundle(args.archive, args.output, force=args.force, ratio=args.max_ratio)
+        result = unbundle(args.archive, args.output, force=args.force, ratio=args.max_ratio)
     except OSError as error:
-        where = str(error.filename or args.archive)
-        raise VitalsError(f"not unpacked: {error.strerror or error}", where=where) from None
-    if done.aside is not None:
-        print(f"  the folder that was there lies in {done.aside}")
-    newest = f"newest: step {done.steps[-1]:,}" if done.steps else "no checkpoint"
-    print(f"✓ Unpacked: {done.folder}: {done.files:,} files, {size(done.size)} verified; {newest}")
-    if done.steps:
-        print(restore.GOES_ON.format(done.folder))
+        path = str(error.filename or args.archive)
+        raise VitalsError(f"not unpacked: {error.strerror or error}", where=path) from None
+    if result.aside is not None:
+        print(f"  the folder that was there lies in {result.aside}")
+    newest = f"newest: step {result.steps[-1]:,}" if result.steps else "no checkpoint"
+    files = f"{result.files:,} files, {size(result.size)} verified"
+    print(f"✓ Unpacked: {result.folder}: {files}; {newest}")
+    if result.steps:
+        print(restore.RESUME_HINT.format(result.folder))
     return 0
 
 

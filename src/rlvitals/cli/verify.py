@@ -17,41 +17,42 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import flags
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
 if TYPE_CHECKING:
     from rlvitals.storage.verify import Report
 
-PASS, DAMAGED = 0, 1
-
 
 def run(args: Namespace) -> int:
-    """Check every run; tell of each file that is not whole."""
+    """Check every run and print the damaged files."""
     from rlvitals.storage.find_run_folders import run_folders
     from rlvitals.storage.verify import verify
 
-    code = PASS
+    code = EXIT_OK
     for folder in run_folders(args.path):
         reports = verify(folder)
-        blocks, rows = sum(one.blocks for one in reports), sum(one.rows for one in reports)
-        bad = [one for one in reports if not one.whole]
-        size = sum(one.size for one in reports)
-        said = f"{len(bad)} of {len(reports)} files damaged" if bad else "whole"
-        print(f"{folder}: {said}: {blocks:,} blocks, {rows:,} rows, {size:,} bytes")
-        for one in reports:
-            _tell(one)
-        code = DAMAGED if bad else code
+        blocks, rows = (
+            sum(report.blocks for report in reports),
+            sum(report.rows for report in reports),
+        )
+        damaged = [report for report in reports if not report.whole]
+        size = sum(report.size for report in reports)
+        summary = f"{len(damaged)} of {len(reports)} files damaged" if damaged else "whole"
+        print(f"{folder}: {summary}: {blocks:,} blocks, {rows:,} rows, {size:,} bytes")
+        for report in reports:
+            _print_report(report)
+        code = EXIT_PROBLEM if damaged else code
     return code
 
 
-def _tell(one: "Report") -> None:
-    if one.problem:
-        print(f"  {one.name}: cannot be read: {one.problem}")
-    for damage in one.damage:
-        print(f"  {one.name}: {damage}")
-    if one.torn:
-        why = "being written" if one.growing else "not flushed when its process ended"
-        print(f"  {one.name}: the last {one.torn:,} bytes are no whole block: {why}")
+def _print_report(report: "Report") -> None:
+    if report.problem:
+        print(f"  {report.name}: cannot be read: {report.problem}")
+    for damage in report.damage:
+        print(f"  {report.name}: {damage}")
+    if report.torn:
+        reason = "being written" if report.growing else "not flushed when its process ended"
+        print(f"  {report.name}: the last {report.torn:,} bytes are no whole block: {reason}")
 
 
-COMMAND = Command("verify", __doc__, flags.run_folders, run)
+COMMAND = Command("verify", __doc__, flags.add_run_path, run)

@@ -1,1 +1,1 @@
-"""Runs x seeds -> intervals and a verdict; two runs -> what differs and since when."""
+"""Compare groups of runs over seeds, and diff two runs."""

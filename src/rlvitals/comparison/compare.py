@@ -1,4 +1,4 @@
-"""Runs in, comparison out."""
+"""Compare groups of runs: scores, intervals and verdicts."""
 
 import math
 from collections.abc import Sequence
@@ -7,162 +7,178 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rlvitals.comparison import grouping, result, scores, statistics, tasks
-from rlvitals.comparison.grouping import Gathered, Member
+from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Comparison, Group, RunScore, Task
 from rlvitals.comparison.scores import At, Axis
 from rlvitals.errors import UsageError
 
-MATTERS = 0.05  # of a task's scale: less of a difference is of no account
-LATEST = At()
-LEVELS = 21  # of a performance profile
+MIN_DIFFERENCE_SHARE = 0.05  # of a task's scale: smaller differences do not count
+DEFAULT_SCORE_AT = At()
+PROFILE_LEVELS = 21  # of a performance profile
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How runs are to be compared."""
+class CompareOptions:
+    """The options of a comparison."""
 
     by: tuple[str, ...] = ()
     metric: str = ""  # empty: the outcome that most runs log
-    at: At = LATEST
+    at: At = DEFAULT_SCORE_AT
     axis: Axis = "steps"
     short_fails: bool = False  # a run that ends before the others has failed
     level: float | None = None  # as logged; None: 90 % of the way to what the first group reaches
 
 
-def compare(members: Sequence[Member], asked: Asked) -> Comparison:
-    """Compare groups of runs with the first of them. Raises UsageError for what nobody logs."""
+def compare(members: Sequence[Member], options: CompareOptions) -> Comparison:
+    """Group runs and compare the groups with the first. Raises UsageError for a missing metric."""
     if not members:
         raise UsageError("no run to compare")
-    return groups(grouping.groups(members, asked.by), asked)
+    return groups(grouping.groups(members, options.by), options)
 
 
-def groups(gathered: Sequence[Gathered], asked: Asked) -> Comparison:
-    """Compare groups that are known, the first being what the others are compared with."""
-    traces = [one.trace for group in gathered for one in group.members]
-    metric = scores.named(asked.metric, traces) if asked.metric else scores.outcome(traces)
-    read, notes = tasks.read(gathered, metric, asked.axis, short_fails=asked.short_fails)
+def groups(run_groups: Sequence[RunGroup], options: CompareOptions) -> Comparison:
+    """Compare groups of runs with the first group."""
+    traces = [member.trace for group in run_groups for member in group.members]
+    metric = (
+        scores.find_metric(options.metric, traces)
+        if options.metric
+        else scores.select_outcome(traces)
+    )
+    runs, notes = tasks.read(run_groups, metric, options.axis, short_fails=options.short_fails)
     by_task: dict[str, list[tasks.Read]] = {}
-    for one in read:
-        by_task.setdefault(one.member.task, []).append(one)
-    ends = {name: tasks.end(own) for name, own in by_task.items()}
-    about = {
-        name: tasks.task(own, ends[name], metric, asked.at, asked.level)
-        for name, own in by_task.items()
+    for run in runs:
+        by_task.setdefault(run.member.task, []).append(run)
+    ends = {name: tasks.end(task_runs) for name, task_runs in by_task.items()}
+    tasks_by_name = {
+        name: tasks.task(task_runs, ends[name], metric, options.at, options.level)
+        for name, task_runs in by_task.items()
     }
-    held: list[list[RunScore]] = [[] for _ in gathered]
-    for name, own in by_task.items():
-        worst = tasks.floor(own, about[name], metric, asked.at)
-        for one in own:
-            held[one.group].append(_score(one, about[name], worst, metric, asked.at))
-    notes += tasks.cut(read, ends, asked.axis)
-    return _told(gathered, _scaled(held, about), tuple(about.values()), metric, asked, notes)
+    run_scores: list[list[RunScore]] = [[] for _ in run_groups]
+    for name, task_runs in by_task.items():
+        floor = tasks.floor(task_runs, tasks_by_name[name], metric, options.at)
+        for run in task_runs:
+            run_score = _score(run, tasks_by_name[name], floor, metric, options.at)
+            run_scores[run.group].append(run_score)
+    notes += tasks.format_cuts(runs, ends, options.axis)
+    return _comparison(
+        run_groups,
+        _rescale(run_scores, tasks_by_name),
+        tuple(tasks_by_name.values()),
+        metric,
+        options,
+        notes,
+    )
 
 
-def _score(one: tasks.Read, about: Task, worst: float, metric: str, at: At) -> RunScore:
+def _score(run: tasks.Read, task: Task, floor: float, metric: str, score_at: At) -> RunScore:
     sign = scores.sign(metric)
-    gain, why = worst, one.failed
-    if not why:
-        gain = scores.score(one.curve, at, about.end)
+    gain, failure = floor, run.failed
+    if not failure:
+        gain = scores.score(run.curve, score_at, task.end)
         if not math.isfinite(gain):
-            gain, why = worst, "no number where the score is taken"
-    steps, seconds = scores.reaches(one.curve, sign * about.level, about.end)
+            gain, failure = floor, "no number where the score is taken"
+    steps, seconds = scores.find_level(run.curve, sign * task.level, task.end)
     return RunScore(
-        name=one.member.trace.name,
-        task=about.name,
-        seed=one.member.seed,
+        name=run.member.trace.name,
+        task=task.name,
+        seed=run.member.seed,
         score=sign * gain,
-        failed=why,
+        failed=failure,
         gain=gain,
         steps_to_level=steps,
         seconds_to_level=seconds,
     )
 
 
-def _scaled(held: list[list[RunScore]], about: dict[str, Task]) -> list[list[RunScore]]:
-    """Bring the gains of several tasks to one scale: 0 is chance, 1 a solved task.
+def _rescale(run_scores: list[list[RunScore]], tasks: dict[str, Task]) -> list[list[RunScore]]:
+    """Rescale the gains of several tasks: 0 is chance, 1 a solved task.
 
-    Of tasks that nobody knows 0 and 1 are the lowest and the highest score of all the runs: what
-    the groups are divided by must not depend on which is the first.
+    For tasks of unknown scale 0 and 1 are the lowest and the highest score of all runs: the scale
+    must not depend on which group is the first.
     """
-    if len(about) < 2:  # noqa: PLR2004
-        return held
-    ends = {}
-    for name, one in about.items():
-        own = [run.gain for runs in held for run in runs if run.task == name]
-        sign = 1.0 if one.high >= one.low else -1.0
-        ends[name] = (sign * one.low, one.span) if one.is_known else (min(own), np.ptp(own) or 1.0)
+    if len(tasks) < 2:  # noqa: PLR2004
+        return run_scores
+    scales = {}
+    for name, task in tasks.items():
+        gains = [run.gain for runs in run_scores for run in runs if run.task == name]
+        sign = 1.0 if task.high >= task.low else -1.0
+        scales[name] = (
+            (sign * task.low, task.span) if task.is_known else (min(gains), np.ptp(gains) or 1.0)
+        )
     return [
-        [replace(run, gain=(run.gain - ends[run.task][0]) / ends[run.task][1]) for run in runs]
-        for runs in held
+        [replace(run, gain=(run.gain - scales[run.task][0]) / scales[run.task][1]) for run in runs]
+        for runs in run_scores
     ]
 
 
-def _told(  # noqa: PLR0913, PLR0917 - what a comparison is made of
-    gathered: Sequence[Gathered],
-    held: list[list[RunScore]],
-    about: tuple[Task, ...],
+def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
+    run_groups: Sequence[RunGroup],
+    run_scores: list[list[RunScore]],
+    tasks: tuple[Task, ...],
     metric: str,
-    asked: Asked,
+    options: CompareOptions,
     notes: list[str],
 ) -> Comparison:
-    sign = scores.sign(metric) if len(about) == 1 else 1.0
-    gains = [run.gain for runs in held for run in runs]
-    levels = np.linspace(min(gains), max(gains), LEVELS)
-    least = min(result.seeds(runs) for runs in held if runs)
-    made = [
-        _group(one, runs, levels, sign, many=least >= statistics.MANY)
-        for one, runs in zip(gathered, held, strict=True)
+    sign = scores.sign(metric) if len(tasks) == 1 else 1.0
+    gains = [run.gain for runs in run_scores for run in runs]
+    levels = np.linspace(min(gains), max(gains), PROFILE_LEVELS)
+    seeds = min(result.count_seeds(runs) for runs in run_scores if runs)
+    groups = [
+        _group(group, runs, levels, sign, is_bootstrapped=seeds >= statistics.MIN_BOOTSTRAP_SEEDS)
+        for group, runs in zip(run_groups, run_scores, strict=True)
         if runs
     ]
-    confidence = 1 - (1 - statistics.CONFIDENCE) / max(len(made) - 1, 1)
-    matters = MATTERS * (about[0].span if len(about) == 1 else 1.0)
-    said = tuple(result.against(one, made[0], matters, confidence) for one in made[1:])
-    if len(said) > 1:
-        notes = [*notes, f"{len(said)} comparisons: each interval is one of {confidence:.1%}"]
+    confidence = 1 - (1 - statistics.CONFIDENCE) / max(len(groups) - 1, 1)
+    threshold = MIN_DIFFERENCE_SHARE * (tasks[0].span if len(tasks) == 1 else 1.0)
+    verdicts = tuple(
+        result.compare_groups(group, groups[0], threshold, confidence) for group in groups[1:]
+    )
+    if len(verdicts) > 1:
+        notes = [*notes, f"{len(verdicts)} comparisons: each interval is one of {confidence:.1%}"]
     return Comparison(
-        sentence=result.sentence(made, said, metric),
+        sentence=result.format_sentence(groups, verdicts, metric),
         metric=metric,
-        at=str(asked.at),
-        axis=asked.axis,
-        tasks=about,
-        groups=tuple(made),
-        against=said,
+        at=str(options.at),
+        axis=options.axis,
+        tasks=tasks,
+        groups=tuple(groups),
+        against=verdicts,
         levels=tuple((sign * levels).tolist()),
         notes=tuple(notes),
     )
 
 
 def _group(
-    gathered: Gathered,
+    run_group: RunGroup,
     runs: Sequence[RunScore],
     levels: statistics.Array,
     sign: float,
     *,
-    many: bool,
+    is_bootstrapped: bool,
 ) -> Group:
-    sample = result.strata(runs, result.shared(runs))
-    whole = (
+    sample = result.gains_by_task(runs, result.shared_tasks(runs))
+    typical = (
         statistics.bootstrap(sample)
-        if many
+        if is_bootstrapped
         else statistics.welch(sample, None, statistics.CONFIDENCE)
     )
-    low, high = sorted((sign * whole.low, sign * whole.high))
+    low, high = sorted((sign * typical.low, sign * typical.high))
     times = [run.seconds_to_level for run in runs]
     return Group(
-        label=gathered.label,
-        settings=gathered.settings,
+        label=run_group.label,
+        settings=run_group.settings,
         runs=tuple(runs),
-        seeds=statistics.fewest(sample),
+        seeds=statistics.min_seeds(sample),
         mean=sign * statistics.mean(sample),
         median=sign * float(np.median(np.concatenate(sample))),
-        typical=replace(whole, value=sign * whole.value, low=low, high=high),
+        typical=replace(typical, value=sign * typical.value, low=low, high=high),
         failures=sum(bool(run.failed) for run in runs),
-        steps_to_level=_median([run.steps_to_level for run in runs]),
-        seconds_to_level=math.nan if any(map(math.isnan, times)) else _median(times),
+        steps_to_level=_upper_median([run.steps_to_level for run in runs]),
+        seconds_to_level=math.nan if any(map(math.isnan, times)) else _upper_median(times),
         profile=tuple(statistics.profile(sample, levels).tolist()),
     )
 
 
-def _median(values: Sequence[float]) -> float:
-    """Return the upper median: infinite where half of the runs never got there."""
+def _upper_median(values: Sequence[float]) -> float:
+    """Return the upper median: infinite where half of the runs never reach the level."""
     return sorted(values)[len(values) // 2]

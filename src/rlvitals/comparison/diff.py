@@ -1,4 +1,4 @@
-"""Two runs: what differs in settings, code, environment; since when metrics part; and so what."""
+"""Diff two runs: settings, code, environment, and the step where metrics diverge."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,27 +6,28 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals import metrics
-from rlvitals.comparison.divergence_step import Parting, parting
-from rlvitals.comparison.grouping import counts
+from rlvitals.comparison.divergence_step import Divergence, find_divergence
+from rlvitals.comparison.failed_runs import MIN_STEPS_SHARE
+from rlvitals.comparison.grouping import is_experiment_setting
 from rlvitals.rules import standing
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Trace
 
 Area = Literal["setting", "seed", "code", "package", "machine", "environment"]
-Facts = Mapping[str, object]  # as `recording.facts.gather` names them; empty: not known
+Facts = Mapping[str, object]  # as `tracking.environment` names them; empty: unknown
 
-FILE = re.compile(r"^diff --git a/(\S+) ", re.MULTILINE)
-AREAS: Mapping[Area, tuple[str, str]] = {  # one of them, and several
+DIFF_HEADER = re.compile(r"^diff --git a/(\S+) ", re.MULTILINE)
+AREA_NOUNS: Mapping[Area, tuple[str, str]] = {  # singular, plural
     "setting": ("setting", "settings"),
     "code": ("fact of the code", "facts of the code"),
     "package": ("package", "packages"),
     "machine": ("fact of the machine", "facts of the machine"),
     "environment": ("variable", "variables"),
 }
-ENDS_EARLY = 0.9  # of the longer run's steps
-SKIPPED = ("progress/", "throughput/machine", "reward/component/")  # counters, and the machine
-# Which metrics a setting moves first: what the trainer computes with it.
-MOVES: Mapping[str, tuple[str, ...]] = {
+# Counters, and the load of the machine.
+SKIPPED_PREFIXES = ("progress/", "throughput/machine", "reward/component/")
+# The metrics that the trainer computes directly with a setting.
+METRICS_BY_SETTING: Mapping[str, tuple[str, ...]] = {
     "learning_rate": ("optimiser/", "policy/approx_kl", "policy/clip_fraction"),
     "clip_range": ("policy/clip_fraction", "policy/approx_kl"),
     "entropy_coef": ("exploration/entropy",),
@@ -43,8 +44,8 @@ MOVES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """One thing that differs."""
+class Difference:
+    """A setting, package or fact that differs."""
 
     area: Area
     key: str
@@ -53,181 +54,200 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """What two runs differ in."""
+class RunDiff:
+    """The differences between two runs."""
 
     first: str  # the runs' names
     second: str
     sentence: str
-    changed: tuple[Changed, ...]
-    partings: tuple[Parting, ...]  # the earliest first
+    changed: tuple[Difference, ...]
+    partings: tuple[Divergence, ...]  # by step
     suggests: tuple[str, ...]
-    unknown: tuple[str, ...]  # what nobody recorded
+    unknown: tuple[str, ...]  # facts that were not recorded
 
 
-def apart(one: Trace, other: Trace, facts: tuple[Facts, Facts] = ({}, {})) -> Apart:
-    """Tell two runs apart."""
-    changed = (*_settings(one, other), *_code(*facts), *_environment(*facts))
-    found = [
-        parting(name, one[name], other[name])
-        for name in one.series
-        if name in other and not name.startswith(SKIPPED)
+def diff_runs(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})) -> RunDiff:
+    """Return the differences between two runs; `facts` are those of each run."""
+    changed = (*_diff_settings(first, second), *_diff_code(*facts), *_diff_environment(*facts))
+    partings = [
+        find_divergence(name, first[name], second[name])
+        for name in first.series
+        if name in second and not name.startswith(SKIPPED_PREFIXES)
     ]
-    found.sort(key=lambda p: (_of_speed(p), p.step is None, p.step or 0, -abs(p.size), p.metric))
-    unknown = tuple(_unknown((one.name, other.name), facts))
-    partings = tuple(found)
-    learned = [each for each in found if not _of_speed(each)]
-    return Apart(
-        first=one.name,
-        second=other.name,
-        sentence=_sentence(changed, learned),
+    partings.sort(
+        key=lambda p: (_is_performance(p), p.step is None, p.step or 0, -abs(p.size), p.metric)
+    )
+    training_partings = [parting for parting in partings if not _is_performance(parting)]
+    return RunDiff(
+        first=first.name,
+        second=second.name,
+        sentence=_format_sentence(changed, training_partings),
         changed=changed,
-        partings=partings,
-        suggests=tuple(_suggests((one, other), changed, learned)),
-        unknown=unknown,
+        partings=tuple(partings),
+        suggests=tuple(_suggest((first, second), changed, training_partings)),
+        unknown=tuple(_list_unrecorded((first.name, second.name), facts)),
     )
 
 
-def _of_speed(found: Parting) -> bool:
-    """Tell what the machine is like from what is learned."""
-    known = metrics.find(found.metric)
-    return known is not None and known.kind == "performance"
+def _is_performance(divergence: Divergence) -> bool:
+    """Return whether a metric measures the machine, not the training."""
+    metric = metrics.find(divergence.metric)
+    return metric is not None and metric.kind == "performance"
 
 
-def _unknown(names: tuple[str, str], facts: tuple[Facts, Facts]) -> Iterator[str]:
-    """Say what nobody recorded, of which run."""
-    for key, what in (("git", "the code"), ("packages", "the packages"), ("host", "the machine")):
-        lacking = [name for name, held in zip(names, facts, strict=True) if not held.get(key)]
-        if lacking:
-            yield f"{what} of {'both' if len(lacking) > 1 else lacking[0]}"
+def _list_unrecorded(names: tuple[str, str], facts: tuple[Facts, Facts]) -> Iterator[str]:
+    """Yield the facts that were not recorded, with the run's name."""
+    subjects = {"git": "the code", "packages": "the packages", "host": "the machine"}
+    for key, subject in subjects.items():
+        runs = [name for name, known in zip(names, facts, strict=True) if not known.get(key)]
+        if runs:
+            yield f"{subject} of {'both' if len(runs) > 1 else runs[0]}"
 
 
-def _settings(one: Trace, other: Trace) -> Iterator[Changed]:
-    for key in dict.fromkeys((*one.settings, *other.settings)):
-        a, b = one.settings.get(key), other.settings.get(key)
-        if a == b:
+def _diff_settings(first: Trace, second: Trace) -> Iterator[Difference]:
+    for key in dict.fromkeys((*first.settings, *second.settings)):
+        first_value, second_value = first.settings.get(key), second.settings.get(key)
+        if first_value == second_value:
             continue
         if SEED.search(key):
-            yield Changed("seed", key, _said(a), _said(b))
-        elif counts(key):
-            yield Changed("setting", key, _said(a), _said(b))
+            yield _difference("seed", key, first_value, second_value)
+        elif is_experiment_setting(key):
+            yield _difference("setting", key, first_value, second_value)
 
 
-def _said(value: object) -> str:
+def _difference(area: Area, key: str, first: object, second: object) -> Difference:
+    return Difference(area, key, _format_value(first), _format_value(second))
+
+
+def _format_value(value: object) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _mapping(facts: Facts, key: str) -> Mapping[str, object]:
-    found = facts.get(key)
-    return found if isinstance(found, Mapping) else {}
+    value = facts.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
-def _code(one: Facts, other: Facts) -> Iterator[Changed]:
-    a, b = _mapping(one, "git"), _mapping(other, "git")
-    if not a or not b:
+def _diff_code(first_facts: Facts, second_facts: Facts) -> Iterator[Difference]:
+    first_git, second_git = _mapping(first_facts, "git"), _mapping(second_facts, "git")
+    if not first_git or not second_git:
         return
     for key in ("remote", "branch", "commit"):
-        if a.get(key) != b.get(key):
-            yield Changed("code", key, _said(a.get(key)), _said(b.get(key)))
-    mine, theirs = _files(_said(a.get("diff"))), _files(_said(b.get("diff")))
-    for file in sorted({*mine, *theirs}):
-        if mine.get(file) != theirs.get(file):
-            told = ("changed here" if file in held else "as committed" for held in (mine, theirs))
-            yield Changed("code", file, *told)
-    first, second = (" ".join(map(str, _listed(facts.get("command")))) for facts in (one, other))
+        if first_git.get(key) != second_git.get(key):
+            yield _difference("code", key, first_git.get(key), second_git.get(key))
+    first_files = _split_by_file(_format_value(first_git.get("diff")))
+    second_files = _split_by_file(_format_value(second_git.get("diff")))
+    for file in sorted({*first_files, *second_files}):
+        if first_files.get(file) != second_files.get(file):
+            states = (
+                "changed here" if file in files else "as committed"
+                for files in (first_files, second_files)
+            )
+            yield Difference("code", file, *states)
+    first, second = _format_command(first_facts), _format_command(second_facts)
     if first != second:
-        yield Changed("code", "command", first, second)
+        yield Difference("code", "command", first, second)
 
 
-def _listed(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
+def _format_command(facts: Facts) -> str:
+    command = facts.get("command")
+    return " ".join(map(str, command)) if isinstance(command, list | tuple) else ""
 
 
-def _files(diff: str) -> dict[str, str]:
-    """Split a diff by file; nothing where all is as committed."""
-    starts = [*FILE.finditer(diff)]
-    ends = (*(found.start() for found in starts[1:]), len(diff))
-    return {m[1]: diff[m.start() : end] for m, end in zip(starts, ends, strict=False)}
+def _split_by_file(diff: str) -> dict[str, str]:
+    """Split a diff by file; empty for an empty diff."""
+    starts = [*DIFF_HEADER.finditer(diff)]
+    ends = (*(match.start() for match in starts[1:]), len(diff))
+    return {match[1]: diff[match.start() : end] for match, end in zip(starts, ends, strict=False)}
 
 
-def _environment(one: Facts, other: Facts) -> Iterator[Changed]:
-    if one.get("python") and other.get("python") and one["python"] != other["python"]:
-        yield Changed("package", "python", _said(one["python"]), _said(other["python"]))
+def _diff_environment(first_facts: Facts, second_facts: Facts) -> Iterator[Difference]:
+    first_python, second_python = first_facts.get("python"), second_facts.get("python")
+    if first_python and second_python and first_python != second_python:
+        yield _difference("package", "python", first_python, second_python)
     areas: tuple[tuple[str, Area], ...] = (
         ("packages", "package"),
         ("host", "machine"),
         ("environment", "environment"),
     )
     for name, area in areas:
-        a, b = _mapping(one, name), _mapping(other, name)
-        if not a or not b:
+        first_values, second_values = _mapping(first_facts, name), _mapping(second_facts, name)
+        if not first_values or not second_values:
             continue
-        for key in sorted({*a, *b}):
-            if a.get(key) != b.get(key) and not SEED.search(key):
-                yield Changed(area, key, _said(a.get(key)), _said(b.get(key)))
+        for key in sorted({*first_values, *second_values}):
+            first, second = first_values.get(key), second_values.get(key)
+            if first != second and not SEED.search(key):
+                yield _difference(area, key, first, second)
 
 
-def _sentence(changed: Sequence[Changed], partings: Sequence[Parting]) -> str:
-    """Say what differs and what parts first."""
-    counted = {area: sum(one.area == area for one in changed) for area in AREAS}
-    parts = [f"{n} {AREAS[area][n > 1]}" for area, n in counted.items() if n]
-    if any(one.area == "seed" for one in changed):
-        parts.append("the seed")
-    differ = f"they differ in {', '.join(parts)}" if parts else "nothing that was recorded differs"
-    held = [one for one in partings if one.step is not None]
-    if not held:
-        return f"{differ}; no metric parts beyond noise"
-    return f"{differ}; {held[0].metric} parts first, at step {held[0].step:,}"
+def _format_sentence(changed: Sequence[Difference], partings: Sequence[Divergence]) -> str:
+    """Return the sentence that counts the differences and names the first divergence."""
+    counts = {area: sum(difference.area == area for difference in changed) for area in AREA_NOUNS}
+    phrases = [f"{n} {AREA_NOUNS[area][n > 1]}" for area, n in counts.items() if n]
+    if any(difference.area == "seed" for difference in changed):
+        phrases.append("the seed")
+    differences_text = (
+        f"they differ in {', '.join(phrases)}" if phrases else "nothing that was recorded differs"
+    )
+    diverged = [divergence for divergence in partings if divergence.step is not None]
+    if not diverged:
+        return f"{differences_text}; no metric parts beyond noise"
+    return f"{differences_text}; {diverged[0].metric} parts first, at step {diverged[0].step:,}"
 
 
-def _suggests(
-    runs: tuple[Trace, Trace], changed: Sequence[Changed], partings: Sequence[Parting]
+def _suggest(
+    runs: tuple[Trace, Trace], changed: Sequence[Difference], partings: Sequence[Divergence]
 ) -> Iterator[str]:
-    """Say what the order of things suggests; none of it is proof."""
-    held = [found for found in partings if found.step is not None]
-    equal = min((p.unequal for p in partings if p.unequal is not None), default=None)
-    settings = [found.key for found in changed if found.area == "setting"]
-    if equal is None and not held and any(not found.why for found in partings):
+    """Yield the likely causes of the divergence; correlation only, no proof."""
+    diverged = [divergence for divergence in partings if divergence.step is not None]
+    unequal_step = min((p.unequal for p in partings if p.unequal is not None), default=None)
+    settings = [difference.key for difference in changed if difference.area == "setting"]
+    if unequal_step is None and not diverged and any(not divergence.why for divergence in partings):
         yield "nothing shows that they are two different trainings"
-    if equal is not None and equal > runs[0].first_number:
+    if unequal_step is not None and unequal_step > runs[0].first_number:
         cause = "what differs took effect" if settings else "something not repeatable came in"
-        yield f"they are the same to the last digit before step {equal:,}: {cause} there"
-    if held:
-        yield from _moved(held, settings)
-    if held and not settings:
-        yield from _elsewhere(changed)
-    yield from _of_outcome(held, partings)
+        yield f"they are the same to the last digit before step {unequal_step:,}: {cause} there"
+    if diverged:
+        yield from _suggest_settings(diverged, settings)
+    if diverged and not settings:
+        yield from _suggest_other_areas(changed)
+    yield from _suggest_by_outcome(diverged, partings)
     short, long = sorted(runs, key=lambda run: run.last_step)
-    if short.last_step < ENDS_EARLY * long.last_step:
+    if short.last_step < MIN_STEPS_SHARE * long.last_step:
         yield (
             f"{short.name} ends at step {short.last_step:,}, {long.name} at {long.last_step:,}:"
             " nothing is compared beyond"
         )
 
 
-def _of_outcome(held: Sequence[Parting], partings: Sequence[Parting]) -> Iterator[str]:
-    """Say whether the outcome parts, and whether something did before it."""
-    ends = [found for found in held if found.metric in standing.OUTCOMES]
-    judged = [p for p in partings if p.metric in standing.OUTCOMES and not p.why]
-    if ends and (ends[0].step or 0) > (held[0].step or 0):
-        yield f"{held[0].metric} parted before {ends[0].metric} did: the cause is upstream of it"
-    elif held and judged and not ends:
+def _suggest_by_outcome(
+    diverged: Sequence[Divergence], partings: Sequence[Divergence]
+) -> Iterator[str]:
+    """Yield whether the outcome diverges, and whether another metric does earlier."""
+    outcomes = [divergence for divergence in diverged if divergence.metric in standing.OUTCOMES]
+    comparable = [p for p in partings if p.metric in standing.OUTCOMES and not p.why]
+    if outcomes and (outcomes[0].step or 0) > (diverged[0].step or 0):
+        first, outcome = diverged[0].metric, outcomes[0].metric
+        yield f"{first} parted before {outcome} did: the cause is upstream of it"
+    elif diverged and comparable and not outcomes:
         yield "the outcome does not part: the difference does not matter yet, or not at all"
 
 
-def _moved(held: Sequence[Parting], settings: Sequence[str]) -> Iterator[str]:
-    """Name the settings that differ and are known to move what parted first."""
-    first = held[0].step or 0
-    early = [found.metric for found in held if found.step == first]
+def _suggest_settings(diverged: Sequence[Divergence], settings: Sequence[str]) -> Iterator[str]:
+    """Yield the changed settings that are known to move the first diverging metrics."""
+    first_step = diverged[0].step or 0
+    first_metrics = [divergence.metric for divergence in diverged if divergence.step == first_step]
     for key in settings:
-        moved = [name for name in early if name.startswith(MOVES.get(key, ("\0",)))]
-        if moved:
-            yield f"{key} differs, and is known to move {', '.join(moved)}"
+        affected = [
+            name for name in first_metrics if name.startswith(METRICS_BY_SETTING.get(key, ("\0",)))
+        ]
+        if affected:
+            yield f"{key} differs, and is known to move {', '.join(affected)}"
 
 
-def _elsewhere(changed: Sequence[Changed]) -> Iterator[str]:
-    """Name what differs where no setting does."""
-    areas = {found.area for found in changed}
+def _suggest_other_areas(changed: Sequence[Difference]) -> Iterator[str]:
+    """Yield which other area differs where no setting does."""
+    areas = {difference.area for difference in changed}
     if "code" in areas:
         yield "no setting differs: the code does"
     elif "package" in areas:

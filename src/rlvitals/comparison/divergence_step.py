@@ -1,7 +1,7 @@
-"""Since when two runs of one metric lie further apart than their own noise explains.
+"""Find the step from which a metric of two runs differs by more than its noise.
 
-What both runs do alike, their learning curve, is not in their difference: that has no trend as
-long as they are the same, and its noise is told by how it jumps from row to row.
+The common learning curve cancels in the difference of two runs: as long as they are the same the
+difference has no trend, and its noise is estimated from how it varies from row to row.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import ROUNDING, is_constant, scaled
+from rlvitals.signals.finite import ROUNDING, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
     SHRINKAGE_LINE,
     SHRINKAGE_TWO_LINES,
@@ -23,27 +23,27 @@ from rlvitals.types import Series
 
 Array = NDArray[np.float64]
 
-LEAST = 20  # rows that both runs have, or stretches of steps in which both have some
-BINS = 500  # stretches of steps that runs which logged at others are averaged over
-SHARED = 5  # steps that both logged, without which nobody can say where they are equal
-MOSTLY = 0.8  # of the shorter run's steps that both logged: then they are compared row by row
-FEWEST, MOST = 3, 40  # stretches that are judged
-PER_STRETCH = 3.0  # autocorrelation times: the means of such stretches hardly know of each other
-PUSH = 1.0  # standard errors by which the noise's persistence is pushed up
-CONFIDENCE = 0.98  # that runs which do not differ are not said to, over all stretches together
+MIN_SHARED_ROWS = 20  # steps, or bins of steps, at which both runs have a value
+MAX_STEP_BINS = 500  # bins of steps over which runs logged at different steps are averaged
+MIN_COMMON_STEPS = 5  # logged by both, to find the first unequal value
+MIN_COMMON_SHARE = 0.8  # of the shorter run's steps, to compare row by row
+MIN_STRETCHES, MAX_STRETCHES = 3, 40  # stretches that are tested
+STRETCH_TAUS = 3.0  # autocorrelation times: means of such stretches are nearly independent
+RHO_STANDARD_ERRORS = 1.0  # added to the estimate of the noise's persistence
+DIVERGENCE_CONFIDENCE = 0.98  # against a false divergence, over all stretches together
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """Where one metric of two runs parts."""
+class Divergence:
+    """The step where a metric of two runs diverges."""
 
     metric: str
-    step: int | None  # since when they lie apart beyond noise; None: they do not
-    size: float  # there, in standard deviations of the noise; NaN where they do not part
+    step: int | None  # first step of the divergence; None: none
+    size: float  # there, in standard errors of the noise; NaN: no divergence
     first: float  # the first run's level there, else at the end
     second: float
     unequal: int | None  # the first step at which they logged different numbers
-    why: str = ""  # they cannot be told apart; empty where they can
+    why: str = ""  # the test was not possible; empty where it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,98 +57,111 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """Where two runs stand."""
+    """The levels of two runs."""
 
     first: float
     second: float
 
 
-def parting(metric: str, one: Series, other: Series) -> Parting:
-    """Find since when two runs' metric lies apart; their steps need not be the same."""
-    unequal = _unequal(one, other)
-    pair = _paired(one.finite(), other.finite())
-    at = _Levels(*(float(run[-1]) if len(run) else math.nan for run in (pair.first, pair.second)))
-    if len(pair.steps) < LEAST:
-        why = f"fewer than {LEAST} rows that both have"
-        return Parting(metric, None, math.nan, at.first, at.second, unequal, why)
-    apart = scaled(pair.second - pair.first)[0]
-    if is_constant(apart):
-        step = int(pair.steps[0]) if apart[0] else None
-        size = math.inf if apart[0] else math.nan
-        return Parting(metric, step, size, at.first, at.second, unequal)
-    spread, tau = _noise(apart)
-    length = max(math.ceil(len(apart) / MOST), math.ceil(min(PER_STRETCH * tau, len(apart) + 1.0)))
-    count = len(apart) // length
-    if count < FEWEST:
-        why = "too few rows that say something new: each is much like the one before"
-        return Parting(metric, None, math.nan, at.first, at.second, unequal, why)
-    starts = np.linspace(0, len(apart), count + 1).astype(int)[:-1]
-    error = max(spread * math.sqrt(tau / length), ROUNDING * float(np.abs(apart).max()))
-    sizes = _means(apart, starts) / error
-    freedom = max(len(apart) / tau - 2, 3.0)
+def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
+    """Find the step where a metric of two runs diverges; their steps may differ."""
+    unequal = _first_unequal_step(first, second)
+    pair = _align(first.finite(), second.finite())
+    levels = _Levels(
+        *(float(run[-1]) if len(run) else math.nan for run in (pair.first, pair.second))
+    )
+    if len(pair.steps) < MIN_SHARED_ROWS:
+        problem = f"fewer than {MIN_SHARED_ROWS} rows that both have"
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
+    difference = scaled(pair.second - pair.first)[0]
+    if is_constant(difference):
+        step = int(pair.steps[0]) if difference[0] else None
+        size = math.inf if difference[0] else math.nan
+        return Divergence(metric, step, size, levels.first, levels.second, unequal)
+    spread, tau = _measure_noise(difference)
+    length = max(
+        math.ceil(len(difference) / MAX_STRETCHES),
+        math.ceil(min(STRETCH_TAUS * tau, len(difference) + 1.0)),
+    )
+    count = len(difference) // length
+    if count < MIN_STRETCHES:
+        problem = "too few rows that say something new: each is much like the one before"
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
+    starts = np.linspace(0, len(difference), count + 1).astype(int)[:-1]
+    error = max(spread * math.sqrt(tau / length), ROUNDING * float(np.abs(difference).max()))
+    sizes = _stretch_means(difference, starts) / error
+    freedom = max(len(difference) / tau - 2, 3.0)
     # Two stretches in a row must be beyond the limit, on one side: count * p * p / 2 in all.
-    beyond = math.sqrt(2 * (1 - CONFIDENCE) / count)
-    place = _first(sizes, t_quantile(1 - beyond, freedom))
-    if place is None:
-        return Parting(metric, None, math.nan, at.first, at.second, unequal)
-    at = _Levels(*(float(_means(run, starts)[place]) for run in (pair.first, pair.second)))
-    step, size = int(pair.steps[starts[place]]), float(sizes[place])
+    tail = math.sqrt(2 * (1 - DIVERGENCE_CONFIDENCE) / count)
+    stretch = _first_beyond(sizes, t_quantile(1 - tail, freedom))
+    if stretch is None:
+        return Divergence(metric, None, math.nan, levels.first, levels.second, unequal)
+    levels = _Levels(
+        *(float(_stretch_means(run, starts)[stretch]) for run in (pair.first, pair.second))
+    )
+    step, size = int(pair.steps[starts[stretch]]), float(sizes[stretch])
     step = max(step, unequal or step)  # not before the first row that differs
-    return Parting(metric, step, size, at.first, at.second, unequal)
+    return Divergence(metric, step, size, levels.first, levels.second, unequal)
 
 
-def _unequal(one: Series, other: Series) -> int | None:
-    """Return the first step that both logged with different numbers; None where there is none."""
-    steps, here, there = np.intersect1d(one.steps, other.steps, return_indices=True)
-    if len(steps) < SHARED:
+def _first_unequal_step(first: Series, second: Series) -> int | None:
+    """Return the first common step with different values; None where there is none."""
+    steps, first_rows, second_rows = np.intersect1d(first.steps, second.steps, return_indices=True)
+    if len(steps) < MIN_COMMON_STEPS:
         return None
-    a, b = one.values[here], other.values[there]
-    differ = np.flatnonzero((a != b) & ~(np.isnan(a) & np.isnan(b)))
+    first_values, second_values = first.values[first_rows], second.values[second_rows]
+    differ = np.flatnonzero(
+        (first_values != second_values) & ~(np.isnan(first_values) & np.isnan(second_values))
+    )
     return int(steps[differ[0]]) if len(differ) else None
 
 
-def _paired(one: Series, other: Series) -> _Pair:
-    """Bring two runs to the same steps: those that both logged, else stretches of steps."""
-    steps, here, there = np.intersect1d(one.steps, other.steps, return_indices=True)
-    fewer = min(len(one), len(other))
-    if len(steps) >= max(MOSTLY * min(len(np.unique(one.steps)), len(np.unique(other.steps))), 1):
-        return _Pair(steps, one.values[here], other.values[there])
-    if not fewer:
-        nothing = np.empty(0)
-        return _Pair(steps[:0], nothing, nothing)
-    begin = float(max(one.steps[0], other.steps[0]))
-    end = float(min(one.steps[-1], other.steps[-1])) + 1
+def _align(first: Series, second: Series) -> _Pair:
+    """Align two runs at common steps, else at bins of steps."""
+    steps, first_rows, second_rows = np.intersect1d(first.steps, second.steps, return_indices=True)
+    row_count = min(len(first), len(second))
+    if len(steps) >= max(
+        MIN_COMMON_SHARE * min(len(np.unique(first.steps)), len(np.unique(second.steps))), 1
+    ):
+        return _Pair(steps, first.values[first_rows], second.values[second_rows])
+    if not row_count:
+        empty = np.empty(0)
+        return _Pair(steps[:0], empty, empty)
+    begin = float(max(first.steps[0], second.steps[0]))
+    end = float(min(first.steps[-1], second.steps[-1])) + 1
     if end <= begin:
         return _Pair(steps[:0], np.empty(0), np.empty(0))
-    edges = np.linspace(begin, end, min(BINS, max(fewer // 2, 1)) + 1)
+    edges = np.linspace(begin, end, min(MAX_STEP_BINS, max(row_count // 2, 1)) + 1)
     sums = [
         [np.histogram(run.steps, edges, weights=weights)[0] for weights in (None, run.values)]
-        for run in (one, other)
+        for run in (first, second)
     ]
-    both = (sums[0][0] > 0) & (sums[1][0] > 0)
-    levels = [total[both] / count[both] for count, total in sums]
-    return _Pair(np.ceil(edges[:-1][both]).astype(np.int64), levels[0], levels[1])
+    is_shared = (sums[0][0] > 0) & (sums[1][0] > 0)
+    levels = [total[is_shared] / count[is_shared] for count, total in sums]
+    return _Pair(np.ceil(edges[:-1][is_shared]).astype(np.int64), levels[0], levels[1])
 
 
-def _noise(apart: Array) -> tuple[float, float]:
+def _measure_noise(difference: Array) -> tuple[float, float]:
     """Return the standard deviation and the autocorrelation time of a difference's noise.
 
-    Around one line or, where runs part, two: the one that leaves less memory.
+    Measured around one line or, where runs diverge, two: whichever leaves less autocorrelation.
     """
-    line, bent = line_fit(apart)[1], two_lines_fit(apart)[0]
-    straight = persistence(line, SHRINKAGE_LINE, PUSH)
-    rho = persistence(bent, SHRINKAGE_TWO_LINES, PUSH)
-    residual, fitted, rho = (bent, 5, rho) if rho < straight else (line, 2, straight)
-    spread = math.sqrt(float(residual @ residual) / max(len(residual) - fitted, 1))
-    return spread, math.inf if rho >= 1 else (1 + rho) / (1 - rho)
+    line_residual, bent_residual = line_fit(difference)[1], two_lines_fit(difference)[0]
+    line_rho = persistence(line_residual, SHRINKAGE_LINE, RHO_STANDARD_ERRORS)
+    bent_rho = persistence(bent_residual, SHRINKAGE_TWO_LINES, RHO_STANDARD_ERRORS)
+    residual, parameters, rho = (
+        (bent_residual, 5, bent_rho) if bent_rho < line_rho else (line_residual, 2, line_rho)
+    )
+    noise_std = math.sqrt(float(residual @ residual) / max(len(residual) - parameters, 1))
+    return noise_std, math.inf if rho >= 1 else (1 + rho) / (1 - rho)
 
 
-def _means(values: Array, starts: NDArray[np.int64]) -> Array:
+def _stretch_means(values: Array, starts: NDArray[np.int64]) -> Array:
     return np.asarray(np.add.reduceat(values, starts) / np.diff(starts, append=len(values)))
 
 
-def _first(sizes: Array, limit: float) -> int | None:
-    """Return the first stretch beyond the limit whose next is beyond it on the same side."""
-    beyond = np.abs(sizes) > limit
-    both = np.flatnonzero(beyond[:-1] & beyond[1:] & (sizes[:-1] * sizes[1:] > 0))
-    return int(both[0]) if len(both) else None
+def _first_beyond(sizes: Array, limit: float) -> int | None:
+    """Return the first of two consecutive stretches beyond the limit on the same side."""
+    is_beyond = np.abs(sizes) > limit
+    pairs = np.flatnonzero(is_beyond[:-1] & is_beyond[1:] & (sizes[:-1] * sizes[1:] > 0))
+    return int(pairs[0]) if len(pairs) else None

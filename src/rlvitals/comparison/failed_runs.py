@@ -1,4 +1,4 @@
-"""Whether a run failed: then it counts as the worst there is, and is not left out."""
+"""Detect failed runs, which count as the worst score instead of being left out."""
 
 import numpy as np
 
@@ -7,50 +7,53 @@ from rlvitals.comparison.scores import Curve
 from rlvitals.diagnosis.verdict import ended
 from rlvitals.types import Trace
 
-NEARLY = 0.9  # of its budget: a run that stops before has not done what it was started for
-SILENT = 600.0  # seconds that others of the task logged on, at least, after its last row
-PAUSES = 3.0  # times its own longest pause between rows that they did so
+MIN_STEPS_SHARE = 0.9  # of the budget, or of the longest run: a run with fewer is incomplete
+MIN_SILENCE_SECONDS = 600.0  # from a run's last row to the last row of the other runs
+MIN_SILENCE_PAUSES = 3.0  # the same, in units of the run's longest pause between rows
 
 
-def failed(member: Member, found: Curve, longest: int, latest: float, *, short_fails: bool) -> str:
-    """Say why a run counts as failed; empty where it does not.
+def find_failure(
+    member: Member, curve: Curve, longest: int, latest: float, *, short_fails: bool
+) -> str:
+    """Return why a run counts as failed; empty where it does not.
 
-    It crashed, its outcome ended as NaN, or it stopped before the end of its own budget while
-    another run of the task went on: `longest` is the last step that any of them reached, `latest`
-    the wall time of their newest row, in epoch s. A run
-    of unknown budget that stops before the others has failed if a person says so. Steps are what
-    counts, whatever the runs are aligned on: a fast run is not a short one.
+    A run fails if it crashed, if its outcome ends as NaN, or if it stopped before the end of its
+    budget while another run of the task continued: `longest` is the last step of any of them,
+    `latest` the wall time of their newest row, in epoch s. A run of unknown budget that stops
+    before the others has failed if `short_fails`. Length is counted in steps on every axis.
     """
     trace = member.trace
-    cycle = trace.lifecycle
-    if not len(found.x):
-        return ended(trace) or "crashed before its first row" if cycle.failed else ""
-    short = is_short(member, longest)
+    lifecycle = trace.lifecycle
+    if not len(curve.x):
+        return ended(trace) or "crashed before its first row" if lifecycle.failed else ""
+    is_short_run = is_short(member, longest)
     budget = trace.budget
-    undone = budget is not None and trace.last_step < NEARLY * budget.steps
-    crashed_early = short if budget is None else undone
-    if cycle.failed and (crashed_early or not np.isfinite(found.gains[-1])):
+    is_incomplete = budget is not None and trace.last_step < MIN_STEPS_SHARE * budget.steps
+    is_early = is_short_run if budget is None else is_incomplete
+    if lifecycle.failed and (is_early or not np.isfinite(curve.gains[-1])):
         return ended(trace) or "crashed"
-    if not np.isfinite(found.gains[-max(1, len(found.gains) // 20) :]).any():
+    if not np.isfinite(curve.gains[-max(1, len(curve.gains) // 20) :]).any():
         return "its outcome is NaN at the end"
-    over = cycle.over or (cycle.live is None and _is_over(trace, latest))
-    if budget is not None and undone and short and over and not cycle.reason:
+    is_over = lifecycle.over or (lifecycle.live is None and _is_silent(trace, latest))
+    if budget is not None and is_incomplete and is_short_run and is_over and not lifecycle.reason:
         return f"stopped at {trace.last_step:,} of {budget.steps:,} steps"
-    if short and short_fails:
+    if is_short_run and short_fails:
         return f"stopped at {trace.last_step:,} steps, before the others"
     return ""
 
 
-def _is_over(trace: Trace, latest: float) -> bool:
-    """Tell whether other runs logged on long after a run's last row: it had stopped by then."""
+def _is_silent(trace: Trace, latest: float) -> bool:
+    """Return whether other runs kept logging long after a run's last row."""
     last = trace.lifecycle.last_row
     if last is None:
         return False
     times = max((series.times for series in trace.series.values()), key=len)
     pauses = np.diff(np.sort(times[np.isfinite(times)]))
-    return latest - last > max(SILENT, PAUSES * float(pauses.max(initial=0.0)))
+    return latest - last > max(
+        MIN_SILENCE_SECONDS, MIN_SILENCE_PAUSES * float(pauses.max(initial=0.0))
+    )
 
 
 def is_short(member: Member, longest: int) -> bool:
-    """Tell whether a run stopped well before the last step of the longest one."""
-    return member.trace.last_step < NEARLY * longest
+    """Return whether a run stopped well before the last step of the longest run."""
+    return member.trace.last_step < MIN_STEPS_SHARE * longest

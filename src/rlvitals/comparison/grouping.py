@@ -1,4 +1,4 @@
-"""Which runs repeat one experiment: those that differ in their seed alone, or as a person says."""
+"""Group runs that repeat one experiment: all settings but the seed are equal."""
 
 import re
 from collections import Counter
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from rlvitals import metrics
 from rlvitals.errors import UsageError, nearest
-from rlvitals.tracking.environment import SEED
+from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
-TASK = "env_id"
-PATH = "path"
-# Settings that name a run, say where it ran and what it wrote, or were measured by it (the Hugging
-# Face Trainer's summary): they make no other experiment.
-NAMES = re.compile(
+TASK_SETTING = "env_id"
+PATH_KEY = "path"
+# Settings that name a run, its machine or its output, or that were measured by it (the summary of
+# the Hugging Face Trainer): they do not distinguish experiments.
+NAME_SETTINGS = re.compile(
     r"^(?:rlvitals|wandb|mlflow|trackio)/|^(?:id|name|group|tags|notes|date|time|timestamp)$"
     r"|(?:^|/)(?:run|exp|experiment|job|trial|project)_?(?:id|name|group|tags|notes)?$"
     r"|(?:^|[/_])(?:host|hostname|user|device|cuda|gpu|verbose|track|capture_video|entity|port|pid)$"
@@ -24,31 +24,31 @@ NAMES = re.compile(
     r"|(?:^|/)(?:train_runtime|train_loss|\w+_per_second|total_flos|num_input_tokens_seen)$",
     re.IGNORECASE,
 )
-LONGEST = 60  # characters of a group's label
+MAX_LABEL_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A run that is compared, and the path that it was found at."""
+    """A run to compare, and its path."""
 
     trace: Trace
     path: str = ""
 
     @property
     def task(self) -> str:
-        """What it was trained on: the tasks of a group are its strata."""
-        return str(self.trace.settings.get(TASK, ""))
+        """Name of the environment: the tasks of a group are its strata."""
+        return str(self.trace.settings.get(TASK_SETTING, ""))
 
     @property
     def seed(self) -> str:
-        """Its seed as logged; empty where it logged none."""
-        own = self.trace.settings.get("seed")
-        found = [value for key, value in self.trace.settings.items() if SEED.search(key)]
-        return str(own if own is not None else next(iter(found), ""))
+        """The seed as logged; empty where none was."""
+        seed_value = self.trace.settings.get("seed")
+        candidates = [value for key, value in self.trace.settings.items() if SEED.search(key)]
+        return str(seed_value if seed_value is not None else next(iter(candidates), ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class RunGroup:
     """Runs of one experiment."""
 
     label: str
@@ -56,106 +56,116 @@ class Gathered:
     members: tuple[Member, ...]
 
 
-def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[Gathered, ...]:
-    """Put runs that share every setting but the seed together, in the order they were given.
+def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[RunGroup, ...]:
+    """Group runs that share every setting but the seed, in the order of the arguments.
 
-    `by` names the settings to group by instead; "path" is the path that a person named. Paths
-    that hold several runs are experiments of their own, and so are paths of one run each where
-    nothing else tells them apart.
+    `by` names the settings to group by instead; "path" is the path on the command line. A path
+    with several runs is an experiment, and so are paths of one run each where no setting differs.
     """
-    keys = _chosen(members, by) if by else _apart(members)
-    paths = list(dict.fromkeys(one.path for one in members))
-    several = any(sum(one.path == path for one in members) > 1 for path in paths)
-    if not by and len(paths) > 1 and (several or not keys):
-        keys = [*keys, PATH]
-    found: dict[tuple[Setting | None, ...], list[Member]] = {}
-    for one in members:
-        found.setdefault(tuple(_value(one, key) for key in keys), []).append(one)
-    shown = _shown(keys, list(found))
-    labels = _told_apart([_label(keys, values, shown) for values in found])
+    group_keys = _resolve_keys(members, by) if by else _find_keys(members)
+    paths = list(dict.fromkeys(member.path for member in members))
+    several = any(sum(member.path == path for member in members) > 1 for path in paths)
+    if not by and len(paths) > 1 and (several or not group_keys):
+        group_keys = [*group_keys, PATH_KEY]
+    groups_by_values: dict[tuple[Setting | None, ...], list[Member]] = {}
+    for member in members:
+        groups_by_values.setdefault(tuple(_value(member, key) for key in group_keys), []).append(
+            member
+        )
+    label_keys = _select_label_keys(group_keys, list(groups_by_values))
+    labels = _number_duplicates(
+        [_label(group_keys, values, label_keys) for values in groups_by_values]
+    )
     return tuple(
-        Gathered(label, dict(zip(keys, values, strict=True)), tuple(held))
-        for label, (values, held) in zip(labels, found.items(), strict=True)
+        RunGroup(label, dict(zip(group_keys, values, strict=True)), tuple(group_members))
+        for label, (values, group_members) in zip(labels, groups_by_values.items(), strict=True)
     )
 
 
-def _chosen(members: Sequence[Member], by: Sequence[str]) -> list[str]:
-    """Check the names to group by; a setting's own part of its name is enough."""
-    known = {key for one in members for key in one.trace.settings}
+def _resolve_keys(members: Sequence[Member], by: Sequence[str]) -> list[str]:
+    """Return the full names of the settings to group by; the part after the last / is enough."""
+    settings = {key for member in members for key in member.trace.settings}
     keys = []
-    for text in by:
-        ends = sorted(key for key in known if key.rpartition("/")[2] == text)
-        if text in known or text == PATH:
-            keys.append(text)
-        elif ends:
-            keys.append(ends[0])
+    for name in by:
+        matches = sorted(key for key in settings if key.rpartition("/")[2] == name)
+        if name in settings or name == PATH_KEY:
+            keys.append(name)
+        elif matches:
+            keys.append(matches[0])
         else:
             hint = (
-                nearest(text, {*known, PATH}) or f"one of {', '.join([*sorted(known)[:8], PATH])}"
+                nearest(name, {*settings, PATH_KEY})
+                or f"one of {', '.join([*sorted(settings)[:8], PATH_KEY])}"
             )
-            raise UsageError(f"no run has a setting {text!r}", where="--by", hint=hint)
+            raise UsageError(f"no run has a setting {name!r}", where="--by", hint=hint)
     return keys
 
 
-def _apart(members: Sequence[Member]) -> list[str]:
-    """List the settings in which runs differ and that are no seed, no name and no task."""
-    known = {key: None for one in members for key in one.trace.settings}
+def _find_keys(members: Sequence[Member]) -> list[str]:
+    """List the settings in which runs differ, except seeds, names and the task."""
+    settings = {key: None for member in members for key in member.trace.settings}
     return [
         key
-        for key in known
-        if key != TASK and counts(key) and len({_value(one, key) for one in members}) > 1
+        for key in settings
+        if key != TASK_SETTING
+        and is_experiment_setting(key)
+        and len({_value(member, key) for member in members}) > 1
     ]
 
 
-def counts(key: str) -> bool:
-    """Tell whether a setting can make another experiment: no seed, no name, no place."""
+def is_experiment_setting(key: str) -> bool:
+    """Return whether a setting distinguishes experiments: it is no seed, name or path."""
     if SEED.search(key):
         return False
-    return metrics.find(key) is not None or not NAMES.search(key)
+    return metrics.find(key) is not None or not NAME_SETTINGS.search(key)
 
 
 def _value(member: Member, key: str) -> Setting | None:
-    return member.path if key == PATH else member.trace.settings.get(key)
+    return member.path if key == PATH_KEY else member.trace.settings.get(key)
 
 
-def _shown(keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]]) -> list[str]:
-    """Choose the settings that tell the groups apart in a label: those that tell most first."""
-    order = sorted(keys, key=lambda key: (key != PATH, metrics.find(key) is None))
-    shown: list[str] = []
-    told = 1
-    while told < len(rows):
-        counted = {key: _distinct(keys, rows, [*shown, key]) for key in order}
-        best = max(order, key=lambda key: counted[key])
-        shown, told = [*shown, best], counted[best]
-    return shown
+def _select_label_keys(
+    keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]]
+) -> list[str]:
+    """Select the settings that distinguish the groups in a label, most distinctive first."""
+    order = sorted(keys, key=lambda key: (key != PATH_KEY, metrics.find(key) is None))
+    label_keys: list[str] = []
+    group_count = 1
+    while group_count < len(rows):
+        counts = {key: _count_distinct(keys, rows, [*label_keys, key]) for key in order}
+        best_key = max(order, key=lambda key: counts[key])
+        label_keys, group_count = [*label_keys, best_key], counts[best_key]
+    return label_keys
 
 
-def _distinct(
-    keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]], chosen: Sequence[str]
+def _count_distinct(
+    keys: Sequence[str], rows: Sequence[tuple[Setting | None, ...]], label_keys: Sequence[str]
 ) -> int:
-    """Count the groups that some settings tell apart."""
-    places = [keys.index(key) for key in chosen]
-    return len({tuple(row[place] for place in places) for row in rows})
+    """Count the groups that `label_keys` distinguish."""
+    columns = [keys.index(key) for key in label_keys]
+    return len({tuple(row[column] for column in columns) for row in rows})
 
 
-def _label(keys: Sequence[str], values: Sequence[Setting | None], shown: Sequence[str]) -> str:
-    own = dict(zip(keys, values, strict=True))
-    parts = [
-        str(own[key]) if key == PATH else f"{key.rpartition('/')[2]}={_written(own[key])}"
-        for key in shown
+def _label(keys: Sequence[str], values: Sequence[Setting | None], label_keys: Sequence[str]) -> str:
+    settings = dict(zip(keys, values, strict=True))
+    texts = [
+        str(settings[key])
+        if key == PATH_KEY
+        else f"{key.rpartition('/')[2]}={_format_setting(settings[key])}"
+        for key in label_keys
     ]
-    label = ", ".join(parts) or "all runs"
-    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+    label = ", ".join(texts) or "all runs"
+    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 
-def _told_apart(labels: Sequence[str]) -> list[str]:
-    """Number the labels that are the same once they are cut."""
-    counted = Counter(labels)
+def _number_duplicates(labels: Sequence[str]) -> list[str]:
+    """Number the labels that are equal after truncation."""
+    counts = Counter(labels)
     return [
-        f"{label} ({labels[: i + 1].count(label)})" if counted[label] > 1 else label
+        f"{label} ({labels[: i + 1].count(label)})" if counts[label] > 1 else label
         for i, label in enumerate(labels)
     ]
 
 
-def _written(value: Setting | None) -> str:
+def _format_setting(value: Setting | None) -> str:
     return "unset" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""How groups of runs do on the way: their score, and who has held the level, place by place."""
+"""Compute the learning curves of groups: score and share of runs at the level, by step."""
 
 import math
 from collections.abc import Sequence
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.comparison import grouping, result, scores, statistics, tasks
-from rlvitals.comparison.compare import Asked
+from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, Group
 from rlvitals.comparison.statistics import Array
 
-PLACES = 60  # on the axis
-LEVELS = 201  # of a performance profile
-RESAMPLES = 1000  # at each place
-AIR = 0.03  # of the scores' range
+CURVE_POINTS = 60  # intervals of the axis
+CURVE_LEVELS = 201  # of a performance profile
+CURVE_RESAMPLES = 1000  # at each point
+LEVEL_MARGIN = 0.03  # of the scores' range
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """One group along the axis, and along its scores; every column float64."""
+class LearningCurve:
+    """The learning curve and performance profile of one group; columns of float64."""
 
     group: str
     level: Array  # [k], as logged; of several tasks on their scale; ascending
     better: Array  # [k], share of the runs that do better
     better_low: Array  # [k]
     better_high: Array  # [k]
-    place: Array  # [n]; of several tasks, shares of where each is compared
-    held: Array  # [n], share of the runs that have come to hold the level
+    place: Array  # [n], on the axis; of several tasks, shares of each task's end
+    held: Array  # [n], share of the runs that have reached the level
     held_low: Array  # [n]
     held_high: Array  # [n]
     score: Array  # [n], as logged; empty of several tasks
@@ -36,77 +36,96 @@ class Course:
     score_high: Array  # [n]
 
 
-def courses(members: Sequence[Member], asked: Asked, told: Comparison) -> tuple[Course, ...]:
-    """Follow the groups of a comparison; the same runs, and the same settings, give `told`."""
-    gathered = grouping.groups(members, asked.by)
-    read, _ = tasks.read(gathered, told.metric, asked.axis, short_fails=asked.short_fails)
-    labels = [one.label for one in gathered]
+def learning_curves(
+    members: Sequence[Member], options: CompareOptions, comparison: Comparison
+) -> tuple[LearningCurve, ...]:
+    """Return the curve of each group; `members` and `options` are those of the comparison."""
+    run_groups = grouping.groups(members, options.by)
+    runs, _ = tasks.read(
+        run_groups, comparison.metric, options.axis, short_fails=options.short_fails
+    )
+    labels = [group.label for group in run_groups]
     return tuple(
-        _course(group, [one for one in read if labels[one.group] == group.label], told)
-        for group in told.groups
+        _course(group, [run for run in runs if labels[run.group] == group.label], comparison)
+        for group in comparison.groups
     )
 
 
-def _course(group: Group, own: Sequence[tasks.Read], told: Comparison) -> Course:
-    one_task = len(told.tasks) == 1
-    sign = scores.sign(told.metric) if one_task else 1.0
-    levels = _levels(told)
+def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) -> LearningCurve:
+    one_task = len(comparison.tasks) == 1
+    sign = scores.sign(comparison.metric) if one_task else 1.0
+    levels = _levels(comparison)
     order = np.argsort(sign * levels)
-    sample = result.strata(group.runs, result.shared(group.runs))
-    better = (statistics.profile(sample, levels), *statistics.profile_band(sample, levels))
-    place = np.linspace(0.0, told.tasks[0].end if one_task else 1.0, PLACES + 1)
-    scored = _scored(own, place, told, sign) if one_task else np.empty((3, 0))
-    columns = [sign * levels, *better]
-    columns = [*(column[order] for column in columns), place, *_held(group, place, told), *scored]
-    return Course(group.label, *columns)
-
-
-def _levels(told: Comparison) -> Array:
-    """Return levels from one that every run is above to one that none is."""
-    gains = [run.gain for one in told.groups for run in one.runs]
-    beyond = AIR * (max(gains) - min(gains) or 1.0)
-    return np.linspace(min(gains) - beyond, max(gains) + beyond, LEVELS)
-
-
-def _held(group: Group, place: Array, told: Comparison) -> tuple[Array, Array, Array]:
-    """Return the share of runs that held their task's level at each place or before, with ends."""
-    units = {task.name: 1.0 if len(told.tasks) == 1 else task.end or 1.0 for task in told.tasks}
-    sooner = [
-        np.array([-run.steps_to_level / units[task] for run in group.runs if run.task == task])
-        for task in result.shared(group.runs)
+    sample = result.gains_by_task(group.runs, result.shared_tasks(group.runs))
+    better_share = (statistics.profile(sample, levels), *statistics.profile_band(sample, levels))
+    places = np.linspace(0.0, comparison.tasks[0].end if one_task else 1.0, CURVE_POINTS + 1)
+    score_columns = _score_columns(runs, places, comparison, sign) if one_task else np.empty((3, 0))
+    columns = [sign * levels, *better_share]
+    columns = [
+        *(column[order] for column in columns),
+        places,
+        *_share_at_level(group, places, comparison),
+        *score_columns,
     ]
-    by_then = -np.nextafter(place, math.inf)  # a profile counts what is above, and not what is at
-    return statistics.profile(sooner, by_then), *statistics.profile_band(sooner, by_then)
+    return LearningCurve(group.label, *columns)
 
 
-def _scored(own: Sequence[tasks.Read], place: Array, told: Comparison, sign: float) -> Array:
-    """Return a group's score at each place with its ends: [3, n]; NaN before all have begun."""
-    about = told.tasks[0]
-    at = scores.At("mean", scores.LATEST)
-    floor = min((sign * run.score for group in told.groups for run in group.runs), default=0.0)
-    many = not told.groups[0].typical.approximate
-    found = np.full((3, len(place)), np.nan)
-    firsts = [float(one.curve.x[0]) for one in own if len(one.curve.x)]
-    for i, end in enumerate(place):
-        if not own or not firsts or end < max(firsts) or end > about.end:
+def _levels(comparison: Comparison) -> Array:
+    """Return levels from below the lowest to above the highest score."""
+    gains = [run.gain for group in comparison.groups for run in group.runs]
+    margin = LEVEL_MARGIN * (max(gains) - min(gains) or 1.0)
+    return np.linspace(min(gains) - margin, max(gains) + margin, CURVE_LEVELS)
+
+
+def _share_at_level(
+    group: Group, places: Array, comparison: Comparison
+) -> tuple[Array, Array, Array]:
+    """Return the share of runs at their task's level by each point, with its interval: [n] each."""
+    units = {
+        task.name: 1.0 if len(comparison.tasks) == 1 else task.end or 1.0
+        for task in comparison.tasks
+    }
+    negated_steps = [
+        np.array([-run.steps_to_level / units[task] for run in group.runs if run.task == task])
+        for task in result.shared_tasks(group.runs)
+    ]
+    levels = -np.nextafter(places, math.inf)  # a profile counts values above a level only
+    share = statistics.profile(negated_steps, levels)
+    return share, *statistics.profile_band(negated_steps, levels)
+
+
+def _score_columns(
+    runs: Sequence[tasks.Read], places: Array, comparison: Comparison, sign: float
+) -> Array:
+    """Return a group's score at each point with its interval: [3, n]; NaN before all runs log."""
+    task = comparison.tasks[0]
+    score_at = scores.At("mean", scores.DEFAULT_MEAN_PERCENT)
+    floor = min(
+        (sign * run.score for group in comparison.groups for run in group.runs), default=0.0
+    )
+    is_bootstrapped = not comparison.groups[0].typical.approximate
+    columns = np.full((3, len(places)), np.nan)
+    firsts = [float(run.curve.x[0]) for run in runs if len(run.curve.x)]
+    for index, end in enumerate(places):
+        if not runs or not firsts or end < max(firsts) or end > task.end:
             continue
-        gains = [_gain(one, at, float(end), floor) for one in own]
+        gains = [_gain(run, score_at, float(end), floor) for run in runs]
         column = np.array([gain for gain in gains if math.isfinite(gain)])
         if not len(column):
             continue
-        whole = (
-            statistics.bootstrap([column], resamples=RESAMPLES)
-            if many and len(column) >= statistics.LEAST
+        interval = (
+            statistics.bootstrap([column], resamples=CURVE_RESAMPLES)
+            if is_bootstrapped and len(column) >= statistics.MIN_SEEDS
             else statistics.welch([column], None, statistics.CONFIDENCE)
         )
-        ends = sorted((sign * whole.low, sign * whole.high))
-        found[:, i] = sign * whole.value, *ends
-    return found
+        ends = sorted((sign * interval.low, sign * interval.high))
+        columns[:, index] = sign * interval.value, *ends
+    return columns
 
 
-def _gain(one: tasks.Read, at: scores.At, end: float, floor: float) -> float:
-    """Return a run's score at a place; of one that failed, from its end on, the worst of all."""
-    if one.failed and (not len(one.curve.x) or end > one.curve.last):
+def _gain(run: tasks.Read, score_at: scores.At, end: float, floor: float) -> float:
+    """Return a run's score at a point; of a failed run, after its end, `floor`."""
+    if run.failed and (not len(run.curve.x) or end > run.curve.last):
         return floor
-    gain = scores.score(one.curve, at, end)
-    return floor if one.failed and not math.isfinite(gain) else gain
+    gain = scores.score(run.curve, score_at, end)
+    return floor if run.failed and not math.isfinite(gain) else gain

@@ -1,4 +1,4 @@
-"""Groups of runs, each with its scores, and what can be said of one against another."""
+"""The result of a comparison: groups of runs, their scores and verdicts."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from rlvitals.comparison.statistics import Interval
 from rlvitals.rules import standing
 from rlvitals.types import Setting
 
-Word = Literal["better", "worse", "cannot tell"]
+Answer = Literal["better", "worse", "cannot tell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class RunScore:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the runs of one task are compared by."""
+    """The scale and level by which the runs of one task are compared."""
 
     name: str
-    end: float  # the place on the axis up to which all of them count
-    level: float  # as logged: what "how soon" is asked of
+    end: float  # on the axis: rows after it are ignored
+    level: float  # as logged: the time to reach it is measured
     low: float  # of the scale, as logged: chance, or where the runs began
     high: float  # a solved task, or what the first group reaches
     scale_from: str
@@ -43,7 +43,7 @@ class Task:
 
     @property
     def span(self) -> float:
-        """How far it is from one end of the scale to the other, always above 0."""
+        """The length of the scale, always above 0."""
         return abs(self.high - self.low) or 1.0
 
 
@@ -66,22 +66,22 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """One group against the first."""
+    """The comparison of one group with the reference."""
 
     group: str
     reference: str
-    word: Word
+    word: Answer
     why: str
     difference: Interval  # up = better
     permutation: float  # share of deals that differ as much; NaN where not asked
     improvement: Interval  # probability that a run beats one of the reference
-    matters: float  # the least difference that counts, in the unit of the difference
-    more_seeds: int | None  # a group, to know the difference to that; None where nobody can say
+    matters: float  # the smallest difference that counts, in its unit
+    more_seeds: int | None  # per group, for an interval of that width; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that is told of groups of runs."""
+    """The complete result of a comparison."""
 
     sentence: str
     metric: str
@@ -94,105 +94,114 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
 
-def strata(group: Sequence[RunScore], tasks: Sequence[str]) -> list[statistics.Array]:
-    """Return a group's gains by task, for the tasks named."""
+def gains_by_task(group: Sequence[RunScore], tasks: Sequence[str]) -> list[statistics.Array]:
+    """Return a group's gains for each task."""
     return [np.array([run.gain for run in group if run.task == task]) for task in tasks]
 
 
-def seeds(group: Sequence[RunScore]) -> int:
-    """Count the seeds of the task of which a group has fewest."""
-    return statistics.fewest(strata(group, shared(group)))
+def count_seeds(group: Sequence[RunScore]) -> int:
+    """Return the number of seeds of the group's task with fewest."""
+    return statistics.min_seeds(gains_by_task(group, shared_tasks(group)))
 
 
-def shared(*groups: Sequence[RunScore]) -> list[str]:
-    """List the tasks that every group has, in the order of the first."""
-    others = [{run.task for run in group} for group in groups[1:]]
+def shared_tasks(*groups: Sequence[RunScore]) -> list[str]:
+    """List the tasks that all groups have in common, in the order of the first."""
+    task_sets = [{run.task for run in group} for group in groups[1:]]
     order = dict.fromkeys(run.task for run in groups[0])
-    return [task for task in order if all(task in other for other in others)]
+    return [task for task in order if all(task in task_set for task_set in task_sets)]
 
 
-def against(
+def compare_groups(
     group: Group, reference: Group, matters: float, confidence: float = statistics.CONFIDENCE
 ) -> Against:
-    """Say whether a group is better than a reference, over the tasks that both have."""
-    tasks = shared(reference.runs, group.runs)
+    """Compare a group with a reference over their common tasks."""
+    tasks = shared_tasks(reference.runs, group.runs)
     if not tasks:
-        nothing = Interval(math.nan, math.nan, math.nan, confidence, "no task in common", True)
-        why = "they have no task in common: --by a setting that they share"
+        no_interval = Interval(math.nan, math.nan, math.nan, confidence, "no task in common", True)
+        reason = "they have no task in common: --by a setting that they share"
         return Against(
-            group.label, reference.label, "cannot tell", why, nothing, math.nan, nothing, matters,
-            None,
-        )  # fmt: skip
-    mine, theirs = strata(group.runs, tasks), strata(reference.runs, tasks)
-    apart = statistics.difference(mine, theirs, confidence)
-    dealt = statistics.permutation(mine, theirs)
-    held = statistics.fewest(mine, theirs)
-    word, why = _word(apart, dealt, held, matters)
-    wanted = statistics.seeds_for(mine, theirs, matters, confidence)
-    more = None if wanted is None else max(wanted, statistics.LEAST) - held
+            group=group.label,
+            reference=reference.label,
+            word="cannot tell",
+            why=reason,
+            difference=no_interval,
+            permutation=math.nan,
+            improvement=no_interval,
+            matters=matters,
+            more_seeds=None,
+        )
+    sample = gains_by_task(group.runs, tasks)
+    reference_sample = gains_by_task(reference.runs, tasks)
+    difference = statistics.difference(sample, reference_sample, confidence)
+    permutation = statistics.permutation(sample, reference_sample)
+    seed_count = statistics.min_seeds(sample, reference_sample)
+    answer, reason = decide(difference, permutation, seed_count, matters)
+    seeds_needed = statistics.seeds_for(sample, reference_sample, matters, confidence)
+    more = None if seeds_needed is None else max(seeds_needed, statistics.MIN_SEEDS) - seed_count
     return Against(
         group=group.label,
         reference=reference.label,
-        word=word,
-        why=why,
-        difference=apart,
-        permutation=dealt.p,
-        improvement=statistics.improvement(mine, theirs),
+        word=answer,
+        why=reason,
+        difference=difference,
+        permutation=permutation.p,
+        improvement=statistics.improvement(sample, reference_sample),
         matters=matters,
         more_seeds=more if more is not None and more > 0 else None,
     )
 
 
-def _word(
-    apart: Interval, dealt: statistics.Permutation, seeds: int, matters: float
-) -> tuple[Word, str]:
-    """Give the verdict and what it rests on."""
-    if seeds < statistics.LEAST:
-        held = "1 seed" if seeds == 1 else f"{seeds} seeds"
-        return "cannot tell", f"from {held} nobody can tell how far seeds lie apart"
-    if apart.value == 0 and apart.low == apart.high:
+def decide(
+    difference: Interval, permutation: statistics.Permutation, seeds: int, matters: float
+) -> tuple[Answer, str]:
+    """Return the answer and the reason for it."""
+    if seeds < statistics.MIN_SEEDS:
+        seeds_text = "1 seed" if seeds == 1 else f"{seeds} seeds"
+        return "cannot tell", f"from {seeds_text} nobody can tell how far seeds lie apart"
+    if difference.value == 0 and difference.low == difference.high:
         return "cannot tell", "there is no difference at all"
-    if not apart.excludes_zero:
-        small = max(-apart.low, apart.high) <= matters
-        why = "the interval of the difference includes 0"
-        return "cannot tell", f"{why}; any difference is smaller than what counts" if small else why
-    if apart.approximate and not dealt.small(1 - apart.confidence):
-        return "cannot tell", f"{dealt.p:.0%} of the ways to deal these runs differ as much"
-    return ("better" if apart.value > 0 else "worse"), apart.method
+    if not difference.excludes_zero:
+        small = max(-difference.low, difference.high) <= matters
+        reason = "the interval of the difference includes 0"
+        reason += "; any difference is smaller than what counts" if small else ""
+        return "cannot tell", reason
+    if difference.approximate and not permutation.small(1 - difference.confidence):
+        return "cannot tell", f"{permutation.p:.0%} of the ways to deal these runs differ as much"
+    return ("better" if difference.value > 0 else "worse"), difference.method
 
 
-def sentence(groups: Sequence[Group], said: Sequence[Against], metric: str) -> str:
-    """Say the answer."""
+def format_sentence(groups: Sequence[Group], verdicts: Sequence[Against], metric: str) -> str:
+    """Return the sentence that sums up the verdicts."""
     name = standing.label(metric)
-    if not said:
+    if not verdicts:
         count = len(groups[0].runs)
-        held = "1 run" if count == 1 else f"{count} runs of one group"
-        return f"nothing to compare with: {held}, {name} {groups[0].mean:.4g}"
-    if len(said) == 1:
-        return verdict(said[0], name)
-    better = [one.group for one in said if one.word == "better"]
-    worse = [one.group for one in said if one.word == "worse"]
-    parts = [f"better is {'; '.join(better)}"] if better else []
-    parts += [f"worse is {'; '.join(worse)}"] if worse else []
-    unknown = len(said) - len(better) - len(worse)
-    parts += [f"of {unknown} nobody can tell"] if unknown else []
-    return f"against {groups[0].label}, by {name}: {' · '.join(parts)}"
+        runs_text = "1 run" if count == 1 else f"{count} runs of one group"
+        return f"nothing to compare with: {runs_text}, {name} {groups[0].mean:.4g}"
+    if len(verdicts) == 1:
+        return verdict(verdicts[0], name)
+    better = [item.group for item in verdicts if item.word == "better"]
+    worse = [item.group for item in verdicts if item.word == "worse"]
+    phrases = [f"better is {'; '.join(better)}"] if better else []
+    phrases += [f"worse is {'; '.join(worse)}"] if worse else []
+    unknown = len(verdicts) - len(better) - len(worse)
+    phrases += [f"of {unknown} nobody can tell"] if unknown else []
+    return f"against {groups[0].label}, by {name}: {' · '.join(phrases)}"
 
 
-def verdict(one: Against, name: str) -> str:
-    """Say one verdict with its numbers, and how many more seeds could tell."""
-    apart = one.difference
-    numbers = f"{name} {apart.value:+.4g} ({apart.low:+.4g} to {apart.high:+.4g})"
-    if one.word != "cannot tell":
-        return f"{one.group} is {one.word} than {one.reference}: {numbers}"
-    told = f"nobody can tell {one.group} from {one.reference}: {one.why}"
-    told += f": {numbers}" if math.isfinite(apart.low) else ""
-    if one.more_seeds is None:
-        return told
-    return f"{told}; {seeds_wanted(one.more_seeds, f'{one.matters:.3g}')}"
+def verdict(against: Against, name: str) -> str:
+    """Format one verdict with its numbers, and the number of seeds that could decide it."""
+    difference = against.difference
+    numbers = f"{name} {difference.value:+.4g} ({difference.low:+.4g} to {difference.high:+.4g})"
+    if against.word != "cannot tell":
+        return f"{against.group} is {against.word} than {against.reference}: {numbers}"
+    text = f"nobody can tell {against.group} from {against.reference}: {against.why}"
+    text += f": {numbers}" if math.isfinite(difference.low) else ""
+    if against.more_seeds is None:
+        return text
+    return f"{text}; {format_seeds_needed(against.more_seeds, f'{against.matters:.3g}')}"
 
 
-def seeds_wanted(count: int, amount: str) -> str:
-    """Say how many more seeds would tell differences of an amount."""
+def format_seeds_needed(count: int, amount: str) -> str:
+    """Format the number of seeds that a difference of `amount` needs."""
     more = "1 more seed" if count == 1 else f"{count} more seeds"
     return f"{more} a group would tell it to ±{amount}"

@@ -1,4 +1,4 @@
-"""One number of a run: how well it does at the end, at its best, or last of all."""
+"""Score a run: the mean of its last part, its last value, or its best."""
 
 import math
 import re
@@ -17,76 +17,75 @@ Array = NDArray[np.float64]
 Axis = Literal["steps", "episodes", "tokens", "time"]
 
 AXES: tuple[Axis, ...] = ("steps", "episodes", "tokens", "time")
-COUNTERS = {
+AXIS_COUNTERS = {
     "episodes": ("progress/episode", "progress/episodes_new"),
     "tokens": ("throughput/tokens", "progress/tokens_new"),
 }
-ELAPSED = "throughput/elapsed"
-LATEST = 10.0  # per cent of a run, its last, whose mean is its score
-PHRASE = re.compile(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%")
-EXAMPLE = "last, best, mean of last 10 %"
-PAUSE = 600.0  # seconds without a row at a resume that were no training
+DEFAULT_MEAN_PERCENT = 10.0  # the last part of a run
+MEAN_PATTERN = re.compile(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%")
+SCORE_EXAMPLES = "last, best, mean of last 10 %"
+MAX_PAUSE_SECONDS = 600.0  # without a row: longer gaps are no training
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where a run's score is taken."""
+    """The part of a run that its score is taken from."""
 
     kind: Literal["last", "best", "mean"] = "mean"
-    percent: float = LATEST  # of the run, where it is a mean
+    percent: float = DEFAULT_MEAN_PERCENT  # of the run, where it is a mean
 
     def __str__(self) -> str:
-        """Say it as it is typed."""
+        """Return the text that `--at` accepts."""
         return f"mean of last {self.percent:g} %" if self.kind == "mean" else self.kind
 
 
-def axis(text: str) -> Axis:
-    """Read the name of an axis. Raises UsageError."""
-    for known in AXES:
-        if text == known:
-            return known
+def parse_axis(text: str) -> Axis:
+    """Parse the name of an axis. Raises UsageError."""
+    for name in AXES:
+        if text == name:
+            return name
     hint = nearest(text, AXES) or f"one of {', '.join(AXES)}"
     raise UsageError(f"runs are not aligned on {text!r}", hint=hint)
 
 
-def at(text: str) -> At:
-    """Read `last`, `best` or `mean of last N %`. Raises UsageError."""
-    said = " ".join(text.lower().split())
-    if said == "last":
+def parse_score_at(text: str) -> At:
+    """Parse `last`, `best` or `mean of last N %`. Raises UsageError."""
+    phrase = " ".join(text.lower().split())
+    if phrase == "last":
         return At("last")
-    if said == "best":
+    if phrase == "best":
         return At("best")
-    found = PHRASE.fullmatch(said)
-    if found is None or not 0 < float(found[1]) <= 100:  # noqa: PLR2004 - per cent
-        raise UsageError(f"a score is not taken at {text!r}", hint=f"one of {EXAMPLE}")
-    return At("mean", float(found[1]))
+    match = MEAN_PATTERN.fullmatch(phrase)
+    if match is None or not 0 < float(match[1]) <= 100:  # noqa: PLR2004 - per cent
+        raise UsageError(f"a score is not taken at {text!r}", hint=f"one of {SCORE_EXAMPLES}")
+    return At("mean", float(match[1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A metric over an axis, up = better: columns of one length, in the order of the axis."""
+    """A metric over an axis, up = better: columns [n], sorted by the axis."""
 
     x: Array
     gains: Array  # NaN and inf kept as logged
     seconds: Array  # of training since the start; NaN where the log has no times
 
     def until(self, end: float) -> "Curve":
-        """Keep the points at or before a place on the axis."""
-        kept = self.x <= end
-        return Curve(self.x[kept], self.gains[kept], self.seconds[kept])
+        """Return the points up to `end` on the axis."""
+        is_before = self.x <= end
+        return Curve(self.x[is_before], self.gains[is_before], self.seconds[is_before])
 
     @property
     def last(self) -> float:
-        """The last place that was reached; NaN of an empty curve."""
+        """The last position on the axis; NaN for an empty curve."""
         return float(self.x[-1]) if len(self.x) else math.nan
 
 
 def sign(metric: str) -> float:
-    """Return +1 where more is better, -1 where less is. Raises UsageError where nobody says."""
-    known = metrics.find(metric)
-    if metric == "optimiser/loss" or (known is not None and known.better == "down"):
+    """Return +1 where higher is better, -1 where lower is. Raises UsageError where unknown."""
+    entry = metrics.find(metric)
+    if metric == "optimiser/loss" or (entry is not None and entry.better == "down"):
         return -1.0
-    if metric in standing.OUTCOMES or (known is not None and known.better == "up"):
+    if metric in standing.OUTCOMES or (entry is not None and entry.better == "up"):
         return 1.0
     raise UsageError(
         f"nobody says whether more of {metric} is better",
@@ -94,22 +93,22 @@ def sign(metric: str) -> float:
     )
 
 
-def named(text: str, traces: list[Trace]) -> str:
-    """Find the metric that a person names, whole or by its last part. Raises UsageError."""
+def find_metric(text: str, traces: list[Trace]) -> str:
+    """Find a logged metric by its name or the last part of it. Raises UsageError."""
     logged = sorted({name for trace in traces for name in trace.series})
     if text in logged:
         return text
-    ends = [name for name in logged if name.rpartition("/")[2] == text]
-    ends.sort(key=lambda name: (name not in standing.OUTCOMES, not name.startswith("outcome/")))
-    if ends:
-        return ends[0]
-    parts = {name.rpartition("/")[2] for name in logged}
-    hint = nearest(text, {*logged, *parts}) or f"logged: {', '.join(logged[:8])}"
+    matches = [name for name in logged if name.rpartition("/")[2] == text]
+    matches.sort(key=lambda name: (name not in standing.OUTCOMES, not name.startswith("outcome/")))
+    if matches:
+        return matches[0]
+    last_parts = {name.rpartition("/")[2] for name in logged}
+    hint = nearest(text, {*logged, *last_parts}) or f"logged: {', '.join(logged[:8])}"
     raise UsageError(f"no run logs a metric {text!r}", hint=hint)
 
 
-def outcome(traces: list[Trace]) -> str:
-    """Choose the outcome that most runs log, the first by rank. Raises UsageError."""
+def select_outcome(traces: list[Trace]) -> str:
+    """Select the outcome that most runs log, the first by rank. Raises UsageError."""
     counts = {
         name: sum(len(trace.get(name) or ()) > 1 for trace in traces)
         for name in (*standing.OUTCOMES, "optimiser/loss")
@@ -122,96 +121,95 @@ def outcome(traces: list[Trace]) -> str:
     return best
 
 
-def curve(trace: Trace, metric: str, along: Axis) -> Curve:
-    """Lay a metric over an axis; empty where it is not logged. Raises UsageError."""
+def curve(trace: Trace, metric: str, axis_name: Axis) -> Curve:
+    """Return a metric over an axis; empty where it is not logged. Raises UsageError."""
     series = trace.get(metric)
     if series is None or not len(series):
         return Curve(np.empty(0), np.empty(0), np.empty(0))
     seconds = _seconds(trace, series)
-    x = _along(trace, series, along, seconds)
+    x = _axis_values(trace, series, axis_name, seconds)
     order = np.argsort(x, kind="stable")
     return Curve(x[order], (sign(metric) * series.values)[order], seconds[order])
 
 
-def _along(trace: Trace, series: Series, along: Axis, seconds: Array) -> Array:
-    if along == "steps":
+def _axis_values(trace: Trace, series: Series, axis_name: Axis, seconds: Array) -> Array:
+    if axis_name == "steps":
         return series.steps.astype(np.float64)
-    if along == "time":
+    if axis_name == "time":
         if np.isnan(seconds).any():
             raise UsageError("its log has no times", where=trace.name, hint="--axis steps")
         return seconds
-    total, new = COUNTERS[along]
+    total, new = AXIS_COUNTERS[axis_name]
     counter, running = trace.numbers(total), False
     if counter is None:
         counter, running = trace.numbers(new), True
     if counter is None:
-        raise UsageError(f"it logs no {along}", where=trace.name, hint="--axis steps")
+        raise UsageError(f"it logs no {axis_name}", where=trace.name, hint="--axis steps")
     counts = np.cumsum(counter.values) if running else np.maximum.accumulate(counter.values)
     return np.asarray(np.interp(series.steps, counter.steps, counts))
 
 
 def _seconds(trace: Trace, series: Series) -> Array:
-    """Return seconds of training at each point: pauses between attempts do not count."""
-    elapsed = trace.numbers(ELAPSED, 2)
+    """Return the seconds of training at each point [n], without pauses between attempts."""
+    elapsed = trace.numbers("throughput/elapsed", 2)
     if elapsed is not None and (np.diff(elapsed.values) >= 0).all():
         return np.asarray(np.interp(series.steps, elapsed.steps, elapsed.values))
     if not np.isfinite(series.times).all():
         return np.full(len(series), np.nan)
-    gaps = np.maximum(np.diff(series.times, prepend=_start(trace, series)), 0.0)
+    gaps = np.maximum(np.diff(series.times, prepend=_first_row_time(trace, series)), 0.0)
     usual = float(np.median(gaps[1:])) if len(gaps) > 1 else 0.0
     resumed = np.searchsorted(series.steps, np.asarray(trace.lifecycle.seams, dtype=np.int64))
     for i in resumed[resumed < len(gaps)]:
         gaps[i] = min(gaps[i], usual)
-    return np.asarray(np.cumsum(np.where(gaps > max(PAUSE, 50 * usual), usual, gaps)))
+    return np.asarray(np.cumsum(np.where(gaps > max(MAX_PAUSE_SECONDS, 50 * usual), usual, gaps)))
 
 
-def _start(trace: Trace, series: Series) -> float:
-    """Return when the run's first row of any kind was written."""
+def _first_row_time(trace: Trace, series: Series) -> float:
+    """Return the wall time of the run's first row, in epoch s."""
     firsts = [float(s.times[0]) for s in trace.series.values() if len(s)]
-    return min([one for one in firsts if math.isfinite(one)], default=float(series.times[0]))
+    return min([time for time in firsts if math.isfinite(time)], default=float(series.times[0]))
 
 
-def score(found: Curve, when: At, end: float) -> float:
-    """Return a run's score up to a place on the axis; NaN where there is no number there."""
-    part = found.until(end)
-    if not len(part.x):
+def score(curve: Curve, score_at: At, end: float) -> float:
+    """Return a run's score up to `end` on the axis; NaN where it is undefined."""
+    points = curve.until(end)
+    if not len(points.x):
         return math.nan
-    numbers = np.isfinite(part.gains)
-    if when.kind == "best":
-        return float(part.gains[numbers].max()) if numbers.any() else math.nan
-    if when.kind == "last":
-        return float(part.gains[-1]) if numbers[-1] else math.nan
-    begin = end - when.percent / 100 * (end - min(float(part.x[0]), 0.0))
-    window = part.x > begin
-    if not window.any():  # logged so seldom that the last point stands for all of it
-        window = part.x == part.x[-1]
-    kept = window & numbers
-    return float(part.gains[kept].mean()) if kept.any() and numbers[-1] else math.nan
+    numbers = np.isfinite(points.gains)
+    if score_at.kind == "best":
+        return float(points.gains[numbers].max()) if numbers.any() else math.nan
+    if score_at.kind == "last":
+        return float(points.gains[-1]) if numbers[-1] else math.nan
+    begin = end - score_at.percent / 100 * (end - min(float(points.x[0]), 0.0))
+    window = points.x > begin
+    if not window.any():  # fewer than one point: use the last one
+        window = points.x == points.x[-1]
+    is_scored = window & numbers
+    return float(points.gains[is_scored].mean()) if is_scored.any() and numbers[-1] else math.nan
 
 
-def start(found: Curve) -> float:
-    """Return the level that a run began with: the mean of its first 5 %; NaN without a number."""
-    count = max(1, len(found.x) // 20)
-    first = found.gains[np.isfinite(found.gains)][:count]
+def start(curve: Curve) -> float:
+    """Return the initial level of a run: the mean of its first 5 %; NaN without a number."""
+    count = max(1, len(curve.x) // 20)
+    first = curve.gains[np.isfinite(curve.gains)][:count]
     return float(first.mean()) if len(first) else math.nan
 
 
-def reaches(found: Curve, level: float, end: float) -> tuple[float, float]:
-    """Return where on the axis a level is first held, and after how many seconds; inf if never.
+def find_level(curve: Curve, level: float, end: float) -> tuple[float, float]:
+    """Return the position on the axis and the seconds at which a level is reached; inf if never.
 
-    Held: by the mean over a twentieth of the run's points, so that one lucky episode counts for
-    nothing.
+    The mean over a twentieth of the run's points must reach it: one lucky episode does not count.
     """
-    part = found.until(end)
-    numbers = np.isfinite(part.gains)
-    gains, x, seconds = part.gains[numbers], part.x[numbers], part.seconds[numbers]
+    points = curve.until(end)
+    numbers = np.isfinite(points.gains)
+    gains, x, seconds = points.gains[numbers], points.x[numbers], points.seconds[numbers]
     width = max(1, len(gains) // 20)
     if len(gains) < width or not len(gains):
         return math.inf, math.inf
     sums = np.concatenate(([0.0], np.cumsum(gains)))
     means = (sums[width:] - sums[:-width]) / width
-    held = np.flatnonzero(means >= level - 1e-12 * abs(level))
-    if not len(held):
+    reached = np.flatnonzero(means >= level - 1e-12 * abs(level))
+    if not len(reached):
         return math.inf, math.inf
-    place = held[0] + width // 2
-    return float(x[place]), float(seconds[place])
+    index = reached[0] + width // 2
+    return float(x[index]), float(seconds[index])

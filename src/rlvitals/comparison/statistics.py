@@ -1,7 +1,7 @@
-"""Scores of groups of runs: statistics whose error can be told from how few there are.
+"""Statistics of groups of few runs, with intervals: means, interquartile means, permutations.
 
-A sample holds one column of scores for each task, larger is better; tasks are strata: each
-weighs the same, and runs are drawn anew within their task alone.
+A sample has one column of scores for each task, larger is better. Tasks are strata: they have
+equal weights, and runs are resampled within their task.
 """
 
 import math
@@ -20,18 +20,18 @@ Sample = Sequence[Array]  # scores of one group, by task
 Statistic = Callable[[Array, Array], Array]  # rows [r, n] and weights [n] -> [r]
 
 CONFIDENCE = 0.95
-MANY = 10  # seeds in every task from which a bootstrap of the interquartile mean is believed
-LEAST = 3  # seeds in every task without which nothing is told apart
-TRIM = 0.25  # of the scores at either end that an interquartile mean leaves out
-RESAMPLES = 10_000
-CHUNK = 2048  # resamples drawn at once: they fit a core's cache
-WAYS = 20_000  # of dealing runs into two groups: all are tried, of more so many are drawn
-SEED = 0  # the same runs give the same answer
+MIN_BOOTSTRAP_SEEDS = 10  # in every task, for a bootstrap of the interquartile mean
+MIN_SEEDS = 3  # in every task, for any verdict
+TRIM_SHARE = 0.25  # of the scores, removed at either end for an interquartile mean
+BOOTSTRAP_RESAMPLES = 10_000
+RESAMPLE_CHUNK = 2048  # resamples per batch: they fit the cache of a core
+MAX_PERMUTATIONS = 20_000  # all are tried up to this number, else a sample of this size
+RNG_SEED = 0  # the same runs give the same answer
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number and where it lies with a stated confidence; NaN where nobody can say."""
+    """A value with its confidence interval; NaN where unknown."""
 
     value: float
     low: float
@@ -42,12 +42,12 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether both ends are on one side of 0."""
+        """True if both ends are on one side of 0."""
         return self.low > 0 or self.high < 0
 
 
-def fewest(*samples: Sample) -> int:
-    """Count the seeds of the task that has fewest; 0 without a task."""
+def min_seeds(*samples: Sample) -> int:
+    """Return the number of seeds of the task with fewest; 0 without a task."""
     return min((len(column) for sample in samples for column in sample), default=0)
 
 
@@ -68,13 +68,13 @@ def welch(sample: Sample, reference: Sample | None, confidence: float) -> Interv
     """
     columns = [*sample, *(reference or ())]
     value = mean(sample) - (mean(reference) if reference is not None else 0.0)
-    parts = np.array([_variance(column) / len(column) for column in columns]) / len(sample) ** 2
+    variances = np.array([_variance(column) / len(column) for column in columns]) / len(sample) ** 2
     free = np.array([len(column) - 1 for column in columns])
-    error = math.sqrt(float(parts.sum()))
-    if not error > 0:  # no spread at all, or none known
+    error = math.sqrt(float(variances.sum()))
+    if not error > 0:  # zero or unknown variance
         half = error
     else:
-        freedom = float(parts.sum()) ** 2 / float((parts**2 / np.maximum(free, 1)).sum())
+        freedom = float(variances.sum()) ** 2 / float((variances**2 / np.maximum(free, 1)).sum())
         half = t_quantile(confidence, freedom) * error
     method = "t interval of the mean" if reference is None else "Welch's interval of the means"
     return Interval(value, value - half, value + half, confidence, method, approximate=True)
@@ -83,61 +83,67 @@ def welch(sample: Sample, reference: Sample | None, confidence: float) -> Interv
 def iqm(rows: Array, weights: Array) -> Array:
     """Return the interquartile mean of each row [r, n], by the weights [n] that sum to 1.
 
-    Of equal weights a whole number of scores is left out at either end, as `scipy.stats.trim_mean`
-    does; of unequal ones exactly a quarter of the weight. Below 4 scores it is the mean.
+    With equal weights an integer number of scores is removed at either end, as in
+    `scipy.stats.trim_mean`; with unequal ones exactly a quarter of the weight. Below 4 scores it
+    is the mean.
     """
     count = rows.shape[1]
     if np.ptp(weights) <= 1e-12:  # noqa: PLR2004 - rounding
-        cut = int(TRIM * count)
+        cut = int(TRIM_SHARE * count)
         return np.asarray(np.sort(rows, axis=1)[:, cut : count - cut].mean(axis=1))
     order = np.argsort(rows, axis=1)
-    reached = np.cumsum(weights[order], axis=1).clip(TRIM, 1 - TRIM)
-    kept = np.diff(reached, axis=1, prepend=TRIM)
-    return np.asarray((np.take_along_axis(rows, order, axis=1) * kept).sum(axis=1) / (1 - 2 * TRIM))
+    reached = np.cumsum(weights[order], axis=1).clip(TRIM_SHARE, 1 - TRIM_SHARE)
+    weight_inside = np.diff(reached, axis=1, prepend=TRIM_SHARE)
+    return np.asarray(
+        (np.take_along_axis(rows, order, axis=1) * weight_inside).sum(axis=1) / (1 - 2 * TRIM_SHARE)
+    )
 
 
 def _weights(sample: Sample) -> Array:
-    each = [np.full(len(column), 1 / (len(column) * len(sample))) for column in sample]
-    return np.concatenate(each)
+    columns = [np.full(len(column), 1 / (len(column) * len(sample))) for column in sample]
+    return np.concatenate(columns)
 
 
 def interquartile_mean(sample: Sample) -> float:
-    """Return the interquartile mean of all scores, each task weighing the same."""
+    """Return the interquartile mean of all scores, with equal weights of tasks."""
     return float(iqm(np.concatenate([*sample])[None], _weights(sample))[0])
 
 
-def resampled(
-    sample: Sample, statistic: Statistic = iqm, resamples: int = RESAMPLES, seed: int = SEED
+def resample(
+    sample: Sample,
+    statistic: Statistic = iqm,
+    resamples: int = BOOTSTRAP_RESAMPLES,
+    seed: int = RNG_SEED,
 ) -> Array:
-    """Return a statistic of `resamples` samples, drawn with replacement within each task."""
+    """Return a statistic of bootstrap samples [resamples], stratified by task."""
     rng = np.random.default_rng(seed)
     scores, weights = np.concatenate([*sample]), _weights(sample)
     sizes = np.array([len(column) for column in sample])
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp)
-    alike = bool((sizes == sizes[0]).all())
-    found = np.empty(resamples)
-    for at in range(0, resamples, CHUNK):
-        count = min(CHUNK, resamples - at)
-        if alike:
+    is_balanced = bool((sizes == sizes[0]).all())
+    values = np.empty(resamples)
+    for start in range(0, resamples, RESAMPLE_CHUNK):
+        count = min(RESAMPLE_CHUNK, resamples - start)
+        if is_balanced:
             drawn = rng.integers(0, sizes[0], (count, len(sizes), sizes[0]), dtype=np.uint16)
-            places = (drawn + starts[:, None]).reshape(count, -1)
+            indices = (drawn + starts[:, None]).reshape(count, -1)
         else:
-            each = [rng.integers(0, n, (count, n)) + s for n, s in zip(sizes, starts, strict=True)]
-            places = np.concatenate(each, axis=1)
-        found[at : at + count] = statistic(scores[places], weights)
-    return found
+            picks = [rng.integers(0, n, (count, n)) + s for n, s in zip(sizes, starts, strict=True)]
+            indices = np.concatenate(picks, axis=1)
+        values[start : start + count] = statistic(scores[indices], weights)
+    return values
 
 
 def bootstrap(
-    sample: Sample, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+    sample: Sample, confidence: float = CONFIDENCE, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> Interval:
     """Return the interquartile mean with its stratified percentile bootstrap interval.
 
     Source: Agarwal et al. 2021, Deep Reinforcement Learning at the Edge of the Statistical
-    Precipice. With 3 seeds of a skewed score such an interval holds the truth in 3 of 4 cases.
+    Precipice. With 3 seeds of a skewed score its coverage is about 75 %.
     """
-    found = resampled(sample, resamples=resamples)
-    low, high = np.quantile(found, ((1 - confidence) / 2, (1 + confidence) / 2))
+    values = resample(sample, resamples=resamples)
+    low, high = np.quantile(values, ((1 - confidence) / 2, (1 + confidence) / 2))
     value, method = interquartile_mean(sample), "stratified bootstrap of the interquartile mean"
     return Interval(value, float(low), float(high), confidence, method, approximate=False)
 
@@ -145,92 +151,92 @@ def bootstrap(
 def bootstrap_difference(sample: Sample, reference: Sample, confidence: float) -> Interval:
     """Return the difference of two interquartile means with its stratified bootstrap interval.
 
-    The percentiles are moved outwards by what resampling understates a spread of so few seeds.
+    The percentiles are expanded by the amount that resampling of few seeds understates the spread.
     Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap, 5.3 (expanded).
     """
-    found = resampled(sample) - resampled(reference, seed=SEED + 1)
-    few = fewest(sample, reference)
-    wide = math.sqrt(few / (few - 1)) * t_quantile(confidence, few - 1)
-    share = NormalDist().cdf(-wide)
-    low, high = np.quantile(found, (share, 1 - share))
+    differences = resample(sample) - resample(reference, seed=RNG_SEED + 1)
+    seeds = min_seeds(sample, reference)
+    wide = math.sqrt(seeds / (seeds - 1)) * t_quantile(confidence, seeds - 1)
+    tail = NormalDist().cdf(-wide)
+    low, high = np.quantile(differences, (tail, 1 - tail))
     value = interquartile_mean(sample) - interquartile_mean(reference)
     method = "stratified bootstrap of the interquartile means"
     return Interval(value, float(low), float(high), confidence, method, approximate=False)
 
 
 def difference(sample: Sample, reference: Sample, confidence: float = CONFIDENCE) -> Interval:
-    """Return how much better a sample is than a reference, by means or interquartile means."""
-    if fewest(sample, reference) >= MANY:
+    """Return the difference from a reference, of means or interquartile means."""
+    if min_seeds(sample, reference) >= MIN_BOOTSTRAP_SEEDS:
         return bootstrap_difference(sample, reference, confidence)
     return welch(sample, reference, confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """How often a deal of the same runs into two groups differs as much as the real one."""
+    """The p-value of a permutation test."""
 
     p: float  # two-sided
-    ways: float  # deals that there are
+    ways: float  # number of permutations
 
     def small(self, share: float) -> bool:
-        """Whether so few deals differ as much; of few deals none but the real one may."""
+        """Return whether p is at most `share`, or the smallest that so few permutations allow."""
         return self.p <= max(share, 2 / self.ways) + 1e-9
 
 
 def permutation(sample: Sample, reference: Sample) -> Permutation:
-    """Deal the runs of each task anew and compare the differences of the means, two-sided."""
+    """Run a two-sided permutation test of the difference of means, stratified by task."""
     pools = [np.concatenate(pair) for pair in zip(sample, reference, strict=True)]
     sizes = [len(column) for column in sample]
     ways = math.prod(math.comb(len(pool), n) for pool, n in zip(pools, sizes, strict=True))
-    if len(pools) == 1 and ways <= WAYS:
+    if len(pools) == 1 and ways <= MAX_PERMUTATIONS:
         picks = np.array([*combinations(range(len(pools[0])), sizes[0])])
-        dealt = _gap(pools[0], pools[0][picks])
+        differences = _mean_difference(pools[0], pools[0][picks])
         extra = 0
     else:
-        rng = np.random.default_rng(SEED)
-        dealt = np.zeros(WAYS)
+        rng = np.random.default_rng(RNG_SEED)
+        differences = np.zeros(MAX_PERMUTATIONS)
         for pool, n in zip(pools, sizes, strict=True):
-            drawn = rng.permuted(np.broadcast_to(pool, (WAYS, len(pool))), axis=1)
-            dealt += _gap(pool, drawn[:, :n]) / len(pools)
-        extra = 1  # the real deal is one of them
-    real = abs(mean(sample) - mean(reference))
-    as_far = int((np.abs(dealt) >= real * (1 - 1e-9)).sum()) + extra
-    return Permutation(as_far / (len(dealt) + extra), float(ways))
+            drawn = rng.permuted(np.broadcast_to(pool, (MAX_PERMUTATIONS, len(pool))), axis=1)
+            differences += _mean_difference(pool, drawn[:, :n]) / len(pools)
+        extra = 1  # the observed assignment
+    difference = abs(mean(sample) - mean(reference))
+    as_large = int((np.abs(differences) >= difference * (1 - 1e-9)).sum()) + extra
+    return Permutation(as_large / (len(differences) + extra), float(ways))
 
 
-def _gap(pool: Array, picked: Array) -> Array:
-    """Return the difference of means between the runs picked [r, n] and those left of a pool."""
+def _mean_difference(pool: Array, picked: Array) -> Array:
+    """Return the difference of means between `picked` [r, n] and the remainder of the pool: [r]."""
     n, total = picked.shape[1], pool.sum()
     sums = picked.sum(axis=1)
     return np.asarray(sums / n - (total - sums) / (len(pool) - n))
 
 
 def improvement(sample: Sample, reference: Sample) -> Interval:
-    """Return the probability that a run beats a reference's, ties counting half, over tasks.
+    """Return the mean over tasks of P(run > reference run), ties counting half.
 
     From 10 seeds on with a stratified bootstrap interval. Source: Agarwal et al. 2021, 4.3.
     """
     pairs = [*zip(sample, reference, strict=True)]
-    value = float(np.mean([_beats(a[None], b[None])[0] for a, b in pairs]))
+    value = float(np.mean([_win_rate(a[None], b[None])[0] for a, b in pairs]))
     method = "Mann-Whitney U"
-    if fewest(sample, reference) < MANY:
+    if min_seeds(sample, reference) < MIN_BOOTSTRAP_SEEDS:
         return Interval(value, math.nan, math.nan, CONFIDENCE, method, approximate=True)
-    rng = np.random.default_rng(SEED)
-    found = np.zeros(RESAMPLES // 5)
+    rng = np.random.default_rng(RNG_SEED)
+    values = np.zeros(BOOTSTRAP_RESAMPLES // 5)
     for a, b in pairs:
-        drawn = (x[rng.integers(0, len(x), (len(found), len(x)))] for x in (a, b))
-        found += _beats(*drawn) / len(pairs)
-    low, high = np.quantile(found, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+        drawn = (x[rng.integers(0, len(x), (len(values), len(x)))] for x in (a, b))
+        values += _win_rate(*drawn) / len(pairs)
+    low, high = np.quantile(values, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
     return Interval(value, float(low), float(high), CONFIDENCE, method, approximate=False)
 
 
-def _beats(rows: Array, others: Array) -> Array:
-    apart = np.sign(rows[:, :, None] - others[:, None, :])
-    return np.asarray((apart.mean(axis=(1, 2)) + 1) / 2)
+def _win_rate(rows: Array, reference_rows: Array) -> Array:
+    signs = np.sign(rows[:, :, None] - reference_rows[:, None, :])
+    return np.asarray((signs.mean(axis=(1, 2)) + 1) / 2)
 
 
 def profile(sample: Sample, levels: Array) -> Array:
-    """Return the share of runs above each level [k], each task weighing the same."""
+    """Return the share of runs above each level [k], with equal weights of tasks."""
     above = [(column[:, None] > levels).mean(axis=0) for column in sample]
     return np.asarray(np.mean(above, axis=0))
 
@@ -238,10 +244,10 @@ def profile(sample: Sample, levels: Array) -> Array:
 def profile_band(
     sample: Sample, levels: Array, confidence: float = CONFIDENCE
 ) -> tuple[Array, Array]:
-    """Return where the share of runs above each level lies: low [k], high [k], level by level.
+    """Return the pointwise interval of the performance profile: low [k], high [k].
 
-    Wilson's interval of a share, of all runs together: where all runs of few seeds are above a
-    level, a bootstrap within tasks would have no width at all.
+    Wilson's interval over all runs together: where all runs of few seeds are above a
+    level, a bootstrap within tasks would have zero width.
     Source: E. B. Wilson 1927, Journal of the American Statistical Association 22.
     """
     shares = profile(sample, levels)
@@ -257,17 +263,17 @@ def seeds_for(
     reference: Sample,
     half_width: float,
     confidence: float = CONFIDENCE,
-    most: int = 1000,
+    max_seeds: int = 1000,
 ) -> int | None:
-    """Return the seeds in each task of each group at which a difference is known to `half_width`.
+    """Return the seeds per task and group for a difference known to `half_width`.
 
-    None where the spread is not known or more than `most` would be needed.
+    None where the spread is unknown or more than `max_seeds` would be needed.
     """
     tasks = len(sample)
     spread = sum(_variance(column) for column in (*sample, *reference)) / tasks**2
     if math.isnan(spread) or not half_width > 0:
         return None
-    for n in range(2, most + 1):
+    for n in range(2, max_seeds + 1):
         freedom = tasks * (2 * n - 2)
         if t_quantile(confidence, freedom) * math.sqrt(spread / n) <= half_width:
             return n

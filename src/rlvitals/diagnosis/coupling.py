@@ -12,7 +12,7 @@ from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules.pulses import followed, outside_pulses
 from rlvitals.rules.workload import SPEEDS, Optimum, apart, latest_shares, optimum
-from rlvitals.signals.lagged import LEAST, Lagged
+from rlvitals.signals.lagged import MIN_LAGGED_POINTS, Lagged
 from rlvitals.types import Profile, Trace
 
 LATENCIES = (
@@ -33,7 +33,7 @@ class Coupling:
         name = self.latency.title.lower()
         open_ = f"whether temperature and {name} go together cannot be told"
         if self.found is None:
-            return f"{open_}: fewer than {LEAST} rows outside of pulses change in both"
+            return f"{open_}: fewer than {MIN_LAGGED_POINTS} rows outside of pulses change in both"
         strongest = f"{self.found.correlation:+.2f}"
         if not self.found.proven:
             return (

@@ -68,7 +68,7 @@ def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
 
     A page alone shows them: a trace that is judged does not carry them along.
     """
-    return canonicalize.unmapped(sources.read(run), given) if trace.unmapped else {}
+    return canonicalize.unmapped_columns(sources.read(run), given) if trace.unmapped else {}
 
 
 def members(
@@ -147,7 +147,7 @@ def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: 
     processes = [one for log in logs for one in log.processes]
     if cycle.failed or not processes:
         return cycle
-    found = liveness.look(processes, now, cycle.last_row, live=live)
+    found = liveness.check_processes(processes, now, cycle.last_row, live=live)
     return replace(
         cycle,
         lost=found.lost,

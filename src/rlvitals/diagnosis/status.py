@@ -10,7 +10,7 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
 from rlvitals.diagnosis.duration import trained
 from rlvitals.diagnosis.engine import Diagnosis
@@ -72,14 +72,14 @@ class Standing:
     changes: tuple[Change, ...]  # the most telling first
     diagnosis: Diagnosis
     progress: Progress | None
-    checkpoints: Look | None
+    checkpoints: Inspection | None
 
 
 def standing(
     name: str,
     found: Diagnosis,
     progress: Progress | None = None,
-    checkpoints: Look | None = None,
+    checkpoints: Inspection | None = None,
     now: float = 0.0,
 ) -> Standing:
     """Put together where a run stands. `now`: seconds since the epoch."""
@@ -194,7 +194,7 @@ def _seconds_per_step(trace: Trace) -> float | None:
     return found if found > 0 else None
 
 
-def _by_checkpoints(look: Look) -> float | None:
+def _by_checkpoints(look: Inspection) -> float | None:
     """Return the usual time of a step by when checkpoints were saved, as their manifests say."""
     saved = [(one.step, one.saved) for one in look.seen if one.usable or one.complete]
     pairs = [(step, when) for step, when in saved if when is not None]

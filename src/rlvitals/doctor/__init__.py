@@ -1,4 +1,4 @@
-"""What keeps a run from being logged or resumed: one check for each thing that goes wrong."""
+"""Checks for problems that keep a run from being logged or resumed."""
 
 from rlvitals.doctor import (
     logs,
@@ -11,13 +11,13 @@ from rlvitals.doctor import (
 from rlvitals.doctor.check import Check
 
 CHECKS: tuple[Check, ...] = (
-    similar_folders.CHECK,
-    logs.CHECK,
-    resume_check.CHECK,
-    reported_state.RECORD,
-    reported_state.PROGRESS,
-    reported_state.PROCESSES,
-    machine.DISK,
-    machine.RIGHTS,
-    wandb_offline_runs.CHECK,
+    similar_folders.FOLDER_NAME_CHECK,
+    logs.LOGS_CHECK,
+    resume_check.RESUME_CHECK,
+    reported_state.RECORD_CHECK,
+    reported_state.PROGRESS_CHECK,
+    reported_state.PROCESSES_CHECK,
+    machine.DISK_CHECK,
+    machine.RIGHTS_CHECK,
+    wandb_offline_runs.OFFLINE_CHECK,
 )

@@ -1,15 +1,15 @@
-"""What a check of the doctor finds, and what a check is."""
+"""The checks of the doctor, and their results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is wrong, how that is known, and what to try."""
+class Problem:
+    """A problem: its evidence, and what to try."""
 
     severity: Severity
     said: str  # a sentence
@@ -19,17 +19,17 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is looked at."""
+    """One check."""
 
     name: str
     asks: str  # what is asked, as a sentence that ends with a question mark
-    look: Callable[[Scene], Iterable[Trouble]]
+    look: Callable[[Context], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """What came of all checks of a run."""
+class Examination:
+    """Results of all checks of a run."""
 
-    scene: Scene
-    troubles: tuple[tuple[Check, Trouble], ...]  # the gravest first
+    context: Context
+    troubles: tuple[tuple[Check, Problem], ...]  # the gravest first
     fine: tuple[Check, ...]

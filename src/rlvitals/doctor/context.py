@@ -1,4 +1,4 @@
-"""What the checks look at: gathered once, nothing changed."""
+"""The data that the checks read: gathered once, without changing anything."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from rlvitals.checkpoints import inspect_run as looking
 from rlvitals.checkpoints import naming, progress
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import Progress
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.readers.discovery.walk import Walk
-from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_stored
+from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_both
 from rlvitals.types import Trace
 
-FRESH = 120.0  # seconds: what was written this recently is being written
+FRESH_SECONDS = 120.0  # seconds: what was written this recently is being written
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A path, and what lies there."""
+class Context:
+    """A path and the data found there."""
 
     path: Path
-    here: Path  # the working folder
-    now: float  # seconds since the epoch
+    working_folder: Path  # the working folder
+    time_s: float  # seconds since the epoch
     walk: Walk | None  # None: there is no folder
-    checkpoints: Look | None
+    checkpoints: Inspection | None
     progress: Progress | None
     about: About | None  # what a run of ours says of itself
     damage: str  # what is wrong with `run.json` or its copy, as a sentence; empty: nothing
@@ -34,57 +34,61 @@ class Scene:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that is examined; None where there is none."""
+        """The examined folder; None if there is none."""
         return self.path if self.walk is not None else None
 
     def age(self, path: Path) -> float | None:
-        """Return the seconds since a file was written; None where nobody can tell."""
+        """Return the seconds since a file was written; None if unknown."""
         try:
-            return max(0.0, self.now - path.stat().st_mtime)
+            return max(0.0, self.time_s - path.stat().st_mtime)
         except OSError:
             return None
 
     def newest(self) -> tuple[Path, float] | None:
-        """Return the file that was written last, and how long ago."""
+        """Return the most recently written file and its age in seconds."""
         ages = [(file, age) for file in self.files() if (age := self.age(file)) is not None]
         return min(ages, key=lambda pair: pair[1]) if ages else None
 
     def files(self) -> Iterator[Path]:
-        """Go through the files of the folder."""
+        """Yield the files of the folder."""
         yield from self.walk.files if self.walk is not None else ()
 
     def inside(self, path: Path) -> str:
-        """Name a file as a person who looks into the folder would."""
+        """Return a file's path relative to the folder."""
         return (
             path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else str(path)
         )
 
 
-def scene(
-    path: Path, traces: tuple[Trace, ...], problem: str, now: float, here: Path | None = None
-) -> Scene:
-    """Look at a path, which need not exist."""
+def gather_context(
+    path: Path,
+    traces: tuple[Trace, ...],
+    problem: str,
+    time_s: float,
+    working_folder: Path | None = None,
+) -> Context:
+    """Gather the data of a path, which need not exist."""
     path = naming.run_of(path)
     folder = path if is_folder(path) else None
-    about, damage = (None, "") if folder is None else _about(folder)
-    return Scene(
+    run_info, damage = (None, "") if folder is None else _read_run_info(folder)
+    return Context(
         path=path,
-        here=here or Path.cwd(),
-        now=now,
+        working_folder=working_folder or Path.cwd(),
+        time_s=time_s,
         walk=None if folder is None else Walk(folder),
-        checkpoints=None if folder is None else looking.try_to(folder),
+        checkpoints=None if folder is None else looking.try_inspect(folder),
         progress=None if folder is None else progress.read(folder),
-        about=about,
+        about=run_info,
         damage=damage,
         traces=traces,
         problem=problem,
     )
 
 
-def _about(folder: Path) -> tuple[About | None, str]:
+def _read_run_info(folder: Path) -> tuple[About | None, str]:
     try:
-        stored = read_stored(folder / RUN_FILE)
+        stored = read_both(folder / RUN_FILE)
     except UnreadableLog as error:
-        there = is_run(folder) or block_files(folder)
-        return None, f"{RUN_FILE}: {error.problem}" if there else ""
+        is_recorded = is_run(folder) or block_files(folder)
+        return None, f"{RUN_FILE}: {error.problem}" if is_recorded else ""
     return stored.about, stored.damage

@@ -1,4 +1,4 @@
-"""Whether logs appear: in the folder, or in another place."""
+"""Check that logs appear, in this folder or in another place."""
 
 import os
 import re
@@ -7,136 +7,159 @@ from pathlib import Path
 
 import psutil
 
-from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import FRESH, Scene
+from rlvitals.doctor.check import Check, Problem
+from rlvitals.doctor.context import FRESH_SECONDS, Context
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.readers import READERS, select
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
-from rlvitals.types import NOTED
+from rlvitals.types import RECORDER_NOTE_PREFIX
 
-ELSEWHERE = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
-LOOKING = {"status", "follow", "doctor", "diagnose", "checkpoints", "watch", "serve", "backup"}
-MOST = 2000  # entries of such a folder that are looked at
-MOST_SHOWN = 3
-SINK = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
+LOG_FOLDERS = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
+READING_COMMANDS = {
+    "status",
+    "follow",
+    "doctor",
+    "diagnose",
+    "checkpoints",
+    "watch",
+    "serve",
+    "backup",
+}
+MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
+MAX_LOGS = 3
+SINK_NOTE = re.compile(rf"{NOTED}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
-    """Tell why nothing can be read, and where else there is something."""
-    if scene.traces:
-        yield from _failing_sinks(scene)
+def check_logs(context: Context) -> Iterable[Problem]:
+    """Yield why nothing can be read, and where other logs are."""
+    if context.traces:
+        yield from _failing_sinks(context)
         return
-    tries = [f"rlvitals follow {scene.path}"]
-    if not os.path.lexists(scene.path):
-        said = "there is nothing at this path"
-        up = next(one for one in (scene.path, *scene.path.resolve().parents) if is_folder(one))
+    tries = [f"rlvitals follow {context.path}"]
+    if not os.path.lexists(context.path):
+        sentence = "there is nothing at this path"
+        up = next(
+            folder
+            for folder in (context.path, *context.path.resolve().parents)
+            if is_folder(folder)
+        )
         evidence = [f"the nearest folder that is there: {up}"]
         tries = [f"ls {up}"]
-    elif scene.folder is None:
-        said, evidence = "this file is no log that can be read", [scene.problem]
+    elif context.folder is None:
+        sentence, evidence = "this file is no log that can be read", [context.problem]
         tries = ["rlvitals readers"]
     else:
-        said = "no log appears in this folder"
-        evidence = [_contents(scene), f"looked for {', '.join(_looked_for())}"]
-    evidence += _alive(scene)
-    for place, age in list(_others(scene))[:MOST_SHOWN]:
-        evidence.append(f"logs lie in {place}, the last written {span(age)} ago")
-        tries.insert(0, f"rlvitals diagnose {place}")
-    yield Trouble(Severity.ERROR, said, tuple(filter(None, evidence)), tuple(tries))
+        sentence = "no log appears in this folder"
+        evidence = [_describe_contents(context), f"looked for {', '.join(_list_patterns())}"]
+    evidence += _find_processes(context)
+    for log_folder, age in list(_find_other_logs(context))[:MAX_LOGS]:
+        evidence.append(f"logs lie in {log_folder}, the last written {format_duration(age)} ago")
+        tries.insert(0, f"rlvitals diagnose {log_folder}")
+    yield Problem(Severity.ERROR, sentence, tuple(filter(None, evidence)), tuple(tries))
 
 
-def _failing_sinks(scene: Scene) -> Iterator[Trouble]:
-    """Tell of what was to be written beside the run and was not, as the recorder noted it."""
+def _failing_sinks(context: Context) -> Iterator[Problem]:
+    """Yield the sinks that failed, as noted by the recorder."""
     reasons: dict[str, list[str]] = {}
-    for trace in scene.traces:
+    for trace in context.traces:
         for note in trace.notes:
-            if (match := SINK.search(note)) and match["why"] not in reasons.get(match["name"], []):
+            if (match := SINK_NOTE.search(note)) and match["why"] not in reasons.get(
+                match["name"], []
+            ):
                 reasons.setdefault(match["name"], []).append(match["why"])
     for name, texts in reasons.items():
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             f"the sink {name} does not get all that is logged",
-            (*texts[:MOST_SHOWN], "the run's own files are written apart from it"),
-            (f"rlvitals export {scene.path} numbers.csv", f"rlvitals diagnose {scene.path}"),
+            (*texts[:MAX_LOGS], "the run's own files are written apart from it"),
+            (f"rlvitals export {context.path} numbers.csv", f"rlvitals diagnose {context.path}"),
         )
 
 
-def _contents(scene: Scene) -> str:
-    """Say what is there in place of a log, and whether anything is being written."""
-    newest = scene.newest()
-    if newest is None or scene.walk is None:
+def _describe_contents(context: Context) -> str:
+    """Describe the files of a folder without a log, and the last write."""
+    newest = context.newest()
+    if newest is None or context.walk is None:
         return "it is empty"
     file, age = newest
-    name = scene.inside(file)
-    fresh = age < FRESH
-    last = f"{name} is being written" if fresh else f"{name} came last, {span(age)} ago"
-    held = scene.checkpoints
-    count = len(held.seen) if held is not None else 0
-    also = f", {count} of them checkpoints' folders" if count else ""
-    return f"it holds {scene.walk.kinds()}{also}; {last}"
+    name = context.inside(file)
+    fresh = age < FRESH_SECONDS
+    last = f"{name} is being written" if fresh else f"{name} came last, {format_duration(age)} ago"
+    checkpoints = context.checkpoints
+    count = len(checkpoints.seen) if checkpoints is not None else 0
+    details = f", {count} of them checkpoints' folders" if count else ""
+    return f"it holds {context.walk.kinds()}{details}; {last}"
 
 
-def _looked_for() -> list[str]:
-    """Name the files that tell a run at a glance; `rlvitals readers` has them all."""
-    wanted = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
-    named = [one.looks_for for one in READERS if one.name in wanted]
-    return [*named, "and others (rlvitals readers)"]
+def _list_patterns() -> list[str]:
+    """Return the common file patterns of logs; `rlvitals readers` lists all of them."""
+    names = ("native", "rlvitals", "trainer-state", "tensorboard", "sb3-csv", "wandb-offline")
+    patterns = [reader.looks_for for reader in READERS if reader.name in names]
+    return [*patterns, "and others (rlvitals readers)"]
 
 
-def _alive(scene: Scene) -> list[str]:
-    """Say whether a process is there that was started with this path."""
-    name = scene.path.resolve().name
-    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
-    found = []
+def _find_processes(context: Context) -> list[str]:
+    """Return sentences for the processes that were started with this path."""
+    name = context.path.resolve().name
+    own_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    sentences = []
     for process in psutil.process_iter(["pid", "cmdline"]):
-        words = process.info["cmdline"] or []
-        if process.info["pid"] in own or (LOOKING & {*words} and "rlvitals" in " ".join(words)):
-            continue
-        if name and any(name in Path(word).parts or f"={name}" in word for word in words):
-            found.append(f"process {process.info['pid']} was started with {name}: it is there")
-    return found[:MOST_SHOWN] or [f"no process on this machine was started with {name}"]
-
-
-def _others(scene: Scene) -> Iterator[tuple[Path, float]]:
-    """Go through the places where programs write logs when nobody says where."""
-    bases = dict.fromkeys((scene.path.parent, scene.here))
-    places = [base / name for base in bases for name in ELSEWHERE]
-    seen: set[Path] = set()
-    found = []
-    for place in places:
-        resolved = place.resolve()
-        if (
-            resolved in seen
-            or scene.path.resolve().is_relative_to(resolved)
-            or not is_folder(place)
+        arguments = process.info["cmdline"] or []
+        if process.info["pid"] in own_pids or (
+            READING_COMMANDS & {*arguments} and "rlvitals" in " ".join(arguments)
         ):
             continue
-        seen.add(resolved)
-        ages = [(file.parent, age) for file in _logs(place) if (age := scene.age(file)) is not None]
-        found += [min(ages, key=lambda pair: pair[1])] if ages else []
-    yield from sorted(found, key=lambda pair: pair[1])
+        if name and any(
+            name in Path(argument).parts or f"={name}" in argument for argument in arguments
+        ):
+            sentences.append(f"process {process.info['pid']} was started with {name}: it is there")
+    return sentences[:MAX_LOGS] or [f"no process on this machine was started with {name}"]
 
 
-def _logs(place: Path) -> Iterator[Path]:
-    looked = 0
-    for root, folders, names in os.walk(place):
+def _find_other_logs(context: Context) -> Iterator[tuple[Path, float]]:
+    """Yield the default log folders of other programs, and their ages in seconds."""
+    bases = dict.fromkeys((context.path.parent, context.working_folder))
+    folders = [base / name for base in bases for name in LOG_FOLDERS]
+    visited: set[Path] = set()
+    newest_logs = []
+    for folder in folders:
+        resolved = folder.resolve()
+        if (
+            resolved in visited
+            or context.path.resolve().is_relative_to(resolved)
+            or not is_folder(folder)
+        ):
+            continue
+        visited.add(resolved)
+        ages = [
+            (file.parent, age)
+            for file in _walk_logs(folder)
+            if (age := context.age(file)) is not None
+        ]
+        newest_logs += [min(ages, key=lambda pair: pair[1])] if ages else []
+    yield from sorted(newest_logs, key=lambda pair: pair[1])
+
+
+def _walk_logs(folder: Path) -> Iterator[Path]:
+    count = 0
+    for root, folders, names in os.walk(folder):
         folders.sort()
         for name in names:
-            looked += 1
-            if looked > MOST:
+            count += 1
+            if count > MAX_LOG_ENTRIES:
                 return
             file = Path(root) / name
-            if "tfevents" in name and _claimed(file):
+            if "tfevents" in name and _is_log(file):
                 yield file
 
 
-def _claimed(file: Path) -> bool:
+def _is_log(file: Path) -> bool:
     try:
         return select.claim(file) is not None
     except UnreadableLog:
         return False
 
 
-CHECK = Check("logs", "Do logs appear?", look)
+LOGS_CHECK = Check("logs", "Do logs appear?", check_logs)

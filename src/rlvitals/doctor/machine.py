@@ -1,77 +1,84 @@
-"""Whether the disk has room and the folder may be written."""
+"""Check that the disk has room and the folder is writable."""
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.checkpoints.disk import FREE_SPACE_FACTOR
+from rlvitals.doctor.check import Check, Problem
+from rlvitals.doctor.context import Context
 from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 
-LITTLE = 1e9  # bytes: less, and logs alone may fill it
-SHARE = 0.02  # of the disk
-ROOM = 1.2  # times the newest checkpoint: what the next one needs
+MIN_FREE_BYTES = 1e9  # bytes: less, and logs alone may fill it
+MIN_FREE_SHARE = 0.02  # of the disk
 
 
-def look_at_disk(scene: Scene) -> Iterable[Trouble]:
-    """Tell of a disk that the next checkpoint would fill."""
-    place = _there(scene.path)
+def check_disk(context: Context) -> Iterable[Problem]:
+    """Yield a problem if the next checkpoint would fill the disk."""
+    folder = _nearest_folder(context.path)
     try:
-        usage = os.statvfs(place)
+        usage = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has none
         return
-    free, total = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
-    held = scene.checkpoints
-    sizes = [one.size for one in held.seen if one.usable or one.complete] if held else []
-    needed = ROOM * sizes[-1] if sizes else 0.0
-    tries = (f"rlvitals checkpoints {scene.path}", f"df -h {place}")
-    if free < needed:
-        said = f"the next checkpoint does not fit: {_gb(free)} free, {_gb(needed)} needed"
-        yield Trouble(Severity.ERROR, said, (f"{place}",), tries)
-    elif total and free < LITTLE and free < SHARE * total:
-        yield Trouble(Severity.WARNING, f"the disk is nearly full: {_gb(free)} free", (), tries)
+    free_bytes, total_bytes = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
+    checkpoints = context.checkpoints
+    sizes = (
+        [entry.size for entry in checkpoints.seen if entry.usable or entry.complete]
+        if checkpoints
+        else []
+    )
+    needed_bytes = FREE_SPACE_FACTOR * sizes[-1] if sizes else 0.0
+    tries = (f"rlvitals checkpoints {context.path}", f"df -h {folder}")
+    if free_bytes < needed_bytes:
+        room = f"{_format_gb(free_bytes)} free, {_format_gb(needed_bytes)} needed"
+        sentence = f"the next checkpoint does not fit: {room}"
+        yield Problem(Severity.ERROR, sentence, (f"{folder}",), tries)
+    elif total_bytes and free_bytes < MIN_FREE_BYTES and free_bytes < MIN_FREE_SHARE * total_bytes:
+        yield Problem(
+            Severity.WARNING, f"the disk is nearly full: {_format_gb(free_bytes)} free", (), tries
+        )
     if usage.f_files and not usage.f_favail:
-        yield Trouble(Severity.ERROR, "the disk takes no more files", (f"df -i {place}",), tries)
+        yield Problem(Severity.ERROR, "the disk takes no more files", (f"df -i {folder}",), tries)
 
 
-def look_at_rights(scene: Scene) -> Iterable[Trouble]:
-    """Tell of what may not be read or written."""
-    if scene.folder is None:
+def check_rights(context: Context) -> Iterable[Problem]:
+    """Yield a problem if files cannot be read or written."""
+    if context.folder is None:
         return
-    found = list(_forbidden(scene))
-    if found:
-        yield Trouble(
+    problems = list(_find_rights_problems(context))
+    if problems:
+        yield Problem(
             Severity.ERROR,
             "the folder cannot be read and written as a training needs it",
-            tuple(found),
-            (f"ls -la {scene.path}",),
+            tuple(problems),
+            (f"ls -la {context.path}",),
         )
 
 
-def _forbidden(scene: Scene) -> Iterator[str]:
-    folder = scene.path
+def _find_rights_problems(context: Context) -> Iterator[str]:
+    folder = context.path
     if not os.access(folder, os.W_OK | os.X_OK):
         yield f"{folder} may not be written by this user"
     readonly = getattr(os, "ST_RDONLY", 0)
     if readonly and os.statvfs(folder).f_flag & readonly:
         yield f"the file system of {folder} is read-only"
-    if scene.walk is not None:
-        yield from (note for note in scene.walk.notes if note.startswith("cannot look into"))
-    for file in scene.files():
+    if context.walk is not None:
+        yield from (note for note in context.walk.notes if note.startswith("cannot look into"))
+    for file in context.files():
         if not os.access(file, os.R_OK):
-            yield f"{scene.inside(file)} may not be read"
+            yield f"{context.inside(file)} may not be read"
             return
 
 
-def _there(path: Path) -> Path:
-    """Return the nearest folder of a path that is there."""
-    return next(one for one in (path, *path.resolve().parents) if is_folder(one))
+def _nearest_folder(path: Path) -> Path:
+    """Return the nearest existing folder of a path."""
+    return next(folder for folder in (path, *path.resolve().parents) if is_folder(folder))
 
 
-def _gb(size: float) -> str:
+def _format_gb(size: float) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004
 
 
-DISK = Check("disk", "Is there room on the disk?", look_at_disk)
-RIGHTS = Check("rights", "May it be read and written?", look_at_rights)
+DISK_CHECK = Check("disk", "Is there room on the disk?", check_disk)
+RIGHTS_CHECK = Check("rights", "May it be read and written?", check_rights)

@@ -1,4 +1,4 @@
-"""Whether what the run says of itself holds: its progress, its processes."""
+"""Check what the run reports of itself: its progress, its processes."""
 
 import re
 import socket
@@ -7,71 +7,74 @@ from collections.abc import Iterable
 from psutil import pid_exists
 
 from rlvitals.checkpoints.progress import RUNNING
-from rlvitals.checkpoints.progress_file import FILE
-from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import FRESH, Scene
-from rlvitals.following.duration_text import span
+from rlvitals.checkpoints.progress_file import PROGRESS_FILE
+from rlvitals.doctor.check import Check, Problem
+from rlvitals.doctor.context import FRESH_SECONDS, Context
+from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_folder import block_files
 
-EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
+EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
 
 
-def look_at_progress(scene: Scene) -> Iterable[Trouble]:
-    """Tell of a progress file that is damaged, or that says what no longer holds."""
-    found = scene.progress
-    if found is None:
+def check_progress(context: Context) -> Iterable[Problem]:
+    """Yield a problem for a progress file that is damaged or out of date."""
+    progress = context.progress
+    if progress is None:
         return
-    if found.damage:
-        yield Trouble(
+    if progress.damage:
+        yield Problem(
             Severity.WARNING,
-            found.damage,
+            progress.damage,
             ("it is set aside and written anew by the next process that trains",),
-            (f"rlvitals status {scene.path}", f"jq . {scene.path / FILE}"),
+            (f"rlvitals status {context.path}", f"jq . {context.path / PROGRESS_FILE}"),
         )
-    lost = next((t.lifecycle.lost for t in scene.traces if t.lifecycle.lost), "")
-    if found.status == RUNNING and lost:
-        held = scene.checkpoints
-        taken = held.taken.folder.name if held is not None and held.taken is not None else ""
-        again = f"run the same command again: it resumes from {taken}" if taken else ""
-        yield Trouble(
+    end_reason = next((t.lifecycle.lost for t in context.traces if t.lifecycle.lost), "")
+    if progress.status == RUNNING and end_reason:
+        checkpoints = context.checkpoints
+        advice = ""
+        if checkpoints is not None and checkpoints.taken is not None:
+            checkpoint_name = checkpoints.taken.folder.name
+            advice = f"run the same command again: it resumes from {checkpoint_name}"
+        yield Problem(
             Severity.WARNING,
             "it says running, yet its process is gone",
-            (lost,),
-            tuple(filter(None, (again, f"rlvitals diagnose {scene.path}"))),
+            (end_reason,),
+            tuple(filter(None, (advice, f"rlvitals diagnose {context.path}"))),
         )
         return
-    alive = any(trace.lifecycle.alive for trace in scene.traces)
-    moments = [found.updated, *(trace.lifecycle.last_row for trace in scene.traces)]
-    known = [moment for moment in moments if moment is not None]
-    silent = scene.now - max(known) if known else 0.0
-    if found.status == RUNNING and not alive and silent > LIVE:
-        yield Trouble(
+    is_alive = any(trace.lifecycle.alive for trace in context.traces)
+    moments = [progress.updated, *(trace.lifecycle.last_row for trace in context.traces)]
+    times = [moment for moment in moments if moment is not None]
+    silent_s = context.time_s - max(times) if times else 0.0
+    if progress.status == RUNNING and not is_alive and silent_s > LIVE:
+        yield Problem(
             Severity.WARNING,
-            f"it says running, yet its last sign is {span(silent)} old by this machine's clock",
-            (f"{FILE} was last written at step {found.step or 0:,}",),
-            (f"rlvitals diagnose {scene.path}",),
+            f"it says running, yet its last sign is {format_duration(silent_s)} old "
+            "by this machine's clock",
+            (f"{PROGRESS_FILE} was last written at step {progress.step or 0:,}",),
+            (f"rlvitals diagnose {context.path}",),
         )
 
 
-def look_at_record(scene: Scene) -> Iterable[Trouble]:
-    """Tell of a `run.json`, or a copy of it, that is damaged or gone."""
-    if scene.damage:
-        lost = scene.about is None
-        yield Trouble(
-            Severity.ERROR if lost else Severity.WARNING,
-            scene.damage,
+def check_record(context: Context) -> Iterable[Problem]:
+    """Yield a problem for a `run.json`, or its copy, that is damaged or missing."""
+    if context.damage:
+        is_lost = context.about is None
+        yield Problem(
+            Severity.ERROR if is_lost else Severity.WARNING,
+            context.damage,
             ("it is written anew by the next process that records into this folder",),
-            (f"rlvitals verify {scene.path}",),
+            (f"rlvitals verify {context.path}",),
         )
 
 
-def look_at_processes(scene: Scene) -> Iterable[Trouble]:
-    """Tell of two processes that write to one folder."""
-    evidence = _of_ours(scene) or _of_event_files(scene)
+def check_processes(context: Context) -> Iterable[Problem]:
+    """Yield a problem for two processes that write to one folder."""
+    evidence = _find_attempts(context) or _find_event_writers(context)
     if evidence:
-        yield Trouble(
+        yield Problem(
             Severity.ERROR,
             "two processes write to this folder at once",
             tuple(evidence),
@@ -79,42 +82,44 @@ def look_at_processes(scene: Scene) -> Iterable[Trouble]:
         )
 
 
-def _of_ours(scene: Scene) -> list[str]:
-    """Name the attempts whose files grow, unless their process is known to be gone."""
-    if scene.about is None:
+def _find_attempts(context: Context) -> list[str]:
+    """Return a sentence for each attempt that is being written, by a live process."""
+    if context.about is None:
         return []
-    known = {one.number: one for one in scene.about.attempts}
-    said = {}
-    for file in block_files(scene.path):
-        age = scene.age(file.path)
-        attempt = known.get(file.attempt)
-        gone = (
+    attempts = {attempt_info.number: attempt_info for attempt_info in context.about.attempts}
+    sentences = {}
+    for file in block_files(context.path):
+        age = context.age(file.path)
+        attempt = attempts.get(file.attempt)
+        has_exited = (
             attempt is not None
             and attempt.host == socket.gethostname()
             and not pid_exists(attempt.pid)
         )
-        if age is not None and age < FRESH and not gone:
-            who = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
-            said[file.attempt if attempt is None else attempt.pid] = (
-                f"attempt {file.attempt}{who}: written {span(age)} ago"
+        if age is not None and age < FRESH_SECONDS and not has_exited:
+            process = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
+            sentences[file.attempt if attempt is None else attempt.pid] = (
+                f"attempt {file.attempt}{process}: written {format_duration(age)} ago"
             )
-    return list(said.values()) if len(said) > 1 else []
+    return list(sentences.values()) if len(sentences) > 1 else []
 
 
-def _of_event_files(scene: Scene) -> list[str]:
-    said = {}
-    for file in scene.files():
-        match = EVENTS.search(file.name)
-        age = scene.age(file)
-        if match is None or age is None or age >= FRESH:
+def _find_event_writers(context: Context) -> list[str]:
+    sentences = {}
+    for file in context.files():
+        match = EVENT_FILE.search(file.name)
+        age = context.age(file)
+        if match is None or age is None or age >= FRESH_SECONDS:
             continue
         if match["host"] == socket.gethostname() and not pid_exists(int(match["pid"])):
             continue
-        who = f"process {match['pid']} on {match['host']}"
-        said[match["pid"]] = f"{who} writes {scene.inside(file)}: {span(age)} ago"
-    return list(said.values()) if len(said) > 1 else []
+        process = f"process {match['pid']} on {match['host']}"
+        sentences[match["pid"]] = (
+            f"{process} writes {context.inside(file)}: {format_duration(age)} ago"
+        )
+    return list(sentences.values()) if len(sentences) > 1 else []
 
 
-PROGRESS = Check("progress", "Does its progress file hold?", look_at_progress)
-PROCESSES = Check("processes", "Does one process alone write to it?", look_at_processes)
-RECORD = Check("record", "Is its run.json whole?", look_at_record)
+PROGRESS_CHECK = Check("progress", "Does its progress file hold?", check_progress)
+PROCESSES_CHECK = Check("processes", "Does one process alone write to it?", check_processes)
+RECORD_CHECK = Check("record", "Is its run.json whole?", check_record)

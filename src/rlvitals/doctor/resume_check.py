@@ -1,4 +1,4 @@
-"""Whether a run would resume: checkpoints that are there, whole, and taken."""
+"""Check that a run would resume: checkpoints exist, are intact, and would be used."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,60 +6,69 @@ from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.huggingface import STATE
-from rlvitals.checkpoints.inspect_run import Look, Seen, State, differences
-from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.checkpoints.huggingface import TRAINER_STATE_FILE
+from rlvitals.checkpoints.inspect_run import (
+    CheckpointState,
+    CheckpointStatus,
+    Inspection,
+    differences,
+)
+from rlvitals.doctor.check import Check, Problem
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
-TIMINGS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
-MOST_SHOWN = 4
+TIMING_KEYS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
+MAX_CHECKPOINTS = 4
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
-    """Tell what keeps the run from going on where it was."""
-    held = scene.checkpoints
-    if scene.folder is None or held is None:
+def check_resume(context: Context) -> Iterable[Problem]:
+    """Yield what keeps the run from continuing at its last step."""
+    checkpoints = context.checkpoints
+    if context.folder is None or checkpoints is None:
         return
-    if held.trainers:
-        yield Trouble(
+    if checkpoints.trainers:
+        yield Problem(
             Severity.ERROR,
             "two trainings in one folder: a resume takes the newest checkpoint of both",
-            held.trainers,
+            checkpoints.trainers,
             ("end one of them, or give it a folder of its own",),
         )
-    if not held.seen:
-        if scene.traces:
-            yield _none(scene)
+    if not checkpoints.seen:
+        if context.traces:
+            yield _describe_absence(context)
         return
-    yield from _damaged(scene, held)
-    if held.taken is None:
-        yield from _unsealed(scene, held)
+    yield from _check_damage(context, checkpoints)
+    if checkpoints.taken is None:
+        yield from _check_seals(context, checkpoints)
     else:
-        yield from _other(scene, held.taken)
-    if restarted := list(_restarted(scene, held)):
-        yield Trouble(
+        yield from _check_exactness(context, checkpoints.taken)
+    if restarted := list(_find_restarts(context, checkpoints)):
+        yield Problem(
             Severity.ERROR,
             "the run began anew at its start although it had checkpoints",
             tuple(restarted),
             (
                 "trainer.train(resume_from_checkpoint=rlvitals.resume_from(args))",
                 "in a loop of your own: checkpoints.restore(...) before it",
-                f"rlvitals checkpoints {scene.path}",
+                f"rlvitals checkpoints {context.path}",
             ),
         )
 
 
-def _none(scene: Scene) -> Trouble:
-    trace = scene.traces[0]
-    every = trace.number("save_steps")
+def _describe_absence(context: Context) -> Problem:
+    trace = context.traces[0]
+    save_steps = trace.number("save_steps")
     evidence = ["no checkpoint-<step> folder lies in it"]
-    others = scene.checkpoints.others if scene.checkpoints is not None else ()
-    if others:
-        evidence.append(f"another program's lie there, without a seal: {', '.join(others[-3:])}")
-    if every and trace.last_step < every:
-        evidence.append(f"the first comes at step {every:,.0f}; the run is at {trace.last_step:,}")
-    return Trouble(
+    other_files = context.checkpoints.others if context.checkpoints is not None else ()
+    if other_files:
+        evidence.append(
+            f"another program's lie there, without a seal: {', '.join(other_files[-3:])}"
+        )
+    if save_steps and trace.last_step < save_steps:
+        evidence.append(
+            f"the first comes at step {save_steps:,.0f}; the run is at {trace.last_step:,}"
+        )
+    return Problem(
         Severity.NOTE,
         "no checkpoint that could be verified is there to resume from",
         tuple(evidence),
@@ -67,130 +76,159 @@ def _none(scene: Scene) -> Trouble:
     )
 
 
-def _damaged(scene: Scene, held: Look) -> Iterator[Trouble]:
-    if unread := held.some(State.UNREADABLE):
-        yield Trouble(
+def _check_damage(context: Context, checkpoints: Inspection) -> Iterator[Problem]:
+    if unread := checkpoints.some(CheckpointState.UNREADABLE):
+        yield Problem(
             Severity.ERROR,
             f"a resume stops: {unread[-1].folder.name} cannot be read",
-            _each(unread),
+            _format_statuses(unread),
             (f"ls -l {unread[-1].folder}",),
         )
-    aside = [one for one in held.some(State.ASIDE) if f".{naming.CORRUPT}" in one.folder.name]
-    bad = [*held.some(State.DAMAGED), *aside]
-    if not bad:
+    aside = [
+        checkpoint
+        for checkpoint in checkpoints.some(CheckpointState.ASIDE)
+        if f".{naming.CORRUPT_SUFFIX}" in checkpoint.folder.name
+    ]
+    damaged = [*checkpoints.some(CheckpointState.DAMAGED), *aside]
+    if not damaged:
         return
-    taken = "a resume takes none" if held.taken is None else f"{held.taken.folder.name} is taken"
-    yield Trouble(
-        Severity.WARNING if held.taken is not None else Severity.ERROR,
-        f"{_count(bad)} damaged: {taken}",
-        _each(bad),
-        (f"rlvitals checkpoints {scene.path} --verify",),
+    consequence = (
+        "a resume takes none"
+        if checkpoints.taken is None
+        else f"{checkpoints.taken.folder.name} is taken"
+    )
+    yield Problem(
+        Severity.WARNING if checkpoints.taken is not None else Severity.ERROR,
+        f"{_format_count(damaged)} damaged: {consequence}",
+        _format_statuses(damaged),
+        (f"rlvitals checkpoints {context.path} --verify",),
     )
 
 
-def _unsealed(scene: Scene, held: Look) -> Iterator[Trouble]:
-    bare = held.some(State.UNSEALED)
-    complete = [one for one in bare if one.complete]
+def _check_seals(context: Context, checkpoints: Inspection) -> Iterator[Problem]:
+    unsealed = checkpoints.some(CheckpointState.UNSEALED)
+    complete = [checkpoint for checkpoint in unsealed if checkpoint.complete]
     if complete:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
             f"no checkpoint is sealed: nobody could tell a damaged one; "
             f"{complete[-1].folder.name} looks complete",
-            _each([one for one in bare if not one.complete]),
-            (f"rlvitals checkpoints {scene.path} --seal",),
+            _format_statuses([checkpoint for checkpoint in unsealed if not checkpoint.complete]),
+            (f"rlvitals checkpoints {context.path} --seal",),
         )
-    elif bare:
-        yield Trouble(
+    elif unsealed:
+        yield Problem(
             Severity.ERROR,
             "no checkpoint is complete: a resume would begin parts of the training anew",
-            _each(bare),
+            _format_statuses(unsealed),
             ("save the optimizer, the scheduler and the random states too: save_only_model=False",),
         )
-    elif held.some(State.FOREIGN):
-        yield Trouble(
+    elif checkpoints.some(CheckpointState.FOREIGN):
+        yield Problem(
             Severity.ERROR,
             "the checkpoints here are another run's",
-            _each(held.some(State.FOREIGN)),
+            _format_statuses(checkpoints.some(CheckpointState.FOREIGN)),
             ("give each run a folder of its own",),
         )
 
 
-def _other(scene: Scene, taken: Seen) -> Iterator[Trouble]:
-    differs = differences(taken, scene.about)
+def _check_exactness(context: Context, checkpoint: CheckpointStatus) -> Iterator[Problem]:
+    differs = differences(checkpoint, context.about)
     if differs:
-        yield Trouble(
+        yield Problem(
             Severity.WARNING,
-            f"a resume from {taken.folder.name} continues, but not bit for bit",
+            f"a resume from {checkpoint.folder.name} continues, but not bit for bit",
             differs,
             ("run the very same command again, with as many processes as before",),
         )
 
 
-def _restarted(scene: Scene, held: Look) -> Iterator[str]:
-    """Yield what shows that an attempt began at the start, with a checkpoint at hand."""
-    starts = {one.sealed.attempt for one in held.seen if one.sealed is not None}
-    for one in held.seen:
-        sealed = one.sealed
+def _find_restarts(context: Context, checkpoints: Inspection) -> Iterator[str]:
+    """Yield evidence that an attempt began at step 0 despite a checkpoint."""
+    starts = {
+        checkpoint.sealed.attempt
+        for checkpoint in checkpoints.seen
+        if checkpoint.sealed is not None
+    }
+    for checkpoint in checkpoints.seen:
+        sealed = checkpoint.sealed
         if sealed is None or sealed.parent not in {None, -1} or sealed.facts.get("adopted"):
             continue
         if sealed.attempt > min(starts):
-            how = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
-            yield f"{one.folder.name} was saved by attempt {sealed.attempt}, which {how}"
+            reason = "never asked for a checkpoint" if sealed.parent is None else "began at step 0"
+            yield f"{checkpoint.folder.name} was saved by attempt {sealed.attempt}, which {reason}"
             break
-    yield from _of_two_starts([one for one in held.seen if one.sealed is None])
-    yield from _went_back(scene, [one.step for one in held.seen])
+    yield from _find_two_starts(
+        [checkpoint for checkpoint in checkpoints.seen if checkpoint.sealed is None]
+    )
+    yield from _find_step_back(context, [checkpoint.step for checkpoint in checkpoints.seen])
 
 
-def _of_two_starts(some: Sequence[Seen]) -> Iterator[str]:
-    """Yield a sentence where trainers' checkpoints do not share their first logged row.
+def _find_two_starts(checkpoints: Sequence[CheckpointStatus]) -> Iterator[str]:
+    """Yield a sentence if trainers' checkpoints do not share their first logged row.
 
-    When they were written tells nothing: copied files are as old as the copy.
+    File times prove nothing: copied files are as old as the copy.
     """
-    rows = [(one, row) for one in some if (row := _first_row(one.folder))]
-    for (one, row), (other, first) in pairwise(rows):
+    rows = [
+        (checkpoint, row)
+        for checkpoint in checkpoints
+        if (row := _read_first_row(checkpoint.folder))
+    ]
+    for (checkpoint, row), (next_checkpoint, first) in pairwise(rows):
         if row.get("step") == first.get("step") and row != first:
             yield (
-                f"{one.folder.name} and {other.folder.name} come from two starts: "
+                f"{checkpoint.folder.name} and {next_checkpoint.folder.name} come from two starts: "
                 f"what they logged at step {row.get('step')} differs"
             )
             return
 
 
-def _first_row(folder: Path) -> dict[str, object]:
+def _read_first_row(folder: Path) -> dict[str, object]:
     try:
-        said = json.loads((folder / STATE).read_bytes())
-        row = said["log_history"][0]
+        state = json.loads((folder / TRAINER_STATE_FILE).read_bytes())
+        row = state["log_history"][0]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
     # What differs from one process to the next without the training being another.
-    return {k: v for k, v in row.items() if k not in TIMINGS} if isinstance(row, dict) else {}
+    return {k: v for k, v in row.items() if k not in TIMING_KEYS} if isinstance(row, dict) else {}
 
 
-def _went_back(scene: Scene, steps: Sequence[int]) -> Iterator[str]:
-    """Yield what the log and the progress file say of an attempt that began at the start."""
-    for trace in scene.traces:
+def _find_step_back(context: Context, steps: Sequence[int]) -> Iterator[str]:
+    """Yield evidence in the log and the progress file of an attempt that began at step 0."""
+    for trace in context.traces:
         first = trace.first_step
         for seam in trace.lifecycle.seams:
             if seam <= first and any(step > seam for step in steps):
                 yield f"its log goes back to step {seam:,}, where it began"
                 break
-    said = scene.progress.said.get("attempts") if scene.progress is not None else None
-    attempts = [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
-    for before, one in pairwise(attempts):
-        reached = before.get("last_step")
-        if one.get("first_step") == 0 and isinstance(reached, int) and reached > 0 and steps:
-            yield f"an attempt began at step 0 after one that had reached {reached:,}"
+    rows = context.progress.said.get("attempts") if context.progress is not None else None
+    attempts = (
+        [attempt for attempt in rows if isinstance(attempt, dict)] if isinstance(rows, list) else []
+    )
+    for previous, attempt in pairwise(attempts):
+        last_step = previous.get("last_step")
+        if (
+            attempt.get("first_step") == 0
+            and isinstance(last_step, int)
+            and last_step > 0
+            and steps
+        ):
+            yield f"an attempt began at step 0 after one that had reached {last_step:,}"
             break
 
 
-def _each(some: Sequence[Seen]) -> tuple[str, ...]:
-    told = [f"{one.folder.name}: {one.why}" for one in reversed(some)]
-    more = [f"and {len(told) - MOST_SHOWN} more"] if len(told) > MOST_SHOWN else []
-    return (*told[:MOST_SHOWN], *more)
+def _format_statuses(checkpoints: Sequence[CheckpointStatus]) -> tuple[str, ...]:
+    sentences = [
+        f"{checkpoint.folder.name}: {checkpoint.why}" for checkpoint in reversed(checkpoints)
+    ]
+    more = (
+        [f"and {len(sentences) - MAX_CHECKPOINTS} more"] if len(sentences) > MAX_CHECKPOINTS else []
+    )
+    return (*sentences[:MAX_CHECKPOINTS], *more)
 
 
-def _count(some: Sequence[Seen]) -> str:
-    return "a checkpoint is" if len(some) == 1 else f"{len(some)} checkpoints are"
+def _format_count(checkpoints: Sequence[CheckpointStatus]) -> str:
+    return "a checkpoint is" if len(checkpoints) == 1 else f"{len(checkpoints)} checkpoints are"
 
 
-CHECK = Check("resume", "Would it resume?", look)
+RESUME_CHECK = Check("resume", "Would it resume?", check_resume)

@@ -1,43 +1,46 @@
-"""Whether runs of Weights & Biases wait to be sent."""
+"""Check for offline runs of Weights & Biases that were not synchronised."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from rlvitals.doctor.check import Check, Trouble
-from rlvitals.doctor.context import Scene
+from rlvitals.doctor.check import Check, Problem
+from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
-OFFLINE, LOG, SENT = "offline-run-*", "*.wandb", ".synced"
-MOST_SHOWN = 3
+MAX_OFFLINE_RUNS = 3
 
 
-def look(scene: Scene) -> Iterable[Trouble]:
-    """Tell of offline runs without the mark that `wandb sync` leaves."""
-    places = dict.fromkeys(
-        place.resolve()
-        for base in (scene.path, scene.path.parent, scene.here)
-        for place in (base / "wandb", base / ".wandb")
+def check_offline_runs(context: Context) -> Iterable[Problem]:
+    """Yield offline runs without the mark that `wandb sync` writes."""
+    folders = dict.fromkeys(
+        folder.resolve()
+        for base in (context.path, context.path.parent, context.working_folder)
+        for folder in (base / "wandb", base / ".wandb")
     )
-    waiting = [run for place in places for run in _waiting(place)]
+    waiting = [run for folder in folders for run in _find_unsent(folder)]
     if not waiting:
         return
-    shown = [str(run) for run in waiting[-MOST_SHOWN:]]
-    more = [f"and {len(waiting) - MOST_SHOWN} more"] if len(waiting) > MOST_SHOWN else []
+    names = [str(run) for run in waiting[-MAX_OFFLINE_RUNS:]]
+    more = (
+        [f"and {len(waiting) - MAX_OFFLINE_RUNS} more"] if len(waiting) > MAX_OFFLINE_RUNS else []
+    )
     runs = f"{len(waiting)} offline run{'s' if len(waiting) > 1 else ''} of W&B"
-    yield Trouble(
+    yield Problem(
         Severity.NOTE,
         f"{runs} never sent: the dashboard does not have {'them' if len(waiting) > 1 else 'it'}",
-        (*shown, *more),
+        (*names, *more),
         (f"wandb sync {waiting[-1]}", f"rlvitals diagnose {waiting[-1]}"),
     )
 
 
-def _waiting(place: Path) -> list[Path]:
+def _find_unsent(folder: Path) -> list[Path]:
     try:
-        runs = sorted(place.glob(OFFLINE))
-        return [run for run in runs if any(run.glob(LOG)) and not any(run.glob(f"{LOG}{SENT}"))]
+        runs = sorted(folder.glob("offline-run-*"))
+        return [
+            run for run in runs if any(run.glob("*.wandb")) and not any(run.glob("*.wandb.synced"))
+        ]
     except OSError:
         return []
 
 
-CHECK = Check("offline", "Was everything sent?", look)
+OFFLINE_CHECK = Check("offline", "Was everything sent?", check_offline_runs)

@@ -1,1 +1,1 @@
-"""How good the diagnosis is: mistakes made on purpose, and what is said of them."""
+"""Benchmark the diagnosis on training runs with injected faults."""

@@ -1,4 +1,4 @@
-"""What the benchmark does: show, watch, write the committed table, check against it."""
+"""Run the benchmark: print scores, replay runs, write the committed table and check against it."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -10,71 +10,82 @@ import rlvitals
 from rlvitals.faults import folder, healthy, online_eval, table
 from rlvitals.faults.ground_truth import Label, levels
 from rlvitals.faults.page import Scores, page
-from rlvitals.faults.run_diagnosis import judge
-from rlvitals.faults.score import Score, Scored, score, scored
+from rlvitals.faults.run_diagnosis import diagnose_runs
+from rlvitals.faults.score import Score, Scored, label_runs, score
 
 Say = Callable[[str], None]
-# What may not get worse, and which way is worse.
-HELD = (
+# The scores that must not get worse, and the direction that is worse.
+SCORE_DIRECTIONS = (
     ("recall_1", -1), ("recall_3", -1), ("any_alarm", -1), ("verdicts", -1),
     ("errors", 1), ("warnings", 1),
 )  # fmt: skip
-DIGITS = 4
-EVERY = 4  # of a split, one run in so many is judged as it grew (twenty diagnoses), or in a sample
-PAGE = Path("docs/how-good-is-it.md")
-RATES = Path("src/rlvitals/rules/rates.py")
+SAMPLE_INTERVAL = 4  # one run in so many is replayed (twenty diagnoses), or in the sample
+SCORE_PAGE = Path("docs/how-good-is-it.md")
+RATES_MODULE = Path("src/rlvitals/rules/rates.py")
 
 
 def as_json(root: Path, jobs: int, split: str) -> str:
-    """Score a split, every number of it."""
-    return json.dumps(asdict(score(judged(root, jobs, split))), indent=1)
+    """Return all scores of a split as JSON."""
+    return json.dumps(asdict(score(diagnose_split(root, jobs, split))), indent=1)
 
 
-def show(root: Path, jobs: int, split: str, by: Sequence[str], said: Say) -> None:
-    """Score a split and print it."""
-    found = score(judged(root, jobs, split))
-    said(f"{split} split: {table.counts(found)}\n")
-    said(table.plain(table.summary(found)))
+def show(root: Path, jobs: int, split: str, by: Sequence[str], report: Say) -> None:
+    """Score a split and report the tables named in `by`."""
+    split_score = score(diagnose_split(root, jobs, split))
+    report(f"{split} split: {table.format_counts(split_score)}\n")
+    report(table.format_plain(table.summary(split_score)))
     tables = {
-        "fault": lambda: table.rows(found.by_fault.items(), "fault"),
-        "task": lambda: table.rows(found.by_task.items(), "task"),
-        "rule": lambda: table.rings(found),
+        "fault": lambda: table.rows(split_score.by_fault.items(), "fault"),
+        "task": lambda: table.rows(split_score.by_task.items(), "task"),
+        "rule": lambda: table.rule_rows(split_score),
     }
     for name in by:
-        said("\n" + table.plain(tables[name]()))
+        report("\n" + table.format_plain(tables[name]()))
 
 
-def watch(root: Path, jobs: int, split: str, every: int, said: Say) -> None:
-    """Judge every so-manieth run of a split as it grew, and print it."""
-    found = watched(root, jobs, split, every)
-    said(f"{split} split: {table.watched_counts(found)}\n")
-    said(table.plain(table.watched(found)))
-    said("\n" + table.plain(table.bells(found)))
+def watch(root: Path, jobs: int, split: str, period: int, report: Say) -> None:
+    """Diagnose the growing prefixes of every `period`-th run of a split, and report the scores."""
+    live = replay_split(root, jobs, split, period)
+    report(f"{split} split: {table.format_live_counts(live)}\n")
+    report(table.format_plain(table.live_summary(live)))
+    report("\n" + table.format_plain(table.live_rule_rows(live)))
 
 
-def watched(root: Path, jobs: int, split: str, every: int) -> online_eval.Live:
-    """Judge every so-manieth run of a split as it grew. Raises UsageError where there is none."""
-    runs = _recorded(root)
-    return online_eval.live(
-        online_eval.watch(root, _of_split(runs, split)[::every], jobs), levels(runs)
+def replay_split(root: Path, jobs: int, split: str, period: int) -> online_eval.Live:
+    """Diagnose the prefixes of every `period`-th run. Raises UsageError for an empty folder."""
+    runs = _read_runs(root)
+    return online_eval.summarise(
+        online_eval.watch(root, _filter_split(runs, split)[::period], jobs), levels(runs)
     )
 
 
-def judged(
-    root: Path, jobs: int, split: str = "all", *, outcome: bool = True, told: bool = True
+def diagnose_split(
+    root: Path,
+    jobs: int,
+    split: str = "all",
+    *,
+    with_outcome: bool = True,
+    with_settings: bool = True,
 ) -> list[Scored]:
-    """Diagnose and label every run of a split. Raises UsageError where there is none."""
-    runs = _recorded(root)
-    return scored(
-        judge(root, _of_split(runs, split), jobs, outcome=outcome, told=told), levels(runs)
+    """Diagnose and label every run of a split. Raises UsageError for an empty folder."""
+    runs = _read_runs(root)
+    return label_runs(
+        diagnose_runs(
+            root,
+            _filter_split(runs, split),
+            jobs,
+            with_outcome=with_outcome,
+            with_settings=with_settings,
+        ),
+        levels(runs),
     )
 
 
-def _of_split(runs: Sequence[folder.Recorded], split: str) -> list[folder.Recorded]:
+def _filter_split(runs: Sequence[folder.Recorded], split: str) -> list[folder.Recorded]:
     return [run for run in runs if split in {"all", run.split}]
 
 
-def _recorded(root: Path) -> tuple[folder.Recorded, ...]:
+def _read_runs(root: Path) -> tuple[folder.Recorded, ...]:
     runs = folder.read(root)
     if not runs:
         hint = "rlvitals faults run, or --folder"
@@ -82,69 +93,76 @@ def _recorded(root: Path) -> tuple[folder.Recorded, ...]:
     return runs
 
 
-def of_split(runs: Sequence[Scored], split: str) -> list[Scored]:
-    """Keep the runs of a split: `tuning`, `seen`, `test`, or `all`."""
-    return [one for one in runs if split in {"all", one.judged.run.split}]
+def filter_split(runs: Sequence[Scored], split: str) -> list[Scored]:
+    """Return the runs of a split: `tuning`, `seen`, `test`, or `all`."""
+    return [run for run in runs if split in {"all", run.judged.run.split}]
 
 
-def write(root: Path, jobs: int, where: Path, said: Say) -> None:
-    """Count each rule's rates, then score the test split by them, and write both and the page.
+def write(root: Path, jobs: int, path: Path, report: Say) -> None:
+    """Write the rates of the rules; if unchanged, also the scores and the page.
 
-    A rule that was measured on too few healthy runs is held at a note: so rates come first, and
-    are counted of what rules say before they are held.
+    A rule that was measured on too few healthy runs is capped at a note. So the rates are written
+    first, and are counted from findings before the cap.
     """
-    runs = judged(root, jobs)
-    counted = rlvitals.rates_module(rlvitals.tally(_counts(root, runs)))
-    if counted != RATES.read_text():
-        RATES.write_text(counted)
-        said(f"{RATES} has changed: once more, so that the score rests on it")
+    runs = diagnose_split(root, jobs)
+    rates_text = rlvitals.rates_module(rlvitals.tally(_collect_counts(root, runs)))
+    if rates_text != RATES_MODULE.read_text():
+        RATES_MODULE.write_text(rates_text)
+        report(f"{RATES_MODULE} has changed: once more, so that the score rests on it")
         return
-    found = score(of_split(runs, "test"))
-    sample = score(of_split(runs, "test")[::EVERY])
-    where.write_text(json.dumps({"whole": _held(found), "sample": _held(sample)}, indent=1) + "\n")
-    held_out = [one for one in runs if one.judged.run.split != "tuning"]
+    test_score = score(filter_split(runs, "test"))
+    sample_score = score(filter_split(runs, "test")[::SAMPLE_INTERVAL])
+    path.write_text(
+        json.dumps({"whole": _summarise(test_score), "sample": _summarise(sample_score)}, indent=1)
+        + "\n"
+    )
+    held_out = [run for run in runs if run.judged.run.split != "tuning"]
     scores = Scores(
-        test=found,
-        seen=score(of_split(runs, "seen")),
+        test=test_score,
+        seen=score(filter_split(runs, "seen")),
         held_out=score(held_out),
-        blind=score(judged(root, jobs, "test", outcome=False)),
-        untold=score(judged(root, jobs, "test", told=False)),
+        blind=score(diagnose_split(root, jobs, "test", with_outcome=False)),
+        untold=score(diagnose_split(root, jobs, "test", with_settings=False)),
         everything=score(runs),
-        live=watched(root, jobs, "seen", EVERY),
+        live=replay_split(root, jobs, "seen", SAMPLE_INTERVAL),
         runs=len(runs),
     )
-    PAGE.write_text(page(scores))
-    said(f"{where}, {PAGE}: {table.counts(found)}")
+    SCORE_PAGE.write_text(page(scores))
+    report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
 
 
-def _counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.Judged]:
-    """Yield what every healthy and every broken run counts for the rates."""
-    for one in runs:
-        counts = one.judged.counts
-        if one.label is Label.HEALTHY:
+def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.Judged]:
+    """Yield the counts of every healthy and every broken run for the rates."""
+    for run in runs:
+        counts = run.judged.counts
+        if run.label is Label.HEALTHY:
             yield counts
-        elif one.label is Label.BROKEN:
-            yield replace(counts, expects=counts.expects if one.visible else ())
-    yield from healthy.judged(root.parent / "healthy")
+        elif run.label is Label.BROKEN:
+            yield replace(counts, expects=counts.expects if run.visible else ())
+    yield from healthy.diagnose_healthy(root.parent / "healthy")
 
 
-def check(root: Path, jobs: int, where: Path, said: Say, *, sample: bool = False) -> int:
-    """Compare the test split with the committed table; 1 where something got worse.
+def check(root: Path, jobs: int, path: Path, report: Say, *, sample: bool = False) -> int:
+    """Compare the test split with the committed table; return 1 if a score got worse.
 
-    `sample`: compare one run in `EVERY` of it, with what the table says of these.
+    `sample`: compare one run in `SAMPLE_INTERVAL`, with their committed scores.
     """
-    before = json.loads(where.read_text())["sample" if sample else "whole"]
-    runs = _recorded(root)
-    chosen = _of_split(runs, "test")[:: EVERY if sample else 1]
-    now = _held(score(scored(judge(root, chosen, jobs), levels(runs))))
-    worse = [key for key, way in HELD if way * (now[key] - before[key]) > 0]
-    for key, _ in HELD:
+    committed = json.loads(path.read_text())["sample" if sample else "whole"]
+    runs = _read_runs(root)
+    split_runs = _filter_split(runs, "test")[:: SAMPLE_INTERVAL if sample else 1]
+    current = _summarise(score(label_runs(diagnose_runs(root, split_runs, jobs), levels(runs))))
+    worse = [
+        key
+        for key, direction in SCORE_DIRECTIONS
+        if direction * (current[key] - committed[key]) > 0
+    ]
+    for key, _ in SCORE_DIRECTIONS:
         mark = "worse" if key in worse else ""
-        said(f"{key:10} {before[key]:.4f} -> {now[key]:.4f} {mark}".rstrip())
+        report(f"{key:10} {committed[key]:.4f} -> {current[key]:.4f} {mark}".rstrip())
     return 1 if worse else 0
 
 
-def _held(found: Score) -> dict[str, Any]:
-    values = {key: round(getattr(found, key).value, DIGITS) for key, _ in HELD}
-    counted = ("healthy", "broken", "visible", "benign", "own_failures")
-    return {**values, **{key: getattr(found, key) for key in counted}}
+def _summarise(score: Score) -> dict[str, Any]:
+    values = {key: round(getattr(score, key).value, 4) for key, _ in SCORE_DIRECTIONS}
+    counts = ("healthy", "broken", "visible", "benign", "own_failures")
+    return {**values, **{key: getattr(score, key) for key in counts}}

@@ -1,7 +1,7 @@
-"""Environments with a mistake in them, from the step at which the clock strikes.
+"""Environment wrappers that inject faults from a given step on.
 
-Each wraps a Gymnasium environment outside of what measures the true return, and inside of what
-the trainer logs: the logged return is what the agent was given.
+Each wraps a Gymnasium environment between the measurement of the true return and the trainer: the
+logged return is that of the faulty environment.
 """
 
 import time
@@ -17,7 +17,7 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class TrueReturn(gym.Wrapper[Any, Any, Any, Any]):
-    """Report what an episode really paid, up to its own end: `info["true_return"]`, once."""
+    """Report the true return of an episode in `info["true_return"]` at its end."""
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
@@ -26,17 +26,17 @@ class TrueReturn(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> Step:
         """Add up the reward; what comes after the end does not count."""
-        seen, reward, terminated, truncated, info = self.env.step(action)
+        obs, reward, terminated, truncated, info = self.env.step(action)
         if not self.over:
             self.paid += float(reward)
             self.over = terminated or truncated
             if self.over:
                 info["true_return"] = self.paid
-        return seen, float(reward), terminated, truncated, info
+        return obs, float(reward), terminated, truncated, info
 
 
 class World(gym.Wrapper[Any, Any, Any, Any]):
-    """A world that goes wrong: until the clock strikes it is the one it wraps."""
+    """Base class of the faults: passes everything through until the onset."""
 
     def __init__(self, env: gym.Env[Any, Any], clock: Clock, seed: int) -> None:
         super().__init__(env)
@@ -50,15 +50,15 @@ class World(gym.Wrapper[Any, Any, Any, Any]):
         return action
 
     def reward(self, reward: float) -> float:
-        """Return the reward that is paid."""
+        """Return the reward for the agent."""
         return reward
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return what the agent sees."""
-        return seen
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the observation for the agent."""
+        return obs
 
     def ends(self, terminated: bool) -> bool:  # noqa: FBT001 - Gymnasium's own
-        """Return whether the episode is said to be over."""
+        """Return `terminated` for the agent."""
         return terminated
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -68,14 +68,14 @@ class World(gym.Wrapper[Any, Any, Any, Any]):
         return (self.observation(self.first) if self.clock.struck else self.first), info
 
     def step(self, action: Any) -> Step:
-        """Pass everything through what is wrong."""
+        """Step the environment; from the onset on, apply the fault."""
         if not self.clock.struck:
-            seen, reward, terminated, truncated, info = self.env.step(action)
-            return seen, float(reward), terminated, truncated, info
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            return obs, float(reward), terminated, truncated, info
         self.count += 1
-        seen, reward, terminated, truncated, info = self.env.step(self.action(action))
-        given = self.reward(float(reward))
-        return self.observation(seen), given, self.ends(terminated), truncated, info
+        obs, reward, terminated, truncated, info = self.env.step(self.action(action))
+        paid_reward = self.reward(float(reward))
+        return self.observation(obs), paid_reward, self.ends(terminated), truncated, info
 
 
 class FlippedReward(World):
@@ -121,24 +121,24 @@ class OutlierReward(World):
 class ConstantObservation(World):
     """The agent is blind: it sees zeros."""
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return zeros."""
-        return np.zeros_like(seen)
+        return np.zeros_like(obs)
 
 
 class NoisyObservation(World):
     """Gaussian noise of standard deviation 2 drowns what the agent sees."""
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return it with noise."""
-        noise = 2.0 * self.random.standard_normal(seen.shape)
-        return np.asarray(seen + noise, dtype=np.float32)
+        noise = 2.0 * self.random.standard_normal(obs.shape)
+        return np.asarray(obs + noise, dtype=np.float32)
 
 
 class StaleObservation(World):
     """The observation is never updated: the agent sees its episode's first one."""
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:  # noqa: ARG002
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:  # noqa: ARG002
         """Return the first observation again."""
         return self.first
 
@@ -146,9 +146,9 @@ class StaleObservation(World):
 class FlippedObservation(World):
     """The sensors have changed sign."""
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the negative."""
-        return np.asarray(-seen, dtype=np.float32)
+        return np.asarray(-obs, dtype=np.float32)
 
 
 class RandomAction(World):
@@ -196,9 +196,9 @@ class AlwaysTerminal(World):
 class SlowStep(World):
     """Each step of the environment takes 0.6 ms of processor time longer."""
 
-    def observation(self, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+    def observation(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return it late."""
-        until = time.process_time() + 6e-4
-        while time.process_time() < until:
+        deadline = time.process_time() + 6e-4
+        while time.process_time() < deadline:
             pass
-        return seen
+        return obs

@@ -1,4 +1,4 @@
-"""What goes wrong in a model of Stable-Baselines3 while it trains."""
+"""Faults in a model of Stable-Baselines3 during training."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,8 +10,8 @@ def learning_rate(factor: float) -> Change:
     """Multiply the learning rate."""
 
     def change(model: Any) -> None:
-        own = model.lr_schedule
-        model.lr_schedule = lambda remaining: factor * own(remaining)
+        base_schedule = model.lr_schedule
+        model.lr_schedule = lambda remaining: factor * base_schedule(remaining)
 
     return change
 
@@ -55,11 +55,11 @@ def nan_weight(model: Any) -> None:
     import torch
 
     with torch.no_grad():
-        for net in _trained(model):
+        for net in _trained_networks(model):
             next(net.parameters())[0, 0] = float("nan")
 
 
-def _trained(model: Any) -> Iterator[Any]:
+def _trained_networks(model: Any) -> Iterator[Any]:
     policy = model.policy
     for name in ("mlp_extractor", "q_net", "actor"):
         if hasattr(policy, name):
@@ -67,14 +67,14 @@ def _trained(model: Any) -> Iterator[Any]:
 
 
 def reset_weights(model: Any) -> None:
-    """Draw all weights anew, as a resume does that has lost them."""
+    """Reinitialise all weights, as after a resume without a checkpoint."""
     for module in model.policy.modules():
         if hasattr(module, "reset_parameters"):
             module.reset_parameters()
 
 
 def frozen_policy(model: Any) -> None:
-    """Leave the policy's weights out of the training."""
+    """Freeze the policy's weights."""
     policy = model.policy
     nets: list[Any] = [policy.actor] if hasattr(policy, "actor") else []
     if hasattr(policy, "mlp_extractor"):
@@ -86,7 +86,7 @@ def frozen_policy(model: Any) -> None:
 
 
 def frozen_critic(model: Any) -> None:
-    """Leave the critic's weights out of the training."""
+    """Freeze the critic's weights."""
     for net in (model.policy.mlp_extractor.value_net, model.policy.value_net):
         net.requires_grad_(requires_grad=False)
 
@@ -94,10 +94,10 @@ def frozen_critic(model: Any) -> None:
 def flipped_advantages(model: Any) -> None:
     """Train against the advantages: the sign in the loss is wrong."""
     buffer = model.rollout_buffer
-    own = buffer.compute_returns_and_advantage
+    compute = buffer.compute_returns_and_advantage
 
-    def flipped(*args: Any, **named: Any) -> None:
-        own(*args, **named)
+    def flipped(*args: Any, **kwargs: Any) -> None:
+        compute(*args, **kwargs)
         buffer.advantages *= -1.0
 
     buffer.compute_returns_and_advantage = flipped

@@ -1,4 +1,4 @@
-"""The benchmark's traces on disk: `<task>/<run>.csv.zst`, and `<task>/runs.jsonl` about them."""
+"""Read and write the benchmark's traces: `<task>/<run>.csv.zst`, indexed by `<task>/runs.jsonl`."""
 
 import json
 import os
@@ -13,15 +13,15 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-INDEX = "runs.jsonl"
-TUNING = (0, 1)  # seeds of CartPole
-FRESH, FRESH_HEALTHY = 3, 20  # the first seeds of the test: of faults and variants, of healthy runs
-LEVEL = 19  # of zstd: written once, read often
+INDEX_NAME = "runs.jsonl"
+TUNING_SEEDS = (0, 1)  # seeds of CartPole
+FIRST_TEST_SEED = 3  # of faults and variants
+FIRST_HEALTHY_TEST_SEED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a run of the benchmark was, and how it really went."""
+    """A run of the benchmark: its settings, its fault and its true returns."""
 
     name: str
     task: str  # <algorithm>-<environment>
@@ -41,41 +41,41 @@ class Recorded:
 
     @property
     def split(self) -> str:
-        """What it may be used for: `tuning`, `seen`, or `test`.
+        """The split of the run: `tuning`, `seen`, or `test`.
 
-        Numbers are chosen by `tuning`. `seen` was the test until it was looked at to find out why
-        causes were missed; `test` was recorded after that and was not looked at before the end.
+        Thresholds are chosen on `tuning`. `seen` was the test split until its errors were analysed;
+        `test` was recorded later and was not inspected before the end.
         """
-        if self.env_id == "CartPole-v1" and self.seed in TUNING:
+        if self.env_id == "CartPole-v1" and self.seed in TUNING_SEEDS:
             return "tuning"
-        first = FRESH_HEALTHY if not self.fault and not self.variant else FRESH
+        first = FIRST_HEALTHY_TEST_SEED if not self.fault and not self.variant else FIRST_TEST_SEED
         return "test" if self.seed >= first else "seen"
 
 
 def write(root: Path, run: Recorded, text: str) -> None:
-    """Add a run: its trace first, its line in the index last."""
+    """Add a run: write its trace first, its line in the index last."""
     folder = root / run.task
     folder.mkdir(parents=True, exist_ok=True)
-    trace(root, run).write_bytes(zstd.compress(text.encode(), level=LEVEL))
-    with (folder / INDEX).open("a") as index:
+    trace(root, run).write_bytes(zstd.compress(text.encode(), level=19))  # written once, read often
+    with (folder / INDEX_NAME).open("a") as index:
         index.write(json.dumps(asdict(run)) + "\n")
         index.flush()
         os.fsync(index.fileno())
 
 
 def trace(root: Path, run: Recorded) -> Path:
-    """Return where a run's log lies."""
+    """Return the path of a run's trace."""
     return root / run.task / f"{run.name}.csv.zst"
 
 
 def read(root: Path) -> tuple[Recorded, ...]:
-    """Return every run that was recorded, by task and name."""
-    found = {(run.task, run.name): run for run in _lines(root)}
-    return tuple(found[key] for key in sorted(found))
+    """Return every recorded run, sorted by task and name."""
+    runs = {(run.task, run.name): run for run in _read_lines(root)}
+    return tuple(runs[key] for key in sorted(runs))
 
 
-def _lines(root: Path) -> Iterator[Recorded]:
-    for index in sorted(root.glob(f"*/{INDEX}")):
+def _read_lines(root: Path) -> Iterator[Recorded]:
+    for index in sorted(root.glob(f"*/{INDEX_NAME}")):
         for line in index.read_text().splitlines():
             if line.endswith("}"):  # the last one may have been cut
                 yield Recorded(**json.loads(line))

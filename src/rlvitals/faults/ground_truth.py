@@ -1,10 +1,9 @@
-"""Which runs are really broken: by what they earned, not by what was done to them.
+"""Label runs as healthy or broken by their true returns.
 
-A fault that does no harm is no fault: a run counts as broken when it earned less than the 5th
-percentile of its task's healthy seeds, and 10 % of the way less than their median, or when its
-mechanism is broken by construction. The rest are benign mutations. A run without a fault that
-lost or never learned the task is healthy by intention alone: it failed on its own. Both are
-counted apart.
+A run is broken if its true return is below the 5th percentile of its task's healthy seeds, and 10 %
+of the way below their median, or if its mechanism is broken by construction. Other runs with a
+fault are benign mutations. A run without a fault that lost or never learned the task failed on its
+own. Both are counted separately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,19 +12,19 @@ from enum import StrEnum
 
 import numpy as np
 
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import FAILED
 from rlvitals.faults.folder import Recorded
 
-PERCENTILE = 5.0
-LEAST_HEALTHY = 20
-LEARNED = 0.1  # of the way from a task's first returns to its healthy outcome
-MARGIN = 0.1  # of that way: less below the healthy outcome is no harm, where seeds hardly differ
-LOST = 0.5  # of what had been gained
+HARM_PERCENTILE = 5.0
+MIN_HEALTHY_SEEDS = 20
+MIN_LEARNED_SHARE = 0.1  # of the way from a task's first returns to its healthy outcome
+MIN_HARM_SHARE = 0.1  # of that way below the healthy outcome, where healthy seeds hardly differ
+MIN_LOST_SHARE = 0.5  # of the gain
 
 
 class Label(StrEnum):
-    """What a run is to the benchmark."""
+    """The label of a run in the benchmark."""
 
     HEALTHY = "healthy"
     BROKEN = "broken"
@@ -34,7 +33,7 @@ class Label(StrEnum):
 
 
 class Course(StrEnum):
-    """What became of a run, by its true returns."""
+    """The course of a run by its true returns."""
 
     FAILED = "failed"
     LOST = "lost"
@@ -43,7 +42,7 @@ class Course(StrEnum):
 
 
 # The verdicts that are right for each course.
-RIGHT: Mapping[Course, tuple[str, ...]] = {
+VERDICTS_BY_COURSE: Mapping[Course, tuple[str, ...]] = {
     Course.FAILED: ("failed",),
     Course.LOST: ("collapsed", "unstable", "stalled"),
     Course.LEARNED: ("learning", "plateau", "converged"),
@@ -53,7 +52,7 @@ RIGHT: Mapping[Course, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a task's healthy seeds earn."""
+    """The true returns of a task's healthy seeds."""
 
     first: float  # median of the first tenths
     usual: float  # median of the last tenths
@@ -61,55 +60,59 @@ class Level:
     seeds: int
 
     @property
-    def harmed(self) -> float:
+    def harm_limit(self) -> float:
         """The outcome below which a run is worse than healthy ones are."""
-        return min(self.low, self.usual - MARGIN * (self.usual - self.first))
+        return min(self.low, self.usual - MIN_HARM_SHARE * (self.usual - self.first))
 
 
 def levels(runs: Sequence[Recorded]) -> dict[str, Level]:
-    """Return what the healthy seeds of each task earned; tasks with too few are left out."""
-    found: dict[str, Level] = {}
+    """Return the level of each task with at least `MIN_HEALTHY_SEEDS` healthy seeds."""
+    levels_by_task: dict[str, Level] = {}
     for task in sorted({run.task for run in runs}):
-        own = [r for r in runs if r.task == task and not r.fault and not r.variant]
-        last = [r.outcome for r in own if r.outcome is not None]
-        first = [r.first for r in own if r.first is not None]
-        if len(last) >= LEAST_HEALTHY:
-            found[task] = Level(
-                float(np.median(first)),
-                float(np.median(last)),
-                float(np.percentile(last, PERCENTILE)),
-                len(last),
+        task_runs = [r for r in runs if r.task == task and not r.fault and not r.variant]
+        outcomes = [r.outcome for r in task_runs if r.outcome is not None]
+        first_returns = [r.first for r in task_runs if r.first is not None]
+        if len(outcomes) >= MIN_HEALTHY_SEEDS:
+            levels_by_task[task] = Level(
+                float(np.median(first_returns)),
+                float(np.median(outcomes)),
+                float(np.percentile(outcomes, HARM_PERCENTILE)),
+                len(outcomes),
             )
-    return found
+    return levels_by_task
 
 
 def course(run: Recorded, level: Level) -> Course:
-    """Say what became of a run."""
-    if run.ended != "finished" or (run.fault and FAILED in named(run.fault).expects):
+    """Classify a run by its true returns."""
+    if run.ended != "finished" or (run.fault and FAILED in find_fault(run.fault).expects):
         return Course.FAILED
     if run.outcome is None or run.best is None or run.first is None:
         return Course.NOT_LEARNED
-    way = level.usual - level.first
+    distance = level.usual - level.first
     start = min(run.first, level.usual)
-    gained = run.best - start
-    if gained >= LEARNED * way and run.best - run.outcome > LOST * gained:
+    gain = run.best - start
+    if gain >= MIN_LEARNED_SHARE * distance and run.best - run.outcome > MIN_LOST_SHARE * gain:
         return Course.LOST
-    return Course.LEARNED if run.outcome - level.first >= LEARNED * way else Course.NOT_LEARNED
+    return (
+        Course.LEARNED
+        if run.outcome - level.first >= MIN_LEARNED_SHARE * distance
+        else Course.NOT_LEARNED
+    )
 
 
-def hidden(run: Recorded, level: Level) -> bool:
-    """Tell whether a run learned all the same and its log so looks like a healthy one's."""
+def looks_healthy(run: Recorded, level: Level) -> bool:
+    """Return whether a faulty run learned, so that its log resembles a healthy one."""
     return (
         bool(run.fault)
-        and named(run.fault).hidden_while_learning
+        and find_fault(run.fault).hidden_while_learning
         and course(run, level) is Course.LEARNED
     )
 
 
 def label(run: Recorded, level: Level) -> Label:
-    """Say what a run is to the benchmark."""
+    """Label a run."""
     if not run.fault:
-        fine = course(run, level) is Course.LEARNED
-        return Label.HEALTHY if fine else Label.OWN_FAILURE
-    harmed = run.outcome is None or run.outcome < level.harmed
-    return Label.BROKEN if harmed or named(run.fault).proven else Label.BENIGN
+        is_learned = course(run, level) is Course.LEARNED
+        return Label.HEALTHY if is_learned else Label.OWN_FAILURE
+    is_harmed = run.outcome is None or run.outcome < level.harm_limit
+    return Label.BROKEN if is_harmed or find_fault(run.fault).proven else Label.BENIGN

@@ -1,5 +1,6 @@
-"""Healthy runs of language models and schedulers: what rules that a control task has no use for
-are measured on. `scripts/keep_healthy.py` put them there from runs that `scripts/record_*.py` made.
+"""Read the healthy runs of language models and schedulers, which measure the rules for them.
+
+`scripts/keep_healthy.py` selected them from the runs of `scripts/record_*.py`.
 """
 
 import json
@@ -9,28 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults.folder import INDEX
+from rlvitals.faults.folder import INDEX_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """One healthy run."""
+class HealthyRun:
+    """A healthy run in the index."""
 
     file: str
     settings: dict[str, Any]
     made_by: str
 
 
-def read(folder: Path) -> tuple[Kept, ...]:
-    """List the runs of a folder; none where it is not there."""
-    index = folder / INDEX
+def read(folder: Path) -> tuple[HealthyRun, ...]:
+    """List the runs of a folder; empty for a missing folder."""
+    index = folder / INDEX_NAME
     if not index.exists():
         return ()
-    return tuple(Kept(**json.loads(line)) for line in index.read_text().splitlines())
+    return tuple(HealthyRun(**json.loads(line)) for line in index.read_text().splitlines())
 
 
-def judged(folder: Path) -> Iterator[rlvitals.Judged]:
-    """Diagnose every one."""
+def diagnose_healthy(folder: Path) -> Iterator[rlvitals.Judged]:
+    """Diagnose every run."""
     for run in read(folder):
         trace = rlvitals.trace(folder / run.file, settings=run.settings)
         yield rlvitals.judged(rlvitals.diagnose(trace), healthy=True)

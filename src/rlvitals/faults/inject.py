@@ -1,4 +1,4 @@
-"""How a fault gets into a run: by a world, a change of the model, or an option."""
+"""Build injections: a wrapper of the environment, a change of the model, or an option."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -10,7 +10,7 @@ Inject = Callable[[Injection], None]
 
 
 def in_world(pick: Callable[[ModuleType], Any]) -> Inject:
-    """Put a wrapper of `worlds` around the environment; Gymnasium is loaded when it is needed."""
+    """Wrap the environment with a class of `faulty_envs`; Gymnasium is imported when needed."""
 
     def inject(injection: Injection) -> None:
         from rlvitals.faults import faulty_envs
@@ -21,7 +21,7 @@ def in_world(pick: Callable[[ModuleType], Any]) -> Inject:
 
 
 def in_model(*changes: Callable[[Any], None]) -> Inject:
-    """Change the model when the fault sets in."""
+    """Change the model at the onset."""
 
     def inject(injection: Injection) -> None:
         def change(model: Any) -> None:
@@ -42,8 +42,8 @@ def in_options(**options: Any) -> Inject:
     return inject
 
 
-def both(*injects: Inject) -> Inject:
-    """Make several mistakes at once, where it takes them all."""
+def combine(*injects: Inject) -> Inject:
+    """Combine several injections into one."""
 
     def inject(injection: Injection) -> None:
         for each in injects:

@@ -1,4 +1,4 @@
-"""The page that says how good the diagnosis is, and what it cannot see."""
+"""Write the page of the benchmark's results, `docs/how-good-is-it.md`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from rlvitals.faults import table
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
-from rlvitals.faults.ground_truth import LEARNED, LEAST_HEALTHY, LOST, MARGIN, PERCENTILE
+from rlvitals.faults.ground_truth import (
+    HARM_PERCENTILE,
+    MIN_HARM_SHARE,
+    MIN_HEALTHY_SEEDS,
+    MIN_LEARNED_SHARE,
+    MIN_LOST_SHARE,
+)
 from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Score
 from rlvitals.faults.tasks import TASKS
 
-HEAD = """# How good is the diagnosis?
+INTRODUCTION = """# How good is the diagnosis?
 
 Written by `rlvitals faults score --write`; `rlvitals faults score --check` compares with it.
 
@@ -46,18 +52,18 @@ Stable-Baselines3 wrote it (numbers to six digits); `rlvitals faults run` record
 - Intervals draw whole tasks, as runs of one task are alike.
 - The clock of these logs is the processor's, 60 times as fast.
 """
-WITHOUT = """## Without the outcome
+OUTCOME_SECTION = """## Without the outcome
 
 The same runs, with every column of returns, rewards and episode lengths left out: the labels rest
 on the outcome, so rules that read it could be flattered.
 """
-UNTOLD = """## Without the settings that a fault sets
+SETTINGS_SECTION = """## Without the settings that a fault sets
 
 A run that is wrong from its start by a setting (a discount of 0, a learning rate 300 times too
 large) states it, as a tracker's log does, and the diagnosis reads it. Here the same runs do not:
 the setting that is wrong is left out of the log, and only its effects are there to see.
 """
-LIVE = """## While a run goes on
+LIVE_SECTION = """## While a run goes on
 
 Every fourth run of the seen split, judged as it stood at each 5 % of it: the log had grown just
 now, and how long the run was to be was not known. What needs that (a flat start may be a slow one)
@@ -67,7 +73,7 @@ taken back if it was less at a later 5 %. A naming before the fault's onset does
 
 {counts}.
 """
-BLIND = """## What it cannot see
+BLIND_SECTION = """## What it cannot see
 
 A log holds what the trainer measured of itself. These faults leave no trace in it that tells their
 cause; where they do harm the diagnosis says that nothing is learned, not why:
@@ -81,7 +87,7 @@ leaked, or a task that cannot be solved.
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the page shows."""
+    """The scores on the page."""
 
     test: Score
     seen: Score
@@ -93,61 +99,64 @@ class Scores:
     runs: int
 
 
-def page(found: Scores) -> str:
-    """Write the page."""
-    head = HEAD.format(
-        runs=f"{found.runs:,}",
-        healthy=LEAST_HEALTHY,
-        learned=LEARNED,
-        lost=LOST,
-        percentile=PERCENTILE,
-        margin=MARGIN,
+def page(scores: Scores) -> str:
+    """Return the page as Markdown."""
+    head = INTRODUCTION.format(
+        runs=f"{scores.runs:,}",
+        healthy=MIN_HEALTHY_SEEDS,
+        learned=MIN_LEARNED_SHARE,
+        lost=MIN_LOST_SHARE,
+        percentile=HARM_PERCENTILE,
+        margin=MIN_HARM_SHARE,
     )
-    test, seen, live = found.test, found.seen, found.live
-    by_task, by_fault = found.held_out.by_task.items(), found.held_out.by_fault.items()
-    parts = [
+    test, seen, live = scores.test, scores.seen, scores.live
+    by_task, by_fault = scores.held_out.by_task.items(), scores.held_out.by_fault.items()
+    markdown = table.format_markdown
+    sections = [
         head,
-        f"## Test split\n\n{table.counts(test)}.\n\n{table.markdown(table.summary(test))}\n",
-        f"## Seen split\n\n{table.counts(seen)}.\n\n{table.markdown(table.summary(seen))}\n",
-        f"{WITHOUT}\n{table.markdown(_without(found.blind))}\n",
-        f"{UNTOLD}\n{table.markdown(_without(found.untold))}\n",
-        f"{LIVE.format(counts=table.watched_counts(live))}\n{table.markdown(table.watched(live))}\n",
-        f"{table.markdown(table.bells(live))}\n",
-        f"## By task\n\nTest and seen.\n\n{table.markdown(table.rows(by_task, 'task'))}\n",
-        f"## By fault\n\nTest and seen.\n\n{table.markdown(table.rows(by_fault, 'fault'))}\n",
-        f"## By rule\n\nAll runs.\n\n{table.markdown(table.rings(found.everything))}\n",
-        BLIND.format(hidden=_hidden()),
-        f"## The faults\n\n{table.markdown(_faults())}\n",
-        f"## The tasks\n\n{table.markdown(_tasks())}\n",
+        f"## Test split\n\n{table.format_counts(test)}.\n\n{markdown(table.summary(test))}\n",
+        f"## Seen split\n\n{table.format_counts(seen)}.\n\n{markdown(table.summary(seen))}\n",
+        f"{OUTCOME_SECTION}\n{markdown(_headline(scores.blind))}\n",
+        f"{SETTINGS_SECTION}\n{markdown(_headline(scores.untold))}\n",
+        f"{LIVE_SECTION.format(counts=table.format_live_counts(live))}\n{markdown(table.live_summary(live))}\n",
+        f"{markdown(table.live_rule_rows(live))}\n",
+        f"## By task\n\nTest and seen.\n\n{markdown(table.rows(by_task, 'task'))}\n",
+        f"## By fault\n\nTest and seen.\n\n{markdown(table.rows(by_fault, 'fault'))}\n",
+        f"## By rule\n\nAll runs.\n\n{markdown(table.rule_rows(scores.everything))}\n",
+        BLIND_SECTION.format(hidden=_list_hidden_faults()),
+        f"## The faults\n\n{markdown(_fault_rows())}\n",
+        f"## The tasks\n\n{markdown(_task_rows())}\n",
     ]
-    return "\n".join(parts)
+    return "\n".join(sections)
 
 
-def _without(found: Score) -> table.Lines:
-    return table.summary(found)[:3] + table.summary(found)[-4:-2]
+def _headline(score: Score) -> table.Lines:
+    return table.summary(score)[:3] + table.summary(score)[-4:-2]
 
 
-def _hidden() -> str:
+def _list_hidden_faults() -> str:
     lines = []
     for fault in CATALOGUE:
-        if not fault.visible_in and not fault.changed:
+        if not fault.visible_in and not fault.changed_settings:
             lines.append(f"- `{fault.name}`: {fault.about}")
         elif fault.hidden_from_start and Onset.START in fault.onsets:
             lines.append(f"- `{fault.name}` from the start: {fault.about}")
     return "\n".join(lines)
 
 
-def _faults() -> table.Lines:
+def _fault_rows() -> table.Lines:
     lines: table.Lines = [("fault", "what is wrong", "expects", "visible in")]
-    lines += [(f.name, f.about, _words(f.expects), _words(f.visible_in)) for f in CATALOGUE]
+    lines += [
+        (f.name, f.about, _format_names(f.expects), _format_names(f.visible_in)) for f in CATALOGUE
+    ]
     return lines
 
 
-def _words(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "-"
 
 
-def _tasks() -> table.Lines:
+def _task_rows() -> table.Lines:
     lines: table.Lines = [("task", "steps", "environments", "other settings that work")]
     lines += [
         (task.name, f"{task.steps:,}", str(task.n_envs), ", ".join(task.variants)) for task in TASKS

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import Clock, Injection, Onset
 from rlvitals.faults.folder import Recorded
 from rlvitals.faults.run_list import Planned
@@ -15,17 +15,17 @@ from rlvitals.faults.tasks import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DIGITS = 6  # significant ones: what a console shows, and half the size
+SIGNIFICANT_DIGITS = 6  # as a console prints; halves the size
 # The clock of a trace is the processor's, 60 times as fast: a run of six seconds lasts six
 # minutes, as those of users do, and no other program on the machine slows it.
 CLOCK_RATE = 60.0
-LATE = 0.1  # of a run, its last: its outcome
-FEW = 10  # episodes that an outcome is the mean of, at least
-BLOCKS = 20  # of a run, over which its best is taken
+OUTCOME_SHARE = 0.1  # the last part of a run
+MIN_OUTCOME_EPISODES = 10
+BEST_BLOCKS = 20  # of a run: the best mean of a block is its best
 
 
 def record(run: Planned) -> tuple[Recorded, str]:
-    """Train a run; return what it was and its log as CSV text. Needs the extra `record`."""
+    """Train a run; return its entry and its log as CSV text. Requires the extra `record`."""
     import torch
 
     torch.set_num_threads(1)
@@ -33,25 +33,25 @@ def record(run: Planned) -> tuple[Recorded, str]:
     onset = task.steps // 2 if run.onset is Onset.MIDDLE else 0
     injection = Injection(Clock(onset))
     if run.fault:
-        named(run.fault).inject(injection)
+        find_fault(run.fault).inject(injection)
     model, settings = _model(run, injection)
     rows: list[dict[str, Any]] = []
     episodes: list[tuple[int, float]] = []
-    ended = _learn(model, task, injection, rows, episodes)
+    ended = _train(model, task, injection, rows, episodes)
     recorded = Recorded(
         name=run.name,
         task=task.name,
         algorithm=task.algorithm,
         env_id=task.env_id,
         fault=run.fault,
-        about=named(run.fault).about if run.fault else "",
+        about=find_fault(run.fault).about if run.fault else "",
         variant=run.variant,
         onset=onset if run.fault else None,
         seed=run.seed,
         steps=task.steps,
         settings=settings,
         ended=ended,
-        **_outcome(episodes, task.steps),
+        **_measure_outcome(episodes, task.steps),
     )
     return recorded, _as_csv(rows)
 
@@ -102,14 +102,14 @@ def _environment(task: Task, injection: Injection, seed: int) -> Callable[[], An
     return make
 
 
-def _learn(
+def _train(
     model: Any,
     task: Task,
     injection: Injection,
     rows: list[dict[str, Any]],
     episodes: list[tuple[int, float]],
 ) -> str:
-    """Train to the end, or to the exception that a broken run ends with; its last line is told."""
+    """Train; return "finished", or the last line of the exception that ended the run."""
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.logger import KVWriter, Logger
 
@@ -143,7 +143,7 @@ def _learn(
 
 
 class _processor_clock:  # noqa: N801 - used as a with-statement, like contextlib's own
-    """Let Stable-Baselines3 measure time by the processor's clock."""
+    """Replace the clock of Stable-Baselines3 by processor time."""
 
     def __enter__(self) -> None:
         import time
@@ -163,35 +163,35 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: _short(value) for key, value in row.items()})
+        writer.writerow({key: _format_number(value) for key, value in row.items()})
     return text.getvalue()
 
 
-def _short(value: Any) -> str:
+def _format_number(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
-    return f"{float(value):.{DIGITS}g}"
+    return f"{float(value):.{SIGNIFICANT_DIGITS}g}"
 
 
-def _outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str, float | None]:
-    """Return what the true returns came to: at the start, at best, and at the end."""
+def _measure_outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str, float | None]:
+    """Return the true returns at the start, at best, and at the end."""
     import numpy as np
 
     if not episodes:
         return {"first": None, "best": None, "outcome": None}
-    at, paid = (np.array(column, float) for column in zip(*episodes, strict=True))
+    step_values, paid = (np.array(column, float) for column in zip(*episodes, strict=True))
 
     def between(low: float, high: float) -> "NDArray[np.float64]":
-        return paid[(at > low * steps) & (at <= high * steps)]
+        return paid[(step_values > low * steps) & (step_values <= high * steps)]
 
-    late = between(1.0 - LATE, 1.0)
-    late = late if len(late) >= FEW else paid[-FEW:]
-    first = between(0.0, LATE)
-    first = first if len(first) >= FEW else paid[:FEW]
-    blocks = [between(i / BLOCKS, (i + 1) / BLOCKS) for i in range(BLOCKS)]
+    last = between(1.0 - OUTCOME_SHARE, 1.0)
+    last = last if len(last) >= MIN_OUTCOME_EPISODES else paid[-MIN_OUTCOME_EPISODES:]
+    first = between(0.0, OUTCOME_SHARE)
+    first = first if len(first) >= MIN_OUTCOME_EPISODES else paid[:MIN_OUTCOME_EPISODES]
+    blocks = [between(i / BEST_BLOCKS, (i + 1) / BEST_BLOCKS) for i in range(BEST_BLOCKS)]
     best = max((float(block.mean()) for block in blocks if len(block)), default=None)
     return {
         "first": round(float(first.mean()), 3),
         "best": None if best is None else round(best, 3),
-        "outcome": round(float(late.mean()), 3),
+        "outcome": round(float(last.mean()), 3),
     }

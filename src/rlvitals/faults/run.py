@@ -1,4 +1,4 @@
-"""Record every run of the plan that is not there yet, several at a time."""
+"""Record the missing runs of the plan, several at a time."""
 
 import multiprocessing
 import os
@@ -10,17 +10,17 @@ from rlvitals.faults.record import record
 from rlvitals.faults.run_list import Planned, plan
 
 
-def run(root: Path, jobs: int, said: Callable[[str], None], only: str = "") -> int:
-    """Record what is missing under `root`; return how many runs were. May be stopped any time."""
-    done = {(run.task, run.name) for run in folder.read(root)}
-    wanted = [p for p in plan() if only in f"{p.task.name}/{p.name}"]
-    missing = [p for p in wanted if (p.task.name, p.name) not in done]
-    said(f"{len(wanted) - len(missing)} of {len(wanted)} runs are there")
+def run(root: Path, jobs: int, report: Callable[[str], None], only: str = "") -> int:
+    """Record the runs missing under `root`; return their number. Can be stopped at any time."""
+    recorded_names = {(run.task, run.name) for run in folder.read(root)}
+    planned_runs = [p for p in plan() if only in f"{p.task.name}/{p.name}"]
+    missing = [p for p in planned_runs if (p.task.name, p.name) not in recorded_names]
+    report(f"{len(planned_runs) - len(missing)} of {len(planned_runs)} runs are there")
     os.environ["OMP_NUM_THREADS"] = "1"  # a tiny network is slower on several
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=40) as pool:
         for recorded, text in pool.imap_unordered(_record, missing):
             folder.write(root, recorded, text)
-            said(f"{recorded.task}/{recorded.name}: {recorded.ended}, return {recorded.outcome}")
+            report(f"{recorded.task}/{recorded.name}: {recorded.ended}, return {recorded.outcome}")
     return len(missing)
 
 

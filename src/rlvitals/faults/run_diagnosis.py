@@ -1,4 +1,4 @@
-"""Ask the diagnosis about every trace, through the product's own front door."""
+"""Diagnose every trace of the benchmark through the public API."""
 
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -8,19 +8,19 @@ from typing import Any, TypeVar
 
 import rlvitals
 from rlvitals.faults import folder
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import FAILED, Onset
 from rlvitals.faults.folder import Recorded
 
-# The settings of a run that a tracker keeps, by the library's names; `batch_size` is another
-# thing to other libraries, and has no bearing here.
-SETTINGS = (
+# The settings that a tracker records, by the library's names. `batch_size` is left out: it means
+# different things in different libraries.
+TRACKED_SETTINGS = (
     "algorithm", "env_id", "n_envs", "total_timesteps", "n_steps", "n_epochs", "gamma",
     "gae_lambda", "learning_rate", "ent_coef", "vf_coef", "clip_range", "target_kl", "tau",
     "target_update_interval", "buffer_size", "learning_starts", "exploration_fraction",
     "exploration_final_eps",
 )  # fmt: skip
-OUTCOME = ("outcome/", "reward/")  # what a log without outcome columns lacks
+OUTCOME_PREFIXES = ("outcome/", "reward/")  # columns left out without `with_outcome`
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -38,83 +38,96 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the diagnosis says of a run."""
+    """The diagnosis of a run."""
 
     run: Recorded
     verdict: str
     said: tuple[Said, ...]
-    judged: tuple[str, ...]  # rules that could judge it: found something, or were clear
-    visible: bool  # whether the log holds what can show the fault
-    counts: rlvitals.Judged  # what the rates of each rule are counted from
+    judged: tuple[str, ...]  # rules that could judge it, with a finding or without
+    visible: bool  # the log can show the fault
+    counts: rlvitals.Judged  # for the rates of each rule
 
 
-def judge(
-    root: Path, runs: Sequence[Recorded], jobs: int, *, outcome: bool = True, told: bool = True
+def diagnose_runs(
+    root: Path,
+    runs: Sequence[Recorded],
+    jobs: int,
+    *,
+    with_outcome: bool = True,
+    with_settings: bool = True,
 ) -> tuple[Judged, ...]:
     """Diagnose every run, several at a time.
 
-    `outcome`: whether logs hold the outcome; `told`: whether they say what a fault set.
+    `with_outcome` keeps the outcome columns, `with_settings` the settings that a fault changed.
     """
-    return several(_judge, [(root, run, outcome, told) for run in runs], jobs, chunk=8)
+    return map_parallel(
+        _diagnose_run, [(root, run, with_outcome, with_settings) for run in runs], jobs, chunk=8
+    )
 
 
-def several(
-    work: Callable[[Asked], Answer], asked: Sequence[Asked], jobs: int, chunk: int
+def map_parallel(
+    function: Callable[[Asked], Answer], arguments: Sequence[Asked], jobs: int, chunk: int
 ) -> tuple[Answer, ...]:
-    """Do the work for all that is asked, in order, in `jobs` processes; one is this one."""
+    """Map a function over arguments, in order, in `jobs` processes; 1: in this process."""
     if jobs == 1:
-        return tuple(work(one) for one in asked)
+        return tuple(function(argument) for argument in arguments)
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        return tuple(pool.imap(work, asked, chunksize=chunk))
+        return tuple(pool.imap(function, arguments, chunksize=chunk))
 
 
-def load(root: Path, run: Recorded, *, told: bool = True) -> rlvitals.Trace:
-    """Read a run's trace, with what a tracker would know beside it."""
-    given = {key: value for key, value in settings(run, told=told).items() if key in SETTINGS}
-    trace = rlvitals.trace(folder.trace(root, run), settings=given)
+def load(root: Path, run: Recorded, *, with_settings: bool = True) -> rlvitals.Trace:
+    """Read a run's trace, with the settings and lifecycle that a tracker would record."""
+    logged_settings = {
+        key: value
+        for key, value in settings(run, with_settings=with_settings).items()
+        if key in TRACKED_SETTINGS
+    }
+    trace = rlvitals.trace(folder.trace(root, run), settings=logged_settings)
     return replace(trace, lifecycle=lifecycle(run.ended))
 
 
-def settings(run: Recorded, *, told: bool = True) -> dict[str, Any]:
-    """Return a run's settings as its log holds them: none that a fault changed half-way."""
+def settings(run: Recorded, *, with_settings: bool = True) -> dict[str, Any]:
+    """Return a run's settings as logged, without those that a fault changed in mid-run."""
     if not run.fault:
         return run.settings
-    fault = named(run.fault)
-    kept = {key: value for key, value in run.settings.items() if key not in fault.changed}
-    if run.onset or not told:
-        return kept
-    scaled = {key: by * run.settings[key] for key, by in fault.scales.items()}
-    return {**kept, **fault.sets, **scaled}
+    fault = find_fault(run.fault)
+    unchanged = {
+        key: value for key, value in run.settings.items() if key not in fault.changed_settings
+    }
+    if run.onset or not with_settings:
+        return unchanged
+    scaled = {key: factor * run.settings[key] for key, factor in fault.scales.items()}
+    return {**unchanged, **fault.sets, **scaled}
 
 
 def lifecycle(ended: str) -> rlvitals.Lifecycle:
-    """Return what a tracker tells of a process that is over: "finished", or its exception."""
+    """Return the lifecycle of a finished process; `ended`: "finished", or its exception."""
     crashed = ended != "finished"
     return rlvitals.Lifecycle(exit_code=int(crashed), traceback=ended * crashed, ended=True)
 
 
-def _judge(asked: tuple[Path, Recorded, bool, bool]) -> Judged:
-    root, run, with_outcome, told = asked
-    trace = load(root, run, told=told)
+def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
+    root, run, with_outcome, with_settings = arguments
+    trace = load(root, run, with_settings=with_settings)
     if not with_outcome:
-        kept = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME)}
-        trace = replace(trace, series=kept)
-    found = rlvitals.diagnose(trace)
-    roots = {case.rule.name for case in found.cases}
-    said = tuple(
+        series = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME_PREFIXES)}
+        trace = replace(trace, series=series)
+    diagnosis = rlvitals.diagnose(trace)
+    roots = {case.rule.name for case in diagnosis.cases}
+    findings = tuple(
         Said(rule.name, int(finding.severity), rule.name in roots, finding.known)
-        for rule, finding in found.findings
+        for rule, finding in diagnosis.findings
     )
-    names = {rule.name for rule in found.clear} | {one.rule for one in said}
-    visible = shown(run, trace, told=told)
-    expects = [rule for rule in named(run.fault).expects if rule != FAILED] if visible else []
-    counts = rlvitals.judged(found, healthy=not run.fault, expects=expects)
-    return Judged(run, str(found.verdict.word), said, tuple(sorted(names)), visible, counts)
+    names = {rule.name for rule in diagnosis.clear} | {finding.rule for finding in findings}
+    visible = is_visible(run, trace, with_settings=with_settings)
+    expects = [rule for rule in find_fault(run.fault).expects if rule != FAILED] if visible else []
+    counts = rlvitals.judged(diagnosis, healthy=not run.fault, expects=expects)
+    return Judged(run, str(diagnosis.verdict.word), findings, tuple(sorted(names)), visible, counts)
 
 
-def shown(run: Recorded, trace: rlvitals.Trace, *, told: bool = True) -> bool:
-    """Tell whether a run has a fault, and its log what can show it."""
+def is_visible(run: Recorded, trace: rlvitals.Trace, *, with_settings: bool = True) -> bool:
+    """Return whether a run has a fault that its log can show."""
     if not run.fault:
         return False
     onset = Onset.MIDDLE if run.onset else Onset.START
-    return named(run.fault).visible(onset, frozenset(trace.series), settings=told)
+    return find_fault(run.fault).visible(onset, frozenset(trace.series), settings=with_settings)

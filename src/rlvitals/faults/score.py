@@ -1,4 +1,4 @@
-"""From judged runs to the numbers that say how good the diagnosis is."""
+"""Score the diagnoses of labelled runs."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.faults.catalogue import named
+from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import FAILED
-from rlvitals.faults.ground_truth import RIGHT, Course, Label, Level, course, hidden, label, levels
+from rlvitals.faults.ground_truth import (
+    VERDICTS_BY_COURSE,
+    Course,
+    Label,
+    Level,
+    course,
+    label,
+    levels,
+    looks_healthy,
+)
 from rlvitals.faults.run_diagnosis import Judged, Said
 
 WARNING, ERROR = 1, 2
-DRAWS = 2_000  # of the bootstrap over tasks
+TASK_DRAWS = 2_000  # of the bootstrap over tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A judged run with its label."""
+    """A diagnosed run with its label."""
 
     judged: Judged
     label: Label
@@ -36,18 +45,18 @@ class Scored:
 
     @property
     def verdict_right(self) -> bool:
-        """Tell whether the verdict is one of those that the run's course allows."""
-        return self.judged.verdict in RIGHT[self.course]
+        """True if the run's course allows the verdict."""
+        return self.judged.verdict in VERDICTS_BY_COURSE[self.course]
 
     @property
-    def tampered(self) -> bool:
-        """Tell whether the log's outcome is another than the one that was earned."""
+    def is_tampered(self) -> bool:
+        """True if the logged outcome is not the true one."""
         fault = self.judged.run.fault
-        return bool(fault) and named(fault).tampers
+        return bool(fault) and find_fault(fault).tampers
 
     @property
     def visible(self) -> bool:
-        """Tell whether the log can show the cause."""
+        """True if the log can show the cause."""
         return self.judged.visible and not self.hidden
 
     @property
@@ -56,31 +65,33 @@ class Scored:
         return tuple(s for s in self.judged.said if s.root and s.severity >= WARNING)
 
     @property
-    def alarmed(self) -> bool:
-        """Tell whether anything warns: a finding, or the verdict that the run failed."""
+    def has_alarm(self) -> bool:
+        """True for a finding at warning or above, or the verdict `failed`."""
         return bool(self.alarms) or self.judged.verdict == FAILED
 
     def names_it(self, first: int) -> bool:
-        """Tell whether one of the first cases is the root cause."""
-        expects = named(self.judged.run.fault).expects
+        """Return whether one of the first `first` cases is the root cause."""
+        expects = find_fault(self.judged.run.fault).expects
         if FAILED in expects and self.judged.verdict == FAILED:
             return True
         onset = self.judged.run.onset or 0
-        # What could be said before the fault was there does not name it.
-        return any(said.rule in expects and said.known >= onset for said in self.alarms[:first])
+        # A finding from before the onset does not count.
+        return any(
+            finding.rule in expects and finding.known >= onset for finding in self.alarms[:first]
+        )
 
     def delay(self) -> float | None:
-        """Return from onset to the first right naming as a share of the run; None: never."""
-        expects = named(self.judged.run.fault).expects
+        """Return the share of the run from onset to the first correct finding, or None."""
+        expects = find_fault(self.judged.run.fault).expects
         run, onset = self.judged.run, self.judged.run.onset or 0
-        known = [said.known for said in self.alarms if said.rule in expects]
-        after = [step for step in known if step >= onset]
-        return (min(after) - onset) / run.steps if after else None
+        steps = [finding.known for finding in self.alarms if finding.rule in expects]
+        later_steps = [step for step in steps if step >= onset]
+        return (min(later_steps) - onset) / run.steps if later_steps else None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The whole table."""
+    """All scores."""
 
     healthy: int
     broken: int
@@ -104,7 +115,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: a fault, or a task."""
+    """The counts of a fault or a task."""
 
     broken: int
     visible: int
@@ -119,7 +130,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """How a rule does: on healthy runs that it could judge, and on broken ones that expect it."""
+    """The counts of a rule on healthy runs, and on broken ones that expect it."""
 
     healthy: int
     warned: int
@@ -129,64 +140,63 @@ class Ring:
     first: int
 
 
-def scored(judged: Sequence[Judged], known: Mapping[str, Level] | None = None) -> list[Scored]:
+def label_runs(
+    judged: Sequence[Judged], levels_by_task: Mapping[str, Level] | None = None
+) -> list[Scored]:
     """Label every run of a task that has enough healthy seeds."""
-    level = levels([one.run for one in judged]) if known is None else known
+    all_levels = levels([run.run for run in judged]) if levels_by_task is None else levels_by_task
     return [
-        Scored(one, label(one.run, at), course(one.run, at), hidden(one.run, at))
-        for one in judged
-        if (at := level.get(one.run.task)) is not None
+        Scored(run, label(run.run, level), course(run.run, level), looks_healthy(run.run, level))
+        for run in judged
+        if (level := all_levels.get(run.run.task)) is not None
     ]
 
 
 def score(runs: Sequence[Scored]) -> Score:
-    """Count."""
+    """Compute all scores."""
     healthy = [run for run in runs if run.label is Label.HEALTHY]
     broken = [run for run in runs if run.label is Label.BROKEN]
     visible = [run for run in broken if run.visible]
-    own = [run for run in runs if run.label is Label.OWN_FAILURE]
-    rung = [run for run in runs if run.alarms and run.label is not Label.BENIGN]
+    own_failures = [run for run in runs if run.label is Label.OWN_FAILURE]
+    alarmed = [run for run in runs if run.alarms and run.label is not Label.BENIGN]
     delays = [d for run in visible if (d := run.delay()) is not None]
     return Score(
         healthy=len(healthy),
         broken=len(broken),
         visible=len(visible),
         benign=sum(run.label is Label.BENIGN for run in runs),
-        own_failures=len(own),
+        own_failures=len(own_failures),
         recall_1=_share(visible, lambda run: run.names_it(1)),
         recall_3=_share(visible, lambda run: run.names_it(3)),
         recall_1_all=_share(broken, lambda run: run.names_it(1)),
-        any_alarm=_share(broken, lambda run: run.alarmed),
-        precision=_share(rung, lambda run: run.label is not Label.HEALTHY),
+        any_alarm=_share(broken, lambda run: run.has_alarm),
+        precision=_share(alarmed, lambda run: run.label is not Label.HEALTHY),
         errors=_share(healthy, lambda run: sum(s.severity >= ERROR for s in run.alarms)),
         warnings=_share(healthy, lambda run: sum(s.severity == WARNING for s in run.alarms)),
         delay=float(np.median(delays)) if delays else float("nan"),
-        verdicts=_share([r for r in runs if not r.tampered], lambda run: run.verdict_right),
+        verdicts=_share([r for r in runs if not r.is_tampered], lambda run: run.verdict_right),
         verdicts_all=_share(runs, lambda run: run.verdict_right),
         by_fault=_rows(runs, lambda run: run.judged.run.fault or "(none)"),
         by_task=_rows(runs, lambda run: run.judged.run.task),
-        by_rule=_rings(runs),
+        by_rule=_count_by_rule(runs),
     )
 
 
-def _share(runs: Sequence[Scored], of: Callable[[Scored], float]) -> Share:
-    return share([(run.judged.run.task, float(of(run))) for run in runs])
+def _share(runs: Sequence[Scored], value: Callable[[Scored], float]) -> Share:
+    return share([(run.judged.run.task, float(value(run))) for run in runs])
 
 
 def share(values: Sequence[tuple[str, float]]) -> Share:
-    """Average what runs of named tasks have; the interval draws whole tasks.
-
-    Runs of one task are alike.
-    """
+    """Return the mean of (task, value) pairs with a bootstrap interval clustered by task."""
     if not values:
         return Share(float("nan"), float("nan"), float("nan"), 0)
     tasks = sorted({task for task, _ in values})
-    place = {task: i for i, task in enumerate(tasks)}
+    index_by_task = {task: i for i, task in enumerate(tasks)}
     sums, counts = np.zeros(len(tasks)), np.zeros(len(tasks))
     for task, value in values:
-        sums[place[task]] += value
-        counts[place[task]] += 1
-    draws = np.random.default_rng(0).integers(0, len(tasks), (DRAWS, len(tasks)))
+        sums[index_by_task[task]] += value
+        counts[index_by_task[task]] += 1
+    draws = np.random.default_rng(0).integers(0, len(tasks), (TASK_DRAWS, len(tasks)))
     means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
     return Share(float(sums.sum() / counts.sum()), float(low), float(high), len(values))
@@ -208,7 +218,7 @@ def _row(runs: Sequence[Scored]) -> Row:
         visible=len(visible),
         first=sum(run.names_it(1) for run in visible),
         third=sum(run.names_it(3) for run in visible),
-        alarmed=sum(run.alarmed for run in broken),
+        alarmed=sum(run.has_alarm for run in broken),
         benign=sum(run.label is Label.BENIGN for run in runs),
         healthy=len(healthy),
         rung=sum(bool(run.alarms) for run in healthy),
@@ -216,8 +226,8 @@ def _row(runs: Sequence[Scored]) -> Row:
     )
 
 
-def _rings(runs: Sequence[Scored]) -> dict[str, Ring]:
-    """Count for each rule; a finding folded under another one has rung as well."""
+def _count_by_rule(runs: Sequence[Scored]) -> dict[str, Ring]:
+    """Count the runs of each rule; folded findings count as well."""
     count: dict[str, Counter[str]] = {}
     for run in runs:
         loud = {s.rule: s.severity for s in run.judged.said if s.severity >= WARNING}
@@ -228,7 +238,7 @@ def _rings(runs: Sequence[Scored]) -> dict[str, Ring]:
                 tally["warned"] += rule in loud
                 tally["errors"] += loud.get(rule, 0) >= ERROR
         if run.label is Label.BROKEN and run.visible:
-            for rule in named(run.judged.run.fault).expects:
+            for rule in find_fault(run.judged.run.fault).expects:
                 tally = count.setdefault(rule, Counter())
                 tally["broken"] += 1
                 tally["caught"] += rule in loud

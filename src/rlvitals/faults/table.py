@@ -1,12 +1,12 @@
-"""The score as one reads it: plain lines for a terminal, the same as Markdown for a page."""
+"""Format scores as tables: plain text for a terminal, Markdown for a page."""
 
 from collections.abc import Iterable, Sequence
 
 from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Row, Score, Share
 
-# What the diagnosis is held to on the test split.
-REACH = (
+# The targets of the test split.
+TARGET_ROWS = (
     ("root cause named by the first case", "recall_1", ">=", 0.80),
     ("root cause among the first three", "recall_3", ">=", 0.92),
     ("errors per healthy run", "errors", "<=", 0.03),
@@ -14,13 +14,13 @@ REACH = (
     ("delay, median share of the run", "delay", "<=", 0.15),
     ("verdict right", "verdicts", ">=", 0.85),
 )
-ALSO = (
+OTHER_ROWS = (
     ("root cause named, all broken runs", "recall_1_all"),
     ("any alarm on a broken run", "any_alarm"),
     ("precision of an alarm", "precision"),
     ("verdict right, rewards tampered with too", "verdicts_all"),
 )
-WATCHED = (
+LIVE_ROWS = (
     ("root cause named by the first case at some prefix", "named"),
     ("the same, at the end", "at_the_end"),
     ("delay from onset, median share of the run", "delay"),
@@ -33,22 +33,22 @@ WATCHED = (
 Lines = list[tuple[str, ...]]
 
 
-def counts(found: Score) -> str:
-    """Say what was scored."""
+def format_counts(score: Score) -> str:
+    """Format the numbers of scored runs."""
     return (
-        f"{found.healthy} healthy runs, {found.broken} broken ones ({found.visible} of them visible"
-        f" in the log), {found.benign} benign mutations, {found.own_failures} that failed on their"
+        f"{score.healthy} healthy runs, {score.broken} broken ones ({score.visible} of them visible"
+        f" in the log), {score.benign} benign mutations, {score.own_failures} that failed on their"
         " own"
     )
 
 
-def summary(found: Score) -> Lines:
-    """Return the headline: what, reached, 95 % interval, target."""
+def summary(score: Score) -> Lines:
+    """Return the main table: score, value, 95 % interval, target, runs."""
     lines: Lines = [("", "reached", "95 % interval", "target", "runs")]
-    for title, key, sign, target in REACH:
-        lines.append((title, *_cells(getattr(found, key)), f"{sign} {target:g}", _runs(found, key)))
-    for title, key in ALSO:
-        lines.append((title, *_cells(getattr(found, key)), "", _runs(found, key)))
+    for title, key, sign, target in TARGET_ROWS:
+        lines.append((title, *_cells(getattr(score, key)), f"{sign} {target:g}", _runs(score, key)))
+    for title, key in OTHER_ROWS:
+        lines.append((title, *_cells(getattr(score, key)), "", _runs(score, key)))
     return lines
 
 
@@ -58,13 +58,13 @@ def _cells(value: Share | float) -> tuple[str, str]:
     return f"{value:.3f}", ""
 
 
-def _runs(found: Score, key: str) -> str:
-    value = getattr(found, key)
+def _runs(score: Score, key: str) -> str:
+    value = getattr(score, key)
     return str(value.count) if isinstance(value, Share) else ""
 
 
-def rows(named: Iterable[tuple[str, Row]], title: str) -> Lines:
-    """Return one line for each fault or task."""
+def rows(rows_by_name: Iterable[tuple[str, Row]], title: str) -> Lines:
+    """Return a row for each fault or task."""
     lines: Lines = [
         (title, "broken", "visible", "first", "first 3", "alarm", "benign", "healthy", "rung",
          "verdict")
@@ -73,45 +73,45 @@ def rows(named: Iterable[tuple[str, Row]], title: str) -> Lines:
         (
             name,
             *(_or_dash(n) for n in (row.broken, row.visible)),
-            _of(row.first, row.visible),
-            _of(row.third, row.visible),
-            _of(row.alarmed, row.broken),
+            _format_ratio(row.first, row.visible),
+            _format_ratio(row.third, row.visible),
+            _format_ratio(row.alarmed, row.broken),
             *(_or_dash(n) for n in (row.benign, row.healthy, row.rung)),
             f"{row.verdicts:.2f}",
         )
-        for name, row in named
+        for name, row in rows_by_name
     ]
     return lines
 
 
-def rings(found: Score) -> Lines:
-    """Return one line for each rule that rang or should have."""
+def rule_rows(score: Score) -> Lines:
+    """Return a row for each rule with an alarm or an expected one."""
     lines: Lines = [("rule", "healthy", "warned", "errors", "expected", "caught", "as first")]
     lines += [
         (rule, *(_or_dash(n) for n in (r.healthy, r.warned, r.errors, r.broken, r.caught, r.first)))
-        for rule, r in found.by_rule.items()
+        for rule, r in score.by_rule.items()
     ]
     return lines
 
 
-def _of(part: int, whole: int) -> str:
-    return f"{part / whole:.2f}" if whole else "-"
+def _format_ratio(count: int, total: int) -> str:
+    return f"{count / total:.2f}" if total else "-"
 
 
-def watched(found: Live) -> Lines:
-    """Return the headline of runs judged as they grew."""
+def live_summary(live: Live) -> Lines:
+    """Return the main table of growing runs."""
     lines: Lines = [("", "reached", "95 % interval", "runs")]
-    for title, key in WATCHED:
-        value = getattr(found, key)
+    for title, key in LIVE_ROWS:
+        value = getattr(live, key)
         runs = str(value.count) if isinstance(value, Share) else ""
         lines.append((title, *_cells(value), runs))
     return lines
 
 
-def bells(found: Live) -> Lines:
-    """Return one line for each rule that was raised, those on healthy runs first."""
+def live_rule_rows(live: Live) -> Lines:
+    """Return a row for each rule with an alarm on growing runs, those on healthy runs first."""
     lines: Lines = [("rule", "raised", "taken back", "on healthy runs", "taken back there")]
-    loudest = sorted(found.by_rule.items(), key=lambda one: (-one[1].healthy, -one[1].taken_back))
+    loudest = sorted(live.by_rule.items(), key=lambda item: (-item[1].healthy, -item[1].taken_back))
     lines += [
         (rule, *(_or_dash(n) for n in (b.raised, b.taken_back, b.healthy, b.healthy_back)))
         for rule, b in loudest
@@ -119,11 +119,11 @@ def bells(found: Live) -> Lines:
     return lines
 
 
-def watched_counts(found: Live) -> str:
-    """Say what was judged as it grew."""
+def format_live_counts(live: Live) -> str:
+    """Format the numbers of growing runs."""
     return (
-        f"{found.runs} runs: {found.healthy} healthy ones with {found.updates:,} logged updates, "
-        f"{found.visible} broken ones whose log can show it"
+        f"{live.runs} runs: {live.healthy} healthy ones with {live.updates:,} logged updates, "
+        f"{live.visible} broken ones whose log can show it"
     )
 
 
@@ -131,8 +131,8 @@ def _or_dash(count: int) -> str:
     return str(count) if count else "-"
 
 
-def plain(lines: Sequence[tuple[str, ...]]) -> str:
-    """Set lines in columns: words to the left, numbers to the right."""
+def format_plain(lines: Sequence[tuple[str, ...]]) -> str:
+    """Format rows as aligned columns, the first to the left, the others to the right."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join(
         "  ".join(
@@ -143,8 +143,8 @@ def plain(lines: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def markdown(lines: Sequence[tuple[str, ...]]) -> str:
-    """Set lines as a Markdown table."""
+def format_markdown(lines: Sequence[tuple[str, ...]]) -> str:
+    """Format rows as a Markdown table."""
     head, *body = lines
     rule = ("---", *("--:" for _ in head[1:]))
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *body))

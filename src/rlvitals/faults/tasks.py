@@ -1,4 +1,4 @@
-"""What is trained: an algorithm on a task with settings that work, and settings that work as well.
+"""The tasks of the benchmark: an algorithm, an environment, working settings and variants.
 
 The settings are near those of RL Baselines3 Zoo. Runs are long enough that, after a fault in
 mid-run, the library's mean over 100 episodes holds nothing of before.
@@ -15,7 +15,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One cell of the benchmark: healthy runs are compared within it."""
+    """A task of the benchmark; healthy runs are compared within it."""
 
     algorithm: str
     env_id: str
@@ -25,31 +25,33 @@ class Task:
     log_interval: int = 1  # rollouts of on-policy algorithms, episodes of the others
     normalised: bool = False  # running normalisation of observations and rewards
     variants: Mapping[str, Options] = field(default_factory=dict)  # other settings that work
-    both_onsets: bool = False  # whether faults that can be there from the start also set in later
-    first_seed: int = 0  # its runs' seeds count from here
+    both_onsets: bool = False  # faults from the start also occur in mid-run
+    first_seed: int = 0
 
     @property
     def name(self) -> str:
-        """The folder of its runs."""
+        """The name of its folder."""
         return f"{self.algorithm.lower()}-{self.env_id}"
 
     def variant(self, name: str) -> "Task":
-        """Return the task with a variant's settings; `steps` and `n_envs` are the task's own."""
-        given = dict(self.variants[name]) if name else {}
-        own = {key: given.pop(key) for key in ("steps", "n_envs", "normalised") if key in given}
-        return replace(self, options={**self.options, **given}, **own)
+        """Return the task with a variant's settings; fields of the task are replaced."""
+        options = dict(self.variants[name]) if name else {}
+        fields = {
+            key: options.pop(key) for key in ("steps", "n_envs", "normalised") if key in options
+        }
+        return replace(self, options={**self.options, **options}, **fields)
 
 
-UNSEEN = 100  # seeds from here on are of the test, whatever the task
-SMALL = {"policy_kwargs": {"net_arch": [64, 64]}}
-# `anneal` is ours: the learning rate falls linearly to 0. `resumed`: a first run of so many steps
-# comes before the one that is logged.
+FIRST_UNSEEN_SEED = 100  # test seeds of every task
+SMALL_NET = {"policy_kwargs": {"net_arch": [64, 64]}}
+# Options of the benchmark: `anneal` decreases the learning rate linearly to 0, `resumed` trains for
+# so many steps before the run that is logged.
 TASKS: tuple[Task, ...] = (
     Task(
         PPO, "CartPole-v1", 81_920, 8,
         {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
          "learning_rate": 1e-3},
-        both_onsets=True, first_seed=UNSEEN,
+        both_onsets=True, first_seed=FIRST_UNSEEN_SEED,
         variants={
             "annealed": {"anneal": True},
             "slow": {"learning_rate": 1.5e-4},
@@ -65,7 +67,7 @@ TASKS: tuple[Task, ...] = (
         PPO, "Acrobot-v1", 98_304, 8,
         {"n_steps": 64, "batch_size": 128, "n_epochs": 4, "gamma": 0.99, "gae_lambda": 0.94,
          "learning_rate": 1e-3},
-        both_onsets=True, first_seed=UNSEEN,
+        both_onsets=True, first_seed=FIRST_UNSEEN_SEED,
         variants={
             "annealed": {"anneal": True},
             "slow": {"learning_rate": 2e-4},
@@ -78,7 +80,7 @@ TASKS: tuple[Task, ...] = (
         PPO, "Pendulum-v1", 131_072, 8,
         {"n_steps": 128, "batch_size": 128, "n_epochs": 10, "gamma": 0.9, "learning_rate": 1e-3,
          "use_sde": True, "sde_sample_freq": 4},
-        first_seed=UNSEEN,
+        first_seed=FIRST_UNSEEN_SEED,
         variants={
             "no-sde": {"use_sde": False},
             "annealed": {"anneal": True},
@@ -107,7 +109,7 @@ TASKS: tuple[Task, ...] = (
         DQN, "CartPole-v1", 48_000, 4,
         {"learning_rate": 5e-4, "batch_size": 128, "learning_starts": 1000, "gamma": 0.98,
          "target_update_interval": 500, "train_freq": 4, "gradient_steps": 4,
-         "exploration_fraction": 0.3, "exploration_final_eps": 0.04, **SMALL},
+         "exploration_fraction": 0.3, "exploration_final_eps": 0.04, **SMALL_NET},
         log_interval=10, normalised=True,
         both_onsets=True,
         variants={"slow": {"learning_rate": 2e-4}},
@@ -116,15 +118,15 @@ TASKS: tuple[Task, ...] = (
         DQN, "Acrobot-v1", 120_000, 1,
         {"learning_rate": 1e-3, "batch_size": 128, "learning_starts": 1000,
          "target_update_interval": 500, "train_freq": 16, "gradient_steps": 2,
-         "exploration_fraction": 0.2, "exploration_final_eps": 0.04, **SMALL},
-        log_interval=5, first_seed=UNSEEN,
+         "exploration_fraction": 0.2, "exploration_final_eps": 0.04, **SMALL_NET},
+        log_interval=5, first_seed=FIRST_UNSEEN_SEED,
         variants={"long-exploration": {"exploration_fraction": 0.5}},
     ),
     Task(
         SAC, "Pendulum-v1", 48_000, 1,
         {"learning_rate": 2e-3, "batch_size": 64, "learning_starts": 800, "train_freq": 4,
-         **SMALL},
-        log_interval=2, first_seed=UNSEEN,
+         **SMALL_NET},
+        log_interval=2, first_seed=FIRST_UNSEEN_SEED,
         variants={"slow": {"learning_rate": 7e-4}},
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Runs that grow: read on from where the last look ended, and told in differences alone."""
+"""Follow growing runs: read new rows, judge, and report the changes."""

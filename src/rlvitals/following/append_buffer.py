@@ -1,4 +1,4 @@
-"""The columns of a log that grows: a point costs the same however many there are."""
+"""Columns of a growing log: the cost of a point does not depend on their number."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 from rlvitals.types import Series
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-HELD = 32  # readings that are held before they are put behind the others: one copy for all
-LEAST = 64  # points that a column has room for at first
-FACTOR = 1.5  # by which a full column grows
+MAX_BATCHED_READS = 32  # readings that are appended with one copy
+MIN_COLUMN_POINTS = 64  # points that a column has room for at first
 
 
-class Growing:
-    """Columns by key: `add` what is new, and see them whole at any time.
+class AppendBuffer:
+    """Columns by key: `add` new points, and read all of them at any time.
 
-    Room is left behind each column, so that it is copied log(n) times over its life: at most
-    half as much memory again as the points take.
+    Each column has spare capacity, so that it is copied log(n) times over its life: at most half as
+    much memory again as the points take.
     """
 
     def __init__(self) -> None:
@@ -26,44 +25,44 @@ class Growing:
         self.points = 0
         self.last: int | None = None  # the highest step that a reading ended with
         self._columns: dict[str, _Column] = {}
-        self._held: list[Mapping[str, Series]] = []
+        self._batch: list[Mapping[str, Series]] = []
 
     def __len__(self) -> int:
-        """Count the keys."""
-        return len(self._columns.keys() | {key for part in self._held for key in part})
+        """Return the number of keys."""
+        return len(self._columns.keys() | {key for series in self._batch for key in series})
 
     def add(self, series: Mapping[str, Series]) -> None:
-        """Put points behind those of their keys."""
-        sizes = [one.steps.size for one in series.values()]
+        """Append points to their keys."""
+        sizes = [column.steps.size for column in series.values()]
         if not any(sizes):
             return
         self.points += sum(sizes)
-        newest = max([one.steps[-1] for one in series.values() if one.steps.size])
+        newest = max([column.steps[-1] for column in series.values() if column.steps.size])
         self.last = int(newest) if self.last is None else max(self.last, int(newest))
-        self._held.append(series)
-        if len(self._held) >= HELD:
+        self._batch.append(series)
+        if len(self._batch) >= MAX_BATCHED_READS:
             self._settle()
 
     def series(self) -> dict[str, Series]:
-        """Return every column as it stands: views that later points leave as they are."""
+        """Return every column: views that later points do not change."""
         self._settle()
         return {key: column.series() for key, column in self._columns.items()}
 
     def _settle(self) -> None:
-        parts: dict[str, list[Series]] = {}
-        for held in self._held:
-            for key, series in held.items():
-                parts.setdefault(key, []).append(series)
-        self._held = []
-        for key, found in parts.items():
+        pieces: dict[str, list[Series]] = {}
+        for batch in self._batch:
+            for key, series in batch.items():
+                pieces.setdefault(key, []).append(series)
+        self._batch = []
+        for key, segments in pieces.items():
             column = self._columns.get(key)
             if column is None:
                 column = self._columns[key] = _Column()
-            column.add(found)
+            column.add(segments)
 
 
 class _Column:
-    """One key's steps, times and values, with room behind them."""
+    """Steps, times and values of one key, with spare capacity."""
 
     __slots__ = ("_count", "_steps", "_times", "_values")
 
@@ -73,16 +72,16 @@ class _Column:
         self._times: NDArray[np.float64] = np.empty(0)
         self._values: NDArray[np.float64] = np.empty(0)
 
-    def add(self, parts: list[Series]) -> None:
-        first, count = self._count, self._count + sum(map(len, parts))
+    def add(self, segments: list[Series]) -> None:
+        first, count = self._count, self._count + sum(map(len, segments))
         if count > len(self._steps):
-            room = count if not first else max(LEAST, count, int(FACTOR * first))
-            self._steps = _widened(self._steps, first, room)
-            self._times = _widened(self._times, first, room)
-            self._values = _widened(self._values, first, room)
-        np.concatenate([part.steps for part in parts], out=self._steps[first:count])
-        np.concatenate([part.times for part in parts], out=self._times[first:count])
-        np.concatenate([part.values for part in parts], out=self._values[first:count])
+            room = count if not first else max(MIN_COLUMN_POINTS, count, int(1.5 * first))
+            self._steps = _grow(self._steps, first, room)
+            self._times = _grow(self._times, first, room)
+            self._values = _grow(self._values, first, room)
+        np.concatenate([segment.steps for segment in segments], out=self._steps[first:count])
+        np.concatenate([segment.times for segment in segments], out=self._times[first:count])
+        np.concatenate([segment.values for segment in segments], out=self._values[first:count])
         self._count = count
 
     def series(self) -> Series:
@@ -90,32 +89,35 @@ class _Column:
         return Series(self._steps[:n], self._times[:n], self._values[:n])
 
 
-def _widened(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
+def _grow(column: NDArray[Kind], count: int, room: int) -> NDArray[Kind]:
     wide = np.empty(room, column.dtype)
     wide[:count] = column[:count]
     return wide
 
 
-def continued(old: Mapping[str, Series], new: Mapping[str, Series]) -> dict[str, Series] | None:
-    """Return what `new` has behind `old`, by key; None where it does not begin as `old` is."""
-    if not all(key in new and _begins(new[key], one) for key, one in old.items()):
+def find_new_points(
+    old: Mapping[str, Series], new: Mapping[str, Series]
+) -> dict[str, Series] | None:
+    """Return the points of `new` after `old`, by key; None if `new` does not begin with `old`."""
+    if not all(key in new and _starts_with(new[key], series) for key, series in old.items()):
         return None
     tails = {
-        key: one.where(slice(len(old[key]) if key in old else 0, None)) for key, one in new.items()
+        key: series.where(slice(len(old[key]) if key in old else 0, None))
+        for key, series in new.items()
     }
     return {key: tail for key, tail in tails.items() if len(tail)}
 
 
-def _begins(whole: Series, part: Series) -> bool:
-    n = len(part)
+def _starts_with(series: Series, prefix: Series) -> bool:
+    n = len(prefix)
     return (
-        len(whole) >= n
-        and np.array_equal(whole.steps[:n], part.steps)
-        and np.array_equal(whole.values[:n], part.values, equal_nan=True)
+        len(series) >= n
+        and np.array_equal(series.steps[:n], prefix.steps)
+        and np.array_equal(series.values[:n], prefix.values, equal_nan=True)
     )
 
 
-def follows(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
-    """Tell whether every key that both have goes on in `new` at later steps than it had."""
-    both = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
-    return bool(both) and all(new[k].steps.min() > old[k].steps.max() for k in both)
+def is_continuation(old: Mapping[str, Series], new: Mapping[str, Series]) -> bool:
+    """Return whether every common key continues in `new` at later steps."""
+    shared = [key for key in old.keys() & new.keys() if len(old[key]) and len(new[key])]
+    return bool(shared) and all(new[k].steps.min() > old[k].steps.max() for k in shared)

@@ -1,6 +1,6 @@
-"""What is told of growing runs: each a difference from what was told before, as a frozen noun.
+"""Changes of followed runs, as frozen dataclasses: each the difference from the previous look.
 
-`run` is the run's name, `time` when the difference was seen, in seconds since the epoch.
+`run` is the run's name, `time` when the difference was found, in seconds since the epoch.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from rlvitals.types import Series
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run was found; `new` where it was not there when following began."""
+    """A run was discovered; `new` if it did not exist when following began."""
 
     run: str
     time: float
@@ -26,7 +26,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A run is called otherwise now: beside others its old name no longer tells it."""
+    """A run has a new display name, because its old one is ambiguous."""
 
     run: str
     time: float
@@ -35,31 +35,31 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points that one file of a run has more than before, under the keys that the file has."""
+    """New points of one file of a run, under the keys that the file has."""
 
     run: str
     time: float
     where: str  # the file, from the run's folder
     series: Mapping[str, Series]
-    # They stand in place of all that was told of this file: the file is another one now.
+    # They replace all earlier points of this file: its content is another.
     anew: bool = False
     first: bool = False  # what was there when the file was found
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run was judged once more; `turned` where its verdict is another word than before."""
+    """A run was judged again; `turned` if its verdict is another word than before."""
 
     run: str
     time: float
     diagnosis: Diagnosis
     turned: bool
-    first: bool  # nothing was said of it before
+    first: bool  # the first judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A rule found something that it did not find before."""
+    """A rule has a finding that it did not have before."""
 
     run: str
     time: float
@@ -71,7 +71,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class Regraded:
-    """A finding stands and is graver or milder than before."""
+    """A finding remains with another severity."""
 
     run: str
     time: float
@@ -83,7 +83,7 @@ class Regraded:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """A finding no longer stands, and why."""
+    """A finding no longer applies, and why."""
 
     run: str
     time: float
@@ -95,7 +95,7 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A run goes on that had ended, was quiet, or went back to an earlier step."""
+    """A run grows again after it ended, was quiet, or went back to an earlier step."""
 
     run: str
     time: float
@@ -105,7 +105,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """A file holds other rows than before: a run was started anew under the same name."""
+    """A file has other rows than before: a run was started again under the same name."""
 
     run: str
     time: float
@@ -114,7 +114,7 @@ class Restarted:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run is over, and how: "finished", "failed", "stopped" or "budget spent"."""
+    """A run is over: "finished", "failed", "stopped" or "budget spent"."""
 
     run: str
     time: float
@@ -126,7 +126,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """A run has not grown for far longer than it takes from one row to the next."""
+    """A run has not grown for much longer than its usual interval between rows."""
 
     run: str
     time: float
@@ -136,7 +136,7 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """The files of a run are gone, or belong to another run now."""
+    """The files of a run were deleted, or belong to another run now."""
 
     run: str
     time: float
@@ -145,7 +145,7 @@ class Vanished:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file cannot be read; what was read of it before stands."""
+    """A file cannot be read; what was read of it before is kept."""
 
     run: str
     time: float

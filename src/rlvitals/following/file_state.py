@@ -1,32 +1,32 @@
-"""What the readings of one file amount to: the log that one reading of the whole would give."""
+"""The log of one file, accumulated from its readings."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rlvitals.following.append_buffer import Growing
+from rlvitals.following.append_buffer import AppendBuffer
 from rlvitals.readers.discovery.join import newest
 from rlvitals.readers.formats.lines import REPLACED, TORN
 from rlvitals.readers.reader import Reader
-from rlvitals.readers.sb3_csv import REWRITTEN
-from rlvitals.readers.wandb_offline import NO_EXIT
+from rlvitals.readers.sb3_csv import SB3_REWRITTEN_NOTE
+from rlvitals.readers.wandb_offline import NO_EXIT_NOTE
 from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
-PASSING = frozenset({REPLACED, REWRITTEN, TORN, NO_EXIT})
-NUMBERS = re.compile(r"[\d,.]+")
-MAX_NOTES = 24  # of one file
-MOST = 1024  # histograms or texts of a key: with more, every second one is let go
+TRANSIENT_NOTES = frozenset({REPLACED, REWRITTEN, TORN, NO_EXIT})
+NUMBER = re.compile(r"[\d,.]+")
+MAX_FILE_NOTES = 24  # of one file
+MAX_ITEMS_PER_KEY = 1024  # histograms or texts of a key: with more, every second one is let go
 
 
-class Held:
-    """The log of one file, put together from its readings."""
+class FileState:
+    """The log of one file, accumulated from its readings."""
 
     def __init__(self, reader: Reader) -> None:
         """Start empty, for the readings of `reader`."""
-        self.columns = Growing()
+        self.columns = AppendBuffer()
         self._reader = reader
         self._last: Log | None = None
         self._settings: dict[str, Setting] = {}
@@ -36,32 +36,34 @@ class Held:
         self._tables: dict[str, Table] = {}
 
     @property
-    def ended(self) -> bool:
-        """Whether the log says that the process is over."""
+    def is_over(self) -> bool:
+        """Whether the log records the end of the process."""
         return self._last is not None and self._last.ending is not None
 
-    def take(self, log: Log) -> None:
-        """Add what a reading found since the one before it."""
+    def add(self, log: Log) -> None:
+        """Add the result of one reading."""
         self.columns.add(log.series)
         if self._reader.sums_up:
             self._settings = dict(log.settings)
         else:
             self._settings |= log.settings
         for note in log.notes:
-            kind = NUMBERS.sub("#", note)
-            if note not in PASSING and (kind in self._notes or len(self._notes) < MAX_NOTES):
+            kind = NUMBER.sub("#", note)
+            if note not in TRANSIENT_NOTES and (
+                kind in self._notes or len(self._notes) < MAX_FILE_NOTES
+            ):
                 self._notes[kind] = note
-        _put(self._histograms, log.histograms)
-        _put(self._texts, log.texts)
+        _append_items(self._histograms, log.histograms)
+        _append_items(self._texts, log.texts)
         for key, table in log.tables.items():
-            before = self._tables.get(key)
-            self._tables[key] = table if before is None else newest([before, table])
+            previous = self._tables.get(key)
+            self._tables[key] = table if previous is None else newest([previous, table])
         self._last = log
 
     def log(self) -> Log:
-        """Return the whole log. Of passing notes those of the last reading count."""
+        """Return the complete log; of transient notes only those of the last reading."""
         last = self._last or Log(self._reader.name, {})
-        passing = [note for note in last.notes if note in PASSING and note != REPLACED]
+        passing = [note for note in last.notes if note in TRANSIENT_NOTES and note != REPLACED]
         return replace(
             last,
             series=self.columns.series(),
@@ -73,13 +75,13 @@ class Held:
         )
 
     def series(self) -> Mapping[str, Series]:
-        """Return the columns as they stand."""
+        """Return the current columns."""
         return self.columns.series()
 
 
-def _put(held: dict[str, list[T]], new: Mapping[str, Sequence[T]]) -> None:
+def _append_items(items_by_key: dict[str, list[T]], new: Mapping[str, Sequence[T]]) -> None:
     for key, items in new.items():
-        kept = held.setdefault(key, [])
-        kept += items
-        while len(kept) > MOST:
-            del kept[1::2]
+        stored = items_by_key.setdefault(key, [])
+        stored += items
+        while len(stored) > MAX_ITEMS_PER_KEY:
+            del stored[1::2]

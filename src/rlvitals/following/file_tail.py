@@ -1,7 +1,7 @@
-"""One file of a run, read on whenever its disk says that it is another than before.
+"""Read one file of a run incrementally, whenever its size, time or inode changes.
 
-A change is told by size, time and inode alone, so that a disk of another machine will do. Where
-a disk keeps time in whole seconds, a file that changed is read once more when they have passed.
+Only size, time and inode are compared, so that a network file system works. If a file system keeps
+time in whole seconds, a changed file is read once more after they have passed.
 """
 
 import os
@@ -11,183 +11,189 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.append_buffer import continued, follows
-from rlvitals.following.file_state import Held
+from rlvitals.following.append_buffer import find_new_points, is_continuation
+from rlvitals.following.file_state import FileState
 from rlvitals.readers.discovery.join import concatenated
 from rlvitals.readers.formats.lines import REPLACED
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
-COARSE = 2.0  # seconds that the times of the coarsest file systems are apart
-RETRY = 5.0  # seconds until a file that failed is read again, though nothing about it changed
-PATIENCE = 3.0  # seconds that a failure must stand: it may be in the middle of a write
-MAX_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
+COARSE_CLOCK_SECONDS = 2.0  # seconds that the times of the coarsest file systems are apart
+RETRY_SECONDS = (
+    5.0  # seconds until a file that failed is read again, though nothing about it changed
+)
+FAILURE_SECONDS = 3.0  # seconds that a failure must stand: it may be in the middle of a write
+MAX_MOVED_ENTRIES = 1000  # of a folder, among which a file that was moved away is sought
 
 Sign = tuple[int, int, int]  # bytes, time of the last change in ns, inode
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What a look at a file found."""
+class NewPoints:
+    """Result of reading a file: its new points."""
 
     series: Mapping[str, Series]
     anew: bool = False  # the points stand in place of all that were there
     first: bool = False  # the first reading
 
 
-class File:
+class FileTail:
     """A file and the log that was read of it so far."""
 
-    def __init__(self, path: Path, reader: Reader, before: "File | None" = None) -> None:
-        """Start with nothing read. `before`: a file that this one is a newer version of."""
+    def __init__(self, path: Path, reader: Reader, previous: "FileTail | None" = None) -> None:
+        """Start with nothing read. `before`: an older version of this file."""
         self.path, self.reader = path, reader
-        self.held = Held(reader)
+        self.state = FileState(reader)
         self.problem: UnreadableLog | None = None
-        self.told = False  # that it cannot be read
+        self.is_reported = False  # that it cannot be read
         self._failed = 0.0  # since when
         self._tried = 0.0
         self._cursor: Cursor | None = None
         self._signs: tuple[Sign, ...] = ()
-        self._changed: float | None = None  # when a change was seen on a coarse clock
-        self._before = before.held if before else None
+        self._changed: float | None = None  # time of a change on a coarse clock
+        self._before = previous.state if previous else None
         self._read = False
-        self._short: float | None = None  # since when it holds less than was read
+        self._short: float | None = None  # time since which it is shorter than what was read
 
     @property
     def log(self) -> Log | UnreadableLog:
-        """What was read of it, though it may be unreadable now; else why it cannot be read."""
-        return self.problem if self.problem is not None and not self._read else self.held.log()
+        """The log read so far, even if the file is unreadable now; else the error."""
+        return self.problem if self.problem is not None and not self._read else self.state.log()
 
     @property
-    def gone(self) -> bool:
-        """Whether there is no such file any more."""
+    def is_missing(self) -> bool:
+        """Whether the file no longer exists."""
         return not os.path.lexists(self.path)
 
-    def failing(self, now: float) -> bool:
-        """Tell whether it has been unreadable for longer than a write may take."""
-        return self.problem is not None and now - self._failed >= PATIENCE
+    def is_failing(self, time_s: float) -> bool:
+        """Return whether it has been unreadable for longer than a write may take."""
+        return self.problem is not None and time_s - self._failed >= FAILURE_SECONDS
 
-    def look(self, now: float) -> News | None:
-        """Read what is new; None where there is nothing."""
+    def look(self, time_s: float) -> NewPoints | None:
+        """Read new points; None if there are none."""
         signs = self._sign()
-        if signs == self._signs and not self._again(now):
+        if signs == self._signs and not self._needs_retry(time_s):
             return None
-        self._tried = now
+        self._tried = time_s
         if signs != self._signs:
             coarse = bool(signs) and signs[0][1] % 10**9 == 0
-            self._changed = now if coarse else None
+            self._changed = time_s if coarse else None
         moved = bool(signs) and bool(self._signs) and signs[0][2] != self._signs[0][2]
-        rest = self._rest_of_moved(self._signs[0][2]) if moved else None
+        remainder = self._read_moved_file(self._signs[0][2]) if moved else None
         self._signs = signs
         try:
             log, cursor = self.reader.read(self.path, self._cursor)
         except UnreadableLog as error:
-            self._failed = self._failed if self.problem else now
+            self._failed = self._failed if self.problem else time_s
             self.problem = error
-            return self._taken(rest) if rest else None
-        if REPLACED in log.notes and self._is_shorter(log, now):
-            return self._taken(rest) if rest else None
+            return self._add_points(remainder) if remainder else None
+        if REPLACED in log.notes and self._is_shorter(log, time_s):
+            return self._add_points(remainder) if remainder else None
         self.problem, self._cursor, self._short = None, cursor, None
         first, self._read = not self._read, True
         if first and self._before is not None:
-            before, self._before = self._before, None
-            return self._compared(before, log)
+            previous, self._before = self._before, None
+            return self._replace_log(previous, log)
         if REPLACED in log.notes and not first:
-            if rest is not None:
-                self.held.take(rest)
-            news = self._compared(self.held, log)
-            return _joined(rest, news) if rest is not None and news and not news.anew else news
-        self.held.take(log)
-        return News(log.series, first=first) if log.series else None
+            if remainder is not None:
+                self.state.add(remainder)
+            news = self._replace_log(self.state, log)
+            return (
+                _join(remainder, news) if remainder is not None and news and not news.anew else news
+            )
+        self.state.add(log)
+        return NewPoints(log.series, first=first) if log.series else None
 
-    def _again(self, now: float) -> bool:
-        """Tell whether to read a file again of which nothing says that it changed."""
+    def _needs_retry(self, time_s: float) -> bool:
+        """Return whether to read a file again although it seems unchanged."""
         if self.problem is not None:
-            return now - self._tried >= RETRY
-        if self._changed is not None and now - self._changed >= COARSE:
+            return time_s - self._tried >= RETRY_SECONDS
+        if self._changed is not None and time_s - self._changed >= COARSE_CLOCK_SECONDS:
             self._changed = None
             return True
         return False
 
-    def _is_shorter(self, log: Log, now: float) -> bool:
-        """Tell whether a file holds only a part of what was read: it may be half written."""
-        if continued(log.series, self.held.series()) is None:
+    def _is_shorter(self, log: Log, time_s: float) -> bool:
+        """Return whether a file contains only a part of what was read: it may be half written."""
+        if find_new_points(log.series, self.state.series()) is None:
             return False
-        self._short = now if self._short is None else self._short
+        self._short = time_s if self._short is None else self._short
         self._signs = ()  # look again
-        return now - self._short < PATIENCE
+        return time_s - self._short < FAILURE_SECONDS
 
     def _sign(self) -> tuple[Sign, ...]:
-        """Return what tells of a change: of the file, and of those that grow beside it."""
-        found = [_opened(self.path)]
-        beside = self.reader.grows
-        found += [_sign(path) for path in beside(self.path)] if beside else []
-        return tuple(found) if found[0] != MISSING else ()
+        """Return the signs of the file, and of files that grow next to it."""
+        signs = [_open_sign(self.path)]
+        find_neighbours = self.reader.grows
+        signs += [_sign(path) for path in find_neighbours(self.path)] if find_neighbours else []
+        return tuple(signs) if signs[0] != MISSING_SIGN else ()
 
-    def _compared(self, before: Held, log: Log) -> News | None:
-        """Take a log that was read from its start, and return what it has more than before."""
-        old = before.series()
-        tails = continued(old, log.series)
-        if tails is None and follows(old, log.series):
+    def _replace_log(self, previous: FileState, log: Log) -> NewPoints | None:
+        """Take a log that was read from its start, and return its new points."""
+        old = previous.series()
+        tails = find_new_points(old, log.series)
+        if tails is None and is_continuation(old, log.series):
             # Rotated, or emptied and written on: the rows before are the same run's.
-            before.take(log)
-            self.held = before
-            return News(log.series)
-        self.held = Held(self.reader)
-        self.held.take(log)
+            previous.add(log)
+            self.state = previous
+            return NewPoints(log.series)
+        self.state = FileState(self.reader)
+        self.state.add(log)
         if tails is None:
-            return News(log.series, anew=True)
-        return News(tails) if tails else None
+            return NewPoints(log.series, anew=True)
+        return NewPoints(tails) if tails else None
 
-    def _rest_of_moved(self, inode: int) -> Log | None:
-        """Read the end of the file that stood here and was moved to another name beside it."""
+    def _read_moved_file(self, inode: int) -> Log | None:
+        """Read the end of the previous file of this name, which was renamed."""
         try:
             with os.scandir(self.path.parent) as entries:
                 for count, entry in enumerate(entries):
-                    if count > MAX_ENTRIES:
+                    if count > MAX_MOVED_ENTRIES:
                         return None
                     if entry.inode() == inode and entry.name != self.path.name:
                         log, _ = self.reader.read(Path(entry.path), self._cursor)
-                        return None if REPLACED in log.notes or not log.series else log
+                        return None if REPLACED_NOTE in log.notes or not log.series else log
         except (OSError, UnreadableLog):
             return None
         return None
 
-    def _taken(self, log: Log) -> News:
-        self.held.take(log)
-        return News(log.series)
+    def _add_points(self, log: Log) -> NewPoints:
+        self.state.add(log)
+        return NewPoints(log.series)
 
 
-MISSING: Sign = (-1, 0, 0)
+MISSING_SIGN: Sign = (-1, 0, 0)
 
 
-def _opened(path: Path) -> Sign:
-    """Return the sign of a file as who opens it sees it: a network disk keeps others for long."""
+def _open_sign(path: Path) -> Sign:
+    """Return the sign of a file after opening it: network file systems cache attributes."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would hang
-            return MISSING
+            return MISSING_SIGN
         handle = os.open(path, os.O_RDONLY)
     except OSError:
         return _sign(path)
     try:
-        return _of(os.fstat(handle))
+        return _sign_of(os.fstat(handle))
     finally:
         os.close(handle)
 
 
 def _sign(path: Path) -> Sign:
     try:
-        return _of(path.stat())
+        return _sign_of(path.stat())
     except (OSError, ValueError):
-        return MISSING
+        return MISSING_SIGN
 
 
-def _of(status: os.stat_result) -> Sign:
+def _sign_of(status: os.stat_result) -> Sign:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _joined(rest: Log, news: News) -> News:
-    """Put points that stood in a moved file before those of the one in its place."""
-    keys = dict.fromkeys((*rest.series, *news.series))
-    parts = {key: [log[key] for log in (rest.series, news.series) if key in log] for key in keys}
-    return News({key: concatenated(found) for key, found in parts.items()})
+def _join(remainder: Log, news: NewPoints) -> NewPoints:
+    """Return the points of a renamed file followed by those of its successor."""
+    keys = dict.fromkeys((*remainder.series, *news.series))
+    segments = {
+        key: [log[key] for log in (remainder.series, news.series) if key in log] for key in keys
+    }
+    return NewPoints({key: concatenated(series) for key, series in segments.items()})

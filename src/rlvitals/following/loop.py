@@ -1,12 +1,12 @@
-"""Growing runs, followed: what changed at each look, and nothing that was told before.
+"""Follow growing runs: yield what changed at each look, each change once.
 
     watch = Watch([Path("runs")], judge)
     for change in follow(watch):
         ...
 
-Reading comes first at each look and is never put off by judging: a judgement takes as long as a
-hundred readings, so no more are made at once than a look has time for. How often it looks is bound
-by what looking costs, whatever the disk and however many the runs.
+Reading is done first at each look and is never delayed by judging: a judgement takes as long as a
+hundred readings, so only as many are made at once as a look has time for. The interval between
+looks is bounded by their cost, for any disk and any number of runs.
 """
 
 import time
@@ -14,23 +14,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rlvitals.following.changes import Change, Renamed
-from rlvitals.following.file_tail import File
-from rlvitals.following.folder_tree import DATABASES, Tree
-from rlvitals.following.run import Followed, Judge
+from rlvitals.following.file_tail import FileTail
+from rlvitals.following.folder_tree import DATABASE_READERS, FolderTree
+from rlvitals.following.run import FollowedRun, Judge
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.tracking import clock
 
-EVERY = 1.0  # seconds from one look to the next
-SHARE = 9.0  # times what reading took that it then rests, at least: a tenth of a core
-LONGEST = 30.0  # seconds that it ever rests
-JUDGING = 0.25  # seconds of judging at one look, and the judgement under way
+LOOK_SECONDS = 1.0  # seconds from one look to the next
+REST_FACTOR = 9.0  # times what reading took that it then rests, at least: a tenth of a core
+MAX_REST_SECONDS = 30.0  # seconds that it ever rests
+MAX_JUDGING_SECONDS = 0.25  # seconds of judging at one look, and the judgement under way
 
 
 class Watch:
-    """Runs under some paths. One look tells all that changed since the one before it.
+    """Runs under some paths. One look yields all changes since the previous one.
 
-    `judge` makes a diagnosis of a run's logs for each of the paths. `clock` gives epoch seconds,
-    `timer` counts seconds from anywhere.
+    `judge` returns a diagnosis of a run's logs for each of the paths. `clock` returns seconds since
+    the epoch, `timer` seconds from any origin.
     """
 
     def __init__(
@@ -40,132 +40,136 @@ class Watch:
         clock: Callable[[], float] = clock.now,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Follow what lies at each path, or will."""
-        self.runs: list[Followed] = []
-        self._trees = [Tree(path, timer) for path in judges]
+        """Follow each path, which need not exist yet."""
+        self.runs: list[FollowedRun] = []
+        self._trees = [FolderTree(path, timer) for path in judges]
         self._judges = judges
-        self._owner: dict[int, Tree] = {}
+        self._owner: dict[int, FolderTree] = {}
         self._clock, self._timer = clock, timer
         self._looks = 0
         self._began = self._spent = 0.0
 
     @property
-    def waiting(self) -> tuple[Tree, ...]:
-        """The paths at which there is nothing to read as yet."""
+    def waiting(self) -> tuple[FolderTree, ...]:
+        """The paths at which there is nothing to read yet."""
         return tuple(tree for tree in self._trees if tree.problem is not None)
 
     def look(self, *, patient: bool = False) -> Iterator[Change]:
-        """Yield what changed. `patient`: judge all that is due, however long that takes."""
+        """Yield what changed. `patient`: make all pending judgements, however long they take."""
         self._began = self._timer()
-        now = self._clock()
+        time_s = self._clock()
         for tree in self._trees:
-            if tree.changed(now):
-                yield from self._found(tree, tree.find(now), now)
+            if tree.may_differ(time_s):
+                yield from self._update_runs(tree, tree.find(time_s), time_s)
         self._spent = 0.0  # not with what is done about the changes meanwhile
         for followed in self.runs:
-            began = self._timer()
-            told = list(followed.look(now))
-            self._spent += self._timer() - began
-            yield from told
+            start = self._timer()
+            changes = list(followed.look(time_s))
+            self._spent += self._timer() - start
+            yield from changes
         self._looks += 1
-        yield from self._judged(now, patient=patient)
+        yield from self._judge_pending(time_s, patient=patient)
 
     def pause(self) -> float:
-        """Return how long to rest before the next look, in seconds."""
-        rest = EVERY - (self._timer() - self._began)
-        return min(max(rest, SHARE * self._spent, 0.0), LONGEST)
+        """Return the pause before the next look, in seconds."""
+        pause_s = LOOK_SECONDS - (self._timer() - self._began)
+        return min(max(pause_s, REST_FACTOR * self._spent, 0.0), MAX_REST_SECONDS)
 
     @property
     def over(self) -> bool:
-        """Whether there are runs, and nothing more is to be expected of any."""
-        now = self._clock()
-        return bool(self.runs) and all(followed.over(now) for followed in self.runs)
+        """Whether there are runs, and no change is expected of any."""
+        time_s = self._clock()
+        return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
 
-    def _judged(self, now: float, *, patient: bool) -> Iterator[Change]:
-        """Judge what is due, what was judged longest ago first."""
-        began = self._timer()
-        due = [followed for followed in self.runs if followed.due(now)]
-        for followed in sorted(due, key=lambda one: one.judged):
-            yield from followed.judge(now)
-            if not patient and self._timer() - began >= JUDGING:
+    def _judge_pending(self, time_s: float, *, patient: bool) -> Iterator[Change]:
+        """Make pending judgements, the least recently judged run first."""
+        start = self._timer()
+        pending = [followed for followed in self.runs if followed.needs_judging(time_s)]
+        for followed in sorted(pending, key=lambda run: run.judged_at):
+            yield from followed.judge(time_s)
+            if not patient and self._timer() - start >= MAX_JUDGING_SECONDS:
                 return
 
-    def _found(self, tree: Tree, runs: Sequence[Run], now: float) -> Iterator[Change]:
-        """Go on with the runs that are known, begin with new ones, let go of others."""
-        own = [f for f in self.runs if self._owner[id(f)] is tree]
-        paired = _pairs(own, runs)
-        kept = {id(followed) for followed in paired.values()}
-        left = [followed for followed in own if id(followed) not in kept]
+    def _update_runs(
+        self, tree: FolderTree, runs: Sequence[Run], time_s: float
+    ) -> Iterator[Change]:
+        """Continue the known runs, add new ones, and drop vanished ones."""
+        tree_runs = [f for f in self.runs if self._owner[id(f)] is tree]
+        paired = _pair_runs(tree_runs, runs)
+        paired_ids = {id(followed) for followed in paired.values()}
+        unpaired = [followed for followed in tree_runs if id(followed) not in paired_ids]
         for number, run in enumerate(runs):
             followed = paired.get(number)
-            given = _given(run, left)
+            inherited = _inherited_files(run, unpaired)
             if followed is None:
-                followed = Followed(run, self._judges[tree.path], new=self._looks > 0)
+                followed = FollowedRun(run, self._judges[tree.path], new=self._looks > 0)
                 self._owner[id(followed)] = tree
                 self.runs.append(followed)
-            before = followed.name
-            followed.update(run, given)
-            followed.name = self._named(followed, tree)
-            if number in paired and followed.name != before:
-                yield Renamed(followed.name, now, before)
-        taken = {path for run in runs for path, _ in run.files}
-        for followed in left:
-            if any(path in taken for path, _ in followed.run.files):
+            old_name = followed.name
+            followed.update(run, inherited)
+            followed.name = self._unique_name(followed, tree)
+            if number in paired and followed.name != old_name:
+                yield Renamed(followed.name, time_s, old_name)
+        claimed = {path for run in runs for path, _ in run.files}
+        for followed in unpaired:
+            if any(path in claimed for path, _ in followed.run.files):
                 self.runs.remove(followed)
-                yield from followed.gone(now, "its files are read as another run's")
+                yield from followed.vanish(time_s, "its files are read as another run's")
 
-    def _named(self, followed: Followed, tree: Tree) -> str:
-        """Return a run's name, with its path before it where a run at another path has it too."""
+    def _unique_name(self, followed: FollowedRun, tree: FolderTree) -> str:
+        """Return a run's name, prefixed with its path if another run has the same name."""
         name = followed.run.name
-        others = (f for f in self.runs if self._owner[id(f)] is not tree)
-        return f"{tree.path} {name}" if any(f.run.name == name for f in others) else name
+        other_runs = (f for f in self.runs if self._owner[id(f)] is not tree)
+        return f"{tree.path} {name}" if any(f.run.name == name for f in other_runs) else name
 
 
-def _pairs(own: Sequence[Followed], runs: Sequence[Run]) -> dict[int, Followed]:
-    """Return which of the runs that were found is which that is followed, by their numbers.
+def _pair_runs(followed_runs: Sequence[FollowedRun], runs: Sequence[Run]) -> dict[int, FollowedRun]:
+    """Return the followed run of each discovered run, by the numbers of the latter.
 
-    By a file that both have, of several the one of the same name; else by folder and name.
+    Runs are paired by a common file, preferring equal names; else by folder and name.
     """
-    left = list(own)
-    found: dict[int, Followed] = {}
-    for same in (_same_files_and_name, _same_files, _same_place):
+    unpaired = list(followed_runs)
+    pairs: dict[int, FollowedRun] = {}
+    for matches in (_shares_files_and_name, _shares_files, _is_same_folder):
         for number, run in enumerate(runs):
-            if number not in found and (one := next((f for f in left if same(f, run)), None)):
-                found[number] = one
-                left.remove(one)
-    return found
+            if number not in pairs and (
+                followed := next((f for f in unpaired if matches(f, run)), None)
+            ):
+                pairs[number] = followed
+                unpaired.remove(followed)
+    return pairs
 
 
-def _same_files_and_name(followed: Followed, run: Run) -> bool:
-    return followed.run.name == run.name and _same_files(followed, run)
+def _shares_files_and_name(followed: FollowedRun, run: Run) -> bool:
+    return followed.run.name == run.name and _shares_files(followed, run)
 
 
-def _same_files(followed: Followed, run: Run) -> bool:
+def _shares_files(followed: FollowedRun, run: Run) -> bool:
     return any(
         followed.file(path, reader) is not None
-        and (reader.name not in DATABASES or followed.run.name == run.name)
+        and (reader.name not in DATABASE_READERS or followed.run.name == run.name)
         for path, reader in run.files
     )
 
 
-def _same_place(followed: Followed, run: Run) -> bool:
+def _is_same_folder(followed: FollowedRun, run: Run) -> bool:
     return (followed.run.root, followed.run.name) == (run.root, run.name)
 
 
-def _given(run: Run, left: Sequence[Followed]) -> dict[Path, File]:
-    """Return the files of a run that were another's."""
+def _inherited_files(run: Run, unpaired: Sequence[FollowedRun]) -> dict[Path, FileTail]:
+    """Return the files of a run that belonged to another one."""
     return {
         path: file
         for path, reader in run.files
-        for followed in left
-        if reader.name not in DATABASES and (file := followed.file(path, reader)) is not None
+        for followed in unpaired
+        if reader.name not in DATABASE_READERS and (file := followed.file(path, reader)) is not None
     }
 
 
 def follow(
     watch: Watch, *, until_end: bool = False, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Change]:
-    """Look for ever, or until every run is over, and yield what changes."""
+    """Look for ever, or until every run is over, and yield the changes."""
     while True:
         yield from watch.look()
         if until_end and watch.over:

@@ -1,4 +1,4 @@
-"""One run that is followed: what its files hold so far, what was said of it, and how it lives."""
+"""One followed run: its files, its last diagnosis, and whether it grows."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ from rlvitals.following.changes import (
     Unreadable,
     Vanished,
 )
-from rlvitals.following.duration_text import span
-from rlvitals.following.file_tail import PATIENCE, File, News
-from rlvitals.following.judgement_changes import differences
+from rlvitals.following.duration_text import format_duration
+from rlvitals.following.file_tail import FAILURE_SECONDS, FileTail, NewPoints
+from rlvitals.following.judgement_changes import find_changes
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.readers.reader import Reader
@@ -31,256 +31,271 @@ from rlvitals.types import Lifecycle, Log, Trace
 # What a run's logs say, `now` and when they were last seen to grow, both in epoch s, or None.
 Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
 
-EVERY = 10.0  # seconds between two judgements of a run, at least
-GROWTH = 0.05  # of its points, that it must have grown by meanwhile
-SHORTEST = 60.0  # seconds: a shorter silence is told of no run
-# As the rule `no-new-rows` has it: a silence is long beside the gaps between rows.
-TYPICAL, LONGEST = 10.0, 3.0  # x the median gap, x the longest
-GAPS = 32  # between rows, the last ones
-FEW = 5  # gaps that say what is usual
-AGAIN = 2.0  # a silent run is judged again when its silence is so many times as long
-ANEW = "the run was started anew: its rows are others"
+MIN_JUDGING_SECONDS = 10.0  # seconds between two judgements of a run, at least
+MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
+MIN_SILENCE_SECONDS = 60.0  # shorter silences are not reported
+# As in the rule `no-new-rows`: a silence is long relative to the gaps between rows.
+MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
+MAX_GAPS = 32  # between rows, the last ones
+MIN_GAPS = 5  # gaps that say what is usual
+SILENCE_FACTOR = 2.0  # a silent run is judged again when its silence is so many times as long
+RESTART_REASON = "the run was started anew: its rows are others"
 
 
-class Followed:
-    """A run that grows. `look` reads what is new, `judge` says what that makes of it."""
+class FollowedRun:
+    """A run that grows. `look` reads new points, `judge` yields the changes of its diagnosis."""
 
     def __init__(self, run: Run, judge: Judge, *, new: bool) -> None:
-        """Follow a run of which nothing was told yet; `new`: it was not there at first."""
+        """Follow a new run; `new`: it did not exist when following began."""
         self.run = run
-        self.name = run.name  # as it is told: of two runs of one name with more before it
+        self.name = run.name  # display name, unique among the followed runs
         self.diagnosis: Diagnosis | None = None
         self.vanished = False
-        self._files = {path: File(path, reader) for path, reader in run.files}
+        self._files = {path: FileTail(path, reader) for path, reader in run.files}
         self._judge, self._new = judge, new
         self._found = False
-        self._grew: float | None = None  # when it was last seen to grow
-        self._gaps: deque[float] = deque(maxlen=GAPS)
-        self._since = 0.0  # when it grew last, or was found, as far as is known
+        self._grew: float | None = None  # time of the last growth
+        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._since = 0.0  # time of the last known growth, or of the discovery
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
-        self._ask_at = 0.0  # the silence at which it is judged again, seconds
+        self._ask_at = 0.0  # silence, in seconds, after which it is judged again
         self._patience = LIVE
         self._quiet = self._over = self._spent = self._live = False
-        self._lost: float | None = None  # since when its files are gone
+        self._gone_since: float | None = None  # time at which its files were missing first
 
     @property
     def points(self) -> int:
-        """How many points were read of it."""
-        return sum(file.held.columns.points for file in self._files.values())
+        """Number of points read so far."""
+        return sum(file.state.columns.points for file in self._files.values())
 
     @property
     def moves(self) -> bool:
-        """Whether it was seen to grow, or is known to go on: else its silence means nothing."""
+        """Whether it was observed to grow, or is known to run: else silence means nothing."""
         return self._grew is not None or self._live
 
     @property
-    def judged(self) -> float:
-        """When it was judged last, in epoch s; 0 where it never was."""
+    def judged_at(self) -> float:
+        """Time of the last judgement, in seconds since the epoch; 0 if none."""
         return self._judged or 0.0
 
-    def file(self, path: Path, reader: Reader) -> File | None:
-        """Return the file that is read there by this reader, None where none is."""
-        found = self._files.get(path)
-        return found if found is not None and found.reader.name == reader.name else None
+    def file(self, path: Path, reader: Reader) -> FileTail | None:
+        """Return the file at a path for this reader, None if there is none."""
+        candidate = self._files.get(path)
+        return candidate if candidate is not None and candidate.reader.name == reader.name else None
 
-    def update(self, run: Run, held: Mapping[Path, File]) -> None:
-        """Take the run as it was found now; `held`: files that another run gave up to it."""
-        before, self.run, self._files = self._files, run, {}
-        left = {path: file for path, file in before.items() if path not in dict(run.files)}
+    def update(self, run: Run, inherited: Mapping[Path, FileTail]) -> None:
+        """Update the run and its files; `inherited`: files taken from another run."""
+        old_files, self.run, self._files = self._files, run, {}
+        dropped = {path: file for path, file in old_files.items() if path not in dict(run.files)}
         for path, reader in run.files:
-            same = before.get(path) or held.get(path)
-            if same is None or same.reader.name != reader.name:
-                older = (f for f in left.values() if f.reader.name == reader.name)
-                # A later checkpoint's file stands in place of the one before it.
-                same = File(path, reader, None if reader.in_parts else next(older, None))
-            self._files[path] = same
+            tail = old_files.get(path) or inherited.get(path)
+            if tail is None or tail.reader.name != reader.name:
+                older = (f for f in dropped.values() if f.reader.name == reader.name)
+                # A later checkpoint's file replaces the previous one.
+                tail = FileTail(path, reader, None if reader.in_parts else next(older, None))
+            self._files[path] = tail
 
-    def over(self, now: float) -> bool:
-        """Tell whether nothing more is to be expected: it ended, is gone, or long silent."""
-        silent = self.silence(now)
-        if self.due(now):
+    def is_over(self, time_s: float) -> bool:
+        """Return whether no change is expected: it ended, vanished, or is silent for long."""
+        silent = self.silence(time_s)
+        if self.needs_judging(time_s):
             return False
         return (
             self._over
             or self.vanished
-            or (self._spent and silent >= EVERY)
+            or (self._spent and silent >= MIN_JUDGING_SECONDS)
             or (self._judged is not None and silent >= max(LIVE, self._patience))
         )
 
-    def state(self, now: float) -> str:
-        """Say in a word how it stands: "growing", "quiet" or "over"."""
+    def state(self, time_s: float) -> str:
+        """Return the state as a word: "growing", "quiet" or "over"."""
         if self._over or self._spent or self.vanished:
             return "over"
-        still = self._quiet or not self.moves or self.silence(now) >= self._patience
-        return "quiet" if still else "growing"
+        is_quiet = self._quiet or not self.moves or self.silence(time_s) >= self._patience
+        return "quiet" if is_quiet else "growing"
 
-    def look(self, now: float) -> Iterator[Change]:
-        """Read what is new and yield it, with what it says of the run's life."""
+    def look(self, time_s: float) -> Iterator[Change]:
+        """Read new points and yield the changes."""
         first, self._found = not self._found, True
-        news = [(file, file.look(now)) for file in self._files.values()]
+        news = [(file, file.look(time_s)) for file in self._files.values()]
         if first:
-            self._since = now
+            self._since = time_s
             if self._new:  # it has just been written, whatever the times in it
-                self._grew = now
-            yield self._as_found(now)
-        grown = [(file, found) for file, found in news if found is not None]
+                self._grew = time_s
+            yield self._discovery(time_s)
+        grown = [(file, file_news) for file, file_news in news if file_news is not None]
         if grown:
-            yield from self._life(now, grown, first=first)
-        for file, found in grown:
-            if found.anew:
-                yield Restarted(self.name, now, self._where(file))
+            yield from self._life(time_s, grown, first=first)
+        for file, file_news in grown:
+            if file_news.anew:
+                yield Restarted(self.name, time_s, self._relative_path(file))
             yield Points(
-                self.name, now, self._where(file), found.series, found.anew, found.first and first
+                self.name,
+                time_s,
+                self._relative_path(file),
+                file_news.series,
+                file_news.anew,
+                file_news.first and first,
             )
-        yield from self._troubles(now)
-        if not grown and self._is_quiet(now):
+        yield from self._troubles(time_s)
+        if not grown and self._is_quiet(time_s):
             self._quiet = True
-            yield Quiet(self.name, now, self._step, self.silence(now))
+            yield Quiet(self.name, time_s, self._step, self.silence(time_s))
 
-    def due(self, now: float) -> bool:
-        """Tell whether it is to be judged."""
+    def needs_judging(self, time_s: float) -> bool:
+        """Return whether it should be judged now."""
         points = self.points
-        ended = any(file.held.ended for file in self._files.values())
+        has_ended = any(file.state.is_over for file in self._files.values())
         if self._judged is None:
-            return points > 0 or ended
+            return points > 0 or has_ended
         grown = points - self._points
-        if ended and not self._over:
+        if has_ended and not self._over:
             return True
-        if now - self._judged < EVERY:
+        if time_s - self._judged < MIN_JUDGING_SECONDS:
             return False
-        if grown and (grown >= GROWTH * self._points or self._at_its_end):
+        if grown and (grown >= MIN_GROWTH * self._points or self._at_its_end):
             return True
-        return self.silence(now) >= self._ask_at
+        return self.silence(time_s) >= self._ask_at
 
-    def judge(self, now: float) -> Iterator[Change]:
-        """Judge it and yield what is different from before."""
+    def judge(self, time_s: float) -> Iterator[Change]:
+        """Judge the run and yield the changes."""
         logs = sources.together(self.run, {path: f.log for path, f in self._files.items()})
-        found = self._judge(self.run, logs, now, self._grew)
-        before, self.diagnosis = self.diagnosis, found
+        diagnosis = self._judge(self.run, logs, time_s, self._grew)
+        previous, self.diagnosis = self.diagnosis, diagnosis
         first = self._judged is None
-        self._judged, self._points = now, self.points
-        cycle = found.trace.lifecycle
+        self._judged, self._points = time_s, self.points
+        cycle = diagnosis.trace.lifecycle
         self._live = cycle.live is True
         if self._grew is None and cycle.silence is not None:
-            self._since = now - cycle.silence
-        silent = self.silence(now)
+            self._since = time_s - cycle.silence
+        silent = self.silence(time_s)
         if first and silent >= LIVE:
-            self._quiet = True  # nobody saw it grow: its rows say so
-        self._ask_at = max(self._patience, AGAIN * silent if silent >= self._patience else 0.0)
-        old = before.trace.lifecycle if before else None
+            self._quiet = True  # its rows are that old
+        self._ask_at = max(
+            self._patience, SILENCE_FACTOR * silent if silent >= self._patience else 0.0
+        )
+        old = previous.trace.lifecycle if previous else None
         if old is not None and cycle.attempts > old.attempts and cycle.seams:
             step = cycle.seams[-1]
-            yield Resumed(self.name, now, step, f"a new attempt goes on from step {step:,}")
-        yield from differences((self.name, now), before, found)
-        yield from self._end(now, found.trace, cycle)
+            yield Resumed(self.name, time_s, step, f"a new attempt goes on from step {step:,}")
+        yield from find_changes((self.name, time_s), previous, diagnosis)
+        yield from self._end(time_s, diagnosis.trace, cycle)
 
-    def gone(self, now: float, why: str) -> Iterator[Change]:
-        """Say that the run is no longer there."""
+    def vanish(self, time_s: float, reason: str) -> Iterator[Change]:
+        """Report that the run no longer exists."""
         if not self.vanished:
             self.vanished = True
-            yield Vanished(self.name, now, why)
+            yield Vanished(self.name, time_s, reason)
 
     @property
     def _step(self) -> int:
         if self.diagnosis is not None and self.points == self._points:
             return self.diagnosis.trace.last_step
-        steps = [f.held.columns.last for f in self._files.values()]
+        steps = [f.state.columns.last for f in self._files.values()]
         return max((step for step in steps if step is not None), default=0)
 
     @property
     def _at_its_end(self) -> bool:
-        """Whether its steps seem to have reached its budget since it was judged."""
+        """Whether its steps have reached its budget since it was judged."""
         budget = self.diagnosis.trace.budget if self.diagnosis else None
         return budget is not None and not self._spent and self._step >= budget.steps
 
-    def _where(self, file: File) -> str:
+    def _relative_path(self, file: FileTail) -> str:
         root = self.run.root
         inside = file.path.is_relative_to(root)
         return str(file.path.relative_to(root)) if inside else file.path.name
 
-    def _as_found(self, now: float) -> Found:
-        columns = [file.held.columns for file in self._files.values()]
+    def _discovery(self, time_s: float) -> Found:
+        columns = [file.state.columns for file in self._files.values()]
         readers = dict.fromkeys(file.reader.name for file in self._files.values())
         metrics, step = sum(map(len, columns)), self._step if self.points else None
-        return Found(self.name, now, tuple(readers), metrics, self.points, step, self._new)
+        return Found(self.name, time_s, tuple(readers), metrics, self.points, step, self._new)
 
     def _life(
-        self, now: float, grown: Sequence[tuple[File, News]], *, first: bool
+        self, time_s: float, grown: Sequence[tuple[FileTail, NewPoints]], *, first: bool
     ) -> Iterator[Change]:
-        """Say what growing means: that it goes on after all, or was started anew."""
-        silent = self.silence(now)
-        anew = any(found.anew for _, found in grown)
+        """Yield what growth implies: a resume after silence, or a restart."""
+        silent = self.silence(time_s)
+        is_restarted = any(file_news.anew for _, file_news in grown)
         if not first:
-            if anew:
-                yield from self._forget(now)
+            if is_restarted:
+                yield from self._forget(time_s)
             elif self.vanished or self._over or self._quiet:
-                yield Resumed(self.name, now, self._step, self._after(silent))
+                yield Resumed(self.name, time_s, self._step, self._explain_resume(silent))
             elif self._grew is not None:
-                self._gaps.append(now - self._grew)
-            self._grew = self._since = now
-            self._patience = self._usual()
+                self._gaps.append(time_s - self._grew)
+            self._grew = self._since = time_s
+            self._patience = self._usual_silence()
             self._ask_at = self._patience
             self._quiet = self.vanished = False
-            self._over = self._over and any(f.held.ended for f in self._files.values())
+            self._over = self._over and any(f.state.is_over for f in self._files.values())
 
-    def _after(self, silent: float) -> str:
+    def _explain_resume(self, silent: float) -> str:
         if self.vanished:
             return "its files are back"
         if self._over:
             return "it grows again, though its log says that it had ended"
-        return f"it grows again after {span(silent)}"
+        return f"it grows again after {format_duration(silent)}"
 
-    def _forget(self, now: float) -> Iterator[Change]:
-        """Take back what was said of rows that are no longer there."""
+    def _forget(self, time_s: float) -> Iterator[Change]:
+        """Clear the findings of rows that no longer exist."""
         for rule, finding in self.diagnosis.findings if self.diagnosis else ():
-            yield Cleared(self.name, now, rule, finding, ANEW, self._step)
+            yield Cleared(self.name, time_s, rule, finding, RESTART_REASON, self._step)
         self.diagnosis, self._judged, self._points = None, None, 0
         self._over = self._spent = False
 
-    def _usual(self) -> float:
+    def _usual_silence(self) -> float:
         """Return the silence, in seconds, that is unusual for this run."""
-        if len(self._gaps) < FEW:
+        if len(self._gaps) < MIN_GAPS:
             return LIVE
-        return max(SHORTEST, TYPICAL * median(self._gaps), LONGEST * max(self._gaps))
+        return max(
+            MIN_SILENCE_SECONDS,
+            MEDIAN_GAP_FACTOR * median(self._gaps),
+            MAX_GAP_FACTOR * max(self._gaps),
+        )
 
-    def silence(self, now: float) -> float:
-        """Count the seconds since it grew or was found, or since the last row of a live run."""
-        return max(0.0, now - self._since)
+    def silence(self, time_s: float) -> float:
+        """Return the seconds since it grew or was found, or since the last row of a live run."""
+        return max(0.0, time_s - self._since)
 
-    def _is_quiet(self, now: float) -> bool:
-        known = self._judged is not None and not (self._quiet or self._over or self._spent)
-        still = self.moves and self.silence(now) >= self._patience
-        return known and not self.vanished and still
+    def _is_quiet(self, time_s: float) -> bool:
+        is_judged = self._judged is not None and not (self._quiet or self._over or self._spent)
+        is_silent = self.moves and self.silence(time_s) >= self._patience
+        return is_judged and not self.vanished and is_silent
 
-    def _troubles(self, now: float) -> Iterator[Change]:
-        """Say which files cannot be read, which can be again, and whether all are gone."""
+    def _troubles(self, time_s: float) -> Iterator[Change]:
+        """Yield which files became unreadable or readable, and whether all were deleted."""
         files = self._files.values()
-        lost = all(file.gone for file in files) if any(f.problem for f in files) else False
-        self._lost = (now if self._lost is None else self._lost) if lost else None
-        if self._lost is not None and now - self._lost >= PATIENCE:
-            yield from self.gone(now, "its files are no longer there")
-        for file in () if lost else files:
-            if file.failing(now) and not file.told and file.problem is not None:
-                file.told = True
-                yield Unreadable(self.name, now, self._where(file), file.problem.problem)
-            elif file.told and file.problem is None:
-                file.told = False
-                yield Readable(self.name, now, self._where(file))
+        all_gone = (
+            all(file.is_missing for file in files) if any(f.problem for f in files) else False
+        )
+        self._gone_since = (
+            (time_s if self._gone_since is None else self._gone_since) if all_gone else None
+        )
+        if self._gone_since is not None and time_s - self._gone_since >= FAILURE_SECONDS:
+            yield from self.vanish(time_s, "its files are no longer there")
+        for file in () if all_gone else files:
+            if file.is_failing(time_s) and not file.is_reported and file.problem is not None:
+                file.is_reported = True
+                yield Unreadable(self.name, time_s, self._relative_path(file), file.problem.problem)
+            elif file.is_reported and file.problem is None:
+                file.is_reported = False
+                yield Readable(self.name, time_s, self._relative_path(file))
 
-    def _end(self, now: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
+    def _end(self, time_s: float, trace: Trace, cycle: Lifecycle) -> Iterator[Change]:
         step = trace.last_step
         if cycle.over and not self._over:
             self._over = True
-            how, why = _how(cycle, trace.notes)
-            yield Ended(self.name, now, step, how, why, cycle.exit_code)
+            how, reason = _format_end(cycle, trace.notes)
+            yield Ended(self.name, time_s, step, how, reason, cycle.exit_code)
         elif not cycle.over and trace.budget and step >= trace.budget.steps and not self._spent:
             self._spent = True
-            why = f"all {trace.budget.steps:,} steps of its budget are done"
-            yield Ended(self.name, now, step, "budget spent", why)
+            reason = f"all {trace.budget.steps:,} steps of its budget are done"
+            yield Ended(self.name, time_s, step, "budget spent", reason)
 
 
-def _how(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
+def _format_end(cycle: Lifecycle, notes: Sequence[str]) -> tuple[str, str]:
     if cycle.traceback:
         return "failed", cycle.traceback.strip().rpartition("\n")[2]
     if cycle.exit_code:

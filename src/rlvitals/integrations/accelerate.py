@@ -1,4 +1,4 @@
-"""accelerate's trackers: `Accelerator(log_with="rlvitals")` records what it is given to log.
+"""Tracker for accelerate: `Accelerator(log_with="rlvitals")` records the values it logs.
 
     from rlvitals.integrations import accelerate as vitals
 
@@ -21,20 +21,20 @@ from rlvitals.tracking.start import start
 
 
 def register() -> None:
-    """Let `log_with="rlvitals"` find the tracker; call it before the Accelerator is made."""
+    """Register the tracker for `log_with="rlvitals"`; call it before creating the Accelerator."""
     if tracking.LOGGER_TYPE_TO_CLASS.get(Tracker.name) is not Tracker:
         tracking.register_tracker_class(Tracker)
 
 
 class Tracker(tracking.GeneralTracker):
-    """Records on the main process. `options` are those of `rlvitals.start`, `folder` among them."""
+    """Records on the main process. `options` are those of `rlvitals.start`, including `folder`."""
 
     name = "rlvitals"
     requires_logging_directory = False
     main_process_only = True
 
     def __init__(self, project: str, **options: Any) -> None:
-        """Keep what the run is to be told: accelerate may not know its processes yet."""
+        """Store the options; the run starts later, when accelerate knows its processes."""
         super().__init__()
         self.options = {"project": project, **options}
         self.run: Run | None = None
@@ -47,23 +47,23 @@ class Tracker(tracking.GeneralTracker):
 
     @tracking.on_main_process
     def start(self) -> None:
-        """Begin the run."""
+        """Start the run."""
         if self.run is None:
             folder = self.options.get("folder")
-            rest = {key: value for key, value in self.options.items() if key != "folder"}
-            self.run = start(folder, **rest)
+            options = {key: value for key, value in self.options.items() if key != "folder"}
+            self.run = start(folder, **options)
 
     @tracking.on_main_process
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
         """Record the script's settings."""
         if self.run is not None:
             self.run.update_settings(
-                {str(key): hook_facts.plain(value) for key, value in values.items()}
+                {str(key): hook_facts.to_json(value) for key, value in values.items()}
             )
 
     @tracking.on_main_process
     def log(self, values: Mapping[str, Any], step: int | None = None, **_: Any) -> None:
-        """Record numbers, and texts as texts; without a step they are counted from 0."""
+        """Record numbers and texts; calls without a step are counted from 0."""
         self._step = self._step + 1 if step is None else int(step)
         if self.run is not None:
             hook_facts.record(self.run, self._step, values)

@@ -1,18 +1,18 @@
-"""What a TRL trainer's policy wrote, as the columns of a table."""
+"""Read the completions of a TRL trainer's policy as the columns of a table."""
 
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-NAME = "completions"
+TABLE_NAME = "completions"
 STEP = "step"
-INDEX = "__index_level_"  # pandas' own columns
-PLAIN = frozenset((str, float, int, bool, type(None)))  # what a cell may be
+INDEX_PREFIX = "__index_level_"  # pandas' own columns
+CELL_TYPES = frozenset((str, float, int, bool, type(None)))  # what a cell may be
 
 
 def from_file(output: Path, step: int) -> tuple[dict[str, list[object]], str]:
-    """Return the columns that TRL wrote at `step`, and what is wrong where there are none.
+    """Return the columns that TRL wrote at `step`, and the problem if there are none.
 
     Written by `log_completions=True`; trl v1.16: trl/trainer/grpo_trainer.py, log.
     """
@@ -21,12 +21,12 @@ def from_file(output: Path, step: int) -> tuple[dict[str, list[object]], str]:
         from pyarrow import parquet  # noqa: PLC0415 - the same
     except ImportError:
         return {}, "completions were not recorded: pip install pyarrow"
-    path = output / NAME / f"{NAME}_{step:05d}.parquet"
+    path = output / TABLE_NAME / f"{TABLE_NAME}_{step:05d}.parquet"
     try:
-        found = parquet.read_table(path, use_threads=False).to_pydict()
+        columns = parquet.read_table(path, use_threads=False).to_pydict()
     except (OSError, ValueError, pa.ArrowException) as error:
         return {}, f"completions of step {step} were not recorded: {error}"
-    return _cells(found), ""
+    return _cells(columns), ""
 
 
 def from_memory(logs: Mapping[str, Any]) -> dict[str, list[object]]:
@@ -41,12 +41,14 @@ def from_memory(logs: Mapping[str, Any]) -> dict[str, list[object]]:
     return _cells({key: list(column) for key, column in columns.items()})
 
 
-def _cells(found: Mapping[str, list[object]]) -> dict[str, list[object]]:
-    """Leave out the step, which the table has itself; a conversation is kept as JSON."""
+def _cells(columns: Mapping[str, list[object]]) -> dict[str, list[object]]:
+    """Remove the columns of the step and the index; convert conversations to JSON."""
     return {
-        key: column if PLAIN.issuperset(map(type, column)) else [_cell(cell) for cell in column]
-        for key, column in found.items()
-        if key != STEP and not key.startswith(INDEX)
+        key: column
+        if CELL_TYPES.issuperset(map(type, column))
+        else [_cell(cell) for cell in column]
+        for key, column in columns.items()
+        if key != STEP and not key.startswith(INDEX_PREFIX)
     }
 
 

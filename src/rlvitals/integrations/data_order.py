@@ -1,26 +1,23 @@
-"""Whether a resumed training sees the data in the order in which it would have seen it.
+"""Restore the data order of a resumed training, and list what cannot be restored.
 
-The Trainer skips what an epoch has had already. That gives the same rows where the order of an
-epoch follows from its number, which accelerate's sampler (the default) sees to. It does not where
-a sampler shuffles by a generator that begins anew in each process. Measured with transformers
-5.23, accelerate 1.15, trl 1.16: each case below is one in which the weights came out different.
+The Trainer skips the batches that an epoch has already used. That gives the same rows if the order
+depends on the epoch alone, as with accelerate's sampler (the default). It does not if a sampler
+shuffles with a generator that is created in each process. Measured with transformers 5.23,
+accelerate 1.15, trl 1.16: in each case below the resumed weights differed.
 """
 
 from math import ceil
 from typing import Any
 
-BY_EPOCH = ("SeedableRandomSampler", "SequentialSampler")
-PLACE = "the place in the data, by ignore_data_skip,"
-WORKERS = "what dataloader_persistent_workers had drawn ahead"
-STREAM = "the place in a stream that is read more than once"
+EPOCH_SAMPLERS = ("SeedableRandomSampler", "SequentialSampler")
 
 
 def restore(loader: Any, epochs: int) -> bool:
-    """Give a resumed training the order of the data that its epoch has.
+    """Advance the sampler of a resumed training to the data order of its epoch.
 
-    TRL's sampler shuffles each epoch by a generator of its own, which begins anew in each
-    process: a training resumed in its third epoch would see the first one's order again.
-    Returns whether there was such a sampler; call it before the epoch begins.
+    TRL's sampler shuffles each epoch with its own generator, which is created in each process: a
+    training resumed in its third epoch would see the order of the first one. Returns whether there
+    was such a sampler; call it before the epoch starts.
     """
     sampler = _sampler(loader)
     if type(sampler).__name__ != "RepeatSampler" or not sampler.shuffle or epochs < 1:
@@ -32,21 +29,22 @@ def restore(loader: Any, epochs: int) -> bool:
     return True
 
 
-def lost(args: Any, loader: Any, step: int, passes: int) -> list[str]:
-    """Say what of the order of the data a training that is resumed at a step will not have.
+def list_losses(args: Any, loader: Any, step: int, passes: int) -> list[str]:
+    """List what a training resumed at `step` loses of the data order.
 
-    `passes`: how often this process has begun the data.
+    `passes`: number of passes over the data that this process started.
     """
-    found = [PLACE] if args.ignore_data_skip else []
+    losses = ["the place in the data, by ignore_data_skip,"] if args.ignore_data_skip else []
     if args.dataloader_persistent_workers and args.dataloader_num_workers:
-        found.append(WORKERS)
-    sampler, epoch = _sampler(loader), steps(loader, args.gradient_accumulation_steps)
-    if epoch is None:
-        return found + ([STREAM] if passes > 1 else [])
-    later = step > epoch and step % epoch > 0
-    if later and type(sampler).__name__ not in (*BY_EPOCH, "RepeatSampler"):
-        found.append(f"the order that {type(sampler).__name__} gives a later epoch")
-    return found
+        losses.append("what dataloader_persistent_workers had drawn ahead")
+    sampler, epoch_steps = _sampler(loader), steps(loader, args.gradient_accumulation_steps)
+    if epoch_steps is None:
+        stream = "the place in a stream that is read more than once"
+        return [*losses, stream] if passes > 1 else losses
+    in_later_epoch = step > epoch_steps and step % epoch_steps > 0
+    if in_later_epoch and type(sampler).__name__ not in (*EPOCH_SAMPLERS, "RepeatSampler"):
+        losses.append(f"the order that {type(sampler).__name__} gives a later epoch")
+    return losses
 
 
 def steps(loader: Any, accumulation: int) -> int | None:
@@ -65,10 +63,10 @@ def forward_passes(loader: Any) -> int | None:
 
 def _sampler(loader: Any) -> Any:
     """Find the sampler below what accelerate wraps around it."""
-    seen = loader
+    sampler = loader
     while True:
-        inner = getattr(seen, "batch_sampler", None)
-        inner = getattr(seen, "sampler", None) if inner is None else inner
+        inner = getattr(sampler, "batch_sampler", None)
+        inner = getattr(sampler, "sampler", None) if inner is None else inner
         if inner is None:
-            return seen
-        seen = inner
+            return sampler
+        sampler = inner

@@ -1,4 +1,4 @@
-"""What goes into and comes out of environments, summed up between two points of a run."""
+"""Summarise rewards, actions and observations of environments at intervals."""
 
 from collections.abc import Iterator, Mapping
 from time import perf_counter
@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-MOST_ACTIONS = 64  # beyond it, one series for each action says nothing
-EDGE = 0.01  # of an action's range
+MAX_ACTION_SERIES = 64  # beyond it, one series for each action is not useful
+BOUND_MARGIN = 0.01  # of an action's range: a squashed action never quite reaches the bound
 
 
 def leaves(observation: object) -> Iterator[NDArray[Any]]:
-    """Go through the arrays of an observation: dictionaries and tuples are opened."""
+    """Yield the arrays of an observation, including nested dictionaries and tuples."""
     if isinstance(observation, Mapping):
-        for part in observation.values():
-            yield from leaves(part)
+        for value in observation.values():
+            yield from leaves(value)
     elif isinstance(observation, tuple):
-        for part in observation:
-            yield from leaves(part)
+        for value in observation:
+            yield from leaves(value)
     else:
         yield np.asarray(observation)
 
 
 class Statistics:
-    """Sums over the steps of `n` environments; logs them every so many steps."""
+    """Sums over the steps of `n` environments, logged at intervals."""
 
     def __init__(self, run: "Run", action_space: spaces.Space[Any], n: int, every: int) -> None:
         """Log into `run` every `every` steps of all environments together."""
@@ -48,90 +48,92 @@ class Statistics:
         self.reported = False
 
     def add(self, observation: object, action: object, reward: object) -> None:
-        """Take one step of all environments, arrays with one row each where there are several."""
+        """Add one step of all environments: arrays [n, ...] where there are several."""
         self.step += self.n
         self.actions.append(np.array(action))
         self.rewards.append(np.array(reward, dtype=np.float64))
-        self.observed(observation)
+        self.add_observation(observation)
         if self.step >= self.due:
             self.due = self.step + self.every
             self.log()
 
-    def observed(self, observation: object) -> None:
-        """Take an observation: pixels are counted, but cannot be NaN and always vary."""
+    def add_observation(self, observation: object) -> None:
+        """Add an observation; pixels are not checked, they are always finite."""
         self.looks += 1
         numbers = (values for values in leaves(observation) if values.dtype.kind == "f")
         for i, values in enumerate(numbers):
             self.seen += values.size
             if not np.isfinite(values.sum(dtype=np.float64)):
-                self._broken(values)
+                self._report_nonfinite(values)
             if i == len(self.ends):
                 self.ends.append((values.copy(), values.copy()))
             low, high = self.ends[i]
             self.ends[i] = np.fmin(low, values), np.fmax(high, values)
 
-    def _broken(self, values: NDArray[Any]) -> None:
+    def _report_nonfinite(self, values: NDArray[Any]) -> None:
         wrong = ~np.isfinite(values)
         self.broken += int(wrong.sum())
         if wrong.any() and not self.reported:
             self.reported = True
-            at = [int(i) for i in np.argwhere(wrong)[0]]
+            index = [int(j) for j in np.argwhere(wrong)[0]]
             value = str(values[wrong][0])
             self.run.event(
-                "not-a-number", step=self.step, variable="observation", value=value, at=at
+                "not-a-number", step=self.step, variable="observation", value=value, at=index
             )
-            self.run.note(f"observation{at} is {value} at step {self.step}")
+            self.run.note(f"observation{index} is {value} at step {self.step}")
 
     def log(self) -> None:
-        """Log what came together since the last time, and begin anew."""
-        now, (steps, began) = perf_counter(), self.marked
-        found: dict[str, float] = {}
-        if now > began:
-            found["throughput/steps_per_second"] = (self.step - steps) / (now - began)
+        """Log the sums since the last call, and reset them."""
+        end_time, (start_step, start_time) = perf_counter(), self.marked
+        numbers: dict[str, float] = {}
+        if end_time > start_time:
+            numbers["throughput/steps_per_second"] = (self.step - start_step) / (
+                end_time - start_time
+            )
         if self.rewards:
             rewards = np.stack(self.rewards)
-            found |= {
+            numbers |= {
                 "reward/mean": float(rewards.mean()),
                 "reward/std": float(rewards.std()),
                 "reward/min": float(rewards.min()),
                 "reward/max": float(rewards.max()),
             }
-            found |= self._acted(np.stack(self.actions))
-        found |= self._saw()
-        self.run.log(self.step, found)
-        self.marked = self.step, now
+            numbers |= self._summarise_actions(np.stack(self.actions))
+        numbers |= self._summarise_observations()
+        self.run.log(self.step, numbers)
+        self.marked = self.step, end_time
         self.rewards, self.actions, self.ends = [], [], []
         self.broken = self.seen = self.looks = 0
 
-    def _acted(self, actions: NDArray[Any]) -> dict[str, float]:
+    def _summarise_actions(self, actions: NDArray[Any]) -> dict[str, float]:
         space = self.space
-        if isinstance(space, spaces.Discrete) and space.n <= MOST_ACTIONS:
-            chosen = actions.ravel().astype(np.int64) - int(space.start)
-            counts = np.bincount(chosen[chosen >= 0], minlength=int(space.n))
+        if isinstance(space, spaces.Discrete) and space.n <= MAX_ACTION_SERIES:
+            indices = actions.ravel().astype(np.int64) - int(space.start)
+            counts = np.bincount(indices[indices >= 0], minlength=int(space.n))
             return {f"policy/action_count/{i}": float(count) for i, count in enumerate(counts)}
         if isinstance(space, spaces.Box) and space.is_bounded():
-            edge = EDGE * (space.high - space.low)
+            edge = BOUND_MARGIN * (space.high - space.low)
             flat = actions.reshape(-1, *space.shape)
-            at = (flat <= space.low + edge) | (flat >= space.high - edge)
-            return {"policy/action_at_bound_share": float(at.mean())}
+            at_bound = (flat <= space.low + edge) | (flat >= space.high - edge)
+            return {"policy/action_at_bound_share": float(at_bound.mean())}
         return {}
 
-    def _saw(self) -> dict[str, float]:
+    def _summarise_observations(self) -> dict[str, float]:
         if not self.seen:
             return {}
         sizes = [np.abs(end[np.isfinite(end)]).max(initial=0) for pair in self.ends for end in pair]
-        found = {
+        numbers = {
             "observation/finite_share": 1 - self.broken / self.seen,
             "observation/largest": float(max(sizes)),
         }
-        if self.looks > 1:  # one look alone cannot vary
+        if self.looks > 1:  # one observation cannot vary
             varies = [(low < high).ravel() for low, high in self.ends]
-            found["observation/varying_share"] = float(np.concatenate(varies).mean())
-        return found
+            numbers["observation/varying_share"] = float(np.concatenate(varies).mean())
+        return numbers
 
 
 def episode(reward: float, length: int, seconds: float) -> dict[str, float]:
-    """Name what an episode earned, how many steps it had and how long it took."""
+    """Return the metrics of an episode: return, length, duration in s."""
     return {
         "outcome/return": reward,
         "outcome/episode_length": float(length),

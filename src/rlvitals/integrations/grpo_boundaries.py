@@ -1,8 +1,8 @@
-"""Where a TRL training can be cut so that it goes on bit for bit.
+"""Find the steps at which a TRL training can be resumed bit for bit.
 
-GRPO and RLOO draw a batch of completions and train on it for `steps_per_generation` forward
-passes, `num_iterations` times over. The batch is no part of a checkpoint: a training that is
-resumed in between draws another. Read from trl 1.16: trl/trainer/grpo_trainer.py,
+GRPO and RLOO generate a batch of completions and train on it for `steps_per_generation` forward
+passes, `num_iterations` times. The batch is not part of a checkpoint: a training that is resumed
+in between generates another. Read from trl 1.16: trl/trainer/grpo_trainer.py,
 `_prepare_inputs`.
 """
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from rlvitals.integrations import data_order
 
-UNFINISHED = "the generation that was being trained on"
-REFERENCE = "the reference model that sync_ref_model moves"
+GENERATION_LOSS = "the generation that was being trained on"
+REFERENCE_LOSS = "the reference model that sync_ref_model moves"
 
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """How forward passes, optimizer steps and generations of a training stand to each other."""
+    """The relation of forward passes, optimizer steps and generations of a training."""
 
     passes: int  # forward passes that are trained on one generation
     accumulation: int  # forward passes of an optimizer step
@@ -31,32 +31,32 @@ class Generations:
         return self.passes // gcd(self.passes, self.accumulation)
 
     def ends_at(self, step: int) -> bool:
-        """Tell whether a generation ends with a step: a training resumed there goes on the same."""
-        return (self._done(step) - self._done(self.began)) % self.passes == 0
+        """Return whether a generation ends with a step, so that a resume there is exact."""
+        return (self._count_passes(step) - self._count_passes(self.began)) % self.passes == 0
 
     def next_end(self, step: int) -> int:
-        """Return the first step from this one on at which a generation ends."""
-        at = step
-        while not self.ends_at(at):
-            at += 1
-        return at
+        """Return the first step at or after `step` at which a generation ends."""
+        end_step = step
+        while not self.ends_at(end_step):
+            end_step += 1
+        return end_step
 
-    def _done(self, step: int) -> int:
+    def _count_passes(self, step: int) -> int:
         """Count the forward passes up to a step."""
         if self.epoch is None:
             return step * self.accumulation
-        whole, rest = divmod(step, self._steps(self.epoch))
-        return whole * self.epoch + rest * self.accumulation
+        epochs, epoch_step = divmod(step, self._steps(self.epoch))
+        return epochs * self.epoch + epoch_step * self.accumulation
 
     def _steps(self, passes: int) -> int:
         return ceil(passes / self.accumulation)
 
 
-def of(args: Any, loader: Any, began: int) -> Generations | None:
-    """Return a trainer's generations; None for a trainer that draws nothing."""
+def read_generations(args: Any, loader: Any, start_step: int) -> Generations | None:
+    """Return a trainer's generations; None for a trainer that does not generate."""
     passes = getattr(args, "steps_per_generation", None)
     iterations = getattr(args, "num_iterations", None)
     if not passes or not iterations:
         return None
     epoch = data_order.forward_passes(loader)
-    return Generations(passes * iterations, args.gradient_accumulation_steps, epoch, began)
+    return Generations(passes * iterations, args.gradient_accumulation_steps, epoch, start_step)

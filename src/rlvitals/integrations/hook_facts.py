@@ -1,4 +1,4 @@
-"""What the hooks have in common: settings and rows as a run takes them."""
+"""Convert settings and rows of trainers for a run; shared by the hooks."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,57 +10,66 @@ if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
 
-def of_trainer(args: Any, state: Any, model: object) -> dict[str, object]:
-    """Return the settings of a run: the arguments as they are named, the model's beside them.
+def read_settings(args: Any, state: Any, model: object) -> dict[str, object]:
+    """Return the settings of a run: the Trainer's arguments and the model's configuration.
 
-    `max_steps` is what the Trainer worked out of the epochs where the arguments leave it open. A
-    path in the run's own folder is told from there: a moved run, and one of another seed, has the
-    same.
+    `max_steps` is the number that the Trainer computed from the epochs, if the arguments leave it
+    open. Paths in the run's folder are relative to it: a moved run, or another seed, has the same.
     """
-    found: dict[str, object] = {key: plain(value) for key, value in args.to_dict().items()}
+    settings: dict[str, object] = {key: to_json(value) for key, value in args.to_dict().items()}
     if state.max_steps and state.max_steps > 0:
-        found["max_steps"] = int(state.max_steps)
-    found["world_size"] = int(args.world_size)
+        settings["max_steps"] = int(state.max_steps)
+    settings["world_size"] = int(args.world_size)
     config = getattr(model, "config", None)
     if config is not None and hasattr(config, "to_dict"):
-        found["model_config"] = plain(config.to_dict())
-        found.setdefault("model_name_or_path", str(getattr(config, "_name_or_path", "")))
+        settings["model_config"] = to_json(config.to_dict())
+        settings.setdefault("model_name_or_path", str(getattr(config, "_name_or_path", "")))
     adapters = getattr(model, "peft_config", None)
     if isinstance(adapters, Mapping):
-        found["peft"] = {name: plain(adapter.to_dict()) for name, adapter in adapters.items()}
+        settings["peft"] = {name: to_json(adapter.to_dict()) for name, adapter in adapters.items()}
     if hasattr(model, "parameters"):
-        found["parameters"], found["trainable_parameters"] = _counted(model.parameters())
-    return {key: _inside(value, str(args.output_dir)) for key, value in found.items()}
+        settings["parameters"], settings["trainable_parameters"] = _count_weights(
+            model.parameters()
+        )
+    return {key: _shorten_paths(value, str(args.output_dir)) for key, value in settings.items()}
 
 
-# The classes of arguments that tell what is trained, by the name of the class: of TRL's and of
-# those that build on them. Others are told by their keys.
-ARGUMENTS = {
+# The framework by the name of the arguments' class, for TRL and libraries built on it. Others are
+# recognised by their keys.
+FRAMEWORK_BY_ARGUMENTS = {
     "GRPOConfig": "trl-grpo",
     "DPOConfig": "trl-dpo",
     "KTOConfig": "trl-dpo",
     "RewardConfig": "trl-dpo",
     "TrainingArguments": "hf-trainer",
 }
-BUILT_ON = {"swift": "ms-swift", "unsloth": "unsloth"}  # by what their modules' names begin with
+FRAMEWORK_BY_MODULE = {
+    "swift": "ms-swift",
+    "unsloth": "unsloth",
+}  # by what their modules' names begin with
 
 
 def framework(args: Any) -> str:
-    """Tell whose names a Trainer's rows have; "" where its arguments do not tell.
+    """Return the framework of a Trainer's metric names; "" where its arguments do not identify it.
 
-    Arguments of another class that only descend from the Trainer's may belong to anything.
+    Subclasses of the Trainer's arguments under other names may belong to any library.
     """
-    own = type(args)
-    for one in own.__mro__:
-        found = ARGUMENTS.get(one.__name__, "")
-        if found and (one is own or found != ARGUMENTS["TrainingArguments"]):
-            root = own.__module__.partition(".")[0].lower()
-            return next((name for begin, name in BUILT_ON.items() if root.startswith(begin)), found)
+    arguments_class = type(args)
+    for base in arguments_class.__mro__:
+        own_framework = FRAMEWORK_BY_ARGUMENTS.get(base.__name__, "")
+        if own_framework and (
+            base is arguments_class or own_framework != FRAMEWORK_BY_ARGUMENTS["TrainingArguments"]
+        ):
+            root = arguments_class.__module__.partition(".")[0].lower()
+            return next(
+                (key for begin, key in FRAMEWORK_BY_MODULE.items() if root.startswith(begin)),
+                own_framework,
+            )
     return ""
 
 
-def says(run: "Run", name: str) -> None:
-    """Write into `run.json` whose names the keys are, unless somebody has said so."""
+def record_framework(run: "Run", name: str) -> None:
+    """Write the framework into `run.json`, unless it has one."""
     if not (name and run.id):
         return  # a run that is not recorded has no file
     from rlvitals.errors import VitalsError  # noqa: PLC0415 - at the start of a run alone
@@ -74,32 +83,32 @@ def says(run: "Run", name: str) -> None:
         run.note(f"whose names the keys are was not written: {error}")
 
 
-def plain(value: object) -> object:
-    """Return a value as JSON has it: numbers, texts, lists and tables of them; else its text."""
+def to_json(value: object) -> object:
+    """Return a value as JSON types: numbers, texts, lists, dicts; else its text."""
     if isinstance(value, Enum):
-        return plain(value.value)
+        return to_json(value.value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): to_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(inner) for inner in value]
+        return [to_json(inner) for inner in value]
     return str(value)
 
 
-def _inside(value: object, folder: str) -> object:
-    """Return a plain value with its paths in `folder` told from there."""
+def _shorten_paths(value: object, folder: str) -> object:
+    """Return a JSON value with the paths in `folder` relative to it."""
     if isinstance(value, str) and value != folder:
         return value.removeprefix(os.path.join(folder, ""))  # noqa: PTH118 - its separator
     if isinstance(value, dict):
-        return {key: _inside(inner, folder) for key, inner in value.items()}
+        return {key: _shorten_paths(inner, folder) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_inside(inner, folder) for inner in value]
+        return [_shorten_paths(inner, folder) for inner in value]
     return value
 
 
 def record(run: "Run", step: int, values: Mapping[str, Any], **axes: float) -> None:
-    """Record a row: numbers as numbers, texts as texts, nothing of what is neither."""
+    """Record the numbers and the texts of a row; other values are skipped."""
     run.log(step, dict(numbers(values)), **axes)
     for key, text in values.items():
         if isinstance(text, str):
@@ -107,23 +116,23 @@ def record(run: "Run", step: int, values: Mapping[str, Any], **axes: float) -> N
 
 
 def numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the numbers of nested dicts, named by their path; tensors and arrays of one count."""
+    """Yield the numbers of nested dicts by path, including tensors and arrays of size 1."""
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if type(value) is float:  # nearly all of them: asking what else it is takes longest
+        if type(value) is float:  # most of them: the other checks are slower
             yield name, value
         elif isinstance(value, Mapping):
             yield from numbers(value, f"{name}/")
-        elif value is None or isinstance(value, Real) or _holds_one(value):
+        elif value is None or isinstance(value, Real) or _is_single(value):
             yield name, value
 
 
-def _holds_one(value: Any) -> bool:
+def _is_single(value: Any) -> bool:
     count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 0)
     return bool(count == 1)
 
 
-def _counted(parameters: Any) -> tuple[int, int]:
-    """Count the weights, and those that are trained; a sharded model's are its own shard's."""
-    whole = [(p.numel(), p.requires_grad) for p in parameters]
-    return sum(n for n, _ in whole), sum(n for n, trained in whole if trained)
+def _count_weights(parameters: Any) -> tuple[int, int]:
+    """Return the numbers of weights and of trainable weights; of a sharded model, of this shard."""
+    weights = [(p.numel(), p.requires_grad) for p in parameters]
+    return sum(n for n, _ in weights), sum(n for n, is_trained in weights if is_trained)

@@ -1,4 +1,4 @@
-"""Lightning's Trainer records through its logger; the checkpoints lie in the run's folder.
+"""Logger for Lightning's Trainer; the checkpoints are written into the run's folder.
 
     from rlvitals.integrations.lightning import Logger
 
@@ -22,11 +22,9 @@ from rlvitals.integrations import hook_facts
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.start import start
 
-FRAMEWORK = "lightning"  # whose names the numbers have that are not the user's own
-
 
 class Logger(Base):
-    """Records what `self.log(...)` collects, on rank zero.
+    """Records the values of `self.log(...)` on rank zero.
 
     `folder` is the run's; `options` are those of `rlvitals.start`. The run stays open after `fit`,
     for `test`: `finish()` closes it, the end of the process too, and an exception in between is
@@ -34,7 +32,7 @@ class Logger(Base):
     """
 
     def __init__(self, folder: str | Path, **options: Any) -> None:
-        """Keep what the run is to be told; it begins with the first thing there is to record."""
+        """Store the options; the run starts with the first value to record."""
         super().__init__()
         self.folder = Path(folder)
         self.options = options
@@ -42,7 +40,7 @@ class Logger(Base):
 
     @property
     def name(self) -> str:
-        """Lightning puts it between `save_dir` and the checkpoints: nothing stands there."""
+        """Empty: Lightning puts it between `save_dir` and the checkpoints."""
         return ""
 
     @property
@@ -63,10 +61,10 @@ class Logger(Base):
     @property
     @rank_zero_experiment
     def experiment(self) -> Run:
-        """The run itself, for what Lightning has no name for: texts, histograms, tables."""
+        """The run, for texts, histograms and tables."""
         if self._run is None:
             self._run = start(self.folder, **self.options)
-            hook_facts.says(self._run, FRAMEWORK)
+            hook_facts.record_framework(self._run, "lightning")  # names that are not the user's
         return self._run
 
     @rank_zero_only
@@ -76,13 +74,15 @@ class Logger(Base):
 
     @rank_zero_only
     def log_hyperparams(self, params: Any = None, *_: Any, **__: Any) -> None:
-        """Record what `save_hyperparameters()` keeps."""
-        said = vars(params) if isinstance(params, Namespace) else dict(params or {})
-        self.experiment.update_settings({str(key): hook_facts.plain(v) for key, v in said.items()})
+        """Record the hyperparameters of `save_hyperparameters()`."""
+        settings = vars(params) if isinstance(params, Namespace) else dict(params or {})
+        self.experiment.update_settings(
+            {str(key): hook_facts.to_json(v) for key, v in settings.items()}
+        )
 
     @rank_zero_only
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
-        """Say that a checkpoint stands."""
+        """Record an event for a checkpoint."""
         saved = getattr(checkpoint_callback, "_last_checkpoint_saved", "")
         name = Path(saved or checkpoint_callback.best_model_path).name
         step = getattr(checkpoint_callback, "_last_global_step_saved", None)
@@ -90,13 +90,13 @@ class Logger(Base):
 
     @rank_zero_only
     def save(self) -> None:
-        """Write what waits."""
+        """Flush pending rows."""
         if self._run is not None:
             self._run.flush()
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        """Take note of the end of `fit` or `test`; an exception ends the run."""
+        """Record the end of `fit` or `test`; an exception ends the run."""
         if self._run is None:
             return
         error = sys.exc_info()[1]
@@ -104,8 +104,8 @@ class Logger(Base):
             self._run.event("finalize", status=status)
             self._run.flush()
             return
-        word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        self._run.finish(word, traceback="".join(traceback.format_exception(error)))
+        run_status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        self._run.finish(run_status, traceback="".join(traceback.format_exception(error)))
         self._run = None
 
     @rank_zero_only

@@ -1,4 +1,4 @@
-"""RLlib and Ray Tune: every result of a trial is recorded as it comes.
+"""Callbacks for RLlib and Ray Tune that record every result of a trial.
 
     from rlvitals.integrations import rllib as vitals
 
@@ -20,44 +20,42 @@ from rlvitals.integrations import hook_facts
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.start import start
 
-# The first that a result has is its step, as where its files are read.
-STEPS = (
+# The first of these keys in a result is its step, as in the reader of its files.
+STEP_KEYS = (
     "timesteps_total",
     "num_env_steps_sampled_lifetime",
     "env_runners/num_env_steps_sampled_lifetime",
     "num_env_steps_sampled",
     "training_iteration",
 )
-CONFIG = "config"
-FRAMEWORK = "rllib"  # whose names a result's numbers have
-# Who and where, not how it goes: digits that mean nothing as a number.
-IDENTITY = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
+# Identifiers, which are no metrics even where they are digits.
+IDENTITY_KEYS = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
 
 
 class TuneRecord(LoggerCallback):
-    """Records each trial in its own folder, beside Tune's files; `options` are `start`'s."""
+    """Records each trial in its own folder, next to Tune's files; `options` are `start`'s."""
 
     def __init__(self, **options: Any) -> None:
-        """Keep what each run is to be told."""
+        """Store the options of each run."""
         self.options = options
         self.runs: dict[str, Run] = {}
 
     def log_trial_start(self, trial: Any) -> None:
-        """Begin a trial's run, or another attempt of it."""
+        """Start a trial's run, or another attempt of it."""
         if trial.trial_id in self.runs:
             return
         trial.init_local_path()
-        said = {"name": str(trial), "settings": hook_facts.plain(trial.config), **self.options}
-        self.runs[trial.trial_id] = run = start(trial.local_path, **said)
-        hook_facts.says(run, FRAMEWORK)
+        options = {"name": str(trial), "settings": hook_facts.to_json(trial.config), **self.options}
+        self.runs[trial.trial_id] = run = start(trial.local_path, **options)
+        hook_facts.record_framework(run, "rllib")
 
     def log_trial_restore(self, trial: Any) -> None:
-        """Say that a trial goes on from its checkpoint."""
+        """Record an event for a trial resumed from its checkpoint."""
         self.log_trial_start(trial)
         self.runs[trial.trial_id].event("restore")
 
     def log_trial_save(self, trial: Any) -> None:
-        """Say that a checkpoint stands."""
+        """Record an event for a checkpoint."""
         if trial.trial_id in self.runs:
             checkpoint = getattr(trial, "checkpoint", None)
             name = Path(checkpoint.path).name if checkpoint else ""
@@ -69,43 +67,43 @@ class TuneRecord(LoggerCallback):
         _record(self.runs[trial.trial_id], result)
 
     def log_trial_end(self, trial: Any, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - Ray's
-        """End a trial's run."""
+        """Finish a trial's run."""
         run = self.runs.pop(trial.trial_id, None)
         if run is not None:
             run.finish("failed" if failed else "finished")
 
 
 class Record(RLlibCallback):
-    """Records the algorithm it is made for; `record()` makes the class that RLlib wants.
+    """Records an algorithm; `record()` creates the class that RLlib expects.
 
-    RLlib makes one on every env runner too: the run begins where the algorithm itself is.
+    RLlib creates an instance on every env runner too: the run starts in the algorithm's process.
     """
 
     folder: str | Path | None = None
     options: Mapping[str, Any] = {}
 
     def __init__(self) -> None:
-        """Record nothing yet."""
+        """Create the callback; the run starts with the algorithm."""
         super().__init__()
         self.run: Run | None = None
 
     def on_algorithm_init(self, *, algorithm: Any, **_: Any) -> None:
-        """Begin the run with the algorithm's whole configuration."""
-        said = {
+        """Start the run with the algorithm's complete configuration."""
+        options = {
             "name": type(algorithm).__name__,
-            "settings": hook_facts.plain(algorithm.config.to_dict()),
+            "settings": hook_facts.to_json(algorithm.config.to_dict()),
             **self.options,
         }
-        self.run = start(self.folder or algorithm.logdir, **said)
-        hook_facts.says(self.run, FRAMEWORK)
+        self.run = start(self.folder or algorithm.logdir, **options)
+        hook_facts.record_framework(self.run, "rllib")
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
-        """Record what `algorithm.train()` returns."""
+        """Record the result of `algorithm.train()`."""
         if self.run is not None:
             _record(self.run, result)
 
     def on_checkpoint_loaded(self, *, algorithm: Any, **_: Any) -> None:
-        """Say that training goes on from a checkpoint."""
+        """Record an event for a training resumed from a checkpoint."""
         if self.run is not None:
             self.run.event("restore")
 
@@ -113,16 +111,18 @@ class Record(RLlibCallback):
 def record(folder: str | Path | None = None, **options: Any) -> type[Record]:
     """Return the callbacks of one run for `AlgorithmConfig.callbacks`.
 
-    `folder` is the algorithm's own where none is given. The run ends with the process.
+    `folder` defaults to the algorithm's log directory. The run ends with the process.
     """
     return type("RecordRun", (Record,), {"folder": folder, "options": options})
 
 
 def _record(run: Run, result: Mapping[str, Any]) -> None:
-    numbers = dict(hook_facts.numbers({key: v for key, v in result.items() if key != CONFIG}))
-    step = next((numbers[name] for name in STEPS if name in numbers), None)
+    numbers = dict(hook_facts.numbers({key: v for key, v in result.items() if key != "config"}))
+    step = next((numbers[name] for name in STEP_KEYS if name in numbers), None)
     if step is None:
         run.note("a result without a count of steps was left out")
         return
-    kept = {key: value for key, value in numbers.items() if key.split("/")[-1] not in IDENTITY}
-    run.log(int(step), kept)
+    metrics = {
+        key: value for key, value in numbers.items() if key.split("/")[-1] not in IDENTITY_KEYS
+    }
+    run.log(int(step), metrics)

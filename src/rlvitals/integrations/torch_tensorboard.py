@@ -1,4 +1,4 @@
-"""A look-alike of `torch.utils.tensorboard.SummaryWriter` that records a run.
+"""A drop-in replacement of `torch.utils.tensorboard.SummaryWriter` that records a run.
 
 CleanRL's scripts and most hand-written loops need one changed line:
 `from rlvitals.integrations.torch_tensorboard import SummaryWriter`.
@@ -19,15 +19,15 @@ from rlvitals.tracking.start import start
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-# torch's arguments that concern event files alone.
-UNUSED = {"purge_step", "max_queue", "flush_secs", "filename_suffix"}
+# Arguments of torch's SummaryWriter that concern event files only.
+UNUSED_ARGUMENTS = {"purge_step", "max_queue", "flush_secs", "filename_suffix"}
 
 
 class SummaryWriter:
-    """Takes what torch's `SummaryWriter` takes; numbers, texts and histograms are recorded.
+    """Records numbers, texts and histograms with the interface of torch's `SummaryWriter`.
 
-    A tag that is logged without a step counts by itself: 0, 1, 2, ... What a run does not hold
-    (figures, images, graphs) is noted once for each kind.
+    A tag that is logged without a step has its own counter: 0, 1, 2, ... Other content (figures,
+    images, graphs) is not recorded, which is noted once for each kind.
     """
 
     def __init__(
@@ -36,17 +36,17 @@ class SummaryWriter:
         comment: str = "",
         *args: object,
         run: "Run | None" = None,
-        **named: object,
+        **kwargs: object,
     ) -> None:
-        """Record into the folder `log_dir`, which is the run folder, or into a `run` of yours."""
+        """Record into the run folder `log_dir`, or into an open `run`."""
         if log_dir is None:
-            began = datetime.now().astimezone().strftime("%b%d_%H-%M-%S")
-            log_dir = Path("runs") / f"{began}_{socket.gethostname()}{comment}"
+            start_time = datetime.now().astimezone().strftime("%b%d_%H-%M-%S")
+            log_dir = Path("runs") / f"{start_time}_{socket.gethostname()}{comment}"
         self.run = start(Path(log_dir)) if run is None else run
         self.log_dir = fspath(log_dir) if run is None else str(run.folder)
         self.steps: Counter[str] = Counter()
         self.ignored: set[str] = set()
-        for name in named.keys() - UNUSED:
+        for name in kwargs.keys() - UNUSED_ARGUMENTS:
             self._ignore(f"SummaryWriter's argument {name}")
 
     def add_scalar(
@@ -69,8 +69,8 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Record several numbers, as `main_tag/tag`."""
-        found = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
-        self.run.log(self._step(main_tag, global_step), found, time=walltime)
+        values = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
+        self.run.log(self._step(main_tag, global_step), values, time=walltime)
 
     def add_histogram(
         self,
@@ -97,7 +97,7 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record a distribution that is counted already."""
+        """Record a histogram from its bucket counts."""
         edges = [float("-inf"), *map(float, bucket_limits)]
         step = self._step(tag, global_step)
         self.run.log_histogram(step, tag, edges=edges, counts=list(bucket_counts))
@@ -105,10 +105,10 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, *_: object, **__: object
     ) -> None:
-        """Record a text; a table of hyperparameters becomes the run's settings too."""
+        """Record a text; a table of hyperparameters is also added to the settings."""
         self.run.log_text(self._step(tag, global_step), tag, text_string)
-        if found := settings_in(str(text_string)):
-            self.run.update_settings(found)
+        if settings := settings_in(str(text_string)):
+            self.run.update_settings(settings)
 
     def add_hparams(
         self,
@@ -117,7 +117,7 @@ class SummaryWriter:
         *_: object,
         **__: object,
     ) -> None:
-        """Record settings, and the metrics that the run is told by."""
+        """Record settings and the metrics of the run."""
         self.run.update_settings(dict(hparam_dict))
         if metric_dict:
             self.run.log(self._step("hparams", None), dict(metric_dict))
@@ -127,7 +127,7 @@ class SummaryWriter:
         return self.log_dir
 
     def flush(self) -> None:
-        """Wait until what was recorded by now is written."""
+        """Wait until all recorded values are written."""
         self.run.flush()
 
     def close(self) -> None:
@@ -148,19 +148,19 @@ class SummaryWriter:
         self.run.__exit__(kind, error, trace)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        """Take any other `add_...` of torch's, and note that it is not recorded."""
+        """Accept any other `add_...` of torch's, and note that it is not recorded."""
         if not name.startswith("add_"):
             raise AttributeError(f"SummaryWriter has no {name!r}")
 
-        def ignored(*_: object, **__: object) -> None:
+        def ignore_call(*_: object, **__: object) -> None:
             self._ignore(name)
 
-        return ignored
+        return ignore_call
 
-    def _ignore(self, what: str) -> None:
-        if what not in self.ignored:
-            self.ignored.add(what)
-            self.run.note(f"{what} is not recorded")
+    def _ignore(self, method: str) -> None:
+        if method not in self.ignored:
+            self.ignored.add(method)
+            self.run.note(f"{method} is not recorded")
 
     def _step(self, tag: str, step: int | None) -> int:
         if step is None:

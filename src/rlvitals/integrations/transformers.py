@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer, and every trainer built on it, records into its output folder.
+"""Callback for trainers built on Hugging Face's Trainer that records into the output folder.
 
     from rlvitals.integrations import transformers as vitals
 
@@ -26,13 +26,12 @@ from rlvitals.tracking.start import start
 
 __all__ = ["Record", "Seal", "register"]
 
-NAME = "rlvitals"
-NO_PROJECT = "huggingface"  # what TrainingArguments.project holds where nobody set it
+DEFAULT_PROJECT = "huggingface"  # default of TrainingArguments.project
 
 
 def register() -> None:
-    """Let `report_to="rlvitals"` find the callback; call it before the Trainer is made."""
-    integration_utils.INTEGRATION_TO_CALLBACK[NAME] = Record
+    """Register the callback for `report_to="rlvitals"`; call it before creating the Trainer."""
+    integration_utils.INTEGRATION_TO_CALLBACK["rlvitals"] = Record
 
 
 class Record(TrainerCallback):
@@ -52,7 +51,7 @@ class Record(TrainerCallback):
         seal: Seal | bool = True,
         **options: Any,
     ) -> None:
-        """Keep what `rlvitals.start` is to be told; nothing is written before training begins."""
+        """Store the options of `rlvitals.start`; nothing is written before training starts."""
         self.folder = folder
         self.options = options
         self.run = run
@@ -65,13 +64,13 @@ class Record(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Start an attempt; one that an exception left open has failed."""
+        """Start an attempt; finish one that an exception left open as failed."""
         self._finish("failed")
         self._training, self._stopping = True, False
-        run = self._opened(args, state, kwargs.get("model"))
+        run = self._ensure_run(args, state, kwargs.get("model"))
         if run is not None and self._given:
-            hook_facts.says(run, hook_facts.framework(args))
-            run.update_settings(hook_facts.of_trainer(args, state, kwargs.get("model")))
+            hook_facts.record_framework(run, hook_facts.framework(args))
+            run.update_settings(hook_facts.read_settings(args, state, kwargs.get("model")))
         if run is not None:
             run.event("train_begin", step=state.global_step, max_steps=state.max_steps)
         if isinstance(self.seal, Seal):
@@ -104,9 +103,9 @@ class Record(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Record a row of numbers; texts among them are kept as texts."""
+        """Record the numbers and texts of a row."""
         self._take_completions(args)
-        run = self._opened(args, state, kwargs.get("model"))
+        run = self._ensure_run(args, state, kwargs.get("model"))
         if run is None or not logs:
             return
         self._record(run, state, logs)
@@ -117,13 +116,13 @@ class Record(TrainerCallback):
     def on_prediction_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Take training's completions before an evaluation writes over their file."""
+        """Read the completions of training before an evaluation overwrites their file."""
         self._take_completions(args)
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Close what an evaluation outside of training has opened; `on_log` had the numbers."""
+        """Finish the run of an evaluation outside of training; `on_log` recorded the numbers."""
         self._take_completions(args)
         if not self._training:
             self._finish("finished")
@@ -136,8 +135,8 @@ class Record(TrainerCallback):
         metrics: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Record what `predict()` measured: the Trainer itself does not log it."""
-        run = self._opened(args, state, kwargs.get("model"))
+        """Record the metrics of `predict()`, which the Trainer does not log."""
+        run = self._ensure_run(args, state, kwargs.get("model"))
         if run is not None:
             self._record(run, state, metrics or {})
         if not self._training:
@@ -146,7 +145,7 @@ class Record(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Seal a checkpoint, and say that it stands; stop where that was waited for."""
+        """Seal a checkpoint and record an event for it; stop if a stop was pending."""
         self.seal.on_save(args, state, control, **kwargs)
         control.should_training_stop = control.should_training_stop or self._stopping
         if self.run is not None:
@@ -157,9 +156,9 @@ class Record(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Do what someone outside asked for: save a checkpoint now, stop once one is saved."""
+        """Apply external requests: save a checkpoint now, stop once it is saved."""
         self._take_completions(args)
-        save, stop = self._asked(args, state, control)
+        save, stop = self._read_requests(args, state, control)
         saves = args.save_strategy != SaveStrategy.NO
         self._stopping = self._stopping or (stop and saves)
         control.should_save = control.should_save or save or (stop and saves)
@@ -169,7 +168,7 @@ class Record(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """End the attempt: training is over, by its own end or by being told to stop."""
+        """Finish the attempt after the last step or a requested stop."""
         self._take_completions(args)
         self._training = False
         self.seal.on_train_end(args, state, control, **kwargs)
@@ -178,48 +177,50 @@ class Record(TrainerCallback):
             self.run.event("train_end", step=state.global_step, max_steps=state.max_steps, **best)
         self._finish("finished")
 
-    def _opened(self, args: TrainingArguments, state: TrainerState, model: object) -> Run | None:
-        """Return the run, started where it is not; None on every process but the first."""
+    def _ensure_run(
+        self, args: TrainingArguments, state: TrainerState, model: object
+    ) -> Run | None:
+        """Return the run, starting it if needed; None on every process but the first."""
         if self.run is None and state.is_world_process_zero:
-            said = {
+            options = {
                 "name": args.run_name or None,
-                "project": None if args.project == NO_PROJECT else args.project,
+                "project": None if args.project == DEFAULT_PROJECT else args.project,
                 "seed": args.seed,
-                "settings": hook_facts.of_trainer(args, state, model),
+                "settings": hook_facts.read_settings(args, state, model),
                 **self.options,
             }
-            self.run = start(self._home(args, state), **said)
-            hook_facts.says(self.run, hook_facts.framework(args))
+            self.run = start(self._home(args, state), **options)
+            hook_facts.record_framework(self.run, hook_facts.framework(args))
         return self.run
 
     def _home(self, args: TrainingArguments, state: TrainerState) -> Path:
-        """Return the run's folder: that of a search's trial is its own."""
+        """Return the run's folder; each trial of a search has its own."""
         home = Path(self.folder or args.output_dir)
         return home / str(state.trial_name) if state.is_hyper_param_search else home
 
     def _record(self, run: Run, state: TrainerState, logs: Mapping[str, Any]) -> None:
-        seen = state.num_input_tokens_seen
-        hook_facts.record(run, state.global_step, logs, **({"tokens": seen} if seen else {}))
+        tokens = state.num_input_tokens_seen
+        hook_facts.record(run, state.global_step, logs, **({"tokens": tokens} if tokens else {}))
 
     def _take_completions(self, args: TrainingArguments) -> None:
-        """Record the completions of the last row: TRL writes their file after `on_log`."""
+        """Record the completions of the last row; TRL writes their file after `on_log`."""
         step, self._unread = self._unread, None
         if step is None or self.run is None:
             return
         cells, problem = completions.from_file(Path(args.output_dir), step)
         if cells:
-            self.run.log_table(step, completions.NAME, cells)
+            self.run.log_table(step, completions.TABLE_NAME, cells)
         else:
             self.run.note(problem)
 
-    def _asked(
+    def _read_requests(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl
     ) -> tuple[bool, bool]:
-        """Return whether to save and to stop: the same answer on every process."""
+        """Return whether to save and to stop, equal on every process."""
         if args.world_size > 1 and not control.should_log:
-            return False, False  # the processes agree at the steps that log: it costs a message
-        asked = None if self.run is None else self.run.requests()
-        save, stop = (False, False) if asked is None else (asked.save, asked.stop)
+            return False, False  # agree at logging steps only: agreement costs a message
+        requests = None if self.run is None else self.run.requests()
+        save, stop = (False, False) if requests is None else (requests.save, requests.stop)
         return accelerate_group.agreed((save, stop), args.world_size)
 
     def _finish(self, status: str) -> None:

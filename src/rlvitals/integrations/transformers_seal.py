@@ -1,4 +1,4 @@
-"""The checkpoints of Hugging Face's Trainer, sealed as they are written.
+"""Callback that seals the checkpoints of Hugging Face's Trainer.
 
     trainer.add_callback(Seal(keep=3, keep_best="eval_loss"))
 
@@ -20,18 +20,16 @@ from transformers.trainer_utils import SaveStrategy
 
 from rlvitals.checkpoints import accelerate_group, disk, huggingface, naming, progress
 from rlvitals.checkpoints import manifest as manifests
-from rlvitals.checkpoints.huggingface_folder import EVERY, InPlace, Owner
+from rlvitals.checkpoints.huggingface_folder import KEEP_ALL, FolderOwner, HuggingFaceCheckpoints
 from rlvitals.checkpoints.manager import Health
 from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
 from rlvitals.checkpoints.retention import Best
 from rlvitals.integrations import data_order, grpo_boundaries, huggingface_root
 from rlvitals.tracking.run import Run
 
-BETWEEN = "the place within a step, where SIGTERM came,"
-
 
 class Seal(TrainerCallback):
-    """Seals each checkpoint that a Trainer writes, and keeps those worth keeping.
+    """Seals each checkpoint that a Trainer writes, and deletes those that are not kept.
 
     `keep`: the newest so many (default: the Trainer's `save_total_limit`, else all). `keep_best`:
     a metric that is logged (default: `metric_for_best_model`). `keep_every`, `keep_healthy`,
@@ -48,179 +46,185 @@ class Seal(TrainerCallback):
         health: Health | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """Keep what is to be kept; nothing is written before training begins."""
+        """Store the options; nothing is written before training starts."""
         self.keep, self.keep_best, self.keep_every = keep, keep_best, keep_every
         self.keep_healthy, self.health, self._tell = keep_healthy, health, tell
-        self.run: Run | None = None  # that is being recorded beside
+        self.run: Run | None = None  # the run that records this training
         self.checkpoints: InPlace | None = None  # on world process zero, while training
         self._progress: progress.Keeper | None = None
         self._limit: int | None = None  # the Trainer's own
         self._off = False
         self._cuts: grpo_boundaries.Generations | None = None
-        self._there: set[int] = set()  # steps that have a folder, which a save would write into
+        self._there: set[int] = set()  # steps whose folder a save would overwrite
         self._before: frozenset[int] = frozenset()  # those of earlier attempts
         self._waits = self._evaluates = False
         self._since = 0  # the last step sealed
         self._loader: Any = None
-        self._passes = 0  # how often this process has begun the data
+        self._passes = 0  # passes over the data that this process started
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Take over which checkpoints are kept; mend what a resume loses."""
+        """Take over the retention of checkpoints; restore the data order of a resume."""
         self._off = state.is_hyper_param_search  # each trial has a folder of its own
         if self._off:
             return
         step, loader = state.global_step, kwargs.get("train_dataloader")
         self._since, self._waits, self._loader, self._passes = step, False, loader, 0
-        self._cuts = grpo_boundaries.of(args, loader, step)
+        self._cuts = grpo_boundaries.read_generations(args, loader, step)
         if args.save_total_limit is not None:
             self._limit, args.save_total_limit = args.save_total_limit, None
         if state.is_world_process_zero:
-            self.checkpoints = self._made(args)
+            self.checkpoints = self._build_checkpoints(args)
             self.checkpoints.goes_on_from(step)
             self._progress = progress.Keeper(args.output_dir, state.max_steps, tell=self._tell)
             self._progress.update(step)
             if self.run is not None:
-                self.run.at_finish(self._broke_off)
-        there = [one for one in naming.steps(Path(args.output_dir)) if one > step]
-        self._there = set(accelerate_group.agreed(there, args.world_size))
+                self.run.at_finish(self._finish_early)
+        later_steps = [
+            saved_step for saved_step in naming.steps(Path(args.output_dir)) if saved_step > step
+        ]
+        self._there = set(accelerate_group.agreed(later_steps, args.world_size))
         self._before = frozenset(self._there)
         self._find_best(args, state)
-        begun = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
-        if data_order.restore(loader, begun):
-            self._say(f"the order of the data is that of epoch {begun + 1} again")
-        self._say_what_is_saved(args, state)
+        epoch = step // (data_order.steps(loader, args.gradient_accumulation_steps) or step + 1)
+        if data_order.restore(loader, epoch):
+            self._say(f"the order of the data is that of epoch {epoch + 1} again")
+        self._report_save_policy(args, state)
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Count how often the data is begun."""
+        """Count the passes over the data."""
         self._passes += 1
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Put back what made way for a save that did not come."""
+        """Restore a checkpoint that was hidden for a save that did not happen."""
         if self.checkpoints is not None:
             self.checkpoints.show()
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Let a save wait for the end of its generation, and make way for it."""
+        """Delay a save to the end of its generation, and hide an older one of its step."""
         if self._off:
             return
         self._wait(args, state, control)
-        self._look_for_room(args, state, control)
-        self._make_way(args, state)
+        self._check_room(args, state, control)
+        self._hide_older(args, state)
         if self._progress is not None:
             self._progress.update(state.global_step)
 
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Make way for a save at the end of an epoch, if its step has been saved already."""
+        """Hide an older checkpoint of the same step before a save at the end of an epoch."""
         if control.should_save and not self._off:
-            self._look_for_room(args, state, control)
-            self._make_way(args, state)
+            self._check_room(args, state, control)
+            self._hide_older(args, state)
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Seal what was written, once all processes have written their part."""
+        """Seal a checkpoint once all processes have written their part."""
         if self._off:
             return
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
         self._there.add(state.global_step)
         if self.checkpoints is not None:
             self._seal(args, state, state.global_step)
-        accelerate_group.together(args.world_size)
+        accelerate_group.wait_for_all(args.world_size)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Seal what was saved without a word (on SIGTERM), and say how it ended."""
+        """Seal checkpoints without an event (on SIGTERM), and record how training ended."""
         if self._limit is not None:
             args.save_total_limit, self._limit = self._limit, None
         if args.enable_jit_checkpoint:
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
         if self.checkpoints is None:
             return
         self.checkpoints.show()
         if args.enable_jit_checkpoint:
-            self._seal_what_was_saved_unsaid(args, state)
-        self._leave(args, state, kwargs.get("model"))
+            self._seal_jit_checkpoint(args, state)
+        self._finish_root(args, state, kwargs.get("model"))
         self.checkpoints = self._progress = self._loader = None
 
-    def _seal_what_was_saved_unsaid(self, args: TrainingArguments, state: TrainerState) -> None:
-        """Seal what was saved on SIGTERM: no event tells of it."""
+    def _seal_jit_checkpoint(self, args: TrainingArguments, state: TrainerState) -> None:
+        """Seal the checkpoint that was saved on SIGTERM, for which there is no event."""
         for step in (state.global_step - 1, state.global_step):
-            folder = naming.final(Path(args.output_dir), step)
-            written = folder.is_dir() and not (folder / naming.MANIFEST).exists()
+            folder = naming.checkpoint_path(Path(args.output_dir), step)
+            written = folder.is_dir() and not (folder / naming.MANIFEST_FILE).exists()
             if written and step not in self._before:
-                self._seal(args, state, step, BETWEEN)
+                self._seal(args, state, step, "the place within a step, where SIGTERM came,")
 
-    def _leave(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
-        """Write the end of the training into the run's folder."""
+    def _finish_root(self, args: TrainingArguments, state: TrainerState, model: object) -> None:
+        """Write the final files into the run's folder."""
         root = Path(args.output_dir)
-        last = naming.final(root, state.global_step) if self._since == state.global_step else None
+        last = (
+            naming.checkpoint_path(root, state.global_step)
+            if self._since == state.global_step
+            else None
+        )
         try:
             huggingface_root.finish(root, args, state, model, last)
         except OSError as error:
             self._say(f"the run's folder has not got all at the end: {error}")
         if self._progress is not None:
-            over = state.global_step >= state.max_steps
-            self._progress.finish(progress.COMPLETED if over else progress.STOPPED)
+            is_complete = state.global_step >= state.max_steps
+            self._progress.finish(progress.COMPLETED if is_complete else progress.STOPPED)
 
-    def _broke_off(self, status: str) -> None:
-        """Say that a training ended without its end: by an exception, or with its process."""
-        kept, self._progress = self._progress, None
-        if kept is not None:
-            kept.finish(progress.FAILED if status == "failed" else progress.STOPPED)
+    def _finish_early(self, status: str) -> None:
+        """Record that a training ended early, by an exception or with its process."""
+        keeper, self._progress = self._progress, None
+        if keeper is not None:
+            keeper.finish(progress.FAILED if status == "failed" else progress.STOPPED)
 
-    def _made(self, args: TrainingArguments) -> InPlace:
+    def _build_checkpoints(self, args: TrainingArguments) -> InPlace:
         run, settings = self.run, huggingface.computing(args)
         folder, size = Path(args.output_dir), int(args.world_size)
         note = None if run is None else run.note
-        who, attempt = ("", 0) if run is None else (run.id, run.attempt)
+        run_id, attempt = ("", 0) if run is None else (run.id, run.attempt)
         best = self.keep_best
         if best is None and args.metric_for_best_model:
             name = str(args.metric_for_best_model)
             name = name if name.startswith("eval_") else f"eval_{name}"
             best = Best(name, "max" if args.greater_is_better else "min")
         return InPlace(
-            Owner(folder, who, attempt, size, settings, note),
+            Owner(folder, run_id, attempt, size, settings, note),
             keep=self.keep or self._limit or EVERY,
             keep_best=best,
             keep_every=self.keep_every,
             keep_healthy=self.keep_healthy,
-            health=None if self.health is None else self._judged,
+            health=None if self.health is None else self._check_health,
             tell=self._tell,
         )
 
-    def _seal(self, args: TrainingArguments, state: TrainerState, step: int, *lost: str) -> None:
+    def _seal(self, args: TrainingArguments, state: TrainerState, step: int, *losses: str) -> None:
         checkpoints = self.checkpoints
         if checkpoints is None:
             return
-        folder = naming.final(checkpoints.folder, step)
-        names = [path.relative_to(folder).as_posix() for path in disk.files(folder)]
-        missing = huggingface.missing(
+        folder = naming.checkpoint_path(checkpoints.folder, step)
+        names = [path.relative_to(folder).as_posix() for path in disk.walk_files(folder)]
+        missing = huggingface.missing_files(
             names, args.world_size, weights_only=args.save_only_model, scaler=bool(args.fp16)
         )
         if missing:
             checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
-        if args.hub_token is not None and (folder / huggingface_root.ARGUMENTS).exists():
+        if args.hub_token is not None and (folder / huggingface_root.ARGUMENTS_NAME).exists():
             with suppress(OSError):  # a checkpoint is copied and shared
                 huggingface_root.write_arguments(folder, args)
-        told = {
+        facts = {
             "weights_only": args.save_only_model,
-            "not_saved": [*lost, *self._not_saved(args, step)],
+            "not_saved": [*losses, *self._list_losses(args, step)],
         }
         best = {state.best_global_step} if state.best_global_step else set()
         sealed = checkpoints.seal(
-            step, metrics=self._metrics(state), facts=told, shielded=frozenset(best)
+            step, metrics=self._metrics(state), facts=facts, shielded=frozenset(best)
         )
         if sealed is None:
             return
@@ -232,8 +236,8 @@ class Seal(TrainerCallback):
         if self._progress is not None:
             self._progress.update(step, latest_checkpoint=folder.name)
 
-    def _judged(self, step: int) -> str:
-        """Ask for the health of a step; a diagnosis that fails ends no training."""
+    def _check_health(self, step: int) -> str:
+        """Return the health of a step; an exception of the diagnosis does not end training."""
         try:
             return str(self.health(step)) if self.health is not None else ""
         except Exception as error:  # noqa: BLE001 - whatever a person's function raises
@@ -241,24 +245,24 @@ class Seal(TrainerCallback):
             return ""
 
     def _metrics(self, state: TrainerState) -> dict[str, float]:
-        """Return what was logged since the last checkpoint, the newest of each."""
-        found: dict[str, Any] = {}
+        """Return the newest value of each metric logged since the last checkpoint."""
+        newest: dict[str, Any] = {}
         for row in state.log_history:
             if row["step"] > self._since:
-                found |= {k: v for k, v in row.items() if type(v) is float or isinstance(v, Real)}
-        known = {key: float(value) for key, value in found.items() if key != "step"}
-        return {key: value for key, value in known.items() if isfinite(value)}
+                newest |= {k: v for k, v in row.items() if type(v) is float or isinstance(v, Real)}
+        numbers = {key: float(value) for key, value in newest.items() if key != "step"}
+        return {key: value for key, value in numbers.items() if isfinite(value)}
 
-    def _not_saved(self, args: TrainingArguments, step: int) -> list[str]:
-        found = []
+    def _list_losses(self, args: TrainingArguments, step: int) -> list[str]:
+        losses = []
         if self._cuts is not None and not self._cuts.ends_at(step):
-            found.append(grpo_boundaries.UNFINISHED)
+            losses.append(grpo_boundaries.GENERATION_LOSS)
         if getattr(args, "sync_ref_model", False) and getattr(args, "beta", 0.0):
-            found.append(grpo_boundaries.REFERENCE)
-        return found + data_order.lost(args, self._loader, step, self._passes)
+            losses.append(grpo_boundaries.REFERENCE_LOSS)
+        return losses + data_order.list_losses(args, self._loader, step, self._passes)
 
     def _wait(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
-        """Put a save off to the end of its generation, with the evaluation it goes by."""
+        """Delay a save to the end of its generation, with the evaluation it depends on."""
         if self._cuts is None:
             return
         by_score = args.load_best_model_at_end or args.save_strategy == SaveStrategy.BEST
@@ -272,43 +276,43 @@ class Seal(TrainerCallback):
             self._evaluates = self._evaluates or control.should_evaluate
             control.should_evaluate = False
 
-    def _look_for_room(
+    def _check_room(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl
     ) -> None:
-        """Leave out a save that the disk cannot take: the Trainer would end by its error."""
+        """Skip a save without disk space: the Trainer would end with an error."""
         if control.should_save:
             room = self.checkpoints is None or self.checkpoints.has_room(state.global_step)
-            control.should_save = accelerate_group.agreed(room, args.world_size)
+            control.should_save = accelerate_group.broadcast(room, args.world_size)
 
-    def _make_way(self, args: TrainingArguments, state: TrainerState) -> None:
+    def _hide_older(self, args: TrainingArguments, state: TrainerState) -> None:
         if state.global_step in self._there:
             self._there.discard(state.global_step)
             if self.checkpoints is not None:
                 self.checkpoints.hide(state.global_step)
-            accelerate_group.together(args.world_size)
+            accelerate_group.wait_for_all(args.world_size)
 
     def _find_best(self, args: TrainingArguments, state: TrainerState) -> None:
-        """Find the best checkpoint in a folder that was moved: the Trainer keeps its old path."""
+        """Find the best checkpoint in a moved folder: the Trainer keeps its old path."""
         if not state.best_global_step:
             return
-        own = naming.final(Path(args.output_dir), state.best_global_step)
-        why = ""
+        folder = naming.final(Path(args.output_dir), state.best_global_step)
+        problem = ""
         if self.checkpoints is not None:
             try:
-                manifests.verify(own)
+                manifests.verify(folder)
             except manifests.NotSealed:
-                why = "" if own.is_dir() else "it is not there"
+                problem = "" if folder.is_dir() else "it is not there"
             except (BadCheckpoint, CannotResume) as error:
-                why = error.problem
-        why = accelerate_group.agreed(why, args.world_size)
-        if why:
+                problem = error.problem
+        problem = accelerate_group.agreed(problem, args.world_size)
+        if problem:
             self._say(
-                f"the best checkpoint so far, {own.name}, cannot be used ({why}): "
+                f"the best checkpoint so far, {folder.name}, cannot be used ({problem}): "
                 "the best of what comes is loaded at the end, if it is better"
             )
-        state.best_model_checkpoint = None if why else str(own)
+        state.best_model_checkpoint = None if problem else str(folder)
 
-    def _say_what_is_saved(self, args: TrainingArguments, state: TrainerState) -> None:
+    def _report_save_policy(self, args: TrainingArguments, state: TrainerState) -> None:
         if args.save_strategy == SaveStrategy.NO:
             return
         if args.save_only_model:
@@ -330,6 +334,6 @@ class Seal(TrainerCallback):
             )
 
     def _say(self, text: str) -> None:
-        """Tell a person, from one process."""
+        """Print a message, on one process."""
         if self.checkpoints is not None:
             self.checkpoints.tell(text)

@@ -1,4 +1,4 @@
-"""TRL's trainers record what the Trainer logs, and what the policy wrote.
+"""Callback for TRL's trainers that records the Trainer's logs and the completions.
 
     from rlvitals.integrations import trl as vitals
 
@@ -34,7 +34,7 @@ class Record(transformers.Record):
     def __init__(
         self, trainer: Any, folder: str | Path | None = None, *, every: int = 1, **options: Any
     ) -> None:
-        """Keep the trainer; nothing is written before training begins."""
+        """Store the trainer; nothing is written before training starts."""
         super().__init__(folder, **options)
         self.trainer = trainer
         self.every = every
@@ -48,13 +48,13 @@ class Record(transformers.Record):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Record a row, and the samples of the last generation."""
+        """Record a row and the samples of the last generation."""
         super().on_log(args, state, control, logs, **kwargs)
-        self._unread = None  # what the file would tell is in memory
-        held = getattr(self.trainer, "_logs", None)
-        if self.run is None or not held or "train_runtime" in (logs or {}):
+        self._unread = None  # the completions are in memory
+        batch = getattr(self.trainer, "_logs", None)
+        if self.run is None or not batch or "train_runtime" in (logs or {}):
             return
         self._logged += 1
-        if self.every and self._logged % self.every == 0 and held["prompt"]:
-            cells = completions.from_memory(held)
-            self.run.log_table(state.global_step, completions.NAME, cells)
+        if self.every and self._logged % self.every == 0 and batch["prompt"]:
+            cells = completions.from_memory(batch)
+            self.run.log_table(state.global_step, completions.TABLE_NAME, cells)

@@ -1,47 +1,49 @@
-"""From what was seen of a TRL trainer's first updates to the checks of a preflight."""
+"""The checks of a TRL trainer's first updates."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from rlvitals.integrations.trl_hooks import ROW, Loss, Tap, draws_samples
+from rlvitals.integrations.trl_hooks import ROW_KEY, Loss, Tap, draws_samples
 from rlvitals.sanity_checks import language, updates
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, attempted
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, run_check
 
-RATIO = "the probability ratio is 1 before the first gradient step"
-LOGPS = "the loss has the log-probabilities of the generated tokens"
-KL = "the KL to the reference is 0 before the first update"
-COVERS = "the loss covers the tokens that were generated alone"
-GROUPS = "advantages have mean 0 in every group"
-RANKS = "the processes draw different samples"
-SAMPLER = "the sampler draws with the updated weights"
-RIGHT = "a right answer is paid more than a wrong one"
-# Options of GRPO that leave tokens out of the loss on purpose.
-THINNING = ("top_entropy_quantile", "off_policy_mask_threshold")
+RATIO_TITLE = "the probability ratio is 1 before the first gradient step"
+LOGPS_TITLE = "the loss has the log-probabilities of the generated tokens"
+KL_TITLE = "the KL to the reference is 0 before the first update"
+COVERS_TITLE = "the loss covers the tokens that were generated alone"
+GROUPS_TITLE = "advantages have mean 0 in every group"
+RANKS_TITLE = "the processes draw different samples"
+SAMPLER_TITLE = "the sampler draws with the updated weights"
+RIGHT_TITLE = "a right answer is paid more than a wrong one"
+# Options of GRPO that exclude tokens from the loss.
+TOKEN_FILTERS = ("top_entropy_quantile", "off_policy_mask_threshold")
 
 Facts = Sequence[tuple[str, str, Callable[[], Check]]]
 
 
-def every(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> list[Check]:
-    """Make each check of what was seen; the same names in the same order on every process."""
+def run_checks(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> list[Check]:
+    """Run all checks; names and order are equal on every process."""
     missing = _missing(tap)
-    parts: Facts = (
-        ("ratio-is-one", RATIO, lambda: ratio(tap)),
-        ("logps-of-tokens", LOGPS, lambda: logps(tap)),
-        ("group-advantages-centred", GROUPS, lambda: groups(tap)),
-        ("kl-to-reference-is-zero", KL, lambda: kl(tap, resumed)),
-        ("loss-covers-generated", COVERS, lambda: covers(tap)),
-        ("sampler-has-weights", SAMPLER, lambda: sampler(tap)),
-        ("ranks-differ", RANKS, lambda: ranks(tap)),
+    makers: Facts = (
+        ("ratio-is-one", RATIO_TITLE, lambda: ratio(tap)),
+        ("logps-of-tokens", LOGPS_TITLE, lambda: logps(tap)),
+        ("group-advantages-centred", GROUPS_TITLE, lambda: groups(tap)),
+        ("kl-to-reference-is-zero", KL_TITLE, lambda: kl(tap, resumed)),
+        ("loss-covers-generated", COVERS_TITLE, lambda: covers(tap)),
+        ("sampler-has-weights", SAMPLER_TITLE, lambda: sampler(tap)),
+        ("ranks-differ", RANKS_TITLE, lambda: ranks(tap)),
     )
-    made = [_made(name, says, make, missing) for name, says, make in parts]
-    unscored = Check("right-beats-wrong", RIGHT, CouldNotCheck(missing or "training did not begin"))
-    return [*made, moved, scored or unscored]
+    checks = [_run_check(name, says, make, missing) for name, says, make in makers]
+    not_scored = Check(
+        "right-beats-wrong", RIGHT_TITLE, CouldNotCheck(missing or "training did not begin")
+    )
+    return [*checks, moved, scored or not_scored]
 
 
 def _missing(tap: Tap) -> str:
-    """Say why nothing of the samples can be checked; "" where it can."""
+    """Return why the samples cannot be checked; "" if they can."""
     if not draws_samples(tap.trainer):
         return f"{type(tap.trainer).__name__} does not train on samples of its own"
     if tap.first is None or not tap.losses:
@@ -50,7 +52,7 @@ def _missing(tap: Tap) -> str:
     return ""
 
 
-def _made(name: str, says: str, make: Callable[[], Check], missing: str) -> Check:
+def _run_check(name: str, says: str, make: Callable[[], Check], missing: str) -> Check:
     if missing:
         return Check(name, says, CouldNotCheck(missing))
     try:
@@ -60,19 +62,23 @@ def _made(name: str, says: str, make: Callable[[], Check], missing: str) -> Chec
 
 
 def ratio(tap: Tap) -> Check:
-    """Compare the loss's log-probabilities with those of the policy that drew the samples."""
-    looked = [loss for loss in tap.losses if loss.logps is not None]
-    if not looked:
-        return Check("ratio-is-one", RATIO, CouldNotCheck("the loss computes no log-probabilities"))
-    if "old_per_token_logps" in looked[0].inputs:
-        pairs = [(loss, loss.inputs["old_per_token_logps"]) for loss in looked]
-        off = torch.cat([_masked(one, one.logps - old, tap) for one, old in pairs])
-    elif "old_logps" in looked[0].inputs:  # RLOO: of whole sequences
-        off = torch.cat([_lengthwise(one, one.inputs["old_logps"]) for one in looked])
+    """Compare the loss's log-probabilities with those of the sampling policy."""
+    losses = [loss for loss in tap.losses if loss.logps is not None]
+    if not losses:
+        return Check(
+            "ratio-is-one", RATIO_TITLE, CouldNotCheck("the loss computes no log-probabilities")
+        )
+    if "old_per_token_logps" in losses[0].inputs:
+        pairs = [(loss, loss.inputs["old_per_token_logps"]) for loss in losses]
+        log_ratios = torch.cat(
+            [_mask(loss, loss.logps - reference, tap) for loss, reference in pairs]
+        )
+    elif "old_logps" in losses[0].inputs:  # RLOO: of whole sequences
+        log_ratios = torch.cat([_lengthwise(loss, loss.inputs["old_logps"]) for loss in losses])
     else:
-        why = "TRL does not compute it here: it takes it to be 1 (see logps-of-tokens)"
-        return Check("ratio-is-one", RATIO, CouldNotCheck(why))
-    return updates.ratio_is_one(_as_computed(off.exp(), tap), note=_dropout(tap))
+        problem = "TRL does not compute it here: it takes it to be 1 (see logps-of-tokens)"
+        return Check("ratio-is-one", RATIO_TITLE, CouldNotCheck(problem))
+    return updates.ratio_is_one(_cast(log_ratios.exp(), tap), note=_dropout(tap))
 
 
 def _lengthwise(loss: Loss, old: torch.Tensor) -> torch.Tensor:
@@ -82,10 +88,10 @@ def _lengthwise(loss: Loss, old: torch.Tensor) -> torch.Tensor:
     return (new - old) / mask.sum(dim=1).clamp(min=1)
 
 
-def _masked(loss: Loss, values: torch.Tensor, tap: Tap) -> torch.Tensor:
-    """Return values of the tokens in the loss: of types of 16 bits, their mean by sequence.
+def _mask(loss: Loss, values: torch.Tensor, tap: Tap) -> torch.Tensor:
+    """Return the values of the tokens in the loss; for 16-bit types their mean by sequence.
 
-    Their rounding is of the size of a token's log-probability; its mean is not.
+    The rounding of 16 bits is of the size of a token's log-probability; that of the mean is not.
     """
     mask = loss.inputs["completion_mask"][:, : values.shape[1]]
     if _dtype(tap).itemsize == 2:  # noqa: PLR2004 - bytes
@@ -94,144 +100,150 @@ def _masked(loss: Loss, values: torch.Tensor, tap: Tap) -> torch.Tensor:
 
 
 def _dtype(tap: Tap) -> torch.dtype:
-    """Return the type that the policy computes in."""
+    """Return the dtype of the policy's computation."""
     args = tap.trainer.args
     if args.bf16:
         return torch.bfloat16
-    found: torch.dtype = next(tap.trainer.model.parameters()).dtype
-    return torch.float16 if args.fp16 else found
+    dtype: torch.dtype = next(tap.trainer.model.parameters()).dtype
+    return torch.float16 if args.fp16 else dtype
 
 
-def _as_computed(values: torch.Tensor, tap: Tap) -> torch.Tensor:
-    """Return values in the type they were computed in: it says how far rounding reaches."""
+def _cast(values: torch.Tensor, tap: Tap) -> torch.Tensor:
+    """Return values in the dtype of their computation, which determines the tolerance."""
     return values.to(_dtype(tap))
 
 
 def _dropout(tap: Tap) -> str:
     layers = (m for m in tap.trainer.model.modules() if isinstance(m, torch.nn.Dropout))
-    on = max((layer.p for layer in layers), default=0.0)
-    return f"; dropout of {on:g} is on in the loss: disable_dropout=True" if on else ""
+    largest = max((layer.p for layer in layers), default=0.0)
+    return f"; dropout of {largest:g} is on in the loss: disable_dropout=True" if largest else ""
 
 
 def logps(tap: Tap) -> Check:
     """Compare the loss's log-probabilities with those of a plain forward pass of the policy."""
     loss = tap.losses[0]
-    if loss.logps is None or loss.alone is None:
-        why = "; ".join(tap.problems) or "a plain forward pass of this model needs more than text"
-        return Check("logps-of-tokens", LOGPS, CouldNotCheck(why))
-    rows, tokens = loss.alone.shape
+    if loss.logps is None or loss.plain_logps is None:
+        problem = (
+            "; ".join(tap.problems) or "a plain forward pass of this model needs more than text"
+        )
+        return Check("logps-of-tokens", LOGPS_TITLE, CouldNotCheck(problem))
+    rows, tokens = loss.plain_logps.shape
     mask = loss.inputs["completion_mask"][:rows, :tokens] > 0
-    kept = Loss({"completion_mask": mask}, None)
-    off = _masked(kept, loss.logps[:rows, :tokens] - loss.alone, tap)
-    found = updates.ratio_is_one(
-        _as_computed(off.exp(), tap), variable="exp(logp in the loss - logp)", note=_dropout(tap)
+    masked_loss = Loss({"completion_mask": mask}, None)
+    log_ratios = _mask(masked_loss, loss.logps[:rows, :tokens] - loss.plain_logps, tap)
+    check = updates.ratio_is_one(
+        _cast(log_ratios.exp(), tap), variable="exp(logp in the loss - logp)", note=_dropout(tap)
     )
-    return Check("logps-of-tokens", LOGPS, _reworded(found.outcome))
+    return Check("logps-of-tokens", LOGPS_TITLE, _reword(check.outcome))
 
 
-def _reworded(outcome: Outcome) -> Outcome:
+def _reword(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Failed):
         return outcome
-    why = outcome.why.replace(
+    problem = outcome.why.replace(
         "the log-probabilities of the rollout and of the update are not of one policy",
         "the loss has other log-probabilities than the policy alone gives these tokens",
     )
-    return Failed(outcome.variable, outcome.value, why)
+    return Failed(outcome.variable, outcome.value, problem)
 
 
 def groups(tap: Tap) -> Check:
-    """Check the advantages of every process's samples, as the loss gets them."""
+    """Check the advantages of all processes, as the loss receives them."""
     assert tap.first is not None  # noqa: S101 - `_missing` has seen to it
     shared = tap.first.shared
-    advantages = torch.tensor([a for part in shared for a in part.advantages])
-    prompts = [prompt for part in shared for prompt in part.prompts]
+    advantages = torch.tensor([a for samples in shared for a in samples.advantages])
+    prompts = [prompt for samples in shared for prompt in samples.prompts]
     return language.group_advantages(advantages, prompts, int(tap.trainer.num_generations))
 
 
 def kl(tap: Tap, resumed: int) -> Check:
-    """Check the policy against its reference, where there is one and it has not trained yet."""
+    """Check the KL of the untrained policy to its reference, if there is one."""
     name = "kl-to-reference-is-zero"
     if not tap.trainer.beta:
-        return Check(name, KL, CouldNotCheck("beta is 0: there is no reference model"))
+        return Check(name, KL_TITLE, CouldNotCheck("beta is 0: there is no reference model"))
     if resumed:
-        why = f"training goes on at step {resumed}: the policy has moved before"
-        return Check(name, KL, CouldNotCheck(why))
+        problem = f"training goes on at step {resumed}: the policy has moved before"
+        return Check(name, KL_TITLE, CouldNotCheck(problem))
     pairs = [
         (loss, loss.inputs["ref_per_token_logps"])
         for loss in tap.losses
         if loss.logps is not None and "ref_per_token_logps" in loss.inputs
     ]
     if not pairs:
-        why = f"{type(tap.trainer).__name__} does not hand the reference to its loss"
-        return Check(name, KL, CouldNotCheck(why))
-    off = torch.cat([_masked(loss, reference - loss.logps, tap) for loss, reference in pairs])
-    zero = _as_computed(torch.zeros_like(off), tap)
-    return language.kl_to_reference(zero, off, torch.ones_like(off))
+        problem = f"{type(tap.trainer).__name__} does not hand the reference to its loss"
+        return Check(name, KL_TITLE, CouldNotCheck(problem))
+    log_ratios = torch.cat([_mask(loss, reference - loss.logps, tap) for loss, reference in pairs])
+    zero = _cast(torch.zeros_like(log_ratios), tap)
+    return language.kl_to_reference(zero, log_ratios, torch.ones_like(log_ratios))
 
 
 def covers(tap: Tap) -> Check:
-    """Check which tokens of the first update the loss has a derivative by."""
+    """Check which tokens of the first update have a gradient of the loss."""
     assert tap.first is not None  # noqa: S101 - `_missing` has seen to it
     first = tap.first.local
-    weights, drawn, due = [], [], []
+    weights, drawn, must_train = [], [], []
     for loss in tap.losses:
-        if loss.weight is None or ROW not in loss.inputs:
-            why = "the loss's gradient by its log-probabilities was not seen"
-            return Check("loss-covers-generated", COVERS, CouldNotCheck(why))
-        rows = loss.inputs[ROW]
+        if loss.weight is None or ROW_KEY not in loss.inputs:
+            problem = "the loss's gradient by its log-probabilities was not seen"
+            return Check("loss-covers-generated", COVERS_TITLE, CouldNotCheck(problem))
+        rows = loss.inputs[ROW_KEY]
         if loss.weight.shape != first.drawn[rows].shape:
-            return language.loss_covers_generated(
-                loss.weight, first.drawn[rows], torch.ones(len(rows))
-            )
+            return language.check_loss_mask(loss.weight, first.drawn[rows], torch.ones(len(rows)))
         weights.append(loss.weight)
         drawn.append(first.drawn[rows] & ~first.exempt[rows, None])
-        due.append(_due(loss, tap))
-    return language.loss_covers_generated(torch.cat(weights), torch.cat(drawn), torch.cat(due))
+        must_train.append(_select_trained(loss, tap))
+    return language.loss_covers_generated(
+        torch.cat(weights), torch.cat(drawn), torch.cat(must_train)
+    )
 
 
-def _due(loss: Loss, tap: Tap) -> torch.Tensor:
-    """Return which samples [B] must train all of their tokens."""
+def _select_trained(loss: Loss, tap: Tap) -> torch.Tensor:
+    """Return which samples [B] must have a gradient at every token."""
     advantages = loss.inputs["advantages"]
-    moves = (advantages if advantages.ndim == 1 else advantages.abs().sum(dim=1)) != 0
+    is_trained = (advantages if advantages.ndim == 1 else advantages.abs().sum(dim=1)) != 0
     old = loss.inputs.get("old_per_token_logps")
     if old is not None and loss.logps is not None:  # a clipped token has no derivative
         clipped = ((loss.logps - old).exp() - 1).abs() >= float(tap.trainer.epsilon_low)
-        moves &= ~(clipped & (loss.inputs["completion_mask"] > 0)).any(dim=1)
-    quantile, threshold = (getattr(tap.trainer, name, None) for name in THINNING)
+        is_trained &= ~(clipped & (loss.inputs["completion_mask"] > 0)).any(dim=1)
+    quantile, threshold = (getattr(tap.trainer, name, None) for name in TOKEN_FILTERS)
     thinned = (quantile is not None and quantile < 1) or threshold is not None
-    return torch.zeros_like(moves) if thinned else moves
+    return torch.zeros_like(is_trained) if thinned else is_trained
 
 
 def sampler(tap: Tap) -> Check:
-    """Compare weights that the update moved: the trainer's, and those of the model that drew."""
-    why = "training ended before samples were drawn with the updated weights"
+    """Compare updated weights of the trainer with those of the sampling model."""
+    problem = "training ended before samples were drawn with the updated weights"
     if tap.second is None:
-        return language.sampler_has_weights({}, None, why_not=why)
-    drew = tap.second.local.weights
-    if drew is None:
+        return language.sampler_has_weights({}, None, why_not=problem)
+    weights = tap.second.local.weights
+    if weights is None:
         judge = language.logprobs_agree
-        return attempted("sampler-has-weights", SAMPLER, lambda: judge(tap.differences))
-    return language.sampler_has_weights(tap.moved, drew)
+        return attempted("sampler-has-weights", SAMPLER_TITLE, lambda: judge(tap.differences))
+    return language.sampler_has_weights(tap.moved, weights)
 
 
 def ranks(tap: Tap) -> Check:
     """Compare the samples of the processes."""
     assert tap.first is not None  # noqa: S101 - `_missing` has seen to it
-    pairs = [zip(part.prompts, part.answers, strict=True) for part in tap.first.shared]
-    return language.ranks_differ([[prompt + answer for prompt, answer in own] for own in pairs])
+    pairs = [zip(samples.prompts, samples.answers, strict=True) for samples in tap.first.shared]
+    return language.ranks_differ(
+        [[prompt + answer for prompt, answer in answers_by_prompt] for answers_by_prompt in pairs]
+    )
 
 
 def right_beats_wrong(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> Check:
-    """Ask the trainer's own reward functions about known answers; all processes ask together."""
+    """Score known answers with the trainer's reward functions, on all processes together."""
     if not examples:
-        return language.rewards_rank(())
+        return language.check_reward_order(())
     if getattr(trainer, "environment_factories", None) is not None:
-        return language.rewards_rank((), why_not="the rewards need an environment's state")
+        return language.check_reward_order((), why_not="the rewards need an environment's state")
     try:
-        return language.rewards_rank(_scores(trainer, examples))
+        return language.check_reward_order(_scores(trainer, examples))
     except Exception as error:  # noqa: BLE001 - a reward function of the user's, on our examples
-        said = f"{type(error).__name__}: {error}"
-        return Check("right-beats-wrong", RIGHT, Failed("reward functions", "no reward", said))
+        problem = f"{type(error).__name__}: {error}"
+        return Check(
+            "right-beats-wrong", RIGHT_TITLE, Failed("reward functions", "no reward", problem)
+        )
 
 
 def _scores(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> list[language.Scored]:
@@ -241,14 +253,14 @@ def _scores(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> list[languag
             inputs.append({k: v for k, v in example.items() if k not in {"right", "wrong"}})
             prompts.append(example["prompt"])
             ids.append(trainer.processing_class(text=example[side])["input_ids"])
-            said = [{"role": "assistant", "content": example[side]}]
-            completions.append(example[side] if isinstance(example["prompt"], str) else said)
+            message = [{"role": "assistant", "content": example[side]}]
+            completions.append(example[side] if isinstance(example["prompt"], str) else message)
     rewards = trainer._calculate_rewards(inputs, prompts, completions, ids)  # noqa: SLF001 - TRL's
     for pending in ("_pending_extra_logs", "_pending_metrics"):
         getattr(trainer, pending, {}).clear()  # what the functions logged is not of a batch
-    parts = rewards[: len(inputs)].cpu()  # each process has asked the same
-    totals = (parts * trainer.reward_weights.cpu()).nansum(dim=1)
-    totals[parts.isnan().all(dim=1)] = torch.nan
+    rewards_by_function = rewards[: len(inputs)].cpu()  # each process has asked the same
+    totals = (rewards_by_function * trainer.reward_weights.cpu()).nansum(dim=1)
+    totals[rewards_by_function.isnan().all(dim=1)] = torch.nan
     names = trainer.reward_func_names
     return [
         language.Scored(
@@ -256,7 +268,10 @@ def _scores(trainer: Any, examples: Sequence[Mapping[str, Any]]) -> list[languag
             totals[2 * i].item(),
             totals[2 * i + 1].item(),
             {
-                name: (parts[2 * i, n].item(), parts[2 * i + 1, n].item())
+                name: (
+                    rewards_by_function[2 * i, n].item(),
+                    rewards_by_function[2 * i + 1, n].item(),
+                )
                 for n, name in enumerate(names)
             },
         )

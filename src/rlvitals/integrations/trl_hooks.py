@@ -1,6 +1,6 @@
-"""Looks over the shoulder of a TRL trainer for its first updates, and changes nothing in it.
+"""Hooks that observe the first updates of a TRL trainer without changing it.
 
-The trainer's own methods are called as they are; what goes in and comes out is kept. trl v1.16:
+The trainer's methods are wrapped; their inputs and outputs are stored. Read from trl 1.16:
 trl/trainer/grpo_trainer.py and rloo_trainer.py: _generate, _generate_and_score_completions,
 _get_per_token_logps_and_entropies, _compute_loss.
 """
@@ -14,19 +14,24 @@ import torch
 from accelerate.utils import gather_object
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-METHODS = (
+HOOKED_METHODS = (
     "_generate",
     "_generate_and_score_completions",
     "_get_per_token_logps_and_entropies",
     "_compute_loss",
 )
-ROW = "rlvitals_row"  # travels with a batch through TRL's shuffling: a sample's row as generated
-ALONE_ROWS, ALONE_TOKENS = 2, 256  # of the forward pass that checks the loss's log-probabilities
+ROW_KEY = (
+    "rlvitals_row"  # travels with a batch through TRL's shuffling: a sample's row as generated
+)
+MAX_PLAIN_ROWS, MAX_PLAIN_TOKENS = (
+    2,
+    256,
+)  # of the forward pass that checks the loss's log-probabilities
 
 
 def draws_samples(trainer: Any) -> bool:
-    """Whether a trainer generates what it trains on, in the way that is read here."""
-    return all(hasattr(trainer, name) for name in METHODS)
+    """Return whether a trainer generates its samples with the hooked methods."""
+    return all(hasattr(trainer, name) for name in HOOKED_METHODS)
 
 
 @dataclass(slots=True)
@@ -36,12 +41,12 @@ class Loss:
     inputs: dict[str, torch.Tensor]
     logps: torch.Tensor | None = None
     weight: torch.Tensor | None = None  # d loss / d logps; None until the backward pass
-    alone: torch.Tensor | None = None  # the same by a plain forward pass, of the first rows
+    plain_logps: torch.Tensor | None = None  # by a plain forward pass, of the first rows
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the processes tell each other of the samples that each of them drew."""
+    """The samples of one process, gathered on all processes."""
 
     prompts: list[str]
     answers: list[str]
@@ -50,17 +55,17 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Local:
-    """What one generation left on this process."""
+    """The samples of one generation on this process."""
 
-    drawn: torch.Tensor  # bool [B, T]: whether the policy wrote the token
-    exempt: torch.Tensor  # bool [B]: left out of the loss on purpose, as it was cut off
-    weights: Mapping[str, float] | None  # of the model that drew, those that are watched
+    drawn: torch.Tensor  # bool [B, T]: the policy generated the token
+    exempt: torch.Tensor  # bool [B]: truncated, and excluded from the loss
+    weights: Mapping[str, float] | None  # watched weights of the sampling model
     shared: Shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generation:
-    """What one generation left, on this process and on all of them in order."""
+    """The samples of one generation, on this process and on all in order of rank."""
 
     local: Local
     shared: list[Shared]
@@ -68,7 +73,7 @@ class Generation:
 
 @dataclass(slots=True)
 class Tap:
-    """What was seen. `watched` names the weights that are looked up in the sampler."""
+    """The observations. `watched` names the weights to look up in the sampler."""
 
     trainer: Any
     losses: list[Loss] = field(default_factory=list)
@@ -87,16 +92,16 @@ class Tap:
     _own: dict[str, Any] = field(default_factory=dict)
 
     def open(self) -> None:
-        """Begin to look."""
+        """Install the hooks."""
         around = (self._generate, self._score, self._logps, self._loss)
-        for name, watching in zip(METHODS, around, strict=True):
+        for name, watching in zip(HOOKED_METHODS, around, strict=True):
             if name in vars(self.trainer):
                 self._own[name] = vars(self.trainer)[name]
             setattr(self.trainer, name, partial(watching, getattr(self.trainer, name)))
 
     def close(self) -> None:
-        """Leave the trainer as it was found."""
-        for name in METHODS:
+        """Remove the hooks."""
+        for name in HOOKED_METHODS:
             if isinstance(vars(self.trainer).get(name), partial):
                 delattr(self.trainer, name)
         for name, method in self._own.items():
@@ -110,17 +115,17 @@ class Tap:
 
     def _generate(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._ran.clear()
-        hook = register_module_forward_pre_hook(self._called)
+        hook = register_module_forward_pre_hook(self._track_module)
         try:
-            made = real(*args, **kwargs)
+            samples = real(*args, **kwargs)
         finally:
             hook.remove()
         if self.trainer.model.training:
-            self._generated = made
-        return made
+            self._generated = samples
+        return samples
 
-    def _called(self, module: torch.nn.Module, _: object) -> None:
-        """Keep what runs while samples are drawn."""
+    def _track_module(self, module: torch.nn.Module, _: object) -> None:
+        """Store a module that runs during generation."""
         self._ran[id(module)] = module
 
     def _score(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -128,32 +133,34 @@ class Tap:
         if self.trainer.model.training:
             self.generations += 1
             self._fresh = True
-            batch[ROW] = torch.arange(len(batch["completion_ids"]))
+            batch[ROW_KEY] = torch.arange(len(batch["completion_ids"]))
             self._keep(batch)
         return batch
 
     def _keep(self, batch: Mapping[str, torch.Tensor]) -> None:
-        """Keep the first generation, and the first that draws after the weights have moved.
+        """Store the first generation, and the first one after the weights changed.
 
-        Every process must come to the one message here, whatever it met before.
+        Every process must reach the gather here, whatever failed before.
         """
-        wanted = self.first is None or (self.second is None and bool(self.watched))
-        if not wanted:
+        is_needed = self.first is None or (self.second is None and bool(self.watched))
+        if not is_needed:
             return
-        mine: list[Local | None] = [None]
-        self._quietly(lambda: mine.__setitem__(0, self._local(batch)))
-        everyone = gather_object(mine)
-        if mine[0] is None or None in everyone:
+        local_samples: list[Local | None] = [None]
+        self._quietly(lambda: local_samples.__setitem__(0, self._local(batch)))
+        all_samples = gather_object(local_samples)
+        if local_samples[0] is None or None in all_samples:
             return
-        found = Generation(mine[0], [part.shared for part in everyone])
+        generation = Generation(local_samples[0], [samples.shared for samples in all_samples])
         if self.first is None:
-            self.first = found
+            self.first = generation
         else:
-            self.second = found
+            self.second = generation
 
     def _local(self, batch: Mapping[str, torch.Tensor]) -> "Local":
-        ids, completions, third, *rest = self._generated
-        tools = third if rest else None  # GRPO's mask of what a tool wrote; RLOO has the texts here
+        ids, completions, third, *extra = self._generated
+        tools = (
+            third if extra else None
+        )  # GRPO's mask of what a tool wrote; RLOO has the texts here
         drawn = torch.zeros(batch["completion_ids"].shape, dtype=torch.bool)
         for row, tokens in enumerate(completions):
             drawn[row, : len(tokens)] = True if tools is None else torch.tensor(tools[row]).bool()
@@ -162,84 +169,99 @@ class Tap:
         advantages = batch["advantages"].detach().float().cpu()
         if advantages.ndim > 1:  # one for each token: a subclass's own
             advantages = advantages.mean(dim=1)
-        cut = getattr(self.trainer, "mask_truncated_completions", False)
+        masks_truncated = getattr(self.trainer, "mask_truncated_completions", False)
         ends = {*getattr(self.trainer, "eos_token_ids", ())}
-        exempt = torch.tensor([cut and tokens[-1] not in ends for tokens in completions])
+        exempt = torch.tensor(
+            [masks_truncated and tokens[-1] not in ends for tokens in completions]
+        )
         return Local(drawn, exempt, self._weights(), Shared(prompts, answers, advantages.tolist()))
 
     def _weights(self) -> dict[str, float] | None:
-        """Return the watched weights of the modules that drew; None where none was seen.
+        """Return the watched weights of the modules that generated; None for no module.
 
-        Another model's come first: where one draws, the trainer's own has no say.
+        Another model's weights take precedence over the trainer's.
         """
-        own = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        self.moved = self._named(own)
+        trained_model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        self.moved = self._watched_weights(trained_model)
         models = [m for m in self._ran.values() if hasattr(m, "can_generate") and m.can_generate()]
-        others = [self._named(m, ran=True) for m in models if m is not own]
-        return next((found for found in (*others, self._named(own, ran=True)) if found), None)
+        other_weights = [
+            self._watched_weights(m, ran=True) for m in models if m is not trained_model
+        ]
+        return next(
+            (
+                weights
+                for weights in (*other_weights, self._watched_weights(trained_model, ran=True))
+                if weights
+            ),
+            None,
+        )
 
-    def _named(self, model: torch.nn.Module, *, ran: bool = False) -> dict[str, float]:
-        """Return a model's watched weights: all of them, or of those modules of it that ran.
+    def _watched_weights(self, model: torch.nn.Module, *, ran: bool = False) -> dict[str, float]:
+        """Return a model's watched weights: all of them, or those of modules that ran.
 
-        A copy of a model may well call the original's modules, and leave its own alone.
+        A copy of a model may call the original's modules instead of its own.
         """
         modules = dict(model.named_modules())
-        found = {}
+        weights = {}
         for name, index in self.watched.items():
             owner, _, tensor = name.rpartition(".")
             module = modules.get(owner)
             if hasattr(module, tensor) and (not ran or id(module) in self._ran):
                 weight = local(getattr(module, tensor)).flatten()[index]
-                found[f"{name}[{index}]"] = weight.item()
-        return found
+                weights[f"{name}[{index}]"] = weight.item()
+        return weights
 
     def _logps(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        found = real(*args, **kwargs)
-        inside, logps = self._inside, found[0]
-        if inside is not None and inside.logps is None:
-            inside.logps = logps.detach().float().cpu()
+        result = real(*args, **kwargs)
+        current, logps = self._inside, result[0]
+        if current is not None and current.logps is None:
+            current.logps = logps.detach().float().cpu()
             if logps.requires_grad:
-                logps.register_hook(lambda grad: setattr(inside, "weight", grad.float().cpu()))
-        return found
+                logps.register_hook(lambda grad: setattr(current, "weight", grad.float().cpu()))
+        return result
 
     def _loss(self, real: Callable[..., Any], model: Any, inputs: dict[str, Any]) -> Any:
         if not self.trainer.model.training or not (self._fresh or not self.updated):
             return real(model, inputs)
-        kept = {key: v.detach().cpu() for key, v in inputs.items() if torch.is_tensor(v)}
-        self._inside = Loss(kept)
+        tensors = {key: v.detach().cpu() for key, v in inputs.items() if torch.is_tensor(v)}
+        self._inside = Loss(tensors)
         try:
             loss = real(model, inputs)
         finally:
-            looked, self._inside = self._inside, None
+            seen_loss, self._inside = self._inside, None
         if not self.updated:
             if not self.losses:
-                self._quietly(lambda: setattr(looked, "alone", self._alone(model, inputs)))
-            self.losses.append(looked)
+                self._quietly(
+                    lambda: setattr(seen_loss, "plain_logps", self._plain_logps(model, inputs))
+                )
+            self.losses.append(seen_loss)
         if self._fresh:
-            self._quietly(lambda: self._compare(looked))
+            self._quietly(lambda: self._compare(seen_loss))
         self._fresh = False
         return loss
 
     def _compare(self, loss: Loss) -> None:
-        """Note the sampler's log-probabilities of `first` and of `second`, and of none between.
+        """Compare the sampler's log-probabilities at `first` and at `second` only.
 
-        Between them the weights have not moved: any sampler would agree.
+        In between the weights are unchanged: any sampler would agree.
         """
         sampled = loss.inputs.get("sampling_per_token_logps")
-        wanted = self.generations == 1 or (self.second is not None and len(self.differences) == 1)
-        if sampled is None or loss.logps is None or not wanted:
+        is_needed = self.generations == 1 or (
+            self.second is not None and len(self.differences) == 1
+        )
+        if sampled is None or loss.logps is None or not is_needed:
             return
-        off = (sampled - loss.logps).abs()[loss.inputs["completion_mask"] > 0]
-        self.differences.append(off[~off.isnan()].mean().item())
+        difference = (sampled - loss.logps).abs()[loss.inputs["completion_mask"] > 0]
+        self.differences.append(difference[~difference.isnan()].mean().item())
 
-    def _alone(self, model: Any, inputs: Mapping[str, Any]) -> torch.Tensor | None:
+    def _plain_logps(self, model: Any, inputs: Mapping[str, Any]) -> torch.Tensor | None:
         """Return log-probabilities [rows, tokens] of a plain forward pass without dropout."""
         if "pixel_values" in inputs:
             return None
-        prompts = inputs["prompt_ids"][:ALONE_ROWS]
-        answers = inputs["completion_ids"][:ALONE_ROWS, :ALONE_TOKENS]
-        masks = inputs["prompt_mask"][:ALONE_ROWS], inputs["completion_mask"][:ALONE_ROWS]
-        mask = torch.cat([masks[0], masks[1][:, :ALONE_TOKENS]], dim=1)
+        prompts = inputs["prompt_ids"][:MAX_PLAIN_ROWS]
+        answers = inputs["completion_ids"][:MAX_PLAIN_ROWS, :MAX_PLAIN_TOKENS]
+        masks = inputs["prompt_mask"][:MAX_PLAIN_ROWS], inputs["completion_mask"][:MAX_PLAIN_ROWS]
+        mask = torch.cat([masks[0], masks[1][:, :MAX_PLAIN_TOKENS]], dim=1)
         modes = [(module, module.training) for module in model.modules()]
         model.eval()
         try:
@@ -255,5 +277,5 @@ class Tap:
 
 
 def local(tensor: Any) -> Any:
-    """Return this process's part of a tensor that is sharded, else the tensor."""
+    """Return this process's shard of a sharded tensor, else the tensor."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor

@@ -1,4 +1,4 @@
-"""Checks a TRL trainer at its first updates: what must hold there with no threshold to choose.
+"""Callback that checks a TRL trainer at its first updates.
 
     trainer = GRPOTrainer(...)
     trainer.add_callback(Preflight(trainer, examples=[{"prompt": ..., "right": ..., "wrong": ...}]))
@@ -28,7 +28,7 @@ Stop = Literal["never", "failed", "always"]
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """The weight with the largest gradient of a tensor, before an update."""
+    """The weight of a tensor with the largest gradient, before an update."""
 
     index: int
     before: float
@@ -36,7 +36,7 @@ class _Watched:
 
 
 class Preflight(TrainerCallback):
-    """Looks at a trainer's first updates and reports; the training is left as it is.
+    """Checks a trainer's first updates and reports; training is not changed.
 
     `examples`: known answers, each a dict with `prompt`, `right`, `wrong` and what else the reward
     functions are handed. `skip` leaves checks out by name, of a method that means it differently:
@@ -53,7 +53,7 @@ class Preflight(TrainerCallback):
         stop: Stop = "never",
         quiet: bool = False,
     ) -> None:
-        """Keep what to check; nothing happens before training begins."""
+        """Store the options; nothing happens before training starts."""
         self.trainer = trainer
         self.examples = examples
         self.skip = frozenset(skip)
@@ -70,7 +70,7 @@ class Preflight(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Ask for the known answers' rewards, and begin to look."""
+        """Score the known answers, and install the hooks."""
         self._resumed = state.global_step
         if self.report is None and draws_samples(self.trainer):
             self._scored = trl_checks.right_beats_wrong(self.trainer, self.examples)
@@ -79,7 +79,7 @@ class Preflight(TrainerCallback):
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Note one weight of each tensor that is about to move."""
+        """Store one weight of each tensor before the update."""
         self.tap.updated = True
         self._rate = max(group["lr"] for group in kwargs["optimizer"].param_groups)
         if self._moved is None and self._rate > 0:
@@ -88,7 +88,7 @@ class Preflight(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """See whether the weights moved; report when the sampler has drawn with them."""
+        """Check whether the weights moved; report once the sampler has used them."""
         if self.report is not None:
             return
         if self._moved is None and self._before:
@@ -103,7 +103,7 @@ class Preflight(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Report what is known, where training ended before all of it was."""
+        """Report the checks so far, if training ended before all were run."""
         if self.report is None:
             self._finish(state)
 
@@ -114,26 +114,28 @@ class Preflight(TrainerCallback):
         if getattr(self.trainer.accelerator, "optimizer_step_was_skipped", False):
             self._before = {}  # float16: the gradient overflowed, and the scale is lowered
             return
-        named = dict(self._model().named_parameters())
-        places = [
+        tensors = dict(self._model().named_parameters())
+        weights = [
             language.Place(
                 name,
-                seen.index,
-                seen.before,
-                local(named[name]).flatten()[seen.index].item(),
-                seen.dtype,
+                watched.index,
+                watched.before,
+                local(tensors[name]).flatten()[watched.index].item(),
+                watched.dtype,
             )
-            for name, seen in self._before.items()
+            for name, watched in self._before.items()
         ]
-        self._moved = language.weights_moved(places, self._rate)
-        self.tap.watched = {p.tensor: p.index for p in places if p.before != p.after}
+        self._moved = language.weights_moved(weights, self._rate)
+        self.tap.watched = {
+            weight.tensor: weight.index for weight in weights if weight.before != weight.after
+        }
 
     def _finish(self, state: TrainerState) -> None:
         self.tap.close()
         moved = self._moved or language.weights_moved((), self._rate)
-        made = trl_checks.every(self.tap, self._resumed, moved, self._scored)
-        mine = [check for check in made if check.name not in self.skip]
-        self.report = Report(tuple(_worst(gather_object([mine]))))
+        checks = trl_checks.run_checks(self.tap, self._resumed, moved, self._scored)
+        selected = [check for check in checks if check.name not in self.skip]
+        self.report = Report(tuple(_worst(gather_object([selected]))))
         if state.is_world_process_zero:
             self._tell(self.report, state.global_step)
 
@@ -153,10 +155,10 @@ class Preflight(TrainerCallback):
 
 
 def _largest(model: Any) -> Iterator[tuple[str, _Watched]]:
-    """Find the weight with the largest gradient of each trained tensor that has one.
+    """Yield the weight with the largest gradient of each trained tensor.
 
-    A tensor whose gradient is 0 is left out: the first half of a new LoRA has none at first, nor
-    has an expert that was not used.
+    Tensors with zero gradient are skipped: the first half of a new LoRA has none at first, nor does
+    an unused expert.
     """
     for name, tensor in model.named_parameters():
         if not tensor.requires_grad or tensor.grad is None:
@@ -171,6 +173,9 @@ def _largest(model: Any) -> Iterator[tuple[str, _Watched]]:
 
 
 def _worst(reports: Sequence[Sequence[Check]]) -> Iterator[Check]:
-    """Of each check take the first process on which it failed, else what process 0 found."""
-    for same in zip(*reports, strict=True):
-        yield next((check for check in same if isinstance(check.outcome, Failed)), same[0])
+    """Yield each check from the first process on which it failed, else from process 0."""
+    for reports_of_check in zip(*reports, strict=True):
+        yield next(
+            (check for check in reports_of_check if isinstance(check.outcome, Failed)),
+            reports_of_check[0],
+        )

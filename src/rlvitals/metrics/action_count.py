@@ -1,4 +1,4 @@
-"""How many actions a run has where nobody says: read off its first entropies.
+"""Infer the number of actions from the first entropies of a run.
 
 An untrained categorical policy is nearly uniform: exp(entropy) is the number of actions. An
 untrained Gaussian policy of standard deviation 1 has entropy 0.5 ln(2 pi e) per dimension.
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FIRST = 3  # updates: the first row may be missing or already a little lower
-TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
-WITHIN = 0.25  # of an action: beyond, a neighbouring count is nearly as likely
-ROUNDING = 0.002  # relative: logs round entropy to three digits
-FEWEST_ACTIONS = 2
-MOST_ACTIONS = 1000  # beyond, logs are too coarse to tell counts apart, and vocabularies begin
+MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little lower
+COUNT_TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
+MAX_COUNT_ERROR = 0.25  # actions: beyond, a neighbouring count is nearly as likely
+ENTROPY_ROUNDING = 0.002  # relative: logs round entropy to three digits
+MAX_ACTIONS = 1000  # beyond, logs are too coarse, and vocabularies begin
 STD_TOLERANCE = 0.05
 NATS_PER_DIMENSION = 0.5 * math.log(2 * math.pi * math.e)  # 1.4189
 DIMENSION_TOLERANCE = 0.02  # of a dimension: 1.996 and 0.996 in two real runs
@@ -23,39 +22,39 @@ DIMENSION_TOLERANCE = 0.02  # of a dimension: 1.996 and 0.996 in two real runs
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A count that the log does not hold, and where it came from."""
+    """An inferred count and its origin."""
 
     value: int
     origin: str
 
 
 def actions(entropies: NDArray[np.float64]) -> Inferred | None:
-    """Tell the number of discrete actions from a run's entropies [n], in nats, oldest first.
+    """Infer the number of discrete actions from entropies [n], in nats, oldest first.
 
-    None where it cannot be told: a policy that starts trained, or continuous actions.
+    None for a policy that starts trained, and for continuous actions.
     """
     first = _first(entropies)
-    highest = float(first.max()) if len(first) else 0.0  # later rows can only be lower
-    if not 0.0 < highest <= math.log(MOST_ACTIONS):
+    highest = float(first.max()) if len(first) else 0.0  # entropy falls in training
+    if not 0.0 < highest <= math.log(MAX_ACTIONS):
         return None
     spread = math.exp(highest)
     # Entropy never exceeds ln(actions), but for rounding: the count is at or above `spread`.
-    count = max(math.ceil(spread * (1.0 - ROUNDING)), FEWEST_ACTIONS)
-    if count - spread > min(TOLERANCE * count, WITHIN):
+    count = max(math.ceil(spread * (1.0 - ENTROPY_ROUNDING)), 2)
+    if count - spread > min(COUNT_TOLERANCE * count, MAX_COUNT_ERROR):
         return None
     return Inferred(count, f"the first entropy, {highest:.3f} = ln {spread:.2f}")
 
 
 def action_dim(entropies: NDArray[np.float64], stds: NDArray[np.float64]) -> Inferred | None:
-    """Tell the dimensions of a Gaussian policy's action from entropies [n] and stds [n].
+    """Infer the dimensions of a Gaussian policy's action from entropies [n] and stds [n].
 
-    None where it cannot be told: the standard deviation does not start at 1, or the entropy is
-    no whole number of dimensions.
+    None where the standard deviation does not start at 1, or the entropy does not correspond to
+    an integer number of dimensions.
     """
     entropy, std = _first(entropies), _first(stds)
     if not len(entropy) or not len(std) or abs(float(std[0]) - 1.0) > STD_TOLERANCE:
         return None
-    # H = d (0.5 ln(2 pi e) + ln std): what std has drifted since the start is taken out.
+    # H = d (0.5 ln(2 pi e) + ln std): the drift of std since the start is removed.
     dimensions = float(entropy[0]) / (NATS_PER_DIMENSION + math.log(float(std[0])))
     count = round(dimensions)
     if count < 1 or abs(dimensions - count) > DIMENSION_TOLERANCE * count:
@@ -64,4 +63,4 @@ def action_dim(entropies: NDArray[np.float64], stds: NDArray[np.float64]) -> Inf
 
 
 def _first(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[np.isfinite(values)][:FIRST]
+    return values[np.isfinite(values)][:MAX_FIRST_ROWS]

@@ -1,6 +1,4 @@
-"""Logs in, Trace out: canonical names, sign and scale, one count of steps, one source for each
-metric.
-"""
+"""Convert logs to a Trace: canonical names, signs and scales, one step count, one source each."""
 
 import re
 from collections import Counter
@@ -14,7 +12,7 @@ from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, resume
-from rlvitals.metrics.steps.align import UNSAID, Clock, Source
+from rlvitals.metrics.steps.align import UNKNOWN_UNIT, Clock, Source
 from rlvitals.types import (
     Budget,
     Histogram,
@@ -27,113 +25,113 @@ from rlvitals.types import (
     Trace,
 )
 
-# The same metrics once more, of another process; and other counts that rows stand at.
-BESIDE = re.compile(r"rank/\d+/|axis/")
-ADDED = re.compile(rf"{BESIDE.pattern}|machine/")
-PERCENT = 100.0
-MAX_NAMED = 5  # keys that a note names
-BY_HAND = "KeyboardInterrupt"
-SPANS = 0.5  # of the run's last step: a column that ends before counts other steps, or stopped
+# The same metrics from another process; and other step counts of the rows.
+OTHER_AXIS_KEY = re.compile(r"rank/\d+/|axis/")
+RECORDER_KEY = re.compile(rf"{OTHER_AXIS_KEY.pattern}|machine/")
+MAX_NOTE_KEYS = 5  # keys that a note names
+MIN_SPAN_SHARE = (
+    0.5  # of the run's last step: a column that ends earlier counts other steps, or stopped
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person says about a run: it overrules what the log says."""
+    """Overrides by a person, which take precedence over the log."""
 
     mapping: Mapping[str, Metric] = field(default_factory=dict)  # key in the log -> metric
     settings: Mapping[str, Setting] = field(default_factory=dict)  # canonical names
     profile: Profile | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
-    live: bool | None = None  # whether the run goes on; None: the evidence decides
-    now: float | None = None  # seconds since the epoch at which it is judged; None: the clock's
+    live: bool | None = None  # True while the run continues; None: decided by the evidence
+    now: float | None = None  # seconds since the epoch; None: the clock's
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One log's column that claims to be a canonical metric."""
+    """A column of one log that maps to a canonical metric."""
 
     name: str
     series: Series
     measured: Measured
-    off: bool = False  # zeros that stand for what the run does not use, or read under another key
-    order: int = 0  # the log, by its place
-    rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, numbers it holds, the earlier log
+    off: bool = False  # an unused feature logged as zeros, or a duplicate of another key
+    order: int = 0  # index of the log
+    rank: tuple[bool, int, int] = (False, 0, 0)  # spans the run, finite values, earlier log
 
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a pass over the logs collects."""
+    """Columns, settings and notes of all logs."""
 
-    columns: list[list[_Column]] = field(default_factory=list)  # of each log
+    columns: list[list[_Column]] = field(default_factory=list)  # per log
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    logs: Sequence[Log] = ()  # each on its main steps, which its table may name
+    logs: Sequence[Log] = ()  # each on its main steps
 
 
 def trace(
     logs: Sequence[Log],
-    given: Given | None = None,
+    overrides: Given | None = None,
     *,
     name: str = "",
     lifecycle: Lifecycle | None = None,
 ) -> Trace:
-    """Name the columns of a run's logs canonically; what no table covers is listed.
+    """Convert a run's logs to a Trace with canonical metrics; list unknown columns in `unmapped`.
 
-    A metric that several logs or keys hold is taken once, from the column with most numbers
-    among those that span the run. Logs that count other steps are brought to one count.
+    A metric that several logs or keys contain is read from the column with most finite values
+    among those that span the run. Logs that count other steps are translated to one count.
     """
-    given = given or Given()
-    found = _gather(logs, given)
-    sources = _sources(found)
-    ticking = align.align(sources)
-    logs = [_in_step(log, clock) for log, clock in zip(found.logs, ticking, strict=True)]
-    columns = _ranked(found.logs, found.columns, ticking)
+    overrides = overrides or Given()
+    gathered = _gather(logs, overrides)
+    sources = _sources(gathered)
+    clocks = align.align(sources)
+    logs = [_in_step(log, clock) for log, clock in zip(gathered.logs, clocks, strict=True)]
+    columns = _rank_columns(gathered.logs, gathered.columns, clocks)
     best = _fullest(columns)
     straight = {key: resume.straighten(column.series) for key, column in best.items()}
     measured = {key: column.measured for key, column in best.items()}
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
-    settings = {**found.settings, **given.settings}
-    notes = (*_notes(logs, resumed, shuffled), *found.notes)
+    settings = {**gathered.settings, **overrides.settings}
+    notes = (*_notes(logs, resumed, shuffled), *gathered.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
         settings=settings,
-        profile=given.profile or profile.infer(best.keys(), measured, settings),
+        profile=overrides.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
         lifecycle=lifecycle or _lifecycle(logs, resumed),
-        notes=(*notes, *_merging(logs, ticking, columns, best)),
-        unmapped=tuple(dict.fromkeys(found.unmapped)),  # two logs of a run may hold the same
+        notes=(*notes, *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)),
+        unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same
         step_unit=align.unit(sources),
         name=name,
-        histograms={key: found for log in logs for key, found in log.histograms.items()},
-        texts={key: found for log in logs for key, found in log.texts.items()},
-        tables={key: found for log in logs for key, found in log.tables.items()},
+        histograms={key: value for log in logs for key, value in log.histograms.items()},
+        texts={key: value for log in logs for key, value in log.texts.items()},
+        tables={key: value for log in logs for key, value in log.tables.items()},
     )
 
 
-def unmapped(logs: Sequence[Log], given: Given) -> dict[str, Series]:
+def unmapped_columns(logs: Sequence[Log], overrides: Given) -> dict[str, Series]:
     """Return the columns that no table knows, at the run's steps: shown, never judged."""
-    found = _gather(logs, given)
-    ticking = align.align(_sources(found))
-    unknown = {*found.unmapped}
+    gathered = _gather(logs, overrides)
+    clocks = align.align(_sources(gathered))
+    unknown = {*gathered.unmapped}
     return {
-        key: resume.straighten(_moved(series, clock)).series
-        for log, clock in zip(found.logs, ticking, strict=True)
+        key: resume.straighten(_translate_series(series, clock)).series
+        for log, clock in zip(gathered.logs, clocks, strict=True)
         for key, series in log.series.items()
         if key in unknown and len(series)
     }
 
 
 def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
-    """Put together what the logs say of the end: of an exit code 0 no traceback speaks."""
+    """Merge how the logs ended; exit code 0 overrides a traceback."""
     endings = [log.ending for log in logs if log.ending is not None]
     exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
     traceback = next((e.traceback for e in endings if e.traceback), "")
     if exit_code == 0:
         traceback = ""
-    elif _by_hand(traceback):
+    elif _is_interrupt(traceback):
         exit_code, traceback = None, ""
     return Lifecycle(
         exit_code=exit_code,
@@ -147,250 +145,248 @@ def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
     )
 
 
-def _by_hand(traceback: str) -> bool:
-    """Tell a person's Ctrl-C, which fails nothing."""
-    return traceback.strip().rpartition("\n")[2].startswith(BY_HAND)
+def _is_interrupt(traceback: str) -> bool:
+    """Return True for a person's Ctrl-C, which is no failure."""
+    return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
 
 
-def _gather(logs: Sequence[Log], given: Given) -> _Gathered:
-    """Name the columns and settings of every log."""
-    tables = [
-        lookup.choose(log.source, _own(log.series), frameworks.TABLES, log.framework)
-        for log in logs
-    ]
+def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
+    """Map the columns and settings of every log to canonical names."""
+    tables = []
+    for log in logs:  # the keys that a recorder adds do not identify the framework of the others
+        keys = [key for key in log.series if not RECORDER_KEY.match(key)]
+        tables.append(lookup.choose(log.source, keys, frameworks.TABLES, log.framework))
     own_tables = [*zip(logs, tables, strict=True)]
-    logs = [_distributions(_on_one_axis(log, table), table, given) for log, table in own_tables]
-    found = _Gathered(logs=logs)
+    logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
+    gathered = _Gathered(logs=logs)
     main = next((table for table in tables if table is not None), None)
-    for order, (log, own) in enumerate(zip(logs, tables, strict=True)):
-        table = own or main  # a file of settings speaks as the run's logs do
-        found.settings = {**_settings(log, table), **found.settings}
-        named = {key: _column(log, table, key, s, given) for key, s in log.series.items()}
-        known = [column for column in named.values() if column is not None and not column.off]
-        found.columns.append([replace(column, order=order) for column in known])
-        found.unmapped += [
-            key for key, column in named.items() if column is None and not BESIDE.match(key)
+    for order, (log, log_table) in enumerate(zip(logs, tables, strict=True)):
+        table = log_table or main  # a settings file uses the names of the run's logs
+        gathered.settings = {**_settings(log, table), **gathered.settings}
+        by_key = {key: _column(log, table, key, s, overrides) for key, s in log.series.items()}
+        usable = [column for column in by_key.values() if column is not None and not column.off]
+        gathered.columns.append([replace(column, order=order) for column in usable])
+        gathered.unmapped += [
+            key
+            for key, column in by_key.items()
+            if column is None and not OTHER_AXIS_KEY.match(key)
         ]
-    _take_outcomes(found)
-    return found
+    _take_outcomes(gathered)
+    return gathered
 
 
-def _take_outcomes(found: _Gathered) -> None:
-    """Where no table knows an outcome, take the keys that name one in words of their own."""
-    if any(column.name in outcome_words.JUDGED for own in found.columns for column in own):
+def _take_outcomes(gathered: _Gathered) -> None:
+    """Map outcomes by the words of their keys, where no table knows an outcome."""
+    if any(
+        column.name in outcome_words.JUDGED_OUTCOMES
+        for columns in gathered.columns
+        for column in columns
+    ):
         return
-    for name, (key, others) in outcome_words.choose(found.unmapped).items():
-        for order, log in enumerate(found.logs):
+    for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
+        for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:
                 continue
             is_percent = (
-                name in outcome_words.SHARES and np.nanmax(series.values, initial=0.0) > 1.0
+                name in outcome_words.SHARE_METRICS and np.nanmax(series.values, initial=0.0) > 1.0
             )
-            values = series.values / PERCENT if is_percent else series.values
-            taken = Measured("unknown", key, "taken by its name", where=log.where)
+            values = series.values / 100.0 if is_percent else series.values
+            measured = Measured("unknown", key, "taken by its name", where=log.where)
             column = Series(series.steps, series.times, values)
-            found.columns[order].append(_Column(name, column, taken, order=order))
-        beside = [f"beside it: `{other}`" for other in others[:MAX_NAMED]]
-        found.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *beside)))
-        found.unmapped = [one for one in found.unmapped if one != key]
+            gathered.columns[order].append(_Column(name, column, measured, order=order))
+        notes = [f"beside it: `{other_key}`" for other_key in other_keys[:MAX_NOTE_KEYS]]
+        gathered.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *notes)))
+        gathered.unmapped = [k for k in gathered.unmapped if k != key]
 
 
 def _on_one_axis(log: Log, table: Table | None) -> Log:
-    """Put a log's series on its main steps, and say what they are where its reader cannot."""
-    log = axis.aligned(log, table)
+    """Move a log's series to its main steps, and set the unit that its table states."""
+    log = axis.to_main_steps(log, table)
     log = replace(log, series=resume.without_repeats(log.series))
-    if table is None or not table.step_unit or log.step_unit != UNSAID:
+    if table is None or not table.step_unit or log.step_unit != UNKNOWN_UNIT:
         return log
     return replace(log, step_unit=table.step_unit)
 
 
-def _distributions(log: Log, table: Table | None, given: Given) -> Log:
-    """Name a log's histograms canonically, as its series are; one that nobody knows keeps its key.
+def _distributions(log: Log, table: Table | None, overrides: Given) -> Log:
+    """Map a log's histograms to canonical names; unknown ones keep their keys.
 
-    Of two keys with one meaning the one that a person has mapped takes its name, else the first.
+    Of two keys with one meaning the one that a person has mapped is used, else the first.
     """
-    named: dict[str, Sequence[Histogram]] = {}
-    mapped_first = sorted(log.histograms.items(), key=lambda pair: pair[0] not in given.mapping)
-    for key, found in mapped_first:
-        meaning = _meaning(table, key, given)
-        name = key if meaning is None or meaning[0] in named else meaning[0]
-        named[name] = found
-    return replace(log, histograms=named)
+    by_name: dict[str, Sequence[Histogram]] = {}
+    mapped_first = sorted(log.histograms.items(), key=lambda pair: pair[0] not in overrides.mapping)
+    for key, histograms in mapped_first:
+        meaning = _meaning(table, key, overrides)
+        name = key if meaning is None or meaning[0] in by_name else meaning[0]
+        by_name[name] = histograms
+    return replace(log, histograms=by_name)
 
 
-def _sources(found: _Gathered) -> list[Source]:
+def _sources(gathered: _Gathered) -> list[Source]:
     return [
-        Source(log.step_unit, {column.name: column.series for column in own})
-        for log, own in zip(found.logs, found.columns, strict=True)
+        Source(log.step_unit, {column.name: column.series for column in columns})
+        for log, columns in zip(gathered.logs, gathered.columns, strict=True)
     ]
 
 
-def _moved(series: Series, clock: Clock) -> Series:
+def _translate_series(series: Series, clock: Clock) -> Series:
     steps = clock.translate(series.steps)
     return series if steps is series.steps else Series(steps, series.times, series.values)
 
 
-def _at(step: int, clock: Clock) -> int:
+def _translate_step(step: int, clock: Clock) -> int:
     return int(clock.translate(np.array([step], dtype=np.int64))[0])
 
 
 def _in_step(log: Log, clock: Clock) -> Log:
-    """Bring what a log holds beside its series to the run's count of steps."""
+    """Translate the steps of a log's histograms, texts and tables."""
     if clock.mine is None:
         return log
     return replace(
         log,
         histograms={
-            key: [replace(one, step=_at(one.step, clock)) for one in found]
-            for key, found in log.histograms.items()
+            key: [replace(item, step=_translate_step(item.step, clock)) for item in items]
+            for key, items in log.histograms.items()
         },
         texts={
-            key: [replace(one, step=_at(one.step, clock)) for one in found]
-            for key, found in log.texts.items()
+            key: [replace(item, step=_translate_step(item.step, clock)) for item in items]
+            for key, items in log.texts.items()
         },
         tables={
-            key: replace(found, steps=clock.translate(found.steps))
-            for key, found in log.tables.items()
+            key: replace(table, steps=clock.translate(table.steps))
+            for key, table in log.tables.items()
         },
     )
 
 
-def _ranked(
-    logs: Sequence[Log], columns: Sequence[Sequence[_Column]], ticking: Sequence[Clock]
+def _rank_columns(
+    logs: Sequence[Log], columns: Sequence[Sequence[_Column]], clocks: Sequence[Clock]
 ) -> list[list[_Column]]:
-    """Bring the columns to one count of steps, and rank them."""
-    lasts = (  # a clock never goes back: of a log's steps the highest stays the highest
-        _at(max(int(s.steps.max()) for s in log.series.values() if len(s)), clock)
-        for log, clock in zip(logs, ticking, strict=True)
+    """Translate the columns to one count of steps, and rank them."""
+    last_steps = (  # a clock is monotonic: the highest step stays the highest
+        _translate_step(max(int(s.steps.max()) for s in log.series.values() if len(s)), clock)
+        for log, clock in zip(logs, clocks, strict=True)
         if any(map(len, log.series.values()))
     )
-    last = max(lasts, default=0)
+    last = max(last_steps, default=0)
 
-    def ranked(column: _Column) -> _Column:
-        series = _moved(column.series, ticking[column.order])
-        # One of four environments' own log counts a quarter of the run's steps.
-        spans = len(series) > 0 and bool(series.steps.max() >= SPANS * last)
+    def rank(column: _Column) -> _Column:
+        series = _translate_series(column.series, clocks[column.order])
+        # The log of one of four environments counts a quarter of the run's steps.
+        spans = len(series) > 0 and bool(series.steps.max() >= MIN_SPAN_SHARE * last)
         numbers = int(np.isfinite(series.values).sum())
         return replace(column, series=series, rank=(spans, numbers, -column.order))
 
-    return [[ranked(column) for column in own] for own in columns]
+    return [[rank(column) for column in log_columns] for log_columns in columns]
 
 
 def _fullest(columns: Iterable[Sequence[_Column]]) -> dict[str, _Column]:
     """Choose one column for each metric, over all logs of a run."""
     best: dict[str, _Column] = {}
-    for column in (column for own in columns for column in own):
+    for column in (column for log_columns in columns for column in log_columns):
         if column.rank > best.setdefault(column.name, column).rank:
             best[column.name] = column
     return best
 
 
-def _own(keys: Iterable[str]) -> list[str]:
-    """Leave out keys that a recorder adds: they do not tell whose names the others are."""
-    return [key for key in keys if not ADDED.match(key)]
-
-
 def _column(
-    log: Log, table: Table | None, key: str, series: Series, given: Given
+    log: Log, table: Table | None, key: str, series: Series, overrides: Given
 ) -> _Column | None:
-    found = _meaning(table, key, given)
-    if found is None:
+    match = _meaning(table, key, overrides)
+    if match is None:
         return None
-    metric, name, framework = found
+    metric, name, framework = match
     values = series.values if name.scale == 1.0 else name.scale * series.values
     measured = Measured(framework, key, name.how, name.estimator, name.window, log.where)
     off = name.again or (name.zero_if_off and not np.any(values))
     return _Column(metric, Series(series.steps, series.times, values), measured, off)
 
 
-def _meaning(table: Table | None, key: str, given: Given) -> tuple[str, Name, str] | None:
-    if metric := given.mapping.get(key):
+def _meaning(table: Table | None, key: str, overrides: Given) -> tuple[str, Name, str] | None:
+    if metric := overrides.mapping.get(key):
         return metric.name, Name(metric, "as mapped by you"), "yours"
     for candidate in (table, frameworks.GENERIC):
-        if candidate is not None and (found := lookup.find(candidate, key)):
-            return *found, candidate.framework
+        if candidate is not None and (match := lookup.find(candidate, key)):
+            return *match, candidate.framework
     return None
 
 
 def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
-    """Translate a log's settings; a name that no table knows keeps its own."""
-    found: dict[str, Setting] = {}
+    """Map a log's settings to canonical names; unknown ones keep their keys."""
+    settings: dict[str, Setting] = {}
     for key, value in log.settings.items():
-        own = lookup.setting(table, key) if table else None
-        found[own or lookup.setting(frameworks.GENERIC, key) or key] = value
-    return found
+        name = lookup.setting(table, key) if table else None
+        settings[name or lookup.setting(frameworks.GENERIC, key) or key] = value
+    return settings
 
 
 def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[str, ...]:
-    said = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
-    said += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
-    said += [
-        f"{g.where}: stopped by hand" for g in logs if g.ending and _by_hand(g.ending.traceback)
+    notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
+    notes += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    notes += [
+        f"{g.where}: stopped by hand"
+        for g in logs
+        if g.ending and _is_interrupt(g.ending.traceback)
     ]
     if shuffled:
-        said.append(f"steps go back in {shuffled} places: judged in the order of steps")
-    return tuple(said)
+        notes.append(f"steps go back in {shuffled} places: judged in the order of steps")
+    return tuple(notes)
 
 
-def _merging(
-    logs: Sequence[Log],
-    ticking: Sequence[Clock],
-    columns: Sequence[Sequence[_Column]],
-    best: Mapping[str, _Column],
-) -> tuple[str, ...]:
-    """Say how several logs became one run."""
-    return *_clock_notes(logs, ticking), *_twice(logs, columns, best)
-
-
-def _clock_notes(logs: Sequence[Log], ticking: Sequence[Clock]) -> Iterable[str]:
-    """Say which logs count other steps, and what was done about it."""
+def _clock_notes(logs: Sequence[Log], clocks: Sequence[Clock]) -> Iterable[str]:
+    """Describe which logs count other steps, and how they were translated."""
     by = {"values": "the values they share", "times": "their wall times"}
-    for log, clock in zip(logs, ticking, strict=True):
-        name, other = _place(log), _place(logs[clock.to])
+    for log, clock in zip(logs, clocks, strict=True):
+        name, reference = _log_name(log), _log_name(logs[clock.to])
         if clock.how in by:
-            yield f"{name} counts other steps than {other}: translated by {by[clock.how]}"
+            yield f"{name} counts other steps than {reference}: translated by {by[clock.how]}"
         elif clock.how == "unknown":
             yield (
-                f"{name} seems to count other steps than {other}, and nothing tells how they go "
-                "together: its metrics are judged by its own"
+                f"{name} seems to count other steps than {reference}, and nothing tells how they "
+                "go together: its metrics are judged by its own"
             )
 
 
-def _twice(
+def _duplicate_notes(
     logs: Sequence[Log], columns: Sequence[Sequence[_Column]], best: Mapping[str, _Column]
 ) -> Iterable[str]:
-    """Say which file's metrics are read from another, and which stand under two keys of one."""
-    for log, own in zip(logs, columns, strict=True):
-        where = _place(log)
-        count = Counter(column.name for column in own)
-        lost = [column for column in own if best[column.name].order != column.order]
-        if lost:
-            yield f"{where}: {_lost(lost, len(count), best, logs)}"
+    """Describe metrics that were read from another file, or logged under two keys."""
+    for log, log_columns in zip(logs, columns, strict=True):
+        log_name = _log_name(log)
+        count = Counter(column.name for column in log_columns)
+        replaced = [column for column in log_columns if best[column.name].order != column.order]
+        if replaced:
+            yield f"{log_name}: {_describe_replaced(replaced, len(count), best, logs)}"
         if twice := sum(number > 1 for number in count.values()):
-            yield f"{where}: {twice} metric{'s stand' if twice > 1 else ' stands'} under two keys"
+            stand = "s stand" if twice > 1 else " stands"
+            yield f"{log_name}: {twice} metric{stand} under two keys"
 
 
-def _lost(
-    columns: Sequence[_Column], own: int, best: Mapping[str, _Column], logs: Sequence[Log]
+def _describe_replaced(
+    columns: Sequence[_Column], total: int, best: Mapping[str, _Column], logs: Sequence[Log]
 ) -> str:
-    """Say of how many metrics of a file another was chosen, and why."""
+    """Describe how many metrics of a file were read from another file, and why."""
     names = {column.name for column in columns}
-    others = dict.fromkeys(_place(logs[best[column.name].order]) for column in columns)
-    share = f"{len(names)} of its {own} metrics {'are' if len(names) > 1 else 'is'} read from"
+    other_logs = dict.fromkeys(_log_name(logs[best[column.name].order]) for column in columns)
+    share = f"{len(names)} of its {total} metrics {'are' if len(names) > 1 else 'is'} read from"
     spans = all(column.rank[0] for column in columns)
     fuller = any(best[column.name].rank[1] > column.rank[1] for column in columns)
-    why = ", which spans the run" if not spans else ", which holds more points" if fuller else ""
-    return f"{share} {_listed(list(others))}{why if len(others) == 1 else ''}"
+    reason = ", which spans the run" if not spans else ", which holds more points" if fuller else ""
+    return f"{share} {_join_names(list(other_logs))}{reason if len(other_logs) == 1 else ''}"
 
 
-def _place(log: Log) -> str:
+def _log_name(log: Log) -> str:
     return log.where or log.source
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Name one or two things; of more, the first and how many."""
-    few = 2
-    return " and ".join(names) if len(names) <= few else f"{names[0]} and {len(names) - 1} others"
+def _join_names(names: Sequence[str]) -> str:
+    """Join one or two names; of more, name the first and the number of others."""
+    max_names = 2
+    return (
+        " and ".join(names)
+        if len(names) <= max_names
+        else f"{names[0]} and {len(names) - 1} others"
+    )
 
 
 def _budget(total: Setting | None) -> Budget | None:

@@ -1,7 +1,7 @@
-"""What is known of standard environments: scores of chance and of success, bounds, actions.
+"""Facts about standard environments: random and solved returns, bounds, actions.
 
 Wrappers may change all of it: clipped rewards, frame skips, normalised rewards, time limits.
-`min_return` and `max_return` are bounds that no episode of the unwrapped environment can pass.
+`min_return` and `max_return` are bounds of every episode of the unwrapped environment.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-SLACK = 0.01  # of the way from random to solved: rounding in logs
+SCORE_SLACK = 0.01  # of solved - random return: rounding in logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +41,27 @@ class Environment:
 
     @property
     def fails_early(self) -> bool:
-        """Whether failing ends an episode, so that an untrained policy's are short."""
+        """True if a failure ends an episode, so that episodes of an untrained policy are short."""
         return self.name in FAILS_EARLY
 
     @property
     def top(self) -> float | None:
-        """Level from which there is little left to gain; None where unknown."""
-        known = (self.best_return, self.max_return, self.solved_return)
-        return next((level for level in known if level is not None), None)
+        """Best known level; None where unknown."""
+        levels = (self.best_return, self.max_return, self.solved_return)
+        return next((level for level in levels if level is not None), None)
 
     def beyond(self, returns: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which returns [n] no episode can have, but for rounding: bool [n]."""
-        slack = SLACK * abs(self.way or 1.0)
+        """Return which returns [n] are impossible, up to rounding: bool [n]."""
+        slack = SCORE_SLACK * abs(self.way or 1.0)
         high = np.inf if self.max_return is None else self.max_return + slack
         low = -np.inf if self.min_return is None else self.min_return - slack
         return (returns > high) | (returns < low)
 
     def times(self, factor: float) -> "Environment":
-        """Return the same task with every reward multiplied by a positive factor."""
+        """Return the environment with every reward multiplied by a positive factor."""
         levels = ("random_return", "solved_return", "min_return", "max_return", "best_return")
-        known = {name: level for name in levels if (level := getattr(self, name)) is not None}
-        return replace(self, **{name: factor * level for name, level in known.items()})
+        returns = {name: level for name in levels if (level := getattr(self, name)) is not None}
+        return replace(self, **{name: factor * level for name, level in returns.items()})
 
     @property
     def max_entropy(self) -> float | None:
@@ -91,7 +91,7 @@ ATARI = (
 )
 PROCGEN = "random and solved: R_min and R_max of the easy levels, Cobbe et al. 2020, appendix C"
 
-CONTROL = (
+CONTROL_ENVIRONMENTS = (
     Environment("CartPole", 22, 475, 1, 500, 500, actions=2, source=MEASURED, pays=1),
     Environment("CartPole-v0", 22, 195, 1, 200, 200, actions=2, source=MEASURED, pays=1),
     Environment("Acrobot", -497, -100, -500, 0, 500, actions=3, best_return=-69, source=MEASURED,
@@ -187,7 +187,6 @@ ATARI_SCORES = {
 # First to 21 points; all 864 points of two walls of bricks.
 UNBOUNDED = (None, None)
 ATARI_BOUNDS: dict[str, tuple[float, float]] = {"Pong": (-21, 21), "Breakout": (0, 864)}
-ATARI_HORIZON = 27_000  # 108,000 frames, four a step
 
 # Game: R_min, R_max.
 PROCGEN_SCORES = {
@@ -196,7 +195,6 @@ PROCGEN_SCORES = {
     "leaper": (3, 10), "maze": (5, 10), "bigfish": (1, 40), "heist": (3.5, 10),
     "climber": (2, 12.6), "plunder": (4.5, 30), "ninja": (3.5, 10), "bossfight": (0.5, 13),
 }  # fmt: skip
-PROCGEN_ACTIONS = 15
 
 MINIGRID = Environment(
     "MiniGrid",
@@ -207,17 +205,18 @@ MINIGRID = Environment(
 )
 
 ENVIRONMENTS: tuple[Environment, ...] = (
-    *CONTROL,
+    *CONTROL_ENVIRONMENTS,
     *MUJOCO,
     *PYBULLET,
     *(
+        # The horizon is 108,000 frames, four per step.
         Environment(
             game,
             chance,
             human,
             min_return=ATARI_BOUNDS.get(game, UNBOUNDED)[0],
             max_return=ATARI_BOUNDS.get(game, UNBOUNDED)[1],
-            horizon=ATARI_HORIZON,
+            horizon=27_000,
             actions=actions,
             source=ATARI,
             by_people=True,
@@ -225,26 +224,26 @@ ENVIRONMENTS: tuple[Environment, ...] = (
         for game, (chance, human, actions) in ATARI_SCORES.items()
     ),
     *(
-        Environment(f"procgen-{game}", low, high, actions=PROCGEN_ACTIONS, source=PROCGEN)
+        Environment(f"procgen-{game}", low, high, actions=15, source=PROCGEN)
         for game, (low, high) in PROCGEN_SCORES.items()
     ),
     MINIGRID,
 )
 
-BY_NAME = {environment.name.lower(): environment for environment in ENVIRONMENTS}
-VERSION = re.compile(r"-v\d+$")
+ENVIRONMENT_BY_NAME = {environment.name.lower(): environment for environment in ENVIRONMENTS}
+VERSION_SUFFIX = re.compile(r"-v\d+$")
 ATARI_VARIANT = re.compile(r"(-ram)?(noframeskip|deterministic)?$")
 
 
 def lookup(env_id: str) -> Environment | None:
-    """Find an environment by its id, whatever its version, namespace or Atari variant.
+    """Return an environment by its id, ignoring version, namespace and Atari variant.
 
-    "LunarLander-v2", "ALE/Breakout-v5" and "BreakoutNoFrameskip-v4" are all known.
+    Knows "LunarLander-v2", "ALE/Breakout-v5" and "BreakoutNoFrameskip-v4".
     """
     bare = re.split(r"[/:]", env_id.strip())[-1].lower()
-    if bare in BY_NAME:
-        return BY_NAME[bare]
-    base = VERSION.sub("", bare)
+    if bare in ENVIRONMENT_BY_NAME:
+        return ENVIRONMENT_BY_NAME[bare]
+    base = VERSION_SUFFIX.sub("", bare)
     if base.startswith("minigrid-"):
         return MINIGRID
-    return BY_NAME.get(base) or BY_NAME.get(ATARI_VARIANT.sub("", base))
+    return ENVIRONMENT_BY_NAME.get(base) or ENVIRONMENT_BY_NAME.get(ATARI_VARIANT.sub("", base))

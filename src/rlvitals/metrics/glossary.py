@@ -1,11 +1,11 @@
-"""Terms that the guides and our own output use, each in one to three sentences."""
+"""Define the terms that the guides and the output use."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word, what it means, and other words for it."""
+    """A term, its meaning, and synonyms."""
 
     name: str
     meaning: str
@@ -220,10 +220,10 @@ TERMS: tuple[Term, ...] = (
 )
 
 
-def lookup(word: str) -> Term | None:
-    """Find a term by its name or another word for it, whatever the case."""
-    wanted = word.strip().lower()
+def lookup(text: str) -> Term | None:
+    """Return the term with this name or synonym, ignoring case; None if there is none."""
+    key = text.strip().lower()
     for term in TERMS:
-        if wanted in {name.lower() for name in (term.name, *term.also)}:
+        if key in {name.lower() for name in (term.name, *term.also)}:
             return term
     return None

@@ -1,7 +1,7 @@
-"""The outcome that a key names in its own words: "Eval_AverageReturn", "totalReward", "winrate".
+"""Recognise outcomes by the words of a key: "Eval_AverageReturn", "totalReward", "winrate".
 
-For logs in which no table knows an outcome. Case, plurals, separators and words that only say how
-a number was averaged or where it stands are noise; a key with any other word beside the outcome's
+For logs in which no table knows an outcome. Case, plurals, separators and words that describe
+averaging or the position are ignored; a key with any other word besides the outcome's
 ("reward_std", "reward_scale", "step_reward") names something else.
 """
 
@@ -12,22 +12,24 @@ from functools import lru_cache
 from rlvitals.metrics.catalogue import outcome
 from rlvitals.metrics.metric import Metric
 
-MAX_KEY = 60  # characters: a longer key is no name
-# A number of its own tells agents or environments apart ("0_reward"), unless it is a window's.
-NUMBERED = re.compile(r"(?<![A-Za-z])\d")
-WINDOW = frozenset({"last", "avg", "average", "mean", "running", "moving", "smoothed"})
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-NOISE = frozenset(
+MAX_OUTCOME_KEY_LENGTH = 60  # characters: a longer key is not a name
+# A number identifies an agent or an environment ("0_reward"), unless it is a window's.
+NUMBERED_KEY = re.compile(r"(?<![A-Za-z])\d")
+WINDOW_WORDS = frozenset({"last", "avg", "average", "mean", "running", "moving", "smoothed"})
+KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
         *("history", "list", "epoch", "overall", "env", "environment"),
     }
 )
-EPISODES = frozenset({"ep", "epi", "episode", "episodic", "total", "cum", "cumulative", "sum"})
-EVALUATION = frozenset({"eval", "evaluation", "test", "testing", "val", "valid", "validation"})
-# What is left of a key, in order of trust: its metric, the metric of an evaluation.
-OUTCOMES: dict[frozenset[str], tuple[Metric, Metric]] = {
+EPISODE_WORDS = frozenset({"ep", "epi", "episode", "episodic", "total", "cum", "cumulative", "sum"})
+EVALUATION_WORDS = frozenset(
+    {"eval", "evaluation", "test", "testing", "val", "valid", "validation"}
+)
+# Remaining words of a key, in order of trust: its metric, the metric of an evaluation.
+OUTCOME_METRICS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"return"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"reward"}): (outcome.REWARD, outcome.EVAL_RETURN),
     frozenset({"rew"}): (outcome.REWARD, outcome.EVAL_RETURN),
@@ -43,11 +45,10 @@ OUTCOMES: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"accuracie"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
 }
-RANKS = tuple(OUTCOMES)
-SHARES = frozenset({m.name for m in (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE)})
-# A run that logs one of these is judged by it.
-JUDGED = frozenset(
-    {metric.name for pair in OUTCOMES.values() for metric in pair}
+SHARE_METRICS = frozenset({m.name for m in (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE)})
+# Outcomes by which a run is judged.
+JUDGED_OUTCOMES = frozenset(
+    {metric.name for pair in OUTCOME_METRICS.values() for metric in pair}
     | {"outcome/rlhf_reward", "outcome/task_reward", "outcome/win_rate_ema", "outcome/pass_rate"}
     | {"outcome/throughput", "outcome/eval_reward"}
     | {"reward/trained_mean", "reward/mean", "reward/step", "language/filtered_reward"}
@@ -56,37 +57,37 @@ JUDGED = frozenset(
 
 @lru_cache(maxsize=4096)
 def meaning(key: str) -> tuple[int, Metric] | None:
-    """Return the outcome that a key names, with its rank (0: most trusted); None for another."""
-    if len(key) > MAX_KEY:
+    """Return the outcome that a key names, with its rank (0: most trusted), else None."""
+    if len(key) > MAX_OUTCOME_KEY_LENGTH:
         return None
-    words = {word.lower() for word in WORD.findall(key)}
-    words = {word.removesuffix("s") if word not in {"loss", "success", "fitness"} else word
-             for word in words}  # fmt: skip
-    if NUMBERED.search(key) and not words & WINDOW:
+    terms = {term.lower() for term in KEY_WORD.findall(key)}
+    terms = {term.removesuffix("s") if term not in {"loss", "success", "fitness"} else term
+             for term in terms}  # fmt: skip
+    if NUMBERED_KEY.search(key) and not terms & WINDOW_WORDS:
         return None
-    words -= NOISE
-    evaluated, whole_episodes = bool(words & EVALUATION), bool(words & EPISODES)
-    own = frozenset(words - EVALUATION - EPISODES)
-    if own not in OUTCOMES:
+    terms -= NOISE_WORDS
+    evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
+    outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
+    if outcome_terms not in OUTCOME_METRICS:
         return None
-    trained, tested = OUTCOMES[own]
+    trained, tested = OUTCOME_METRICS[outcome_terms]
     if trained is outcome.REWARD and whole_episodes:
         trained = outcome.RETURN
-    return RANKS.index(own), tested if evaluated else trained
+    return [*OUTCOME_METRICS].index(outcome_terms), tested if evaluated else trained
 
 
 def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
-    """Choose a key for each outcome that keys name; return {metric: (key, the keys passed over)}.
+    """Choose a key for each outcome; return {metric: (key, the other candidate keys)}.
 
-    Of several outcomes of training one is chosen, and of several of evaluation one.
+    Chooses at most one outcome of training and one of evaluation.
     """
     ranked: dict[bool, list[tuple[int, str, str]]] = {}
     for key in dict.fromkeys(keys):
-        if known := meaning(key):
-            rank, metric = known
+        if match := meaning(key):
+            rank, metric = match
             ranked.setdefault("eval" in metric.name, []).append((rank, metric.name, key))
     picked = {}
     for candidates in ranked.values():
-        _, name, key = min(candidates, key=lambda one: one[0])  # of equals the first
-        picked[name] = (key, [other for _, _, other in candidates if other != key])
+        _, name, key = min(candidates, key=lambda candidate: candidate[0])  # the first of equals
+        picked[name] = (key, [other_key for _, _, other_key in candidates if other_key != key])
     return picked

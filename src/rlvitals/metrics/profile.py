@@ -1,12 +1,12 @@
-"""Which kind of training a run is, from its settings and from what it logs."""
+"""Infer the kind of training from the settings and the metrics of a run."""
 
 import re
 from collections.abc import Collection, Mapping
 
 from rlvitals.types import Measured, Profile, Setting
 
-# What `algorithm` or `mode` may say, in lower case.
-SAID = {
+# Values of `algorithm` or `mode`, in lower case.
+PROFILE_OF_ALGORITHM = {
     **dict.fromkeys(("dqn", "qr-dqn", "qrdqn", "c51", "sac", "td3", "ddpg", "tqc", "rainbow"),
                     Profile.OFF_POLICY),
     **dict.fromkeys(("a2c", "a3c", "impala", "appo", "vpg", "reinforce"), Profile.ON_POLICY),
@@ -14,7 +14,7 @@ SAID = {
     **dict.fromkeys(("sft", "dpo", "supervised"), Profile.SUPERVISED),
 }  # fmt: skip
 LANGUAGE_MODES = ("psr", "nsr", "w-reinforce", "grpo")
-FRAMEWORKS = {
+PROFILE_OF_FRAMEWORK = {
     "scheduler": Profile.SCHEDULER_PPO,
     "trl-ppo": Profile.RLHF_PPO,
     "trl-ppo-old": Profile.RLHF_PPO,
@@ -22,7 +22,7 @@ FRAMEWORKS = {
     **dict.fromkeys(
         (
             "acme-off-policy",
-            "dreamerv3",  # learns from replay, its policy from what the model imagines
+            "dreamerv3",  # learns from replay, its policy from imagined trajectories
             "mlagents-sac",
             "rl-games-sac",
             "skrl-off-policy",
@@ -32,13 +32,18 @@ FRAMEWORKS = {
     ),
     "trl-dpo": Profile.SUPERVISED,
 }
-CLIPPED = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
+CLIPPED_FRAMEWORKS = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
-LANGUAGE = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
-GROUPED = frozenset({"trl-grpo", "unsloth", "ms-swift"})  # where they log responses with rewards
-CRITIC = ("gae", "ppo")  # what their advantage estimator may be called where it needs a critic
-VALUES = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
-KEYS = {
+LANGUAGE_FRAMEWORKS = frozenset({"verl", "openrlhf", "prime-rl", "areal", "slime", "language-loop"})
+GRPO_FRAMEWORKS = frozenset(
+    {"trl-grpo", "unsloth", "ms-swift"}
+)  # where they log responses with rewards
+CRITIC_ESTIMATORS = (
+    "gae",
+    "ppo",
+)  # advantage estimators that need a critic
+CRITIC_METRICS = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
+PROFILE_OF_PREFIX = {
     "psr/": Profile.PSR,
     "nsr/": Profile.NSR,
     "w_reinforce/": Profile.W_REINFORCE,
@@ -50,30 +55,30 @@ def infer(
     measured: Mapping[str, Measured],
     settings: Mapping[str, Setting],
 ) -> Profile:
-    """Name the profile: what the settings say, else what only one kind of run logs."""
+    """Return the profile from the settings, else from metrics that only one kind of run logs."""
     frameworks = {m.framework for m in measured.values()}
-    language = not LANGUAGE.isdisjoint(frameworks)
-    said = _said(settings, language=language)
-    if said is not None:
-        return said
+    language = not LANGUAGE_FRAMEWORKS.isdisjoint(frameworks)
+    declared = _from_settings(settings, language=language)
+    if declared is not None:
+        return declared
     if language:
         return _language(names, str(settings.get("algorithm", "")).lower())
     keys = [m.key for m in measured.values()]
-    if (found := _by_frameworks(names, keys, frameworks)) is not None:
-        return found
-    found = _by_metrics(names)
-    clipped = "clip_range" in settings or not CLIPPED.isdisjoint(frameworks)
-    return Profile.CONTROL_PPO if clipped and found is Profile.ON_POLICY else found
+    if (inferred := _by_frameworks(names, keys, frameworks)) is not None:
+        return inferred
+    inferred = _by_metrics(names)
+    clipped = "clip_range" in settings or not CLIPPED_FRAMEWORKS.isdisjoint(frameworks)
+    return Profile.CONTROL_PPO if clipped and inferred is Profile.ON_POLICY else inferred
 
 
-def _said(settings: Mapping[str, Setting], *, language: bool) -> Profile | None:
+def _from_settings(settings: Mapping[str, Setting], *, language: bool) -> Profile | None:
     for setting in ("mode", "algorithm"):
-        said = str(settings.get(setting, "")).lower()
-        if said in LANGUAGE_MODES:
-            return Profile(said)
+        mode = str(settings.get(setting, "")).lower()
+        if mode in LANGUAGE_MODES:
+            return Profile(mode)
         # A language model's "reinforce" is an estimator without a critic, no actor-critic.
         estimator = language and setting == "algorithm"
-        if not estimator and (profile := SAID.get(said)) is not None:
+        if not estimator and (profile := PROFILE_OF_ALGORITHM.get(mode)) is not None:
             return profile
     return None
 
@@ -81,32 +86,32 @@ def _said(settings: Mapping[str, Setting], *, language: bool) -> Profile | None:
 def _by_frameworks(
     names: Collection[str], keys: Collection[str], frameworks: Collection[str]
 ) -> Profile | None:
-    for prefix, profile in KEYS.items():
+    for prefix, profile in PROFILE_OF_PREFIX.items():
         if any(key.startswith(prefix) for key in keys):
             return profile
-    for framework, profile in FRAMEWORKS.items():
+    for framework, profile in PROFILE_OF_FRAMEWORK.items():
         if framework in frameworks:
             return profile
     if "rlvitals-ppo" in frameworks and "scheduler/balance_penalty" in names:
         return Profile.SCHEDULER_PPO
     grouped = {"outcome/reward", "language/length_mean"} <= {*names}
-    return Profile.GRPO if grouped and not GROUPED.isdisjoint(frameworks) else None
+    return Profile.GRPO if grouped and not GRPO_FRAMEWORKS.isdisjoint(frameworks) else None
 
 
 def _language(names: Collection[str], estimator: str) -> Profile:
-    """Tell PPO by its critic: every estimator without one compares a prompt's completions.
+    """Distinguish PPO by its critic: estimators without one compare a prompt's completions.
 
-    What no reward is logged for is supervised.
+    A run without a logged reward is supervised.
     """
-    if not any(name.startswith(REWARDED) for name in names):
+    if not any(name.startswith(REWARD_PREFIXES) for name in names):
         return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
-    if estimator in CRITIC or (not estimator and not VALUES.isdisjoint(names)):
+    if estimator in CRITIC_ESTIMATORS or (not estimator and not CRITIC_METRICS.isdisjoint(names)):
         return Profile.RLHF_PPO
     return Profile.GRPO
 
 
-# What only one kind of run logs, the most telling first.
-TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
+# Metrics that only one kind of run logs, the most specific first.
+PROFILE_METRICS: tuple[tuple[Profile, frozenset[str]], ...] = (
     (Profile.RLHF_PPO, frozenset({"outcome/rlhf_reward", "reward/non_score"})),
     (Profile.GRPO, frozenset({"reward/group_zero_std"})),
     (
@@ -130,15 +135,23 @@ TELLING: tuple[tuple[Profile, frozenset[str]], ...] = (
         frozenset({"policy/loss", "policy/loss_sum", "value/loss", "value/explained_variance"}),
     ),
 )
-ANSWER = re.compile(r"correct|accura", re.IGNORECASE)  # a part of a reward that grades answers
-REWARDED = ("outcome/return", "outcome/reward", "outcome/score", "outcome/success", "reward/")
+ANSWER_REWARD = re.compile(
+    r"correct|accura", re.IGNORECASE
+)  # a part of a reward that grades answers
+REWARD_PREFIXES = (
+    "outcome/return",
+    "outcome/reward",
+    "outcome/score",
+    "outcome/success",
+    "reward/",
+)
 
 
 def _by_metrics(names: Collection[str]) -> Profile:
-    if any(name.startswith("reward/component/") and ANSWER.search(name) for name in names):
-        return Profile.RLHF_PPO if not VALUES.isdisjoint(names) else Profile.GRPO
-    for profile, metrics in TELLING:
+    if any(name.startswith("reward/component/") and ANSWER_REWARD.search(name) for name in names):
+        return Profile.RLHF_PPO if not CRITIC_METRICS.isdisjoint(names) else Profile.GRPO
+    for profile, metrics in PROFILE_METRICS:
         if not metrics.isdisjoint(names):
             return profile
-    rewarded = any(name.startswith(REWARDED) for name in names)
+    rewarded = any(name.startswith(REWARD_PREFIXES) for name in names)
     return Profile.SUPERVISED if "optimiser/loss" in names and not rewarded else Profile.UNKNOWN

@@ -1,4 +1,4 @@
-"""What a key that no table knows may mean, by its name: for a person to accept, never judged."""
+"""Propose a metric for an unknown key by its name, for a person to accept."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,45 +7,54 @@ from functools import lru_cache
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.frameworks import TABLES
 
-VAGUE = frozenset({"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"})
-CANDIDATES = 5
-SAME_WORD = 0.8  # of 1: how alike two words are that differ by an ending
-CLOSE = 0.7  # of 1: how alike two names must be before one is proposed
-OUTCOME_WORDS = ("return", "reward", "score", "success")  # in the keys an outcome is sought among
-MOST = 10  # of those keys
-LONG = 60  # characters of a key: one that is longer is not a name
+VAGUE_WORDS = frozenset(
+    {"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"}
+)
+MIN_WORD_SIMILARITY = 0.8  # of 1: words that differ by an ending
+MIN_NAME_SIMILARITY = 0.7  # of 1
+OUTCOME_WORDS = ("return", "reward", "score", "success")  # in keys that may be outcomes
+MAX_PROPOSED_KEYS = 10  # that may be outcomes
+MAX_PROPOSED_KEY_LENGTH = 60  # characters: a longer key is not a name
 
 
 @lru_cache(maxsize=256)
 def propose(key: str) -> str | None:
-    """Guess the metric of a key from its name alone; None where no name is close."""
-    known: dict[str, str] = {}
+    """Return the name of the metric with the most similar name; None where no name is close."""
+    by_name: dict[str, str] = {}
     for table in TABLES:
-        known |= {_own(k): name.metric.name for k, name in table.keys.items()}
-    known |= {_own(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family}
-    close = get_close_matches(_own(key), known, n=CANDIDATES, cutoff=CLOSE)
-    return next((known[one] for one in close if _says_more(_own(key), one)), None)
+        by_name |= {_short_name(k): name.metric.name for k, name in table.keys.items()}
+    by_name |= {
+        _short_name(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family
+    }
+    close = get_close_matches(_short_name(key), by_name, n=5, cutoff=MIN_NAME_SIMILARITY)
+    return next(
+        (by_name[candidate] for candidate in close if _has_words(_short_name(key), candidate)), None
+    )
 
 
 def outcomes(unmapped: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the keys that may be one of the outcomes `names`, each with the one it may be."""
+    """Return the unmapped keys that may be one of the outcomes `names`, each with that outcome."""
     keys = [
         key
         for key in unmapped
-        if len(key) <= LONG and any(word in key.lower() for word in OUTCOME_WORDS)
+        if len(key) <= MAX_PROPOSED_KEY_LENGTH
+        and any(term in key.lower() for term in OUTCOME_WORDS)
     ]
-    told = ((key, propose(key) or "") for key in keys[:MOST])
-    wanted = frozenset(names)
-    return tuple((key, name) for key, name in told if name in wanted)
+    proposals = ((key, propose(key) or "") for key in keys[:MAX_PROPOSED_KEYS])
+    outcome_names = frozenset(names)
+    return tuple((key, name) for key, name in proposals if name in outcome_names)
 
 
-def _own(key: str) -> str:
-    """Return a key's own part of its name: its last, with the one before where that is vague."""
-    parts = key.lower().replace("-", "_").split("/")
-    return "_".join(parts[-2:] if parts[-1] in VAGUE else parts[-1:])
+def _short_name(key: str) -> str:
+    """Return the last segment of a key, with the segment before it where the last is vague."""
+    segments = key.lower().replace("-", "_").split("/")
+    return "_".join(segments[-2:] if segments[-1] in VAGUE_WORDS else segments[-1:])
 
 
-def _says_more(key: str, known: str) -> bool:
-    """Tell whether a key has every word of a known name: train_step is no train_loss."""
-    words = key.split("_")
-    return all(get_close_matches(word, words, n=1, cutoff=SAME_WORD) for word in known.split("_"))
+def _has_words(key: str, name: str) -> bool:
+    """Return True if a key has every word of a metric's name: train_step is no train_loss."""
+    key_words = key.split("_")
+    return all(
+        get_close_matches(name_word, key_words, n=1, cutoff=MIN_WORD_SIMILARITY)
+        for name_word in name.split("_")
+    )

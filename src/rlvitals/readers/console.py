@@ -1,4 +1,4 @@
-"""Console output of training: what a trainer prints, kept in a file.
+"""Read the console output of a trainer from a file.
 
 The dialects (`console_dialects/`) know how trainers print numbers. A traceback, a signal or an
 exit code at the end is read as what ended the run.
@@ -14,22 +14,22 @@ from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import Pieces
-from rlvitals.readers.formats.lines import HEAD_BYTES, Position, opened, read_head
+from rlvitals.readers.formats.lines import HEAD_BYTES, Position, open_log, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-SUFFIXES = (".log", ".txt", ".out", ".err")
-PASTED = (".md", ".markdown")  # read where a person names the file
-JSON = (b'{"', b"[{", b"{\n", b"{}")
-TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
-TRACKED = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
-FEW = 3  # regular lines that make a log
-NOTHING = "no row of numbers yet"
+CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
+MARKDOWN_SUFFIXES = (".md", ".markdown")  # read where a person names the file
+JSON_STARTS = (b'{"', b"[{", b"{\n", b"{}")
+CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
+WANDB_METADATA_FILE = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
+MIN_REGULAR_LINES = 3  # regular lines that make a log
+NO_NUMBERS_NOTE = "no row of numbers yet"
 
 
 @dataclass(slots=True)
 class _State:
-    """What a reading leaves for the next one."""
+    """State of a reading that the next one continues."""
 
     position: Position | None = None
     shared: Shared = field(default_factory=Shared)
@@ -38,36 +38,40 @@ class _State:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether lines of a dialect stand in the head, or in the tail of a long file."""
-    if path.suffix.lower() not in SUFFIXES or b"\x00" in head or head.lstrip().startswith(JSON):
+    """Return True if lines of a dialect stand in the head, or in the tail of a long file."""
+    if (
+        path.suffix.lower() not in CONSOLE_SUFFIXES
+        or b"\x00" in head
+        or head.lstrip().startswith(JSON_STARTS)
+    ):
         return False
-    state = _sampled(head)
+    state = _parse_sample(head)
     if _speaks(state):
         return True
     if len(head) >= HEAD_BYTES:
-        state = _sampled(_tail(path))
+        state = _parse_sample(_tail(path))
     return _speaks(state) or (state.end.failed and _is_of_a_run(path))
 
 
 def claims_single(path: Path, head: bytes) -> bool:
-    """Tell whether a text that a person names holds such lines, or how a process failed.
+    """Return True if a text that a person names holds such lines, or how a process failed.
 
     A log that ends in a traceback before the first row of numbers is a run that crashed; a
     Markdown file may have a log pasted into it.
     """
-    if path.suffix.lower() not in {*SUFFIXES, *PASTED} or b"\x00" in head:
+    if path.suffix.lower() not in {*CONSOLE_SUFFIXES, *MARKDOWN_SUFFIXES} or b"\x00" in head:
         return False
     sample = head if len(head) < HEAD_BYTES else _tail(path)
-    if path.suffix.lower() in PASTED:
-        return any(map(_speaks, (_sampled(head), _sampled(sample))))
-    end = _sampled(sample).end
+    if path.suffix.lower() in MARKDOWN_SUFFIXES:
+        return any(map(_speaks, (_parse_sample(head), _parse_sample(sample))))
+    end = _parse_sample(sample).end
     return end.failed and not end.interrupted
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Tell whether a file without numbers is known to be a run's: the errors of its process."""
+    """Return True if a file without numbers is known to be a run's: the errors of its process."""
     try:
-        if path.name == "output.log" and (path.parent / TRACKED).exists():
+        if path.name == "output.log" and (path.parent / WANDB_METADATA_FILE).exists():
             return True
         twins = (path.with_suffix(suffix) for suffix in (".out", ".log"))
         return path.suffix == ".err" and any(
@@ -79,15 +83,15 @@ def _is_of_a_run(path: Path) -> bool:
 
 def _tail(path: Path) -> bytes:
     try:
-        with opened(path) as file:
+        with open_log(path) as file:
             end = file.seek(0, 2)
-            file.seek(max(end - TAIL_BYTES, 0))
-            return file.read(TAIL_BYTES)
+            file.seek(max(end - CONSOLE_TAIL_BYTES, 0))
+            return file.read(CONSOLE_TAIL_BYTES)
     except UnreadableLog:  # reading it says so
         return b""
 
 
-def _sampled(sample: bytes) -> _State:
+def _parse_sample(sample: bytes) -> _State:
     state = _State()
     page = Page(state.shared)
     text = sample.decode(errors="replace")
@@ -97,9 +101,9 @@ def _sampled(sample: bytes) -> _State:
 
 
 def _speaks(state: _State) -> bool:
-    """Tell whether a sample holds rows of training, or one that waits for its step."""
+    """Return True if a sample holds rows of training, or one that waits for its step."""
     waits = any(getattr(parser, "waiting", None) for parser in state.parsers)
-    return waits or state.shared.rows > 0 or state.shared.regular >= FEW
+    return waits or state.shared.rows > 0 or state.shared.regular >= MIN_REGULAR_LINES
 
 
 def _holds(text: str, hints: Sequence[str]) -> bool:
@@ -112,20 +116,20 @@ def _holds(text: str, hints: Sequence[str]) -> bool:
 def _take(state: _State, page: Page, text: str, number: int) -> None:
     """Give a piece to the dialects that it may belong to, and to what watches for the end."""
     page.turn(text)
-    before = page.shared.rows + page.shared.regular
+    rows_before = page.shared.rows + page.shared.regular
     for dialect, parser in zip(DIALECTS, state.parsers, strict=True):
         if parser.open or _holds(text, dialect.hints):
             parser.take(page)
-    if page.shared.rows + page.shared.regular > before:
+    if page.shared.rows + page.shared.regular > rows_before:
         state.end.trained()
     elif state.end.busy or _holds(text, HINTS):
         state.end.take(page.text, number)
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the pieces after a cursor. Raises UnreadableLog."""
-    state = deepcopy(since) if isinstance(since, _State) else _State()
-    with opened(path) as file:
+    state = deepcopy(previous) if isinstance(previous, _State) else _State()
+    with open_log(path) as file:
         pieces = Pieces(file, state.position)
         if pieces.replaced:
             state = _State()
@@ -138,8 +142,8 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     notes = [*pieces.notes(), *shared.notes, *state.end.notes()]
     if shared.left_out:
         notes.append(f"{shared.left_out:,} rows left out: they count other steps")
-    if not series and since is None and state.end.ending() is None:
-        notes.append(NOTHING)
+    if not series and previous is None and state.end.ending() is None:
+        notes.append(NO_NUMBERS_NOTE)
     settings = dict(shared.settings)
     if shared.bar and shared.bar.total and shared.unit in {"", "steps"}:
         settings.setdefault("total_steps", shared.bar.total)

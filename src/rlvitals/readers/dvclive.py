@@ -1,4 +1,4 @@
-"""DVCLive: `dvclive/plots/metrics/train/loss.tsv` holds the points of `train/loss`.
+"""Read DVCLive: `dvclive/plots/metrics/train/loss.tsv` contains the points of `train/loss`.
 
 Each metric has a table of its own, of `step` and a value, with a `timestamp` in milliseconds
 where it was asked for. Source: `dvclive/plots/metric.py` (`Metric.dump`), 3.49.
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import compressed
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
+from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-NAME = "dvclive"
-FOLDER = ("plots", "metrics")
-HEADS = (["step"], ["timestamp", "step"])  # before the metric's own column
+DVCLIVE = "dvclive"
+METRICS_FOLDER = ("plots", "metrics")
+HEADER_STARTS = (["step"], ["timestamp", "step"])  # before the metric's own column
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -30,16 +30,16 @@ def home(path: Path) -> Path:
     return _root(path) or path.parent
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog where it is no metric's table."""
-    seen = since if isinstance(since, Position) else None
+    resume = previous if isinstance(previous, Position) else None
     table = compressed.bare(path)
-    key, columns, texts = _key(table), Columns(), Refused("value")
-    with opened(path) as file:
+    key, columns, texts = _key(table), Columns(), Refusals("value")
+    with open_log(path) as file:
         head = Lines(file)
         line = next(iter(head), None)
         if line is None:
-            return Log(NAME, {}, {}, (NO_ROW,), str(path)), seen
+            return Log(DVCLIVE, {}, {}, (NO_ROW_NOTE,), str(path)), resume
         names = line.text.split("\t")
         if not _is_header(table, names):
             raise UnreadableLog(
@@ -47,26 +47,26 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
                 where=f"{path}, line 1",
                 hint="rlvitals readers",
             )
-        lines = Lines(file, seen or head.position(line))
+        lines = Lines(file, resume or head.position(line))
         replaced = lines.replaced
         if replaced:
             lines = Lines(file, head.position(line))
         rows = Rows(lines, len(names), delimiter="\t")
         for row in rows:
             _add(columns, key, row, rows.refused, texts)
-        notes = (*([REPLACED] if replaced else []), *rows.notes(), *texts.notes())
-        return Log(NAME, columns.series(), {}, notes, str(path)), rows.position()
+        notes = (*([REPLACED_NOTE] if replaced else []), *rows.notes(), *texts.notes())
+        return Log(DVCLIVE, columns.series(), {}, notes, str(path)), rows.position()
 
 
-def _add(columns: Columns, key: str, row: Row, refused: Refused, texts: Refused) -> None:
-    *before, cell = row.fields
+def _add(columns: Columns, key: str, row: Row, refused: Refusals, texts: Refusals) -> None:
+    *step_cells, cell = row.fields
     try:
-        numbers = [parse_number(text) for text in before]
+        numbers = [parse_number(text) for text in step_cells]
     except ValueError:
         numbers = [None]
-    step = whole(numbers[-1])
+    step = to_step(numbers[-1])
     if step is None:
-        refused.add(row.line, f"has no step: {before[-1][:40]!r}")
+        refused.add(row.line, f"has no step: {step_cells[-1][:40]!r}")
         return
     try:
         value = parse_number(cell)
@@ -80,7 +80,7 @@ def _add(columns: Columns, key: str, row: Row, refused: Refused, texts: Refused)
 def _root(path: Path) -> Path | None:
     """Return the folder that holds `plots/metrics/`; None where the file is under none."""
     for folder in path.parents:
-        if (folder.parent.name, folder.name) == FOLDER:
+        if (folder.parent.name, folder.name) == METRICS_FOLDER:
             return folder.parent.parent
     return None
 
@@ -90,15 +90,15 @@ def _key(path: Path) -> str:
     root = _root(path)
     if root is None:
         return path.stem
-    return path.relative_to(root.joinpath(*FOLDER)).with_suffix("").as_posix()
+    return path.relative_to(root.joinpath(*METRICS_FOLDER)).with_suffix("").as_posix()
 
 
 def _is_header(path: Path, names: list[str]) -> bool:
-    return names in [[*head, path.stem] for head in HEADS]
+    return names in [[*head, path.stem] for head in HEADER_STARTS]
 
 
 READER = Reader(
-    name=NAME,
+    name=DVCLIVE,
     title="DVCLive",
     looks_for="dvclive/plots/metrics/*.tsv",
     example="dvclive/plots/metrics/train/loss.tsv",

@@ -1,4 +1,4 @@
-"""A table of numbers without names, or with one: `np.savetxt("rewards.csv", rewards)`.
+"""Read a table of numbers without column names: `np.savetxt("rewards.csv", rewards)`.
 
 One column is called as its file is. Of several, the first is the step where it holds whole numbers
 that grow, and the others are numbered. A file without a measure's name is read where a person names
@@ -11,24 +11,24 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
-DELIMITERS = (",", "\t", ";", " ")
-MIN_ROWS = 3  # of numbers, at the start of the file
-MAX_COLUMNS = 8  # of a table without names: a wider one is data
-UNNAMED = "values"
-NUMBERED = "no step-like column: points are numbered by row"
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
+HEADERLESS_DELIMITERS = (",", "\t", ";", " ")
+MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
+MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
+UNNAMED_COLUMN = "values"
+ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a file's rows are read: what the first of them show."""
+    """Layout of a file's rows, inferred from the first of them."""
 
     name: str  # of the only column; "" where there are several, or where the file's name says it
     width: int
@@ -37,8 +37,8 @@ class _Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where the last reading ended, how rows are read, and the rows so far."""
+class _Cursor:
+    """Position of the last reading, the layout of the rows, and their number."""
 
     position: Position
     shape: _Shape
@@ -46,33 +46,33 @@ class _Seen:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the file is such a table, and its name or its column's is a measure's."""
+    """Return True if the file is such a table, and its name or its column's is a measure's."""
     shape = _shape(path, head)
-    if shape is None or column_guess.ASIDE.match(path.stem.lower()):
+    if shape is None or column_guess.RESULT_FILE.match(path.stem.lower()):
         return False
     return column_guess.is_measure(shape.name or path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
-    """Tell whether the file is such a table, whatever it is called."""
+    """Return True if the file is such a table, whatever it is called."""
     return _shape(path, head) is not None
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    seen = since if isinstance(since, _Seen) else None
-    with opened(path) as file:
-        lines = Lines(file, seen.position if seen else None)
-        if lines.replaced or seen is None:
+    resume = previous if isinstance(previous, _Cursor) else None
+    with open_log(path) as file:
+        lines = Lines(file, resume.position if resume else None)
+        if lines.replaced or resume is None:
             file.seek(0)
             shape = _shape(bare(path), file.read(HEAD_BYTES))
             if shape is None:
                 raise UnreadableLog(
                     "no table of numbers", where=str(path), hint="name its columns in the first row"
                 )
-            seen = _Seen(Position(), shape, 0)
-        columns, refused, rows = Columns(), Refused(), seen.rows
-        shape = seen.shape
+            resume = _Cursor(Position(), shape, 0)
+        columns, refused, rows = Columns(), Refusals(), resume.rows
+        shape = resume.shape
         for line in lines:
             cells = _cells(line.text, shape.delimiter)
             if cells is None or len(cells) != shape.width:
@@ -84,51 +84,51 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
             rows += 1
-            step = whole(cells[0]) if shape.steps else rows
+            step = to_step(cells[0]) if shape.steps else rows
             if step is None:
                 refused.add(line.number, "has no whole number as its first")
                 continue
             for key, value in zip(_keys(path, shape), cells[int(shape.steps) :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [NUMBERED])]
+    notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [ROW_NUMBER_NOTE])]
     log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
-    return log, _Seen(end, shape, rows)
+    return log, _Cursor(end, shape, rows)
 
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
     count = shape.width - shape.steps
     stem = path.name.split(".")[0]
-    name = shape.name or (stem if column_guess.is_measure(stem) else UNNAMED)
+    name = shape.name or (stem if column_guess.is_measure(stem) else UNNAMED_COLUMN)
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
 
 def _shape(path: Path, head: bytes) -> _Shape | None:
     """Tell how the rows of a file are read; None where it is no such table."""
-    if path.suffix.lower() not in SUFFIXES or b"\x00" in head:
+    if path.suffix.lower() not in TABLE_SUFFIXES or b"\x00" in head:
         return None
     texts = [
         text
         for raw in head.split(b"\n")[:-1][:200]
         if (text := raw.decode("utf-8-sig", errors="replace").strip()) and text[0] != "#"
     ]
-    if len(texts) <= MIN_ROWS:
+    if len(texts) <= MIN_HEADERLESS_ROWS:
         return None
     name = ""
     if _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
         name = texts.pop(0)
         if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
             return None
-    for delimiter in DELIMITERS:
+    for delimiter in HEADERLESS_DELIMITERS:
         rows = [_cells(text, delimiter) for text in texts]
         widths = {0 if row is None else len(row) for row in rows}
         if len(widths) != 1 or 0 in widths:
             continue
         width = widths.pop()
-        if width > (1 if name else MAX_COLUMNS):
+        if width > (1 if name else MAX_HEADERLESS_COLUMNS):
             return None
         first = [row[0] for row in rows if row]
-        counts = all(whole(value) is not None for value in first)
+        counts = all(to_step(value) is not None for value in first)
         steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
         return _Shape(name, width, delimiter, steps)
     return None

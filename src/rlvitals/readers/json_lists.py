@@ -1,4 +1,4 @@
-"""A JSON document of lists: one list a metric, and what `json.dump(history)` leaves of a run.
+"""Read a JSON document with a list per metric, as `json.dump(history)` writes it.
 
     {"gamma": 0.99, "training_rewards": [-9.5, 14.9, ...], "epsilon": [...]}
     [[wall time, step, value], ...]                 TensorBoard's download of one curve
@@ -14,61 +14,65 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess, lists
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.documents import content, points_after
+from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
-from rlvitals.readers.plain_jsonl import CONFIGS, ROLLOUTS
+from rlvitals.readers.plain_jsonl import CONFIG_STEMS, ROLLOUT_STEMS
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
-LIST = re.compile(
-    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + NUMBER + rb"\s*,\s*" + NUMBER + rb"\s*[,\]]"
+JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
+NAMED_LIST = re.compile(
+    rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
-TRIPLES = re.compile(
-    rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + NUMBER + rb"\s*\]\s*,", re.ASCII
+POINT_TRIPLES = re.compile(
+    rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII
 )
-TAG = re.compile(r"(?:.*-)?tag-(.+)")  # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
-MAX_TEXT = 200  # characters of a setting
-CUT = "the file is cut short: what stands before the cut was read"
+TAG_IN_NAME = re.compile(
+    r"(?:.*-)?tag-(.+)"
+)  # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
+MAX_LIST_SETTING = 200  # characters of a setting
+CUT_DOCUMENT_NOTE = "the file is cut short: what stands before the cut was read"
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the document holds such lists, and is neither a side table nor losses alone.
+    """Return True if the document holds such lists, and is neither a side table nor losses alone.
 
     Losses alone are kept beside many a model: they make no run of its folder.
     """
-    if column_guess.ASIDE.match(path.stem.lower()) is not None or not claims_single(path, head):
+    if column_guess.RESULT_FILE.match(path.stem.lower()) is not None or not claims_single(
+        path, head
+    ):
         return False
-    names = [name.decode(errors="replace") for name in LIST.findall(head)]
+    names = [name.decode(errors="replace") for name in NAMED_LIST.findall(head)]
     return not names or any(column_guess.is_measure(n) and "loss" not in n.lower() for n in names)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
-    """Tell whether the document starts with named lists of numbers, one of them a measure."""
+    """Return True if the document starts with named lists of numbers, one of them a measure."""
     if path.suffix.lower() != ".json" or b"\x00" in head:
         return False
     stem = path.stem.lower()
-    if stem.startswith(CONFIGS) or stem in ROLLOUTS:
+    if stem.startswith(CONFIG_STEMS) or stem in ROLLOUT_STEMS:
         return False
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"["):
-        return TRIPLES.match(text) is not None
+        return POINT_TRIPLES.match(text) is not None
     return text.startswith(b"{") and any(
-        column_guess.is_measure(name.decode(errors="replace")) for name in LIST.findall(text)
+        column_guess.is_measure(name.decode(errors="replace")) for name in NAMED_LIST.findall(text)
     )
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
-    text = content(path).decode("utf-8-sig", errors="replace")
+    text = read_document(path).decode("utf-8-sig", errors="replace")
     is_curve = text.lstrip().startswith("[")
     columns, settings, unit, notes = _curve(path, text) if is_curve else _lists(text)
     if not len(columns):
         raise UnreadableLog("no list of numbers", where=str(path), hint="wait until it is written")
-    series, cursor, replaced = points_after(columns.series(), since)
+    series, cursor, replaced = points_after(columns.series(), previous)
     return Log("json-lists", series, settings, (*replaced, *notes), str(path), unit), cursor
 
 
@@ -78,18 +82,18 @@ Content = tuple[Columns, dict[str, Setting], str, list[str]]  # unit of the step
 def _curve(path: Path, text: str) -> Content:
     """Return the points of TensorBoard's download, under the tag that the file is named by."""
     stem = bare(path).stem
-    tag = TAG.fullmatch(stem)
+    tag = TAG_IN_NAME.fullmatch(stem)
     columns, notes, refused = Columns(), [], 0
     try:
         for item in items(text):
             numbers = item if isinstance(item, list) else []
             time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
-            if (count := whole(step)) is None or value is None:
+            if (count := to_step(step)) is None or value is None:
                 refused += 1
             else:
                 columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
     except CutShortError:
-        notes.append(CUT)
+        notes.append(CUT_DOCUMENT_NOTE)
     if refused:
         notes.append(f"{refused:,} points refused: no [time, step, value]")
     return columns, {}, "steps", notes
@@ -102,21 +106,21 @@ def _lists(text: str) -> Content:
     try:
         document.update(members(text))
     except CutShortError:
-        notes.append(CUT)
-    named: dict[str, NDArray[np.float64]] = {}
+        notes.append(CUT_DOCUMENT_NOTE)
+    arrays: dict[str, NDArray[np.float64]] = {}
     settings: dict[str, Setting] = {}
     for key, value in flatten(document):
         if isinstance(value, list):
             numbers = [json_number(item) for item in value]
-            if len(value) >= lists.MIN_POINTS and any(n is not None for n in numbers):
-                named[key] = np.array([NAN if n is None else n for n in numbers])
+            if len(value) >= lists.MIN_LIST_POINTS and any(n is not None for n in numbers):
+                arrays[key] = np.array([NAN if n is None else n for n in numbers])
         elif isinstance(value, str):
-            settings[key] = value[:MAX_TEXT]
+            settings[key] = value[:MAX_LIST_SETTING]
         elif isinstance(value, bool | int | float):
             settings[key] = value
-    columns, unit = lists.columns(named)
+    columns, unit = lists.columns(arrays)
     if unit == "rows":
-        notes.append(lists.NUMBERED)
+        notes.append(lists.NUMBERED_NOTE)
     return columns, settings, unit, notes
 
 

@@ -1,4 +1,4 @@
-"""Lightning's `lightning_logs/version_N/metrics.csv`, of Trainer and of Fabric.
+"""Read Lightning's `lightning_logs/version_N/metrics.csv`, of Trainer and of Fabric.
 
 A row holds what one call logged, so most cells are empty; `step` counts optimiser steps. When a
 new key appears the file is written anew: its columns sorted by name, the rows before with empty
@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
+from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-NAME = "lightning"
-STEP, EPOCH = "step", "epoch"
-STEP_UNIT = "updates"
-VERSION = re.compile(r"version_\d+")
-REWRITTEN = "the file is being rewritten: left for the next reading"
+LIGHTNING = "lightning"
+LIGHTNING_STEP, LIGHTNING_EPOCH = "step", "epoch"
+LIGHTNING_STEP_UNIT = "updates"
+VERSION_FOLDER = re.compile(r"version_\d+")
+LIGHTNING_REWRITTEN_NOTE = "the file is being rewritten: left for the next reading"
 
 Cells = tuple[tuple[str, str], ...]  # of a row: those that hold something, sorted by name
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where the last reading ended under which header, how many rows it had passed, two of them."""
+class _Cursor:
+    """Position and header of the last reading, the number of rows, the first and last row."""
 
     names: tuple[str, ...]
     position: Position
@@ -42,62 +42,64 @@ class _Seen:
 def claims(path: Path, head: bytes) -> bool:
     """Claim a `metrics.csv` with a step in a version's folder, or with an epoch by hparams.yaml."""
     cells = head.partition(b"\n")[0].decode(errors="replace").strip().split(",")
-    if path.name != "metrics.csv" or STEP not in cells:
+    if path.name != "metrics.csv" or LIGHTNING_STEP not in cells:
         return False
-    in_version = VERSION.fullmatch(path.parent.name) is not None
-    return in_version or (EPOCH in cells and (path.parent / "hparams.yaml").is_file())
+    in_version = VERSION_FOLDER.fullmatch(path.parent.name) is not None
+    return in_version or (LIGHTNING_EPOCH in cells and (path.parent / "hparams.yaml").is_file())
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog where there is no step column."""
-    seen = since if isinstance(since, _Seen) else None
-    with opened(path) as file:
+    resume = previous if isinstance(previous, _Cursor) else None
+    with open_log(path) as file:
         header = read_header(file)
         if header is None:
-            return Log(NAME, {}, {}, (NO_ROW,), str(path), STEP_UNIT), seen
+            return Log(LIGHTNING, {}, {}, (NO_ROW_NOTE,), str(path), LIGHTNING_STEP_UNIT), resume
         names, start = tuple(header[0]), header[1]
-        if STEP not in names:
+        if LIGHTNING_STEP not in names:
             raise UnreadableLog(
-                f"not a log of Lightning's: no column {STEP}",
+                f"not a log of Lightning's: no column {LIGHTNING_STEP}",
                 where=str(path),
                 hint="rlvitals readers",
             )
-        found = _found(file, names, start, seen)
-        if found is None:
-            return Log(NAME, {}, {}, (REWRITTEN,), str(path), STEP_UNIT), seen
-        replaced = seen is not None and found.rows == 0 and seen.rows > 0
-        reading = _Reading(names, found)
-        rows = Rows(Lines(file, found.position), len(names))
+        cursor = _relocate(file, names, start, resume)
+        if cursor is None:
+            return Log(
+                LIGHTNING, {}, {}, (LIGHTNING_REWRITTEN_NOTE,), str(path), LIGHTNING_STEP_UNIT
+            ), resume
+        replaced = resume is not None and cursor.rows == 0 and resume.rows > 0
+        reading = _Reading(names, cursor)
+        rows = Rows(Lines(file, cursor.position), len(names))
         for row in rows:
             reading.take(row, rows.refused)
         end = reading.cursor(rows.position())
-        notes = (*([REPLACED] if replaced else []), *rows.notes(), *reading.cells.notes())
-    return Log(NAME, reading.columns.series(), {}, notes, str(path), STEP_UNIT), end
+        notes = (*([REPLACED_NOTE] if replaced else []), *rows.notes(), *reading.cells.notes())
+    return Log(LIGHTNING, reading.columns.series(), {}, notes, str(path), LIGHTNING_STEP_UNIT), end
 
 
-def _found(
-    file: BinaryIO, names: tuple[str, ...], start: Position, seen: _Seen | None
-) -> _Seen | None:
+def _relocate(
+    file: BinaryIO, names: tuple[str, ...], start: Position, resume: _Cursor | None
+) -> _Cursor | None:
     """Return the place of a cursor under the header that the file has now, or its start.
 
     None while Lightning is rewriting the file.
     """
-    fresh = _Seen(names, start)
-    if seen is None or not seen.rows:
+    fresh = _Cursor(names, start)
+    if resume is None or not resume.rows:
         return fresh
-    if names == seen.names:
-        return fresh if Lines(file, seen.position).replaced else seen
-    if not set(seen.names) < set(names):
+    if names == resume.names:
+        return fresh if Lines(file, resume.position).replaced else resume
+    if not set(resume.names) < set(names):
         return fresh
     rows = Rows(Lines(file, start), len(names))
     for count, row in enumerate(rows, 1):
         cells = _cells(names, row)
-        if count == 1 and cells != seen.first:
+        if count == 1 and cells != resume.first:
             return fresh
-        if count == seen.rows:
-            same = cells == seen.last
-            place = _Seen(names, rows.position(), seen.rows, seen.first, seen.last)
-            return place if same else fresh
+        if count == resume.rows:
+            is_same_row = cells == resume.last
+            cursor = _Cursor(names, rows.position(), resume.rows, resume.first, resume.last)
+            return cursor if is_same_row else fresh
     return None
 
 
@@ -107,23 +109,23 @@ def _cells(names: tuple[str, ...], row: Row) -> Cells:
 
 
 class _Reading:
-    """What the rows of one reading amount to."""
+    """Points and state of the rows of one reading."""
 
-    def __init__(self, names: tuple[str, ...], seen: _Seen) -> None:
-        self.columns, self.cells = Columns(), Refused("cell")
-        self._names, self._seen = names, seen
-        self._count = seen.rows
-        self._first, self._last = seen.first, seen.last
+    def __init__(self, names: tuple[str, ...], resume: _Cursor) -> None:
+        self.columns, self.cells = Columns(), Refusals("cell")
+        self._names, self._seen = names, resume
+        self._count = resume.rows
+        self._first, self._last = resume.first, resume.last
 
-    def take(self, row: Row, refused: Refused) -> None:
+    def take(self, row: Row, refused: Refusals) -> None:
         """Take a row of the right width; refuse it where it has no step."""
         self._last = _cells(self._names, row)
         self._first = self._first or self._last
         self._count += 1
         values = dict(self._numbers(row.line))
-        step = whole(values.pop(STEP, None))
+        step = to_step(values.pop(LIGHTNING_STEP, None))
         if step is None:
-            refused.add(row.line, f"has no {STEP}")
+            refused.add(row.line, f"has no {LIGHTNING_STEP}")
         else:
             self.columns.add_row(step, values.items())
 
@@ -135,13 +137,13 @@ class _Reading:
             except ValueError:
                 self.cells.add(line, f"has {cell[:40]!r} under {name}")
 
-    def cursor(self, position: Position) -> _Seen:
-        """Return where to go on."""
-        return _Seen(self._names, position, self._count, self._first, self._last)
+    def cursor(self, position: Position) -> _Cursor:
+        """Return the position to resume from."""
+        return _Cursor(self._names, position, self._count, self._first, self._last)
 
 
 READER = Reader(
-    name=NAME,
+    name=LIGHTNING,
     title="Lightning CSVLogger",
     looks_for="metrics.csv of lightning_logs/version_*",
     example="lightning_logs/version_0/metrics.csv",

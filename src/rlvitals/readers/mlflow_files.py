@@ -1,4 +1,4 @@
-"""MLflow's file store: `mlruns/<experiment>/<run>/` with a file for each metric.
+"""Read MLflow's file store: `mlruns/<experiment>/<run>/` with a file per metric.
 
 `meta.yaml` names the run; `metrics/train/loss` holds a line "milliseconds value step" for each
 point of `train/loss`, `params/lr` the text of a setting, `tags/` the same. Source:
@@ -14,24 +14,24 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import mlflow_values
 from rlvitals.readers.formats import plain_yaml
-from rlvitals.readers.formats.columns import Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.columns import Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-NAME = "mlflow-files"
-IS_RUN = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
-DELETED = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
-FINISHED = re.compile(rb"^status: *['\"]?(?:3|FINISHED)\b", re.MULTILINE)
-MAX_FILES = 20_000  # of one kind in a run
-MAX_TEXT = 65536  # bytes of a parameter or of meta.yaml
-MAX_NOTES = 4  # metric files that a note is said of
+MLFLOW_FILES = "mlflow-files"
+RUN_META = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
+DELETED_META = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
+FINISHED_META = re.compile(rb"^status: *['\"]?(?:3|FINISHED)\b", re.MULTILINE)
+MAX_MLFLOW_FILES = 20_000  # of one kind in a run
+MAX_META_BYTES = 65536  # bytes of a parameter or of meta.yaml
+MAX_METRIC_NOTES = 4  # metric files that a note is said of
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where each metric's file was left."""
+class _Cursor:
+    """Position in the file of each metric."""
 
     places: Mapping[str, Position] = field(default_factory=dict)
 
@@ -41,30 +41,30 @@ def claims(path: Path, head: bytes) -> bool:
 
     One that is done and logged no point is the parent of others, or an evaluation.
     """
-    if path.name != "meta.yaml" or not IS_RUN.search(head) or DELETED.search(head):
+    if path.name != "meta.yaml" or not RUN_META.search(head) or DELETED_META.search(head):
         return False
-    return not FINISHED.search(head) or next(_files(path.parent / "metrics"), None) is not None
+    return not FINISHED_META.search(head) or next(_files(path.parent / "metrics"), None) is not None
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the lines after a cursor of every metric's file. Raises UnreadableLog."""
-    seen = since if isinstance(since, _Seen) else _Seen()
-    columns, places, notes, replaced = _metrics(path.parent / "metrics", seen)
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
+    columns, places, notes, replaced = _metrics(path.parent / "metrics", resume)
     if replaced:
-        columns, places, notes, _ = _metrics(path.parent / "metrics", _Seen())
-        notes = [REPLACED, *notes]
-    meta, said = _meta(path)
+        columns, places, notes, _ = _metrics(path.parent / "metrics", _Cursor())
+        notes = [REPLACED_NOTE, *notes]
+    meta, meta_notes = _meta(path)
     params, tags = (_texts(path.parent / kind) for kind in ("params", "tags"))
-    ended, told = mlflow_values.ending(meta.get("status"))
+    ending, ending_notes = mlflow_values.ending(meta.get("status"))
     log = Log(
-        source=NAME,
+        source=MLFLOW_FILES,
         series=columns.series(),
         settings=mlflow_values.settings(params, tags),
-        notes=(*notes, *said, *told),
+        notes=(*notes, *meta_notes, *ending_notes),
         where=str(path),
-        ending=ended,
+        ending=ending,
     )
-    return log, _Seen(places)
+    return log, _Cursor(places)
 
 
 def run_name(path: Path) -> str:
@@ -88,19 +88,19 @@ def _meta(path: Path) -> tuple[dict[str, object], list[str]]:
 
 
 def _text(path: Path) -> str:
-    with opened(path) as file:
-        return file.read(MAX_TEXT).decode(errors="replace")
+    with open_log(path) as file:
+        return file.read(MAX_META_BYTES).decode(errors="replace")
 
 
 def _texts(folder: Path) -> dict[str, str]:
     """Return what each file under a folder holds; what cannot be read is left out."""
-    found = {}
+    texts = {}
     for key, file in _files(folder):
         try:
-            found[key] = _text(file)
+            texts[key] = _text(file)
         except UnreadableLog:  # gone, or no regular file
             continue
-    return found
+    return texts
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -110,20 +110,20 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         folders.sort()
         for name in sorted(names):
             count += 1
-            if count > MAX_FILES:
+            if count > MAX_MLFLOW_FILES:
                 return
             file = Path(root, name)
             yield file.relative_to(folder).as_posix(), file
 
 
-def _metrics(folder: Path, seen: _Seen) -> tuple[Columns, dict[str, Position], list[str], bool]:
+def _metrics(folder: Path, resume: _Cursor) -> tuple[Columns, dict[str, Position], list[str], bool]:
     """Return the new points, where each file ends, notes, and whether a file was replaced."""
-    columns, places, notes, replaced = Columns(), dict(seen.places), list[str](), False
+    columns, places, notes, replaced = Columns(), dict(resume.places), list[str](), False
     for key, path in _files(folder):
-        refused = Refused("line")
+        refused = Refusals("line")
         try:
-            with opened(path) as file:
-                lines = Lines(file, seen.places.get(key))
+            with open_log(path) as file:
+                lines = Lines(file, resume.places.get(key))
                 for line in lines:
                     _add(columns, key, line.text, line.number, refused)
                 places[key] = lines.position()
@@ -132,13 +132,13 @@ def _metrics(folder: Path, seen: _Seen) -> tuple[Columns, dict[str, Position], l
             continue
         replaced = replaced or lines.replaced
         notes += [f"metrics/{key}: {note}" for note in (*lines.notes(), *refused.notes())]
-    if len(notes) > MAX_NOTES:
-        more = f"and {len(notes) - MAX_NOTES} more such notes"
-        notes = [*notes[:MAX_NOTES], more]
+    if len(notes) > MAX_METRIC_NOTES:
+        more = f"and {len(notes) - MAX_METRIC_NOTES} more such notes"
+        notes = [*notes[:MAX_METRIC_NOTES], more]
     return columns, places, notes, replaced
 
 
-def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -> None:
+def _add(columns: Columns, key: str, text: str, number: int, refused: Refusals) -> None:
     """Add a line's point: "milliseconds value step", what follows names a data set."""
     fields = text.split()
     if not fields:
@@ -146,7 +146,7 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -
     try:
         time = parse_number(fields[0])
         value = parse_number(fields[1])
-        step = whole(parse_number(fields[2])) if fields[2:] else 0
+        step = to_step(parse_number(fields[2])) if fields[2:] else 0
     except (ValueError, IndexError):
         time = value = step = None
     if time is None or value is None or step is None:
@@ -155,7 +155,7 @@ def _add(columns: Columns, key: str, text: str, number: int, refused: Refused) -
         columns.add(key, step, value, time / 1000.0)
 
 
-def _parts(path: Path) -> Iterator[Path]:
+def _growing_files(path: Path) -> Iterator[Path]:
     """Yield the files of the metrics, and the folders in which a setting or a tag may come up."""
     yield from (file for _, file in _files(path.parent / "metrics"))
     yield from (path.parent / kind for kind in ("params", "tags"))
@@ -167,7 +167,7 @@ def home(path: Path) -> Path:
 
 
 READER = Reader(
-    name=NAME,
+    name=MLFLOW_FILES,
     title="MLflow run folder",
     looks_for="meta.yaml of an MLflow run",
     example="mlruns/0/80ade0145d874eadb130c188f3148933/meta.yaml",
@@ -177,5 +177,5 @@ READER = Reader(
     home=home,
     run_name=run_name,
     sums_up=True,
-    grows=_parts,
+    grows=_growing_files,
 )

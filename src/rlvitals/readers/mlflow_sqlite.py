@@ -1,4 +1,4 @@
-"""MLflow's database, `mlflow.db`: the runs of every experiment.
+"""Read MLflow's database, `mlflow.db`: the runs of every experiment.
 
 `metrics` has a row for each point. SQL knows neither NaN nor infinity: a NaN is 0 with `is_nan`
 set, an infinity the largest float64. Runs and experiments that were deleted stay, marked so, and
@@ -19,32 +19,32 @@ import numpy as np
 from rlvitals.readers import mlflow_values, multi_run
 from rlvitals.readers.formats import sqlite
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
-from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.lines import REPLACED_NOTE
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Series
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-NAME = "mlflow-sqlite"
-NEEDED = {
+MLFLOW_SQLITE = "mlflow-sqlite"
+MLFLOW_COLUMNS = {
     "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
     "runs": frozenset({"run_uuid", "name", "status", "lifecycle_stage", "experiment_id"}),
     "experiments": frozenset({"experiment_id", "name", "lifecycle_stage"}),
 }
-RUNS = """
+RUNS_QUERY = """
 SELECT e.name, r.name, r.run_uuid, r.status,
     (SELECT t.value FROM tags AS t WHERE t.run_uuid = r.run_uuid AND t.key = 'mlflow.runName')
 FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
 WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
 ORDER BY r.start_time, r.rowid
 """
-WITH_POINTS = "SELECT DISTINCT run_uuid FROM metrics"
+LOGGED_RUNS_QUERY = "SELECT DISTINCT run_uuid FROM metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Cursor:
     """The last row that was read, and what it held."""
 
     row: int = 0
@@ -53,60 +53,60 @@ class _Seen:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim a database that has MLflow's tables."""
-    return sqlite.has_columns(path, head, NEEDED)
+    return sqlite.has_columns(path, head, MLFLOW_COLUMNS)
 
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    return multi_run.readers(READER, sqlite.reading(path, _runs), _read)
+    return multi_run.readers(READER, sqlite.read_database(path, _runs), _read)
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    return _read(path, since, run=multi_run.only(path, sqlite.reading(path, _runs)))
+    return _read(path, previous, run=multi_run.only(path, sqlite.read_database(path, _runs)))
 
 
-def _read(path: Path, since: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
-    seen = since if isinstance(since, _Seen) else _Seen()
-    return sqlite.reading(path, lambda db: _log(db, str(path), run, seen))
+def _read(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
+    return sqlite.read_database(path, lambda db: _log(db, str(path), run, resume))
 
 
 def _runs(db: "Connection") -> dict[str, str]:
-    logged = {run for (run,) in sqlite.rows(db, WITH_POINTS)}
+    logged = {run for (run,) in sqlite.rows(db, LOGGED_RUNS_QUERY)}
     every: list[tuple[str, str]] = []
-    kept: list[tuple[str, str]] = []
-    for experiment, name, run, status, tag in sqlite.rows(db, RUNS):
+    with_points: list[tuple[str, str]] = []
+    for experiment, name, run, status, tag in sqlite.rows(db, RUNS_QUERY):
         if isinstance(run, str):
             every.append((f"{experiment}/{name or tag or run}", run))
             # One that is done and logged no point is the parent of others, or an evaluation.
-            if run in logged or status != mlflow_values.FINISHED:
-                kept.append(every[-1])
-    return multi_run.unique(kept or every)
+            if run in logged or status != mlflow_values.FINISHED_STATUS:
+                with_points.append(every[-1])
+    return multi_run.unique(with_points or every)
 
 
-def _log(db: "Connection", where: str, run: str, seen: _Seen) -> tuple[Log, Cursor]:
-    replaced = seen.row and _mark(db, run, seen.row) != seen.mark
+def _log(db: "Connection", location: str, run: str, resume: _Cursor) -> tuple[Log, Cursor]:
+    replaced = resume.row and _mark(db, run, resume.row) != resume.mark
     if replaced:
-        seen = _Seen()
-    there = sqlite.columns(db, "metrics")
-    step, is_nan = ((name if name in there else "0") for name in ("step", "is_nan"))
+        resume = _Cursor()
+    columns = sqlite.columns(db, "metrics")
+    step, is_nan = ((name if name in columns else "0") for name in ("step", "is_nan"))
     query = (
         f"SELECT rowid, key, value, timestamp, {step}, {is_nan} FROM metrics"  # noqa: S608
         " WHERE run_uuid = ? AND rowid > ? ORDER BY rowid"
     )
-    points = _Points(seen.row)
-    points.take(sqlite.rows(db, query, (run, seen.row)))
+    points = _Points(resume.row)
+    points.take(sqlite.rows(db, query, (run, resume.row)))
     status = next(sqlite.rows(db, "SELECT status FROM runs WHERE run_uuid = ?", (run,)), (None,))
-    ended, told = mlflow_values.ending(status[0])
+    ending, ending_notes = mlflow_values.ending(status[0])
     log = Log(
-        source=NAME,
+        source=MLFLOW_SQLITE,
         series=points.series(),
         settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
-        notes=(*([REPLACED] if replaced else []), *points.refused.notes(), *told),
-        where=where,
-        ending=ended,
+        notes=(*([REPLACED_NOTE] if replaced else []), *points.refused.notes(), *ending_notes),
+        where=location,
+        ending=ending,
     )
-    return log, _Seen(points.last, _mark(db, run, points.last))
+    return log, _Cursor(points.last, _mark(db, run, points.last))
 
 
 class _Points:
@@ -114,7 +114,7 @@ class _Points:
 
     def __init__(self, last: int) -> None:
         self.last = last  # row
-        self.refused = Refused(place="metrics row")
+        self.refused = Refusals(position_noun="metrics row")
         self._held: dict[str, tuple[list[int], list[float], list[float]]] = {}
 
     def take(self, rows: Iterable[sqlite.Row]) -> None:
@@ -136,13 +136,13 @@ class _Points:
 
     def series(self) -> dict[str, Series]:
         """Return the points as columns."""
-        found = {}
+        by_key = {}
         for key, (steps, times, values) in self._held.items():
             numbers = np.array(values, np.float64)
             numbers[np.abs(numbers) == sys.float_info.max] *= math.inf
             seconds = np.array(times, np.float64) / 1000.0
-            found[key] = Series(np.array(steps, np.int64), seconds, numbers)
-        return found
+            by_key[key] = Series(np.array(steps, np.int64), seconds, numbers)
+        return by_key
 
 
 def _texts(db: "Connection", table: str, run: str) -> dict[str, str]:
@@ -155,12 +155,12 @@ def _texts(db: "Connection", table: str, run: str) -> dict[str, str]:
 def _mark(db: "Connection", run: str, row: int) -> int:
     """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
     query = "SELECT key, value, timestamp FROM metrics WHERE rowid = ? AND run_uuid = ?"
-    found = next(sqlite.rows(db, query, (row, run)), None)
-    return zlib.crc32(repr(found).encode()) if found else 0
+    row_values = next(sqlite.rows(db, query, (row, run)), None)
+    return zlib.crc32(repr(row_values).encode()) if row_values else 0
 
 
 READER = Reader(
-    name=NAME,
+    name=MLFLOW_SQLITE,
     title="MLflow database",
     looks_for="mlflow.db",
     example="mlflow.db",
@@ -169,5 +169,5 @@ READER = Reader(
     read=read,
     runs=runs,
     sums_up=True,
-    grows=sqlite.beside,
+    grows=sqlite.wal_files,
 )

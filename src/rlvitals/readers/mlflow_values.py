@@ -1,19 +1,23 @@
-"""What MLflow's two stores have in common: texts that are settings, and how a run ended."""
+"""Convert values that both MLflow stores share: settings and run status."""
 
 from rlvitals.readers.formats.literals import setting
 from rlvitals.types import Ending, Setting
 
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
-FINISHED = "FINISHED"
-STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED, 4: "FAILED", 5: "KILLED"}
-OWN_TAGS = "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
+FINISHED_STATUS = "FINISHED"
+RUN_STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED_STATUS, 4: "FAILED", 5: "KILLED"}
+MLFLOW_TAG_PREFIX = (
+    "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
+)
 
 
 def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]:
     """Return the parameters, and the person's own tags where no parameter has the name."""
-    own = {key: text for key, text in tags.items() if not key.startswith(OWN_TAGS)}
-    found = {key: setting(text) for key, text in {**own, **params}.items()}
-    return {key: value for key, value in found.items() if value is not None}
+    tag_settings = {
+        key: text for key, text in tags.items() if not key.startswith(MLFLOW_TAG_PREFIX)
+    }
+    parsed = {key: setting(text) for key, text in {**tag_settings, **params}.items()}
+    return {key: value for key, value in parsed.items() if value is not None}
 
 
 def ending(status: object) -> tuple[Ending | None, list[str]]:
@@ -23,8 +27,10 @@ def ending(status: object) -> tuple[Ending | None, list[str]]:
     FINISHED too (`_safe_end_run` of `mlflow/tracking/fluent.py`): an ending says only that the
     run is over.
     """
-    word = STATUSES.get(status, "") if isinstance(status, int) else str(status)
-    said = [f"MLflow says that the run was {word.lower()}"] if word == "KILLED" else []
-    if word == "FAILED":
-        said = ["MLflow says that the run failed"]
-    return (Ending() if word in {FINISHED, "FAILED", "KILLED"} else None), said
+    status_name = RUN_STATUSES.get(status, "") if isinstance(status, int) else str(status)
+    text = (
+        [f"MLflow says that the run was {status_name.lower()}"] if status_name == "KILLED" else []
+    )
+    if status_name == "FAILED":
+        text = ["MLflow says that the run failed"]
+    return (Ending() if status_name in {FINISHED_STATUS, "FAILED", "KILLED"} else None), text

@@ -1,4 +1,4 @@
-"""The runs of a database: how a person asks for one (`mlflow.db/EXPERIMENT/RUN`), who reads it."""
+"""Select one run of a database: `mlflow.db/EXPERIMENT/RUN`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -11,8 +11,8 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 Run = TypeVar("Run")
-ID_LETTERS = 8  # of an id, where two runs have one name
-MAX_NAMED = 3  # runs that a hint names
+ID_PREFIX_LENGTH = 8  # of an id, where two runs have one name
+MAX_HINT_RUNS = 3  # runs that a hint names
 
 
 def readers(
@@ -31,7 +31,7 @@ def only(path: Path, runs: Mapping[str, Run]) -> Run:
     raise UnreadableLog(
         f"a database of {len(runs)} runs: say which",
         where=str(path),
-        hint=", ".join(f"{path}/{name}" for name in list(runs)[:MAX_NAMED]),
+        hint=", ".join(f"{path}/{name}" for name in list(runs)[:MAX_HINT_RUNS]),
     )
 
 
@@ -41,10 +41,10 @@ def unique(runs: Iterable[tuple[str, str]]) -> dict[str, str]:
     The first of a name keeps it; the others have the beginning of their id behind it. Names
     are spelt as paths are, so that a person can type them behind the file's.
     """
-    found: dict[str, str] = {}
-    for said, key in runs:
-        parts = [part for part in said.split("/") if part not in {"", ".", ".."}]
-        name = "/".join(parts) or key
-        spellings = (name, f"{name} ({key[:ID_LETTERS]})", f"{name} ({key})")
-        found[next((s for s in spellings if s not in found), spellings[-1])] = key
-    return found
+    ids: dict[str, str] = {}
+    for title, key in runs:
+        segments = [segment for segment in title.split("/") if segment not in {"", ".", ".."}]
+        name = "/".join(segments) or key
+        spellings = (name, f"{name} ({key[:ID_PREFIX_LENGTH]})", f"{name} ({key})")
+        ids[next((s for s in spellings if s not in ids), spellings[-1])] = key
+    return ids

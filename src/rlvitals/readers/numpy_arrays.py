@@ -1,4 +1,4 @@
-"""Arrays that a script saved with numpy: `np.save("rewards.npy", rewards)`, or several in a `.npz`.
+"""Read arrays saved with numpy: `np.save("rewards.npy", rewards)`, or several in a `.npz`.
 
 One number an episode or evaluation, in order. Of two dimensions the longer one is the axis and the
 shorter one (seeds, environments, episodes of one evaluation) is averaged, and the notes say so. An
@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import arrays, column_guess, lists
-from rlvitals.readers.formats.documents import content, points_after
+from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-UNNAMED = "values"  # the key of an array that has no measure's name
-MAX_AVERAGED = 256  # length of the axis that is averaged: beyond, the array is data
+UNNAMED_ARRAY = "values"  # the key of an array that has no measure's name
+MAX_AVERAGED_COLUMNS = 256  # length of the axis that is averaged: beyond, the array is data
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the file holds arrays and is named as training logs name their measures."""
+    """Return True if the file holds arrays and is named as training logs name their measures."""
     return claims_single(path, head) and column_guess.is_curve(path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
-    """Tell whether the file holds arrays, whatever its name."""
-    start = {".npy": arrays.MAGIC, ".npz": arrays.PACKED}.get(path.suffix.lower())
+    """Return True if the file holds arrays, whatever its name."""
+    start = {".npy": arrays.NPY_MAGIC, ".npz": arrays.NPZ_MAGIC}.get(path.suffix.lower())
     return start is not None and head.startswith(start)
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
-    data = content(path)
+    data = read_document(path)
     try:
-        if data.startswith(arrays.PACKED):
+        if data.startswith(arrays.NPZ_MAGIC):
             by_name = dict(arrays.members(data))
         else:
             by_name = {_name(path): arrays.load(data)}
@@ -57,25 +57,25 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
             hint="one number an episode",
         )
     if unit == "rows":
-        notes.append(lists.NUMBERED)
-    series, cursor, replaced = points_after(columns.series(), since)
+        notes.append(lists.NUMBERED_NOTE)
+    series, cursor, replaced = points_after(columns.series(), previous)
     return Log("numpy", series, {}, (*replaced, *notes), str(path), unit), cursor
 
 
 def _name(path: Path) -> str:
     stem = path.name.split(".")[0]
-    return stem if column_guess.is_measure(stem) else UNNAMED
+    return stem if column_guess.is_measure(stem) else UNNAMED_ARRAY
 
 
 def _curve(key: str, values: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64] | None:
     """Return an array as one number a point [n]; None where it is none."""
     values = values.squeeze()
-    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED:  # noqa: PLR2004
+    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:  # noqa: PLR2004
         axis = int(np.argmin(values.shape))
         notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
         with np.errstate(all="ignore"):  # infinities of both signs, and overflow
             values = values.mean(axis=axis)
-    return values if values.ndim == 1 and len(values) >= lists.MIN_POINTS else None
+    return values if values.ndim == 1 and len(values) >= lists.MIN_LIST_POINTS else None
 
 
 READER = Reader(

@@ -1,8 +1,8 @@
-"""Any table of numbers with a step-like column: comma, tab or semicolon between its cells.
+"""Read any table of numbers with a step-like column, separated by comma, tab or semicolon.
 
-The step column is told by its name (`guesses.py`); of several, the most trusted one that holds
-whole numbers in the first row. Without one, a table that is clearly a training log is read by
-row number, and says so.
+The step column is recognised by its name (`column_guess.py`); of several, the most trusted one
+with whole numbers in the first row. Without one, a table that is clearly a training log is read
+by row number, and a note reports so.
 """
 
 import csv
@@ -18,21 +18,25 @@ from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened, place
-from rlvitals.readers.formats.rows import Refused, Row, Rows
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
+from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-JSON = frozenset({".json", ".jsonl", ".ndjson", ".jsonlines"})  # never a table, however damaged
-DELIMITERS = (",", "\t", ";")
-MAX_TEXTS = 4  # columns of text that a note names
-MAX_TEXT = 200  # characters of a setting
-MAX_COLUMNS = 100_000
-MAX_ORDERED = 10_000  # rows whose order is looked at
-MIN_ORDERED = 8  # numbers: of fewer nobody can say
-MOST_FALLS = 0.2  # share of rows: a counter that was resumed falls less often
-FAR = 0.1  # share of the rows: how far, on average, a number stands from its place in order
+JSON_SUFFIXES = frozenset(
+    {".json", ".jsonl", ".ndjson", ".jsonlines"}
+)  # never a table, however damaged
+CSV_DELIMITERS = (",", "\t", ";")
+MAX_TEXT_COLUMNS = 4  # columns of text that a note names
+MAX_CSV_SETTING = 200  # characters of a setting
+MAX_CSV_COLUMNS = 100_000
+MAX_ORDER_ROWS = 10_000  # rows whose order is looked at
+MIN_ORDER_ROWS = 8  # numbers: of fewer nobody can say
+MAX_FALL_SHARE = 0.2  # share of rows: a counter that was resumed falls less often
+MAX_DISPLACEMENT = (
+    0.1  # share of the rows: how far, on average, a number stands from its place in order
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,13 @@ class Table:
 
     @property
     def readable(self) -> bool:
-        """Whether it is a log: it has a step-like name, or measures of training."""
+        """True if it is a log: it has a step-like name, or measures of training."""
         return bool(self.steps) or any(map(column_guess.is_measure, self.names))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where the last reading ended, the rows before it, their step column and their texts."""
+class _Cursor:
+    """Position of the last reading, the rows before it, their step column and their texts."""
 
     position: Position | None = None
     rows: int = 0
@@ -88,24 +92,24 @@ def head_of(data: bytes) -> Table | None:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the file starts as a table with a step-like column, or clearly is a log."""
+    """Return True if the file starts as a table with a step-like column, or clearly is a log."""
     table = head_of(head)
-    return path.suffix.lower() not in JSON and table is not None and table.readable
+    return path.suffix.lower() not in JSON_SUFFIXES and table is not None and table.readable
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    seen = since if isinstance(since, _Seen) else _Seen()
-    with opened(path) as file:
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
+    with open_log(path) as file:
         table = _table(file, path)
-        first = place(file, table.start, table.lines)
-        lines = Lines(file, seen.position or first)
-        replaced = [REPLACED] if lines.replaced else []
+        first = position_at(file, table.start, table.lines)
+        lines = Lines(file, resume.position or first)
+        replaced = [REPLACED_NOTE] if lines.replaced else []
         if replaced:
-            seen, lines = _Seen(), Lines(file, first)
-        refused = Refused()
+            resume, lines = _Cursor(), Lines(file, first)
+        refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter)
-        reading = _Reading(table, refused, seen)
+        reading = _Reading(table, refused, resume)
         for row in rows:
             reading.take(row)
         cursor = reading.cursor(rows.position())
@@ -117,7 +121,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
 
 def _split(text: str) -> tuple[list[str], str]:
     best: tuple[list[str], str] = ([text], ",")
-    for delimiter in DELIMITERS:
+    for delimiter in CSV_DELIMITERS:
         try:
             names = next(csv.reader([text], delimiter=delimiter), [])
         except csv.Error:
@@ -128,8 +132,8 @@ def _split(text: str) -> tuple[list[str], str]:
 
 
 def _are_names(cells: list[str]) -> bool:
-    """Tell whether a first row names columns: a table of numbers alone has no names."""
-    return 1 < len(cells) <= MAX_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
+    """Return True if a first row names columns: a table of numbers alone has no names."""
+    return 1 < len(cells) <= MAX_CSV_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
 
 
 def _is_number(cell: str) -> bool:
@@ -144,24 +148,24 @@ def _table(file: BinaryIO, path: Path) -> Table:
     data = file.read(2**20)
     table = head_of(data)
     if table is not None and table.readable:
-        return replace(table, unordered=_unordered(table, data))
-    found = f" among the columns {', '.join(table.names[:12])}" if table else ""
-    names = (*column_guess.PLAIN[:1], *column_guess.ENVIRONMENT[:2])
+        return replace(table, unordered=_find_unordered(table, data))
+    columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
+    names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
     raise UnreadableLog(
-        f"no table with a step-like column{found}",
+        f"no table with a step-like column{columns}",
         where=str(path),
         hint=f"name one of its columns {', '.join(names)}",
     )
 
 
-def _unordered(table: Table, data: bytes) -> frozenset[str]:
+def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     """Return the step-like names whose numbers are in no order in the first rows.
 
     `Total_Steps` may be the steps of that episode: rows are never put in the order of those.
     """
     columns = {name: table.names.index(name) for name in table.steps}
-    found: dict[str, list[float]] = {name: [] for name in columns}
-    rows = data[table.start :].split(b"\n")[:MAX_ORDERED]
+    by_name: dict[str, list[float]] = {name: [] for name in columns}
+    rows = data[table.start :].split(b"\n")[:MAX_ORDER_ROWS]
     for raw in rows:
         cells = raw.decode(errors="replace").split(table.delimiter)
         if len(cells) != len(table.names):
@@ -169,42 +173,42 @@ def _unordered(table: Table, data: bytes) -> frozenset[str]:
         for name, column in columns.items():
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
-                found[name].append(value)
-    return frozenset(name for name, values in found.items() if _goes_back(np.array(values)))
+                by_name[name].append(value)
+    return frozenset(name for name, values in by_name.items() if _goes_back(np.array(values)))
 
 
 def _goes_back(values: NDArray[np.float64]) -> bool:
-    """Tell whether numbers [n] fall often, and stand far from where order would put them.
+    """Return True if numbers [n] fall often, and stand far from where order would put them.
 
     A run that was resumed falls once or a few times; rows that several processes wrote are only a
     little out of order.
     """
     count = len(values)
-    if count < MIN_ORDERED or (np.diff(values) < 0).mean() <= MOST_FALLS:
+    if count < MIN_ORDER_ROWS or (np.diff(values) < 0).mean() <= MAX_FALL_SHARE:
         return False
     places = np.empty(count)
     places[np.argsort(values, kind="stable")] = np.arange(count)
-    return float(np.abs(places - np.arange(count)).mean()) > FAR * count
+    return float(np.abs(places - np.arange(count)).mean()) > MAX_DISPLACEMENT * count
 
 
 class _Reading:
-    """What the rows of one reading amount to."""
+    """Points and state of the rows of one reading."""
 
-    def __init__(self, table: Table, refused: Refused, seen: _Seen) -> None:
+    def __init__(self, table: Table, refused: Refusals, resume: _Cursor) -> None:
         self.columns = Columns()
-        self.rows, self.step = seen.rows, seen.step
+        self.rows, self.step = resume.rows, resume.step
         self._table, self._refused = table, refused
-        self._keys = _unique(table.names)
+        self._keys = _unique_keys(table.names)
         self._time = column_guess.time_key(table.names)
         # Of each column of text, two texts at most.
-        self._texts = {key: set(texts) for key, texts in seen.texts.items()}
-        self._taken = seen.taken
-        self._left_out = Counter(seen.left_out)
+        self._texts = {key: set(texts) for key, texts in resume.texts.items()}
+        self._taken = resume.taken
+        self._left_out = Counter(resume.left_out)
 
-    def cursor(self, position: Position) -> _Seen:
-        """Return where to go on."""
-        texts = {key: frozenset(found) for key, found in self._texts.items()}
-        return _Seen(position, self.rows, self.step, self._taken, texts, dict(self._left_out))
+    def cursor(self, position: Position) -> _Cursor:
+        """Return the position to resume from."""
+        texts = {key: frozenset(values) for key, values in self._texts.items()}
+        return _Cursor(position, self.rows, self.step, self._taken, texts, dict(self._left_out))
 
     def take(self, row: Row) -> None:
         """Take one row of the right width; refuse it where it has no step."""
@@ -232,7 +236,7 @@ class _Reading:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
             if len(texts) < 2:  # noqa: PLR2004 - two texts show that a column changes
-                texts.add(cell.strip()[:MAX_TEXT])
+                texts.add(cell.strip()[:MAX_CSV_SETTING])
             return
         if value is not None:
             self.columns.add(key, step, value, time)
@@ -240,13 +244,13 @@ class _Reading:
     def _step(self, cells: dict[str, str]) -> int | None:
         """Return a row's step; None where it has none. The first row with one decides how."""
         if self.step is None:
-            found = {name: _number(cells[name]) for name in self._table.steps}
-            fits = [name for name, value in found.items() if whole(value) is not None]
-            fractions = [value for value in found.values() if value and math.isfinite(value)]
-            if fits or fractions or not found:
+            by_name = {name: _number(cells[name]) for name in self._table.steps}
+            fits = [name for name, value in by_name.items() if to_step(value) is not None]
+            fractions = [value for value in by_name.values() if value and math.isfinite(value)]
+            if fits or fractions or not by_name:
                 self.step = fits[0] if fits else ""
         if self.step:
-            return whole(_number(cells[self.step]))
+            return to_step(_number(cells[self.step]))
         return None if self.step is None else self.rows
 
     def _why(self, cells: dict[str, str]) -> str:
@@ -256,13 +260,13 @@ class _Reading:
     def settings(self) -> dict[str, Setting]:
         """Return the columns of text that never change."""
         return {
-            key: next(iter(seen))
-            for key, seen in self._texts.items()
-            if len(seen) == 1 and self._left_out[key] == self._taken
+            key: next(iter(texts))
+            for key, texts in self._texts.items()
+            if len(texts) == 1 and self._left_out[key] == self._taken
         }
 
     def notes(self) -> list[str]:
-        """Say how rows were numbered, and which columns hold text."""
+        """Describe how rows were numbered, and which columns hold text."""
         notes = []
         if self.step == "" and self._table.unordered:
             names = ", ".join(f"`{name}`" for name in sorted(self._table.unordered))
@@ -272,20 +276,24 @@ class _Reading:
         constant = self.settings()
         texts = [key for key in self._texts if key not in constant]
         if texts:
-            more = "" if len(texts) <= MAX_TEXTS else f" and {len(texts) - MAX_TEXTS} more"
+            more = (
+                ""
+                if len(texts) <= MAX_TEXT_COLUMNS
+                else f" and {len(texts) - MAX_TEXT_COLUMNS} more"
+            )
             count = sum(self._left_out[key] for key in texts)
-            names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXTS])
+            names = ", ".join(f"`{key}`" for key in texts[:MAX_TEXT_COLUMNS])
             notes.append(f"{count:,} cells that are no numbers, left out: {names}{more}")
         return notes
 
 
-def _unique(names: tuple[str, ...]) -> list[str]:
+def _unique_keys(names: tuple[str, ...]) -> list[str]:
     """Return a key for each column: a name's second column says which one it is."""
     keys: list[str] = []
-    taken: set[str] = set()
+    used: set[str] = set()
     for number, name in enumerate(names, 1):
-        key = name if name and name not in taken else f"{name or 'column'} ({number})"
-        taken.add(key)
+        key = name if name and name not in used else f"{name or 'column'} ({number})"
+        used.add(key)
         keys.append(key)
     return keys
 

@@ -1,8 +1,8 @@
-"""JSON lines, or a JSON array of rows, with a step-like key: whoever wrote them.
+"""Read JSON lines, or a JSON array of rows, with a step-like key.
 
 Nested objects are flattened with "/"; lists and text are left out. verl's
 `{"step": 1, "data": {...}}` reads as its data, ms-swift's "10/100" as step 10. The step key is
-told by its name (`guesses.py`) from the first row that has one, and holds for the whole file.
+recognised by its name (`column_guess.py`) in the first row that has one, for the complete file.
 """
 
 import contextlib
@@ -15,19 +15,19 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten, parse_object
-from rlvitals.readers.formats.lines import REPLACED, Lines, Position, opened
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-MAX_ARRAY_BYTES = 2**29  # an array is held as a whole
-MAX_PROBED = 20  # objects that `claims` looks at
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".jsonlines", ".log", ".txt", "")
+MAX_JSON_ARRAY_BYTES = 2**29  # an array is held as a whole
+MAX_PROBED_OBJECTS = 20  # objects that `claims` looks at
+JSONL_SUFFIXES = (".json", ".jsonl", ".ndjson", ".jsonlines", ".log", ".txt", "")
 # One object on one line that says how a run was started, not how it went.
-CONFIGS = (
+CONFIG_STEMS = (
     "param",
     "config",
     "arg",
@@ -39,27 +39,29 @@ CONFIGS = (
     "version",
 )
 # Objects in a row that hold how the run was started: nothing in them counts steps.
-SETTINGS = (
+SETTINGS_KEYS = (
     *("arg", "args", "arguments", "cfg", "config", "hparams", "hyperparameters", "params"),
     *("settings", "metadata"),
 )
 # Lines that are samples with their step, a file for each step; texts or lists of messages.
-SAMPLES = (
+SAMPLE_KEYS = (
     *({"input", "output"}, {"prompt", "completion"}, {"prompt", "response"}, {"prompt", "output"}),
     *({"question", "answer"}, {"messages"}, {"conversation"}, {"trajectory"}),
     *({"completion_ids"}, {"token_ids"}),
 )
-ROLLOUTS = frozenset({"traces", "rollouts", "samples", "generations"})  # what such files are called
-MAX_TEXT = 200  # characters of a setting
+ROLLOUT_STEMS = frozenset(
+    {"traces", "rollouts", "samples", "generations"}
+)  # what such files are called
+MAX_JSONL_SETTING = 200  # characters of a setting
 # ms-swift writes its step and the last one as "10/100".
-COUNTED = ("global_step/max_steps", "iteration")
-OF_TOTAL = re.compile(r"(\d{1,15})/(\d{1,15})")
-TOTAL = "max_steps"
+STEP_OF_TOTAL_KEYS = ("global_step/max_steps", "iteration")
+STEP_OF_TOTAL = re.compile(r"(\d{1,15})/(\d{1,15})")
+TOTAL_STEPS_KEY = "max_steps"
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Where the last reading ended, and what the rows before it showed."""
+class _Cursor:
+    """Position of the last reading, and the state of the rows before it."""
 
     position: Position | None = None
     rows: int = 0
@@ -70,13 +72,13 @@ class _Seen:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the first objects hold a step-like key, or clearly are a training log."""
-    if path.suffix.lower() not in SUFFIXES or b"\x00" in head:
+    """Return True if the first objects hold a step-like key, or clearly are a training log."""
+    if path.suffix.lower() not in JSONL_SUFFIXES or b"\x00" in head:
         return False
-    if path.suffix == ".json" and path.stem.lower().startswith(CONFIGS):
+    if path.suffix == ".json" and path.stem.lower().startswith(CONFIG_STEMS):
         return False
-    objects = [_unwrapped(item) for item in _probe(head)]
-    if path.stem.lower() in ROLLOUTS or any(map(_is_sample, objects)):
+    objects = [_unwrap(item) for item in _probe(head)]
+    if path.stem.lower() in ROLLOUT_STEMS or any(map(_is_sample, objects)):
         return False
     if path.suffix == ".json" and len(objects) == 1 and not head.lstrip().startswith(b"["):
         return False  # a document
@@ -90,68 +92,69 @@ def claims(path: Path, head: bytes) -> bool:
 
 def _probe(head: bytes) -> list[dict[str, object]]:
     text = head.decode("utf-8-sig", errors="replace")
-    found: list[dict[str, object]] = []
+    objects: list[dict[str, object]] = []
     if text.lstrip().startswith("["):
         try:
             for item in items(text):
-                if not isinstance(item, dict) or len(found) >= MAX_PROBED:
+                if not isinstance(item, dict) or len(objects) >= MAX_PROBED_OBJECTS:
                     break
-                found.append(item)
+                objects.append(item)
         except CutShortError:
             pass
-        return found
-    lines = [line for line in text.split("\n")[:MAX_PROBED] if not line.isspace()]
-    found = [item for line in lines if line and (item := parse_object(line)) is not None]
-    if not found and len(lines) == 1 and lines[0].lstrip().startswith("{"):
-        found = [_beginning(lines[0])]  # a first line longer than the head
-    return found
+        return objects
+    lines = [line for line in text.split("\n")[:MAX_PROBED_OBJECTS] if not line.isspace()]
+    objects = [item for line in lines if line and (item := parse_object(line)) is not None]
+    if not objects and len(lines) == 1 and lines[0].lstrip().startswith("{"):
+        objects = [_parse_start(lines[0])]  # a first line longer than the head
+    return objects
 
 
-def _beginning(text: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+def _parse_start(text: str) -> dict[str, object]:
+    content: dict[str, object] = {}
     with contextlib.suppress(CutShortError):
-        found.update(members(text))
-    return found
+        content.update(members(text))
+    return content
 
 
-def _unwrapped(item: dict[str, object]) -> dict[str, object]:
+def _unwrap(item: dict[str, object]) -> dict[str, object]:
     data = item.get("data")
     if item.keys() == {"step", "data"} and isinstance(data, dict):
         return {"step": item["step"], **data}
-    for key in COUNTED:
+    for key in STEP_OF_TOTAL_KEYS:
         text = item.get(key)
-        if isinstance(text, str) and (found := OF_TOTAL.fullmatch(text)):
-            rest = {k: v for k, v in item.items() if k != key}
-            return {"step": int(found[1]), TOTAL: found[2], **rest}
+        if isinstance(text, str) and (match := STEP_OF_TOTAL.fullmatch(text)):
+            others_by_key = {k: v for k, v in item.items() if k != key}
+            return {"step": int(match[1]), TOTAL_STEPS_KEY: match[2], **others_by_key}
     return item
 
 
 def _is_setting(key: str) -> bool:
-    first, _, rest = key.partition("/")
-    return bool(rest) and first.lower() in SETTINGS
+    first, _, subkey = key.partition("/")
+    return bool(subkey) and first.lower() in SETTINGS_KEYS
 
 
 def _is_sample(item: dict[str, object]) -> bool:
-    return any(all(isinstance(item.get(key), str | list) for key in keys) for keys in SAMPLES)
+    return any(all(isinstance(item.get(key), str | list) for key in keys) for keys in SAMPLE_KEYS)
 
 
 def _numbers(item: Mapping[str, object]) -> dict[str, float]:
     return {k: v for k, x in flatten(item) if (v := json_number(x)) is not None}
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    seen = since if isinstance(since, _Seen) else _Seen()
-    with opened(path) as file:
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
+    with open_log(path) as file:
         is_array = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-        reading, notes, cursor = (_array if is_array else _lines)(file, path, seen)
+        reading, notes, cursor = (_array if is_array else _lines)(file, path, resume)
     # A file that was read before may be empty now: its writer starts it anew.
-    if reading.step is None and since is None:
+    if reading.step is None and previous is None:
         met = ", ".join(list(reading.met)[:12])
+        names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
         raise UnreadableLog(
             f"no step-like key among {met}" if met else "no complete row of JSON",
             where=str(path),
-            hint=f"log one of {', '.join(column_guess.PLAIN[:1] + column_guess.ENVIRONMENT[:2])}",
+            hint=f"log one of {', '.join(names)}",
         )
     unit = "rows" if reading.step == "" else column_guess.step_unit(reading.step or "")
     log = Log(
@@ -165,22 +168,22 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
     return log, cursor
 
 
-def _lines(file: BinaryIO, _: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
-    lines = Lines(file, seen.position)
+def _lines(file: BinaryIO, _: Path, resume: _Cursor) -> tuple["_Reading", list[str], _Cursor]:
+    lines = Lines(file, resume.position)
     if lines.replaced:
-        seen = _Seen()
+        resume = _Cursor()
     objects = Objects(lines)
-    reading = _Reading(objects.refused, seen)
+    reading = _Reading(objects.refused, resume)
     reading.take(objects)
     return reading, objects.notes(), reading.cursor(objects.position())
 
 
-def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[str], _Seen]:
+def _array(file: BinaryIO, path: Path, resume: _Cursor) -> tuple["_Reading", list[str], _Cursor]:
     file.seek(0)
-    data = file.read(MAX_ARRAY_BYTES + 1)
-    if len(data) > MAX_ARRAY_BYTES:
+    data = file.read(MAX_JSON_ARRAY_BYTES + 1)
+    if len(data) > MAX_JSON_ARRAY_BYTES:
         raise UnreadableLog(
-            f"a JSON array of more than {MAX_ARRAY_BYTES // 2**20} MiB",
+            f"a JSON array of more than {MAX_JSON_ARRAY_BYTES // 2**20} MiB",
             where=str(path),
             hint="write one object a line",
         )
@@ -192,18 +195,20 @@ def _array(file: BinaryIO, path: Path, seen: _Seen) -> tuple["_Reading", list[st
         notes.append(f"the file is cut short: {len(rows)} rows stand before the cut")
     if not rows:
         raise UnreadableLog("no whole row", where=str(path), hint="wait for its first row")
-    if seen.rows and (len(rows) < seen.rows or json.dumps(rows[seen.rows - 1]) != seen.last):
-        notes.append(REPLACED)
-        seen = _Seen()
-    refused = Refused(place="row")
-    reading = _Reading(refused, seen)
-    reading.take(_objects(rows, seen.rows, refused))
+    if resume.rows and (
+        len(rows) < resume.rows or json.dumps(rows[resume.rows - 1]) != resume.last
+    ):
+        notes.append(REPLACED_NOTE)
+        resume = _Cursor()
+    refused = Refusals(position_noun="row")
+    reading = _Reading(refused, resume)
+    reading.take(_objects(rows, resume.rows, refused))
     notes += refused.notes()
     return reading, notes, replace(reading.cursor(None), last=json.dumps(rows[-1]))
 
 
 def _objects(
-    rows: list[object], start: int, refused: Refused
+    rows: list[object], start: int, refused: Refusals
 ) -> Iterator[tuple[int, dict[str, object]]]:
     for number, row in enumerate(rows[start:], start + 1):
         if isinstance(row, dict):
@@ -213,29 +218,29 @@ def _objects(
 
 
 class _Reading:
-    """What the rows of one reading amount to."""
+    """Points and state of the rows of one reading."""
 
-    def __init__(self, refused: Refused, seen: _Seen) -> None:
+    def __init__(self, refused: Refusals, resume: _Cursor) -> None:
         self.columns = Columns()
-        self.rows, self.step = seen.rows, seen.step
+        self.rows, self.step = resume.rows, resume.step
         self.met: dict[str, None] = {}  # keys of rows without a step, in order
         self._refused = refused
         self._nulls = Nulls()
         # Of each key of text, two texts at most.
-        self._texts = {key: set(texts) for key, texts in seen.texts.items()}
-        self._before = seen.numbers
+        self._texts = {key: set(texts) for key, texts in resume.texts.items()}
+        self._before = resume.numbers
 
-    def cursor(self, position: Position | None) -> _Seen:
-        """Return where to go on."""
-        texts = {key: frozenset(found) for key, found in self._texts.items()}
+    def cursor(self, position: Position | None) -> _Cursor:
+        """Return the position to resume from."""
+        texts = {key: frozenset(values) for key, values in self._texts.items()}
         numbers = self._before | self.columns.keys()
-        return _Seen(position, self.rows, self.step, texts=texts, numbers=numbers)
+        return _Cursor(position, self.rows, self.step, texts=texts, numbers=numbers)
 
     def take(self, rows: Iterable[tuple[int, dict[str, object]]]) -> None:
         """Take numbered rows; refuse those without a step."""
         for number, item in rows:
             self.rows += 1
-            plain = _unwrapped(item)
+            plain = _unwrap(item)
             if self.step is None and plain is not item:
                 self.step = "step"  # the writer's own, whatever else counts steps in its data
             self._row(number, dict(flatten(plain)))
@@ -244,8 +249,8 @@ class _Reading:
         step = self._step(row)
         if step is None:
             self.met.update(dict.fromkeys(row))
-            what = f"no whole number as `{self.step}`" if self.step else "no step-like key"
-            self._refused.add(number, f"has {what}")
+            problem = f"no whole number as `{self.step}`" if self.step else "no step-like key"
+            self._refused.add(number, f"has {problem}")
             return
         time_key = column_guess.time_key(row)
         stamp = row[time_key] if time_key else None
@@ -258,14 +263,14 @@ class _Reading:
             elif isinstance(value, str):
                 texts = self._texts.setdefault(key, set())
                 if len(texts) < 2:  # noqa: PLR2004 - two texts show that a key changes
-                    texts.add(value[:MAX_TEXT])
+                    texts.add(value[:MAX_JSONL_SETTING])
 
     def _step(self, row: dict[str, object]) -> int | None:
         """Return a row's step, None where it has none; the first row with one decides how."""
         if self.step is None:
             numbers = {k: json_number(v) for k, v in row.items() if not _is_setting(k)}
             keys = column_guess.step_keys(numbers)
-            fits = [key for key in keys if whole(numbers[key]) is not None]
+            fits = [key for key in keys if to_step(numbers[key]) is not None]
             if fits:
                 self.step = fits[0]
             elif not keys and any(
@@ -273,22 +278,26 @@ class _Reading:
             ):
                 self.step = ""
         if self.step:
-            return whole(json_number(row.get(self.step)))
+            return to_step(json_number(row.get(self.step)))
         return None if self.step is None else self.rows
 
     def settings(self) -> dict[str, Setting]:
         """Return the texts that never change."""
         points = self._before | self.columns.keys()
-        found: dict[str, Setting] = {
-            key: next(iter(seen))
-            for key, seen in self._texts.items()
-            if len(seen) == 1 and key not in points
+        constants: dict[str, Setting] = {
+            key: next(iter(texts))
+            for key, texts in self._texts.items()
+            if len(texts) == 1 and key not in points
         }
-        total = found.get(TOTAL)
-        return found | {TOTAL: int(total)} if isinstance(total, str) and total.isdigit() else found
+        total = constants.get(TOTAL_STEPS_KEY)
+        return (
+            constants | {TOTAL_STEPS_KEY: int(total)}
+            if isinstance(total, str) and total.isdigit()
+            else constants
+        )
 
     def notes(self) -> list[str]:
-        """Say how rows were numbered, and what was null."""
+        """Describe how rows were numbered, and what was null."""
         numbered = ["no step-like key: points are numbered by row"] if self.step == "" else []
         return [*numbered, *self._nulls.notes()]
 

@@ -1,4 +1,4 @@
-"""RLlib's (Ray Tune's) `progress.csv` and `result.json`.
+"""Read RLlib's (Ray Tune's) `progress.csv` and `result.json`.
 
 `result.json` has an object a line; `progress.csv` the same with nested objects as columns
 ("info/learner/kl") or, before Ray 0.8, as Python literals in one cell. `config` is settings, not
@@ -11,33 +11,33 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, to_step
 from rlvitals.readers.formats.json_lines import Objects, flatten
-from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, opened
+from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.literals import parse_literal
-from rlvitals.readers.formats.rows import NO_ROW, Refused, Row, Rows, read_header
+from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-ITERATION, TIME, CONFIG = "training_iteration", "timestamp", "config"
+ITERATION_KEY, TIMESTAMP_KEY, CONFIG_KEY = "training_iteration", "timestamp", "config"
 # The first that a log's first row has is its step.
-STEPS = (
+RLLIB_STEPS = (
     "timesteps_total",
     "num_env_steps_sampled_lifetime",
     "env_runners/num_env_steps_sampled_lifetime",
     "num_env_steps_sampled",
-    ITERATION,
+    ITERATION_KEY,
 )
 # Who and where, not how it goes: text, or digits that mean nothing as a number.
-IDENTITY = frozenset(
+IDENTITY_KEYS = frozenset(
     {"experiment_id", "trial_id", "experiment_tag", "node_ip", "hostname", "pid", "date"}
 )
-MAX_SETTING = 200  # characters of a list's text
+MAX_RLLIB_SETTING = 200  # characters of a list's text
 
 
 @dataclass(frozen=True, slots=True)
 class RLlibCursor:
-    """Where to go on, and which column the steps are."""
+    """Position to resume from, and which column the steps are."""
 
     position: Position
     step: str = ""  # empty before the first row
@@ -46,32 +46,32 @@ class RLlibCursor:
 def claims(path: Path, head: bytes) -> bool:
     """Claim CSV and JSON lines of Ray Tune's."""
     if path.suffix == ".csv":
-        return ITERATION.encode() in head.partition(b"\n")[0]
-    named = path.name == "result.json" or f'"{ITERATION}"'.encode() in head
-    return path.suffix in {".json", ".jsonl"} and named and _is_json(head)
+        return ITERATION_KEY.encode() in head.partition(b"\n")[0]
+    is_named = path.name == "result.json" or f'"{ITERATION_KEY}"'.encode() in head
+    return path.suffix in {".json", ".jsonl"} and is_named and _is_json(head)
 
 
 def _is_json(head: bytes) -> bool:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
-def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read the results after a cursor. Raises UnreadableLog where these are none."""
-    cursor = since if isinstance(since, RLlibCursor) else None
+    cursor = previous if isinstance(previous, RLlibCursor) else None
     results = Results(cursor.step if cursor else "")
     position = cursor.position if cursor else None
-    with opened(path) as file:
+    with open_log(path) as file:
         as_json = _is_json(file.read(HEAD_BYTES))
         source = _objects(file, position) if as_json else _rows(path, file, position)
         if source is None:
-            return Log("rllib", {}, results.settings, (NO_ROW,), str(path)), cursor
+            return Log("rllib", {}, results.settings, (NO_ROW_NOTE,), str(path)), cursor
         if source.replaced:
             results.step = ""
         for line, item in source:
             if not results.take(item):
                 source.refused.add(line, f"has no {results.step or 'step'}")
         end = RLlibCursor(source.position(), results.step)
-    unit = "iterations" if results.step == ITERATION else "environment steps"
+    unit = "iterations" if results.step == ITERATION_KEY else "environment steps"
     series = results.columns.series()
     return Log("rllib", series, results.settings, tuple(source.notes()), str(path), unit), end
 
@@ -83,7 +83,7 @@ class Source:
     items: Iterable[tuple[int, dict[str, object]]]
     inner: Rows | Objects
     lines: Lines
-    cells: Refused = field(default_factory=lambda: Refused("cell"))
+    cells: Refusals = field(default_factory=lambda: Refusals("cell"))
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield (line from 1, values) in order."""
@@ -91,66 +91,66 @@ class Source:
 
     @property
     def replaced(self) -> bool:
-        """Whether the file is another one than the cursor's."""
+        """True if the file is another one than the cursor's."""
         return self.lines.replaced
 
     @property
-    def refused(self) -> Refused:
+    def refused(self) -> Refusals:
         """The count of refused rows."""
         return self.inner.refused
 
     def position(self) -> Position:
-        """Return where to go on."""
+        """Return the position to resume from."""
         return self.inner.position()
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading."""
+        """Return notes for the user."""
         return [*self.inner.notes(), *self.cells.notes()]
 
 
-def _objects(file: BinaryIO, since: Position | None) -> Source:
-    lines = Lines(file, since)
+def _objects(file: BinaryIO, position: Position | None) -> Source:
+    lines = Lines(file, position)
     objects = Objects(lines)
     return Source(objects, objects, lines)
 
 
-def _rows(path: Path, file: BinaryIO, since: Position | None) -> Source | None:
+def _rows(path: Path, file: BinaryIO, position: Position | None) -> Source | None:
     if (header := read_header(file)) is None:
         return None
     names, first = header
-    if ITERATION not in names:
+    if ITERATION_KEY not in names:
         raise UnreadableLog(
-            f"not an RLlib log: no column {ITERATION}",
+            f"not an RLlib log: no column {ITERATION_KEY}",
             where=f"{path}, line {first.line}",
             hint="rlvitals readers",
         )
-    lines = Lines(file, since or first)
+    lines = Lines(file, position or first)
     if replaced := lines.replaced:
         lines = Lines(file, first)
         lines.replaced = replaced
-    rows, cells = Rows(lines, len(names)), Refused("cell")
-    return Source(_parsed(names, rows, cells), rows, lines, cells)
+    rows, cells = Rows(lines, len(names)), Refusals("cell")
+    return Source(_parse_rows(names, rows, cells), rows, lines, cells)
 
 
-def _parsed(
-    names: list[str], rows: Rows, cells: Refused
+def _parse_rows(
+    names: list[str], rows: Rows, cells: Refusals
 ) -> Iterator[tuple[int, dict[str, object]]]:
     config: tuple[str, object] = ("", {})  # the same text on every row: parsed once
     for row in rows:
         item: dict[str, object] = {}
         for name, text in zip(names, row.fields, strict=True):
-            if name == CONFIG and text == config[0]:
+            if name == CONFIG_KEY and text == config[0]:
                 item[name] = config[1]
                 continue
             item[name] = _cell(name, text, row, cells)
-            if name == CONFIG:
+            if name == CONFIG_KEY:
                 config = (text, item[name])
         yield row.line, item
 
 
-def _cell(name: str, text: str, row: Row, cells: Refused) -> object:
+def _cell(name: str, text: str, row: Row, cells: Refusals) -> object:
     """Return a cell's value: a number, a dict, settings as they stand; None for the rest."""
-    if name in IDENTITY:
+    if name in IDENTITY_KEYS:
         return None
     if text.startswith("{"):
         try:
@@ -159,7 +159,7 @@ def _cell(name: str, text: str, row: Row, cells: Refused) -> object:
             cells.add(row.line, f"has no readable dict under {name}")
             return None
     if text.startswith("["):  # lists are histograms, not numbers
-        return text if name.startswith(f"{CONFIG}/") else None
+        return text if name.startswith(f"{CONFIG_KEY}/") else None
     try:
         return parse_number(text)
     except ValueError:
@@ -178,37 +178,37 @@ class Results:
 
     def take(self, item: Mapping[str, object]) -> bool:
         """Add one result; False where it has no step."""
-        config = item.get(CONFIG)
+        config = item.get(CONFIG_KEY)
         if isinstance(config, Mapping) and config != self._config:
             self._config = config
             self.add_settings(config)
-        plain = {name: value for name, value in item.items() if name != CONFIG}
-        values = {key: value for key, value in flatten(plain) if key not in IDENTITY}
-        flat_config = {k: v for k, v in values.items() if k.startswith(f"{CONFIG}/")}
+        plain = {name: value for name, value in item.items() if name != CONFIG_KEY}
+        values = {key: value for key, value in flatten(plain) if key not in IDENTITY_KEYS}
+        flat_config = {k: v for k, v in values.items() if k.startswith(f"{CONFIG_KEY}/")}
         if flat_config:
             self._set(flat_config)
         numbers = {k: json_number(v) for k, v in values.items() if k not in flat_config}
         self.step = self.step or next(
-            (name for name in STEPS if whole(numbers.get(name)) is not None), ""
+            (name for name in RLLIB_STEPS if to_step(numbers.get(name)) is not None), ""
         )
-        step = whole(numbers.pop(self.step, None))
+        step = to_step(numbers.pop(self.step, None))
         if step is None:
             return False
-        time = numbers.pop(TIME, None)
+        time = numbers.pop(TIMESTAMP_KEY, None)
         self.columns.add_row(step, numbers.items(), NAN if time is None else time)
         return True
 
     def add_settings(self, config: Mapping[str, object]) -> None:
         """Add nested settings under `config/`."""
-        self._set(dict(flatten(config, CONFIG)))
+        self._set(dict(flatten(config, CONFIG_KEY)))
 
     def _set(self, flat: Mapping[str, object]) -> None:
         for key, value in flat.items():
             if isinstance(value, bool | int | float | str):
                 self.settings[key] = value
             elif isinstance(value, list):
-                self.settings[key] = str(value)[:MAX_SETTING]
-        env = self.settings.get(f"{CONFIG}/env")
+                self.settings[key] = str(value)[:MAX_RLLIB_SETTING]
+        env = self.settings.get(f"{CONFIG_KEY}/env")
         if isinstance(env, str):
             self.settings["env_id"] = env
 

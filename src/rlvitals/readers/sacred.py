@@ -1,4 +1,4 @@
-"""Sacred's folder of a run: `metrics.json`, and the `info.json` of PyMARL and its kin.
+"""Read Sacred's run folder: `metrics.json`, and the `info.json` of PyMARL.
 
     metrics.json: {"return_mean": {"steps": [...], "timestamps": [...], "values": [...]}}
     info.json:    {"return_mean": [...], "return_mean_T": [...]}
@@ -14,40 +14,44 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
-from rlvitals.readers.formats.documents import content, points_after
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
+from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-METRICS, INFO = "metrics.json", "info.json"
-STEPS = "_T"  # behind a metric's name: the environment steps of its values
-STARTS = {
-    METRICS: re.compile(rb'\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:steps|timestamps|values)"\s*:\s*\['),
-    INFO: re.compile(rb'\s*\{\s*"[^"]+"\s*:\s*\[\s*(?:-?\d|NaN|-?Infinity|\{\s*"(?:dtype|py/))'),
+METRICS_START, INFO_START = "metrics.json", "info.json"
+SACRED_STEPS_SUFFIX = "_T"  # behind a metric's name: the environment steps of its values
+SACRED_STARTS = {
+    METRICS_START: re.compile(
+        rb'\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:steps|timestamps|values)"\s*:\s*\['
+    ),
+    INFO_START: re.compile(
+        rb'\s*\{\s*"[^"]+"\s*:\s*\[\s*(?:-?\d|NaN|-?Infinity|\{\s*"(?:dtype|py/))'
+    ),
 }
 Point = tuple[int, float, float]  # step, value, time
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the file is named as Sacred names it, and starts so."""
-    start = STARTS.get(path.name.lower())
+    """Return True if the file is named as Sacred names it, and starts so."""
+    start = SACRED_STARTS.get(path.name.lower())
     return start is not None and start.match(head) is not None
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
     document: dict[str, object] = {}
     notes = []
     try:
-        document.update(members(content(path).decode("utf-8-sig", errors="replace")))
+        document.update(members(read_document(path).decode("utf-8-sig", errors="replace")))
     except CutShortError:
         notes.append("the file is cut short: the metrics before the cut were read")
     columns, left_out = Columns(), []
     for key, value in document.items():
-        if key.endswith(STEPS) and key.removesuffix(STEPS) in document:
+        if key.endswith(SACRED_STEPS_SUFFIX) and key.removesuffix(SACRED_STEPS_SUFFIX) in document:
             continue
-        points = list(_points(value, document.get(f"{key}{STEPS}")))
+        points = list(_points(value, document.get(f"{key}{SACRED_STEPS_SUFFIX}")))
         for step, number, time in points:
             columns.add(key, step, number, time)
         if not points:
@@ -56,7 +60,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         raise UnreadableLog("no metric with its steps", where=str(path), hint="wait for the first")
     if left_out:
         notes.append(f"no numbers, or no steps beside them: {', '.join(left_out[:4])}")
-    series, cursor, replaced = points_after(columns.series(), since)
+    series, cursor, replaced = points_after(columns.series(), previous)
     return Log("sacred", series, {}, (*replaced, *notes), str(path), "environment steps"), cursor
 
 
@@ -70,7 +74,7 @@ def _points(value: object, steps: object) -> Iterator[Point]:
         return
     stamps = times if isinstance(times, list) and len(times) == len(value) else [None] * len(value)
     for number, step, stamp in zip(map(_number, value), steps, stamps, strict=False):
-        if number is not None and (count := whole(json_number(step))) is not None:
+        if number is not None and (count := to_step(json_number(step))) is not None:
             time = column_guess.seconds(stamp) if isinstance(stamp, str) else None
             yield count, number, NAN if time is None else time
 
@@ -88,7 +92,7 @@ READER = Reader(
     title="Sacred: PyMARL, EPyMARL",
     looks_for="metrics.json or info.json of a Sacred run",
     example="results/sacred/4/info.json",
-    files=(METRICS, INFO),
+    files=(METRICS_START, INFO_START),
     claims=claims,
     read=read,
     home=_folder,

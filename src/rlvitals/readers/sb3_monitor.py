@@ -1,4 +1,4 @@
-"""Stable-Baselines3's `*.monitor.csv`: a row an episode, with return, length and time.
+"""Read Stable-Baselines3's `*.monitor.csv`: a row per episode, with return, length and time.
 
 The first line is `#{"t_start": seconds since the epoch, "env_id": ...}`, the second names the
 columns: `r,l,t` and what `info_keywords` asked for. Source: `common/monitor.py`.
@@ -10,25 +10,27 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
-from rlvitals.readers.formats.lines import Line, Lines, Position, opened
-from rlvitals.readers.formats.rows import Refused, Row
+from rlvitals.readers.formats.lines import Line, Lines, Position, open_log
+from rlvitals.readers.formats.rows import Refusals, Row
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.sb3_csv import STEP_UNIT, row_numbers
+from rlvitals.readers.sb3_csv import SB3_STEP_UNIT, row_numbers
 from rlvitals.types import Log, Setting
 
-RETURN, LENGTH, ELAPSED = "r", "l", "t"
-NAMED = re.compile(r"monitor(?: ?\(\d+\))?\.csv$")  # "monitor (1).csv": downloaded twice
-CLOCK_STEP = 1.0  # seconds that a clock may be set back within one attempt
+MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED = "r", "l", "t"
+MONITOR_FILE_NAME = re.compile(
+    r"monitor(?: ?\(\d+\))?\.csv$"
+)  # "monitor (1).csv": downloaded twice
+MAX_CLOCK_STEP_SECONDS = 1.0  # seconds that a clock may be set back within one attempt
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorCursor:
-    """Where to go on, and what the lines before said."""
+    """Position to resume from, and the state of the earlier lines before."""
 
     position: Position = field(default_factory=Position)
-    names: tuple[str, ...] = (RETURN, LENGTH, ELAPSED)
+    names: tuple[str, ...] = (MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED)
     step: int = 0  # environment steps of the episodes so far
     started: float = NAN  # seconds since the epoch
     elapsed: float = -math.inf  # the last row's `t`, seconds since `started`
@@ -37,14 +39,14 @@ class MonitorCursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named like a monitor file and starts like one."""
-    named = NAMED.search(path.name) is not None
-    return named and head.removeprefix(b"\xef\xbb\xbf").startswith((b"#", b"r,l,t"))
+    is_named = MONITOR_FILE_NAME.search(path.name) is not None
+    return is_named and head.removeprefix(b"\xef\xbb\xbf").startswith((b"#", b"r,l,t"))
 
 
-def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read the episodes after a cursor. Raises UnreadableLog where the file cannot be read."""
-    cursor = since if isinstance(since, MonitorCursor) else MonitorCursor()
-    with opened(path) as file:
+    cursor = previous if isinstance(previous, MonitorCursor) else MonitorCursor()
+    with open_log(path) as file:
         lines = Lines(file, cursor.position)
         episodes = Episodes(MonitorCursor() if lines.replaced else cursor)
         for line in lines:
@@ -52,7 +54,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         end = replace(episodes.now, position=lines.position())
     notes = (*lines.notes(), *episodes.notes())
     series = episodes.columns.series()
-    return Log("sb3-monitor", series, episodes.settings, notes, str(path), STEP_UNIT), end
+    return Log("sb3-monitor", series, episodes.settings, notes, str(path), SB3_STEP_UNIT), end
 
 
 @dataclass(slots=True)
@@ -62,12 +64,12 @@ class Episodes:
     now: MonitorCursor
     columns: Columns = field(default_factory=Columns)
     settings: dict[str, Setting] = field(default_factory=dict)
-    rows: Refused = field(default_factory=Refused)
-    cells: Refused = field(default_factory=lambda: Refused("cell"))
+    rows: Refusals = field(default_factory=Refusals)
+    cells: Refusals = field(default_factory=lambda: Refusals("cell"))
     seams: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
-        """Say what a person should know of these lines."""
+        """Return notes for the user."""
         return [*self.seams, *self.rows.notes(), *self.cells.notes()]
 
     def take(self, line: Line) -> None:
@@ -82,11 +84,11 @@ class Episodes:
         except (csv.Error, ValueError):
             self.rows.add(line.number, "is not comma-separated text")
             return
-        if {RETURN, LENGTH, ELAPSED} <= set(fields):
+        if {MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED} <= set(fields):
             self.now = replace(self.now, names=tuple(fields))
         elif len(fields) != len(self.now.names):
-            why = f"has {len(fields)} fields under {len(self.now.names)} names"
-            self.rows.add(line.number, why)
+            reason = f"has {len(fields)} fields under {len(self.now.names)} names"
+            self.rows.add(line.number, reason)
         else:
             self._episode(Row(line.number, fields))
 
@@ -102,22 +104,22 @@ class Episodes:
             self.settings["env_id"] = str(header["env_id"])
 
     def _seam(self, line: int, started: float) -> None:
-        now = self.now
-        attempts = now.attempts + 1
+        state = self.now
+        attempts = state.attempts + 1
         if attempts > 1:
-            self.seams.append(f"attempt {attempts} starts at line {line}, step {now.step}")
-        self.now = replace(now, started=started, elapsed=-math.inf, attempts=attempts)
+            self.seams.append(f"attempt {attempts} starts at line {line}, step {state.step}")
+        self.now = replace(state, started=started, elapsed=-math.inf, attempts=attempts)
 
     def _episode(self, row: Row) -> None:
         values = row_numbers(list(self.now.names), row, self.cells)
-        length = whole(values.get(LENGTH))
-        elapsed = values.get(ELAPSED)
-        if length is None or length < 0 or values.get(RETURN) is None:
+        length = to_step(values.get(MONITOR_LENGTH))
+        elapsed = values.get(MONITOR_ELAPSED)
+        if length is None or length < 0 or values.get(MONITOR_RETURN) is None:
             self.rows.add(row.line, "has no return or no length")
             return
         if elapsed is None:
             elapsed = NAN
-        if elapsed < self.now.elapsed - CLOCK_STEP:  # SB3 appends without a header
+        if elapsed < self.now.elapsed - MAX_CLOCK_STEP_SECONDS:  # SB3 appends without a header
             self._seam(row.line, NAN)  # when it started is not known
         last = self.now.elapsed if math.isnan(elapsed) else elapsed
         attempts = max(self.now.attempts, 1)

@@ -1,4 +1,4 @@
-"""danijar's scope: a folder `scope/` with a file for each metric, `train-loss.float`.
+"""Read danijar's scope: a folder `scope/` with a file per metric, `train-loss.float`.
 
 A file is packed rows of `>qd`: step and value, appended as they come. A "-" in its name stands for
 the "/" of the key. Texts lie beside them in folders, `<key>.txt/<step>-<id>.txt` under an `index`
@@ -16,67 +16,78 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
+from rlvitals.readers.formats.lines import (
+    REPLACED_NOTE,
+    Position,
+    is_replaced,
+    open_log,
+    position_at,
+)
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-SUFFIX = ".float"
-FOLDER = "scope"
-KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)?")  # what the writer accepts
-MAX_BYTES = 2**27  # 8 million rows, held as a whole
-ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
+SCOPE_SUFFIX = ".float"
+SCOPE_FOLDER = "scope"
+SCOPE_KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)?")  # what the writer accepts
+MAX_SCOPE_BYTES = 2**27  # 8 million rows, held as a whole
+SCOPE_ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
 
 
 def _key(path: Path) -> str:
-    return bare(path).name.removesuffix(SUFFIX).replace("-", "/")
+    return bare(path).name.removesuffix(SCOPE_SUFFIX).replace("-", "/")
 
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named as scope names it and starts with a row."""
-    if path.suffix != SUFFIX or KEY.match(_key(path)) is None or len(head) < ROW.itemsize:
+    if (
+        path.suffix != SCOPE_SUFFIX
+        or SCOPE_KEY.match(_key(path)) is None
+        or len(head) < SCOPE_ROW.itemsize
+    ):
         return False
-    step = int(np.frombuffer(head, ROW, 1)["step"][0])
+    step = int(np.frombuffer(head, SCOPE_ROW, 1)["step"][0])
     return -1 <= step <= MAX_STEP
 
 
-def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    start = since if isinstance(since, Position) else Position()
-    with opened(path) as file:
+    start = previous if isinstance(previous, Position) else Position()
+    with open_log(path) as file:
         replaced = is_replaced(file, start)
         offset = 0 if replaced else start.offset
         file.seek(offset)
-        data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
+        data = file.read(MAX_SCOPE_BYTES + 1)
+        if len(data) > MAX_SCOPE_BYTES:
             raise UnreadableLog(
-                f"more than {MAX_BYTES // 2**20} MiB of one metric, {ROW.itemsize} bytes a row",
+                f"more than {MAX_SCOPE_BYTES // 2**20} MiB of one metric,"
+                f" {SCOPE_ROW.itemsize} bytes a row",
                 where=str(path),
-                hint=f"keep the last {MAX_BYTES:,} bytes of it in a copy",
+                hint=f"keep the last {MAX_SCOPE_BYTES:,} bytes of it in a copy",
             )
-        count = len(data) // ROW.itemsize  # the rest is a row that is still being written
-        end = place(file, offset + count * ROW.itemsize)
-    rows = np.frombuffer(data, ROW, count)
+        count = len(data) // SCOPE_ROW.itemsize  # the rest is a row that is still being written
+        end = position_at(file, offset + count * SCOPE_ROW.itemsize)
+    rows = np.frombuffer(data, SCOPE_ROW, count)
     steps = rows["step"].astype(np.int64)
-    kept = np.abs(steps) <= MAX_STEP
-    if count and not kept.any():
+    is_valid = np.abs(steps) <= MAX_STEP
+    if count and not is_valid.any():
         raise UnreadableLog(
             "not scope's: no row has a step", where=str(path), hint="rlvitals readers"
         )
-    notes = [REPLACED] if replaced else []
-    if dropped := count - int(kept.sum()):
+    notes = [REPLACED_NOTE] if replaced else []
+    if dropped := count - int(is_valid.sum()):
         plural = "" if dropped == 1 else "s"
         notes.append(f"{dropped:,} row{plural} refused: a step beyond 2**62")
-    if len(data) > count * ROW.itemsize:
+    if len(data) > count * SCOPE_ROW.itemsize:
         notes.append("the last row is not complete: left for the next reading")
     columns = Columns()
-    if kept.any():
-        columns.extend(_key(path), steps[kept], rows["value"].astype(np.float64)[kept])
+    if is_valid.any():
+        columns.extend(_key(path), steps[is_valid], rows["value"].astype(np.float64)[is_valid])
     return Log("scope", columns.series(), {}, tuple(notes), str(path)), end
 
 
 def home(path: Path) -> Path:
     """Return the run's folder: the one that holds `scope/`."""
-    return path.parent.parent if path.parent.name == FOLDER else path.parent
+    return path.parent.parent if path.parent.name == SCOPE_FOLDER else path.parent
 
 
 READER = Reader(

@@ -1,4 +1,4 @@
-"""Which reader reads a file."""
+"""Select the reader of a file."""
 
 import re
 from collections.abc import Callable
@@ -10,13 +10,19 @@ from pathlib import Path
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import READERS, plain_csv
 from rlvitals.readers.formats.compressed import bare
-from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing, read_head
+from rlvitals.readers.formats.lines import HEAD_BYTES, is_packed, packing_note, read_head
 from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-ARCHIVES = (".tar", ".tgz", ".zip", ".7z", ".rar")  # several files in one: none is read inside
-WHAT_IS_READ = "rlvitals readers: it lists the logs that are read"
+ARCHIVE_SUFFIXES = (
+    ".tar",
+    ".tgz",
+    ".zip",
+    ".7z",
+    ".rar",
+)  # several files in one: none is read inside
+READERS_HINT = "rlvitals readers: it lists the logs that are read"
 
 
 @lru_cache(maxsize=1)
@@ -39,26 +45,28 @@ def claim(path: Path) -> Reader | None:
         )
     name = bare(path)
     reader = next((reader for reader in READERS if reader.claims(name, head)), None)
-    return _unpacking(reader) if reader and is_packed(path) else reader
+    return _wrap_packed(reader) if reader and is_packed(path) else reader
 
 
-def _unpacking(reader: Reader) -> Reader:
+def _wrap_packed(reader: Reader) -> Reader:
     """Return a reader as it reads a packed file: it says where that is not whole."""
     home = reader.home
     return replace(
         reader,
-        read=partial(_read_packed, reader),
-        home=None if home is None else partial(_home_of_packed, home),
+        read=partial(_read_with_packing_note, reader),
+        home=None if home is None else partial(_packed_home, home),
     )
 
 
-def _home_of_packed(home: Callable[[Path], Path], file: Path) -> Path:
+def _packed_home(home: Callable[[Path], Path], file: Path) -> Path:
     return home(bare(file))
 
 
-def _read_packed(reader: Reader, path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
-    log, cursor = reader.read(path, since)
-    note = packing(path)
+def _read_with_packing_note(
+    reader: Reader, path: Path, previous: Cursor | None
+) -> tuple[Log, Cursor]:
+    log, cursor = reader.read(path, previous)
+    note = packing_note(path)
     return (replace(log, notes=(*log.notes, note)) if note else log), cursor
 
 
@@ -70,7 +78,7 @@ def reader_of(path: Path) -> Reader:
     name = bare(path)
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
-        return _unpacking(reader) if is_packed(path) else reader
+        return _wrap_packed(reader) if is_packed(path) else reader
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"
@@ -79,5 +87,5 @@ def reader_of(path: Path) -> Reader:
     raise UnreadableLog(
         problem,
         where=f"{path}{columns}",
-        hint="unpack it first" if bare(path).suffix.lower() in ARCHIVES else WHAT_IS_READ,
+        hint="unpack it first" if bare(path).suffix.lower() in ARCHIVE_SUFFIXES else READERS_HINT,
     )

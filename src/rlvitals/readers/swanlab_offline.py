@@ -1,4 +1,4 @@
-"""SwanLab's `.swanlab` files: scalars, and how the run ended.
+"""Read SwanLab's `.swanlab` files: scalars and the end of the run.
 
 The framing is LevelDB's (`leveldb_log.py`), a payload one Record of
 `swanlab/proto/swanlab/record/v1`. Every mode of SwanLab writes this file; what its local mode
@@ -12,33 +12,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.readers.formats.column_guess import seconds
-from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, whole
+from rlvitals.readers.formats.columns import MAX_STEP, NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.leveldb_log import Format, Records
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened
-from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, signed
+from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced, open_log
+from rlvitals.readers.formats.protobuf import Field, Malformed, double, fields, to_signed
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log, Setting
 
-FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
+SWANLAB_FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
 JSON_BEGINS = b"{"  # no protobuf record does
 # Record, ScalarRecord, ScalarValue, google.protobuf.Timestamp
-START, FINISH, SCALAR, MEDIA = 10, 11, 13, 14
-KEY, STEP, TIMESTAMP, VALUE = 1, 2, 4, 5
-NUMBER = 1
-SECONDS, NANOS = 1, 2
+RECORD_START, RECORD_FINISH, RECORD_SCALAR, RECORD_MEDIA = 10, 11, 13, 14
+SCALAR_KEY, SCALAR_STEP, SCALAR_TIMESTAMP, SCALAR_VALUE = 1, 2, 4, 5
+SCALAR_NUMBER = 1
+TIMESTAMP_SECONDS, TIMESTAMP_NANOS = 1, 2
 # StartRecord, FinishRecord, its RunState
-TAGS = 6
-TEXTS = {1: "project", 4: "name", 5: "description", 7: "group", 8: "job_type", 10: "id"}
-STATE, ERROR = 1, 2
-FINISHED, CRASHED, ABORTED = 1, 2, 3
-EXIT_CODES = {FINISHED: 0, CRASHED: 1, ABORTED: 130}  # 130 is what Ctrl+C exits with
-NO_FINISH = "no finish record: the run is still going, or was killed"
+START_TAGS = 6
+START_TEXTS = {1: "project", 4: "name", 5: "description", 7: "group", 8: "job_type", 10: "id"}
+FINISH_STATE, FINISH_ERROR = 1, 2
+STATE_FINISHED, STATE_CRASHED, STATE_ABORTED = 1, 2, 3
+STATE_EXIT_CODES = {
+    STATE_FINISHED: 0,
+    STATE_CRASHED: 1,
+    STATE_ABORTED: 130,
+}  # 130 is what Ctrl+C exits with
+NO_FINISH_NOTE = "no finish record: the run is still going, or was killed"
 
 
 @dataclass(frozen=True, slots=True)
 class SwanLabCursor:
-    """Where to go on, and what the records so far have said."""
+    """Position to resume from, and the state of the earlier records so far."""
 
     position: Position = field(default_factory=Position)
     about: Mapping[str, Setting] = field(default_factory=dict)
@@ -47,14 +51,18 @@ class SwanLabCursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what starts like a `.swanlab` log; `runs.swanlab` is a database and no log."""
-    return len(head) >= len(FORMAT.ident) and FORMAT.begins(head) and path.name != "runs.swanlab"
+    return (
+        len(head) >= len(SWANLAB_FORMAT.ident)
+        and SWANLAB_FORMAT.begins(head)
+        and path.name != "runs.swanlab"
+    )
 
 
-def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read the records after a cursor. Raises UnreadableLog where the file is not SwanLab's."""
-    cursor = since if isinstance(since, SwanLabCursor) else SwanLabCursor()
-    with opened(path) as file:
-        FORMAT.check(file, path)
+    cursor = previous if isinstance(previous, SwanLabCursor) else SwanLabCursor()
+    with open_log(path) as file:
+        SWANLAB_FORMAT.check(file, path)
         replaced = is_replaced(file, cursor.position)
         if replaced:
             cursor = SwanLabCursor()
@@ -62,7 +70,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
         records = Records(file, cursor.position.offset)
         run.take(records)
         end = SwanLabCursor(records.position(), run.about, run.ending)
-    notes = ([REPLACED] if replaced else []) + records.notes() + run.notes()
+    notes = ([REPLACED_NOTE] if replaced else []) + records.notes() + run.notes()
     series = run.columns.series()
     log = Log("swanlab", series, run.about, tuple(notes), str(path), ending=run.ending)
     return log, end
@@ -71,10 +79,10 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
 class _Run:
     """Collects what the records of one reading say."""
 
-    def __init__(self, before: SwanLabCursor) -> None:
+    def __init__(self, previous: SwanLabCursor) -> None:
         self.columns = Columns()
-        self.about = dict(before.about)
-        self.ending = before.ending
+        self.about = dict(previous.about)
+        self.ending = previous.ending
         self._malformed = 0
         self._media: set[str] = set()
 
@@ -85,38 +93,38 @@ class _Run:
                 if payload[:1] == JSON_BEGINS:
                     self._old_record(payload)
                     continue
-                for part in fields(payload):
-                    self._record(part)
+                for item in fields(payload):
+                    self._record(item)
             except Malformed:
                 self._malformed += 1
 
-    def _record(self, part: Field) -> None:
-        if part.id == SCALAR:
-            self._scalar(part.data)
-        elif part.id == MEDIA:
-            self._media.update(_texts(part.data, KEY))
-        elif part.id == START:
-            for inner in fields(part.data):
-                if inner.id in TEXTS:
-                    self._tell(TEXTS[inner.id], inner.data.decode(errors="replace"))
-            self._tell("tags", ", ".join(_texts(part.data, TAGS)))
-        elif part.id == FINISH:
-            state = next((f.number for f in fields(part.data) if f.id == STATE), 0)
-            error = "".join(_texts(part.data, ERROR)).strip()
-            if state in EXIT_CODES:
-                self.ending = Ending(EXIT_CODES[state], error)
+    def _record(self, item: Field) -> None:
+        if item.id == RECORD_SCALAR:
+            self._scalar(item.data)
+        elif item.id == RECORD_MEDIA:
+            self._media.update(_texts(item.data, SCALAR_KEY))
+        elif item.id == RECORD_START:
+            for inner in fields(item.data):
+                if inner.id in START_TEXTS:
+                    self._tell(START_TEXTS[inner.id], inner.data.decode(errors="replace"))
+            self._tell("tags", ", ".join(_texts(item.data, START_TAGS)))
+        elif item.id == RECORD_FINISH:
+            state = next((f.number for f in fields(item.data) if f.id == FINISH_STATE), 0)
+            error = "".join(_texts(item.data, FINISH_ERROR)).strip()
+            if state in STATE_EXIT_CODES:
+                self.ending = Ending(STATE_EXIT_CODES[state], error)
 
     def _scalar(self, data: bytes) -> None:
         key, step, time, value = b"", 0, NAN, None
-        for part in fields(data):
-            if part.id == KEY:
-                key = part.data
-            elif part.id == STEP:
-                step = signed(part.number)
-            elif part.id == TIMESTAMP:
-                time = _seconds(part.data)
-            elif part.id == VALUE:
-                value = next((double(f) for f in fields(part.data) if f.id == NUMBER), 0.0)
+        for item in fields(data):
+            if item.id == SCALAR_KEY:
+                key = item.data
+            elif item.id == SCALAR_STEP:
+                step = to_signed(item.number)
+            elif item.id == SCALAR_TIMESTAMP:
+                time = _seconds(item.data)
+            elif item.id == SCALAR_VALUE:
+                value = next((double(f) for f in fields(item.data) if f.id == SCALAR_NUMBER), 0.0)
         if value is None or not key or abs(step) > MAX_STEP:
             raise Malformed
         self.columns.add(key.decode(errors="replace"), step, value, time)
@@ -138,7 +146,9 @@ class _Run:
             tags = data.get("tags")
             self._tell("tags", ", ".join(map(str, tags)) if isinstance(tags, list) else "")
         elif kind == "Footer":
-            self.ending = Ending(EXIT_CODES[FINISHED if data.get("success") else CRASHED])
+            self.ending = Ending(
+                STATE_EXIT_CODES[STATE_FINISHED if data.get("success") else STATE_CRASHED]
+            )
 
     def _tell(self, name: str, text: object) -> None:
         if isinstance(text, str) and text:
@@ -147,16 +157,16 @@ class _Run:
     def _old_scalar(self, data: Mapping[str, object]) -> None:
         metric = data.get("metric")
         point = metric if isinstance(metric, Mapping) else {}
-        step, value = whole(json_number(data.get("step"))), json_number(point.get("data"))
+        step, value = to_step(json_number(data.get("step"))), json_number(point.get("data"))
         if step is None or value is None:
             raise Malformed
         time = point.get("create_time")
-        found = seconds(time) if isinstance(time, str) else None
-        self.columns.add(str(data.get("key")), step, value, NAN if found is None else found)
+        time_s = seconds(time) if isinstance(time, str) else None
+        self.columns.add(str(data.get("key")), step, value, NAN if time_s is None else time_s)
 
     def notes(self) -> list[str]:
-        """Say what a person should know of these records."""
-        notes = [NO_FINISH] if self.ending is None else []
+        """Return notes for the user."""
+        notes = [NO_FINISH_NOTE] if self.ending is None else []
         if self._malformed:
             plural = "" if self._malformed == 1 else "s"
             notes.append(f"{self._malformed:,} record{plural} could not be understood")
@@ -171,8 +181,8 @@ def _texts(data: bytes, number: int) -> Iterator[str]:
 
 
 def _seconds(data: bytes) -> float:
-    found = {part.id: signed(part.number) for part in fields(data)}
-    return found.get(SECONDS, 0) + found.get(NANOS, 0) * 1e-9
+    by_id = {item.id: to_signed(item.number) for item in fields(data)}
+    return by_id.get(TIMESTAMP_SECONDS, 0) + by_id.get(TIMESTAMP_NANOS, 0) * 1e-9
 
 
 READER = Reader(

@@ -1,4 +1,4 @@
-"""TensorBoard event files: all that helps to judge a run, in every encoding writers use.
+"""Read TensorBoard event files in every encoding that writers use.
 
 Scalars: `simple_value` (torch, tensorboardX) and one-element tensors of any number type
 (TensorFlow 2, torch with `new_style`). Histograms and texts, as torch and TensorFlow 2 write
@@ -13,20 +13,26 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.event_files.contents import Contents
-from rlvitals.readers.event_files.framing import HEADER, header_at
-from rlvitals.readers.event_files.scalars import SLACK
+from rlvitals.readers.event_files.framing import RECORD_HEADER, header_at
+from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES
 from rlvitals.readers.event_files.stream import Stream
-from rlvitals.readers.formats.lines import REPLACED, Position, is_replaced, opened, place
+from rlvitals.readers.formats.lines import (
+    REPLACED_NOTE,
+    Position,
+    is_replaced,
+    open_log,
+    position_at,
+)
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-FILE_NAME = re.compile(r"(^|\.)tfevents(\.|$)")
+EVENT_FILE_NAME = re.compile(r"(^|\.)tfevents(\.|$)")
 FIRST_EVENT = b"brain.Event:"  # the version that every event file starts with
 
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardCursor:
-    """Where to go on, and what was said once: a tag's first event alone names its plugin."""
+    """Position to resume from, and the plugin of each tag, which only its first event names."""
 
     position: Position
     plugins: Mapping[str, str] = field(default_factory=dict)  # by tag
@@ -34,26 +40,29 @@ class TensorBoardCursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named like an event file and not empty, or starts like one."""
-    if header_at(head) is not None and FIRST_EVENT in head[HEADER.size : HEADER.size + 64]:
+    if (
+        header_at(head) is not None
+        and FIRST_EVENT in head[RECORD_HEADER.size : RECORD_HEADER.size + 64]
+    ):
         return True
-    return bool(head) and FILE_NAME.search(path.name) is not None
+    return bool(head) and EVENT_FILE_NAME.search(path.name) is not None
 
 
-def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read the events after a cursor. Raises UnreadableLog where no record is intact."""
-    cursor = since if isinstance(since, TensorBoardCursor) else TensorBoardCursor(Position())
-    with opened(path) as file:
+    cursor = previous if isinstance(previous, TensorBoardCursor) else TensorBoardCursor(Position())
+    with open_log(path) as file:
         replaced = is_replaced(file, cursor.position)
         if replaced:
             cursor = TensorBoardCursor(Position())
-        stream = Stream(file, cursor.position.offset, SLACK)
+        stream = Stream(file, cursor.position.offset, WINDOW_SLACK_BYTES)
         contents = Contents(cursor.plugins)
         stream.read(contents.take)
-        if stream.offset == 0 and stream.unsure >= HEADER.size and not _starts_well(file):
+        if stream.offset == 0 and stream.unsure >= RECORD_HEADER.size and not _starts_well(file):
             _refuse(path)
         events = contents.events
-        end = TensorBoardCursor(place(file, stream.offset), events.plugins)
-    notes = [REPLACED] if replaced else []
+        end = TensorBoardCursor(position_at(file, stream.offset), events.plugins)
+    notes = [REPLACED_NOTE] if replaced else []
     notes += [*stream.notes(), *events.notes()]
     log = Log(
         "tensorboard",
@@ -69,7 +78,7 @@ def read(path: Path, since: Cursor | None) -> tuple[Log, Cursor]:
 
 def _starts_well(file: BinaryIO) -> bool:
     file.seek(0)
-    return header_at(file.read(HEADER.size)) is not None
+    return header_at(file.read(RECORD_HEADER.size)) is not None
 
 
 def _refuse(path: Path) -> None:

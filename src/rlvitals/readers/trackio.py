@@ -1,4 +1,4 @@
-"""Trackio's database: `<project>.db` holds every run of a project.
+"""Read Trackio's database: `<project>.db` contains every run of a project.
 
 `metrics(id, run_id, timestamp, run_name, step, metrics)` has a row for each `log` call, its
 numbers as a JSON object with "NaN" and "Infinity" as text; before 0.24 there was no `run_id` and
@@ -16,10 +16,10 @@ import numpy as np
 
 from rlvitals.readers import multi_run
 from rlvitals.readers.formats import column_guess, sqlite
-from rlvitals.readers.formats.columns import NAN, json_number, whole
+from rlvitals.readers.formats.columns import NAN, json_number, to_step
 from rlvitals.readers.formats.json_lines import flatten, parse_object
-from rlvitals.readers.formats.lines import REPLACED
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.lines import REPLACED_NOTE
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.trackio_values import Values
 from rlvitals.types import Log, Setting, Text
@@ -27,13 +27,13 @@ from rlvitals.types import Log, Setting, Text
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-NAME = "trackio"
-NEEDED = {
+TRACKIO = "trackio"
+TRACKIO_COLUMNS = {
     "metrics": frozenset({"run_name", "step", "metrics", "timestamp"}),
     "configs": frozenset({"run_name", "config"}),
 }
-SYSTEM = "system/"  # before the machine's keys
-ALERTS = "alerts"
+SYSTEM_PREFIX = "system/"  # before the machine's keys
+ALERTS_KEY = "alerts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Cursor:
     """The last rows that were read, by their ids, and what the last one held."""
 
     metrics: int = 0
@@ -57,22 +57,22 @@ class _Seen:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim a database that has Trackio's tables."""
-    return sqlite.has_columns(path, head, NEEDED)
+    return sqlite.has_columns(path, head, TRACKIO_COLUMNS)
 
 
 def runs(path: Path) -> dict[str, Reader]:
     """Return a reader for each run, in the order they were started. Raises UnreadableLog."""
-    return multi_run.readers(READER, sqlite.reading(path, _runs), _read)
+    return multi_run.readers(READER, sqlite.read_database(path, _runs), _read)
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the only run of a database. Raises UnreadableLog where there are several."""
-    return _read(path, since, run=multi_run.only(path, sqlite.reading(path, _runs)))
+    return _read(path, previous, run=multi_run.only(path, sqlite.read_database(path, _runs)))
 
 
-def _read(path: Path, since: Cursor | None = None, *, run: _Run) -> tuple[Log, Cursor]:
-    seen = since if isinstance(since, _Seen) else _Seen()
-    return sqlite.reading(path, lambda db: _log(db, str(path), run, seen))
+def _read(path: Path, previous: Cursor | None = None, *, run: _Run) -> tuple[Log, Cursor]:
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
+    return sqlite.read_database(path, lambda db: _log(db, str(path), run, resume))
 
 
 def _runs(db: "Connection") -> dict[str, _Run]:
@@ -82,40 +82,42 @@ def _runs(db: "Connection") -> dict[str, _Run]:
         " ORDER BY MIN(timestamp), MIN(rowid)"
     )
     # The column holds text: anything else is damage.
-    said = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
-    names = multi_run.unique((name, value) for value, name in said.items())
-    return {name: _Run(said[value], column, value) for name, value in names.items()}
+    titles = {value: str(name) for value, name in sqlite.rows(db, query) if isinstance(value, str)}
+    names = multi_run.unique((name, value) for value, name in titles.items())
+    return {name: _Run(titles[value], column, value) for name, value in names.items()}
 
 
-def _log(db: "Connection", where: str, run: _Run, seen: _Seen) -> tuple[Log, Cursor]:
-    replaced = seen.metrics and _mark(db, run, seen.metrics) != seen.mark
+def _log(db: "Connection", location: str, run: _Run, resume: _Cursor) -> tuple[Log, Cursor]:
+    replaced = resume.metrics and _mark(db, run, resume.metrics) != resume.mark
     if replaced:
-        seen = _Seen()
-    values, refused = Values(), Refused(place="metrics row")
-    last = seen.metrics
+        resume = _Cursor()
+    values, refused = Values(), Refusals(position_noun="metrics row")
+    last = resume.metrics
     query = f"SELECT rowid, timestamp, step, metrics FROM metrics WHERE {run.column} = ?"  # noqa: S608
-    for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, seen.metrics)):
+    for row in sqlite.rows(
+        db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, resume.metrics)
+    ):
         last = int(str(row[0]))
         item, step = _item(row[3]), _step(row[2])
         if item is None or step is None:
-            what = "has no step" if item is not None else "is not a JSON object"
-            refused.add(last, what)
+            problem = "has no step" if item is not None else "is not a JSON object"
+            refused.add(last, problem)
         else:
             values.add(step, _time(row[1]), item)
     clock = _Clock(db, run)
-    system = clock.add_system(db, run, seen.system, values)
-    texts, alerts = clock.alerts(db, run, seen.alerts)
+    system = clock.add_system(db, run, resume.system, values)
+    texts, alerts = clock.alerts(db, run, resume.alerts)
     log = Log(
-        source=NAME,
+        source=TRACKIO,
         series=values.columns.series(),
         settings=_settings(db, run),
-        notes=(*([REPLACED] if replaced else []), *refused.notes(), *values.notes()),
-        where=where,
+        notes=(*([REPLACED_NOTE] if replaced else []), *refused.notes(), *values.notes()),
+        where=location,
         histograms=values.histograms,
         tables=values.tables(),
-        texts={ALERTS: texts} if texts else {},
+        texts={ALERTS_KEY: texts} if texts else {},
     )
-    return log, _Seen(last, _mark(db, run, last), system, alerts)
+    return log, _Cursor(last, _mark(db, run, last), system, alerts)
 
 
 def _item(cell: object) -> dict[str, object] | None:
@@ -126,7 +128,7 @@ def _item(cell: object) -> dict[str, object] | None:
 
 
 def _step(cell: object) -> int | None:
-    return whole(cell) if isinstance(cell, int | float) else None
+    return to_step(cell) if isinstance(cell, int | float) else None
 
 
 def _time(cell: object) -> float:
@@ -137,8 +139,8 @@ def _time(cell: object) -> float:
 def _mark(db: "Connection", run: _Run, row: int) -> int:
     """Return a fingerprint of the row that a cursor stands on; 0 where it is gone."""
     query = f"SELECT timestamp, step, metrics FROM metrics WHERE rowid = ? AND {run.column} = ?"  # noqa: S608
-    found = next(sqlite.rows(db, query, (row, run.value)), None)
-    return zlib.crc32(repr(found).encode()) if found else 0
+    row_values = next(sqlite.rows(db, query, (row, run.value)), None)
+    return zlib.crc32(repr(row_values).encode()) if row_values else 0
 
 
 def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
@@ -148,10 +150,10 @@ def _settings(db: "Connection", run: _Run) -> dict[str, Setting]:
     query = f"SELECT config FROM configs WHERE {column} = ?"  # noqa: S608 - one of two
     settings: dict[str, Setting] = {}
     for (cell,) in sqlite.rows(db, query, (value,)):
-        for key, found in flatten(_item(cell) or {}):
-            if not key.startswith("_") and isinstance(found, bool | int | float | str):
-                special = json_number(found) if isinstance(found, str) else None
-                settings[key] = found if special is None else special
+        for key, leaf in flatten(_item(cell) or {}):
+            if not key.startswith("_") and isinstance(leaf, bool | int | float | str):
+                special = json_number(leaf) if isinstance(leaf, str) else None
+                settings[key] = leaf if special is None else special
     return settings
 
 
@@ -171,9 +173,9 @@ class _Clock:
         if self._known is None:
             db, query, value = self._points
             pairs = [(_time(t), _step(s)) for t, s in sqlite.rows(db, query, (value,))]
-            kept = [(t, s) for t, s in pairs if t == t and s is not None]  # noqa: PLR0124 - NaN
-            times = np.maximum.accumulate(np.array([t for t, _ in kept], np.float64))
-            self._known = times, [s for _, s in kept]
+            points = [(t, s) for t, s in pairs if t == t and s is not None]  # noqa: PLR0124 - NaN
+            times = np.maximum.accumulate(np.array([t for t, _ in points], np.float64))
+            self._known = times, [s for _, s in points]
         return self._known
 
     def step(self, time: float) -> int | None:
@@ -181,46 +183,48 @@ class _Clock:
         times, steps = self._table()
         if not len(times) or not time < times[-1]:
             return None
-        at = int(np.searchsorted(times, time, side="right")) - 1
-        return steps[max(at, 0)]
+        index = int(np.searchsorted(times, time, side="right")) - 1
+        return steps[max(index, 0)]
 
-    def add_system(self, db: "Connection", run: _Run, since: int, values: Values) -> int:
+    def add_system(self, db: "Connection", run: _Run, last_row: int, values: Values) -> int:
         """Add what the machine did since a row; return the last row that was added."""
         if not {"timestamp", run.column, "metrics"} <= sqlite.columns(db, "system_metrics"):
-            return since
+            return last_row
         query = f"SELECT rowid, timestamp, metrics FROM system_metrics WHERE {run.column} = ?"  # noqa: S608
-        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, since)):
+        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, last_row)):
             time = _time(row[1])
             step, item = self.step(time), _item(row[2])
             if step is None:
                 break
-            since = int(str(row[0]))
-            values.add(step, time, {f"{SYSTEM}{key}": value for key, value in (item or {}).items()})
-        return since
+            last_row = int(str(row[0]))
+            values.add(
+                step, time, {f"{SYSTEM_PREFIX}{key}": value for key, value in (item or {}).items()}
+            )
+        return last_row
 
-    def alerts(self, db: "Connection", run: _Run, since: int) -> tuple[list[Text], int]:
+    def alerts(self, db: "Connection", run: _Run, last_row: int) -> tuple[list[Text], int]:
         """Return what the run said since a row, and the last row of it."""
-        wanted = {"timestamp", run.column, "level", "title", "text", "step"}
-        found: list[Text] = []
-        if not wanted <= sqlite.columns(db, "alerts"):
-            return found, since
+        required = {"timestamp", run.column, "level", "title", "text", "step"}
+        texts: list[Text] = []
+        if not required <= sqlite.columns(db, "alerts"):
+            return texts, last_row
         query = (
             f"SELECT rowid, timestamp, step, level, title, text FROM alerts WHERE {run.column} = ?"  # noqa: S608
         )
-        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, since)):
+        for row in sqlite.rows(db, f"{query} AND rowid > ? ORDER BY rowid", (run.value, last_row)):
             time, step = _time(row[1]), _step(row[2])
             if step is None:
                 step = self.step(time)
             if step is None:
                 break
-            since = int(str(row[0]))
-            said = ": ".join(str(part) for part in row[3:] if part)
-            found.append(Text(step, time, said))
-        return found, since
+            last_row = int(str(row[0]))
+            text = ": ".join(str(cell) for cell in row[3:] if cell)
+            texts.append(Text(step, time, text))
+        return texts, last_row
 
 
 READER = Reader(
-    name=NAME,
+    name=TRACKIO,
     title="Trackio project",
     looks_for="*.db of Trackio",
     example="trackio/my-project.db",
@@ -229,5 +233,5 @@ READER = Reader(
     read=read,
     runs=runs,
     sums_up=True,
-    grows=sqlite.beside,
+    grows=sqlite.wal_files,
 )

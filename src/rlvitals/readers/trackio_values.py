@@ -1,4 +1,4 @@
-"""What one row of Trackio's `metrics` may hold: numbers, histograms, tables, and media.
+"""Convert the values of Trackio's `metrics` rows: numbers, histograms, tables, media.
 
 Source: `trackio/histogram.py`, `trackio/table.py` and `trackio/utils.py` (`serialize_values`).
 """
@@ -12,8 +12,8 @@ from rlvitals.readers.formats.columns import Columns, json_number
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Histogram, Table
 
-TYPE = "_type"  # of a value that is no number
-MAX_NAMED = 4  # keys that a note names
+TRACKIO_TYPE = "_type"  # of a value that is no number
+MAX_LEFT_OUT_KEYS = 4  # keys that a note names
 
 
 class Values:
@@ -31,28 +31,28 @@ class Values:
         for key, value in item.items():
             if not isinstance(value, Mapping):
                 self._add_number(key, value, step, time)
-            elif TYPE in value:
+            elif TRACKIO_TYPE in value:
                 self._add_typed(key, value, step, time)
             else:
                 for inner, leaf in flatten(value, key):
                     self._add_number(inner, leaf, step, time)
 
     def _add_number(self, key: str, value: object, step: int, time: float) -> None:
-        found = json_number(value)
-        if found is not None:
-            self.columns.add(key, step, found, time)
+        number = json_number(value)
+        if number is not None:
+            self.columns.add(key, step, number, time)
         elif value is not None:
             self._left[key] += 1
 
     def _add_typed(self, key: str, value: Mapping[str, object], step: int, time: float) -> None:
         cells = value.get("_value")
-        if value[TYPE] == "trackio.histogram":
+        if value[TRACKIO_TYPE] == "trackio.histogram":
             edges, counts = _floats(value.get("bins")), _floats(value.get("values"))
             if counts and len(edges) == len(counts) + 1:
-                found = Histogram(step, time, np.array(edges), np.array(counts))
-                self.histograms.setdefault(key, []).append(found)
+                histogram = Histogram(step, time, np.array(edges), np.array(counts))
+                self.histograms.setdefault(key, []).append(histogram)
                 return
-        elif value[TYPE] == "trackio.table" and isinstance(cells, list):
+        elif value[TRACKIO_TYPE] == "trackio.table" and isinstance(cells, list):
             rows = [(step, row) for row in cells if isinstance(row, Mapping)]
             self._rows.setdefault(key, []).extend(rows)
             return
@@ -75,8 +75,12 @@ class Values:
         """Name what is neither a number nor a histogram nor a table."""
         if not self._left:
             return []
-        names = ", ".join(f"`{key}`" for key in list(self._left)[:MAX_NAMED])
-        more = f" and {len(self._left) - MAX_NAMED} more" if len(self._left) > MAX_NAMED else ""
+        names = ", ".join(f"`{key}`" for key in list(self._left)[:MAX_LEFT_OUT_KEYS])
+        more = (
+            f" and {len(self._left) - MAX_LEFT_OUT_KEYS} more"
+            if len(self._left) > MAX_LEFT_OUT_KEYS
+            else ""
+        )
         count = sum(self._left.values())
         values = "1 value that is no number" if count == 1 else f"{count:,} values that are none"
         return [f"{values}, left out: {names}{more}"]
@@ -86,8 +90,8 @@ def _floats(items: object) -> list[float]:
     """Return a list of numbers; empty where one of them is none."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return []
-    found = [value for item in items if (value := json_number(item)) is not None]
-    return found if len(found) == len(items) else []
+    numbers = [value for item in items if (value := json_number(item)) is not None]
+    return numbers if len(numbers) == len(items) else []
 
 
 def _cell(value: object) -> object:

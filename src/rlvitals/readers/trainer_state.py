@@ -1,4 +1,4 @@
-"""Hugging Face Trainer's (and TRL's) `trainer_state.json`.
+"""Read Hugging Face Trainer's (and TRL's) `trainer_state.json`.
 
 One JSON document, rewritten as a whole at each checkpoint: `log_history` holds a row for every
 logged step, training and evaluation mixed, and bare NaN. Read from `TrainerState.save_to_json`
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import Columns, json_number, whole
+from rlvitals.readers.formats.columns import Columns, json_number, to_step
 from rlvitals.readers.formats.json_lines import Nulls, flatten
-from rlvitals.readers.formats.lines import REPLACED, opened
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, members
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-HISTORY = "log_history"
-MAX_BYTES = 2**30  # the document is held as a whole
+LOG_HISTORY = "log_history"
+MAX_STATE_BYTES = 2**30  # the document is held as a whole
 # What the last row of a finished training says of the whole of it.
-TOTALS = (
+TOTAL_KEYS = (
     "train_runtime",
     "train_samples_per_second",
     "train_steps_per_second",
     "train_loss",
 )
-SETTINGS = {
+STATE_SETTINGS = {
     "max_steps": "total_steps",
     "num_train_epochs": "num_train_epochs",
     "logging_steps": "logging_steps",
@@ -42,7 +42,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Cursor:
     """The rows that earlier readings returned, and what the last of them said."""
 
     rows: int = 0
@@ -50,28 +50,35 @@ class _Seen:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Tell whether the file is named as the trainer names it, or starts as its document does."""
+    """Return True if the file is named as the trainer names it, or starts as its document does."""
     text = head.lstrip()
     return text.startswith(b"{") and (
-        path.name == "trainer_state.json" or f'"{HISTORY}"'.encode() in head
+        path.name == "trainer_state.json" or f'"{LOG_HISTORY}"'.encode() in head
     )
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
     rows, facts, cut = _document(path)
-    seen = since if isinstance(since, _Seen) else _Seen()
+    resume = previous if isinstance(previous, _Cursor) else _Cursor()
     notes = [] if not cut else [f"the file is cut short: {len(rows)} rows stand before the cut"]
-    if seen.rows and (len(rows) < seen.rows or _text(rows[seen.rows - 1]) != seen.last):
-        notes.append(REPLACED)
-        seen = _Seen()
-    columns, refused, nulls, settings = Columns(), Refused(place="row"), Nulls(), _settings(facts)
-    for number, row in enumerate(rows[seen.rows :], seen.rows + 1):
+    if resume.rows and (len(rows) < resume.rows or _text(rows[resume.rows - 1]) != resume.last):
+        notes.append(REPLACED_NOTE)
+        resume = _Cursor()
+    columns, refused, nulls, settings = (
+        Columns(),
+        Refusals(position_noun="row"),
+        Nulls(),
+        _settings(facts),
+    )
+    for number, row in enumerate(rows[resume.rows :], resume.rows + 1):
         if not isinstance(row, dict):
             refused.add(number, "of log_history is no object")
         elif "train_runtime" in row:
-            settings |= {key: v for key in TOTALS if (v := json_number(row.get(key))) is not None}
-        elif (step := whole(json_number(row.get("step")))) is None:
+            settings |= {
+                key: v for key in TOTAL_KEYS if (v := json_number(row.get(key))) is not None
+            }
+        elif (step := to_step(json_number(row.get("step")))) is None:
             refused.add(number, "of log_history has no step")
         else:
             columns.add_row(step, nulls.numbers(p for p in flatten(row) if p[0] != "step"))
@@ -82,7 +89,7 @@ def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
         notes=(*notes, *refused.notes(), *nulls.notes()),
         where=str(path),
     )
-    return log, _Seen(len(rows), _text(rows[-1]) if rows else "")
+    return log, _Cursor(len(rows), _text(rows[-1]) if rows else "")
 
 
 def _text(row: object) -> str:
@@ -91,32 +98,32 @@ def _text(row: object) -> str:
 
 def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:
     """Return the rows of the history, the other members, and whether the file is cut short."""
-    with opened(path) as file:
-        too_large = file.seek(0, 2) > MAX_BYTES
+    with open_log(path) as file:
+        too_large = file.seek(0, 2) > MAX_STATE_BYTES
         file.seek(0)
-        data = b"" if too_large else file.read(MAX_BYTES)
+        data = b"" if too_large else file.read(MAX_STATE_BYTES)
     if too_large:
         raise UnreadableLog(
-            f"a trainer's state of more than {MAX_BYTES // 2**20} MiB",
+            f"a trainer's state of more than {MAX_STATE_BYTES // 2**20} MiB",
             where=str(path),
             hint="keep its log_history only",
         )
     rows: list[object] = []
     facts: dict[str, object] = {}
-    cut, found = False, False
+    cut, has_history = False, False
     try:
-        for name, value in members(data.decode("utf-8-sig", errors="replace"), HISTORY):
-            if name == HISTORY:
-                found = True
+        for name, value in members(data.decode("utf-8-sig", errors="replace"), LOG_HISTORY):
+            if name == LOG_HISTORY:
+                has_history = True
                 rows.append(value)
             else:
                 facts[name] = value
     except CutShortError:
         cut = True
-    if not rows and (cut or not found):
-        what = "is cut short before the first row of" if cut else "has no rows in"
+    if not rows and (cut or not has_history):
+        problem = "is cut short before the first row of" if cut else "has no rows in"
         raise UnreadableLog(
-            f"the trainer's state {what} its {HISTORY}",
+            f"the trainer's state {problem} its {LOG_HISTORY}",
             where=str(path),
             hint="diagnose an older checkpoint of the run",
         )
@@ -125,12 +132,12 @@ def _document(path: Path) -> tuple[list[object], dict[str, object], bool]:
 
 def _settings(facts: dict[str, object]) -> dict[str, Setting]:
     """Return the state's numbers under their names; `max_steps` is the run's `total_steps`."""
-    found: dict[str, Setting] = {}
-    for key, name in SETTINGS.items():
+    settings: dict[str, Setting] = {}
+    for key, name in STATE_SETTINGS.items():
         value = facts.get(key)
         if isinstance(value, int | float) and not (name == "total_steps" and value <= 0):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 READER = Reader(

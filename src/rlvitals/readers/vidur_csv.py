@@ -1,4 +1,4 @@
-"""The serving-scheduler stack's mixed-row CSV: `metrics/ppo_metrics_*.csv`.
+"""Read the serving-scheduler stack's mixed-row CSV: `metrics/ppo_metrics_*.csv`.
 
 One row a decision (`data_type` training), one an update (ppo_update), one a rollout. Its writer
 appends a batch under the header of the first one even where the batch lacks columns or has new
@@ -12,27 +12,27 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, whole
-from rlvitals.readers.formats.lines import Lines, Position, opened
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.lines import Lines, Position, open_log
+from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.vidur_rows import BASE, TEXT, Header, place
+from rlvitals.readers.vidur_rows import BASE_COLUMNS, TEXT_COLUMNS, Header, align_row
 from rlvitals.types import Log, Setting
 
 MAX_HEADER_BYTES = 2**20
 
 
 def claims(_: Path, head: bytes) -> bool:
-    """Tell whether the first line names the stack's base columns."""
+    """Return True if the first line names the stack's base columns."""
     first, newline, _rest = head.partition(b"\n")
-    return bool(newline) and set(BASE) <= set(_cells(first.decode(errors="replace")) or ())
+    return bool(newline) and set(BASE_COLUMNS) <= set(_cells(first.decode(errors="replace")) or ())
 
 
-def read(path: Path, since: Cursor | None = None) -> tuple[Log, Cursor]:
+def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
-    with opened(path) as file:
+    with open_log(path) as file:
         header = Header.of(_header(file, path))
-        lines = Lines(file, since if isinstance(since, Position) else None)
+        lines = Lines(file, previous if isinstance(previous, Position) else None)
         rows = _Reading(header)
         for line in lines:
             if line.start and line.text and not line.text.isspace():
@@ -61,9 +61,9 @@ def _header(file: BinaryIO, path: Path) -> list[str]:
     file.seek(0)
     text = file.readline(MAX_HEADER_BYTES).decode("utf-8-sig", errors="replace")
     names = _cells(text.rstrip("\r\n")) if text.endswith("\n") else None
-    if names is None or not set(BASE) <= set(names):
+    if names is None or not set(BASE_COLUMNS) <= set(names):
         raise UnreadableLog(
-            f"no header with {', '.join(BASE)}: not a scheduler's metrics",
+            f"no header with {', '.join(BASE_COLUMNS)}: not a scheduler's metrics",
             where=f"{path}, line 1",
             hint="rlvitals readers",
         )
@@ -77,12 +77,12 @@ def _header(file: BinaryIO, path: Path) -> list[str]:
 
 
 class _Reading:
-    """What the rows of one reading amount to."""
+    """Points and state of the rows of one reading."""
 
     def __init__(self, header: Header) -> None:
         self.columns = Columns()
         self._header = header
-        self._refused: dict[str, Refused] = {}
+        self._refused: dict[str, Refusals] = {}
         self._realigned: Counter[tuple[int, str]] = Counter()
         self._texts: dict[str, Counter[str]] = {}
 
@@ -92,7 +92,7 @@ class _Reading:
         if cells is None:
             self._refuse("unreadable", number, "is not comma-separated text")
             return
-        placed = place(self._header, cells)
+        placed = align_row(self._header, cells)
         if isinstance(placed, str):
             self._refuse(f"{len(cells)} fields", number, placed)
             return
@@ -101,26 +101,28 @@ class _Reading:
         self._add(dict(zip(self._header.names, placed.cells, strict=True)))
 
     def _add(self, row: dict[str, str]) -> None:
-        step = whole(parse_number(row["step"]))
+        step = to_step(parse_number(row["step"]))
         time = parse_number(row["timestamp"])
         if step is None:  # `place` lets no such row through
             return
         for name, cell in row.items():
-            if name in TEXT:
-                if name not in BASE and cell:
+            if name in TEXT_COLUMNS:
+                if name not in BASE_COLUMNS and cell:
                     self._texts.setdefault(name, Counter())[cell] += 1
-            elif name not in BASE and (value := parse_number(cell)) is not None:
+            elif name not in BASE_COLUMNS and (value := parse_number(cell)) is not None:
                 self.columns.add(name, step, value, NAN if time is None else time)
 
-    def _refuse(self, kind: str, number: int, why: str) -> None:
-        self._refused.setdefault(kind, Refused()).add(number, why)
+    def _refuse(self, kind: str, number: int, reason: str) -> None:
+        self._refused.setdefault(kind, Refusals()).add(number, reason)
 
     def settings(self) -> dict[str, Setting]:
         """Return the text columns that never change."""
-        return {name: next(iter(seen)) for name, seen in self._texts.items() if len(seen) == 1}
+        return {
+            name: next(iter(values)) for name, values in self._texts.items() if len(values) == 1
+        }
 
     def notes(self) -> list[str]:
-        """Say what was refused, realigned and dropped."""
+        """Describe refused, realigned and dropped rows."""
         notes = [note for refused in self._refused.values() for note in refused.notes()]
         for (width, name), count in self._realigned.items():
             notes.append(
@@ -128,9 +130,9 @@ class _Reading:
                 f"missing column, proven by {self._header.checks} typed columns"
             )
         notes += [
-            f"`{name}` is text that changes ({', '.join(sorted(seen)[:4])}): not a metric"
-            for name, seen in self._texts.items()
-            if len(seen) > 1
+            f"`{name}` is text that changes ({', '.join(sorted(values)[:4])}): not a metric"
+            for name, values in self._texts.items()
+            if len(values) > 1
         ]
         return notes
 

@@ -1,4 +1,4 @@
-"""Which cell of a scheduler's row stands under which name, where its types prove it.
+"""Verify the cells of a scheduler's row by the types of its columns.
 
 What the stack guarantees of a row that is in place:
 
@@ -14,13 +14,13 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rlvitals.readers.formats.columns import parse_number, whole
+from rlvitals.readers.formats.columns import parse_number, to_step
 
-BASE = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
-KINDS = ("training", "ppo_update", "rollout")
-TEXT = frozenset({"data_type", "datetime", "mode"})
-SWITCHES = ("has_temperature_control", "skipped_invalid_metrics", "temp_is_pulsing")
-WHOLE = (
+BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
+DATA_TYPES = ("training", "ppo_update", "rollout")
+TEXT_COLUMNS = frozenset({"data_type", "datetime", "mode"})
+BOOLEAN_COLUMNS = ("has_temperature_control", "skipped_invalid_metrics", "temp_is_pulsing")
+INTEGER_COLUMNS = (
     "step",
     "action",
     "action_value",
@@ -28,7 +28,7 @@ WHOLE = (
     "selected_replica",
     "temp_step_count",
 )
-TWINS = (
+EQUAL_COLUMNS = (
     ("action", "action_value"),
     ("action", "replica_id"),
     ("action", "selected_replica"),
@@ -52,11 +52,11 @@ TWINS = (
         )
     ),
 )
-WORD = re.compile(r"[A-Za-z][\w-]*")
-QUARTER = 900.0  # s: every time zone is a multiple of it
-ROUNDED = 1e-4  # relative: a writer that keeps five digits
-SAME_MOMENT = 1.0  # s between the two clocks of one row
-EPOCH = 1e8  # s: a time after March 1973
+MODE_WORD = re.compile(r"[A-Za-z][\w-]*")
+TIME_ZONE_SECONDS = 900.0  # s: every time zone is a multiple of it
+ROUNDING_TOLERANCE = 1e-4  # relative: a writer that keeps five digits
+MAX_CLOCK_DIFFERENCE_SECONDS = 1.0  # s between the two clocks of one row
+MIN_EPOCH_SECONDS = 1e8  # s: a time after March 1973
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,28 @@ class Header:
     """A header's names, and where the checks on its rows look."""
 
     names: tuple[str, ...]
-    at: dict[str, int]
+    positions: dict[str, int]
     twins: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, names: list[str]) -> "Header":
         """Find the checks that these names allow."""
-        at = {name: index for index, name in enumerate(names)}
-        twins = tuple((at[a], at[b]) for a, b in TWINS if a in at and b in at)
-        return cls(tuple(names), at, twins)
+        positions = {name: index for index, name in enumerate(names)}
+        twins = tuple(
+            (positions[a], positions[b])
+            for a, b in EQUAL_COLUMNS
+            if a in positions and b in positions
+        )
+        return cls(tuple(names), positions, twins)
 
     @property
     def checks(self) -> int:
         """Count the columns with a type of their own or a twin."""
-        typed = {self.at[name] for name in (*BASE, *TEXT, *SWITCHES, *WHOLE) if name in self.at}
+        typed = {
+            self.positions[name]
+            for name in (*BASE_COLUMNS, *TEXT_COLUMNS, *BOOLEAN_COLUMNS, *INTEGER_COLUMNS)
+            if name in self.positions
+        }
         return len(typed.union(*self.twins))
 
 
@@ -89,7 +97,7 @@ class Placed:
     missing: str = ""
 
 
-def place(header: Header, cells: list[str]) -> Placed | str:
+def align_row(header: Header, cells: list[str]) -> Placed | str:
     """Place cells under their names; else say why not, to follow "line 52 ...".
 
     A row one cell short is realigned where exactly one column can be the missing one. No other
@@ -104,55 +112,59 @@ def place(header: Header, cells: list[str]) -> Placed | str:
     fits = [
         (name, moved)
         for index, name in enumerate(header.names)
-        if name not in BASE
+        if name not in BASE_COLUMNS
         and not _violation(header, moved := [*cells[:index], "", *cells[index:]])
     ]
     if len(fits) == 1:
         return Placed(fits[0][1], missing=fits[0][0])
-    found = f"{len(fits)} columns could be" if fits else "no single column can be"
-    return f"has {len(cells)} fields under {width} names, and {found} the missing one"
+    fitting = f"{len(fits)} columns could be" if fits else "no single column can be"
+    return f"has {len(cells)} fields under {width} names, and {fitting} the missing one"
 
 
 def _violation(header: Header, cells: list[str]) -> str:
-    """Say what shows that these cells are not in place; "" where nothing does."""
-    for one, other in header.twins:
-        if not _same(cells[one], cells[other]):
-            return f"`{header.names[one]}` and `{header.names[other]}` differ"
-    for name in SWITCHES:
-        if (at := header.at.get(name)) is not None and cells[at] not in (
+    """Return the first inconsistency of the cells; "" without one."""
+    for first, second in header.twins:
+        if not _is_equal(cells[first], cells[second]):
+            return f"`{header.names[first]}` and `{header.names[second]}` differ"
+    for name in BOOLEAN_COLUMNS:
+        if (column := header.positions.get(name)) is not None and cells[column] not in (
             "",
             "True",
             "False",
         ):
-            return f"`{name}` holds {cells[at][:40]!r}"
+            return f"`{name}` holds {cells[column][:40]!r}"
     for name, cell in zip(header.names, cells, strict=True):
-        if not _typed(name, cell):
+        if not _has_type(name, cell):
             return f"`{name}` holds {cell[:40]!r}"
-    return _clocks(cells[header.at["datetime"]], cells[header.at["timestamp"]])
+    return _clocks(cells[header.positions["datetime"]], cells[header.positions["timestamp"]])
 
 
-def _typed(name: str, cell: str) -> bool:
+def _has_type(name: str, cell: str) -> bool:
     if name == "data_type":
-        return cell in KINDS
+        return cell in DATA_TYPES
     if name == "mode":
-        return not cell or WORD.fullmatch(cell) is not None
+        return not cell or MODE_WORD.fullmatch(cell) is not None
     if name == "datetime":
         return True  # `_clocks` has it
     try:
         value = parse_number(cell)
     except ValueError:
         return False
-    if name in WHOLE:
-        return whole(value) is not None or (value is None and name != "step")
+    if name in INTEGER_COLUMNS:
+        return to_step(value) is not None or (value is None and name != "step")
     return True
 
 
-def _same(one: str, other: str) -> bool:
-    """Tell whether two cells hold the same, but for how a writer rounded it."""
-    if one == other:
+def _is_equal(first: str, second: str) -> bool:
+    """Return True if two cells hold the same, but for how a writer rounded it."""
+    if first == second:
         return True
-    a, b = _number(one), _number(other)
-    return a is not None and b is not None and math.isclose(a, b, rel_tol=ROUNDED, abs_tol=1e-6)
+    a, b = _number(first), _number(second)
+    return (
+        a is not None
+        and b is not None
+        and math.isclose(a, b, rel_tol=ROUNDING_TOLERANCE, abs_tol=1e-6)
+    )
 
 
 def _number(cell: str) -> float | None:
@@ -169,9 +181,13 @@ def _clocks(iso: str, epoch: str) -> str:
     except ValueError:
         return f"`datetime` holds {iso[:40]!r}"
     seconds = _number(epoch)
-    if seconds is None or not math.isfinite(seconds) or seconds < EPOCH:
+    if seconds is None or not math.isfinite(seconds) or seconds < MIN_EPOCH_SECONDS:
         return f"`timestamp` holds {epoch[:40]!r}"
-    apart = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds
-    if abs(apart - QUARTER * round(apart / QUARTER)) > SAME_MOMENT or abs(apart) > 15 * 3600:
+    difference_s = (local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() - seconds
+    if (
+        abs(difference_s - TIME_ZONE_SECONDS * round(difference_s / TIME_ZONE_SECONDS))
+        > MAX_CLOCK_DIFFERENCE_SECONDS
+        or abs(difference_s) > 15 * 3600
+    ):
         return "`datetime` and `timestamp` are different moments"
     return ""

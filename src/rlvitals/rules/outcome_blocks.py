@@ -7,7 +7,7 @@ from rlvitals.rules.curves import AMPLE, HALF
 from rlvitals.rules.standing import EVALUATED, MORE, Standing, State, label, task
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import MARGIN, Answer, OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import MIN_GAIN_SD, Answer, OutcomeChange, outcome_change
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -52,7 +52,7 @@ def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     if _way_known(trace, now.metric, values):
         return now
     found = change(trace, now.metric, values, now.material)
-    if found is not None and found.answer == "rose" and found.size >= MARGIN:
+    if found is not None and found.answer == "rose" and found.size >= MIN_GAIN_SD:
         return replace(now, state="rising", low=found.low, high=found.high)
     return now if tells_poor(trace, now.metric, values) else level_unknown(now)
 
@@ -93,7 +93,7 @@ def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) ->
     gain, half = found.last - found.first, (found.high - found.low) / 2
     if _way_known(trace, now.metric, values):
         return gain >= now.material
-    return found.size >= MARGIN or gain >= SURE * half
+    return found.size >= MIN_GAIN_SD or gain >= SURE * half
 
 
 def _way_known(trace: Trace, name: str, values: Array) -> bool:

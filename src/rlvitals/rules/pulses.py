@@ -3,7 +3,7 @@
 import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import IS_PULSING, TEMPERATURE
-from rlvitals.signals.lagged import Lagged, lagged
+from rlvitals.signals.lagged import Lagged, lag_correlation
 from rlvitals.types import Series, Trace
 
 
@@ -23,4 +23,4 @@ def followed(load: Series, temperature: Series) -> Lagged | None:
     """
     load = load.finite()
     _, ours, theirs = np.intersect1d(load.steps, temperature.steps, return_indices=True)
-    return lagged(load.values[ours], temperature.values[theirs])
+    return lag_correlation(load.values[ours], temperature.values[theirs])

@@ -6,15 +6,16 @@ limit by chance, and last for a moment; of every k-th point they are again a par
 
 from dataclasses import replace
 
-from rlvitals.signals.thin import POINTS, thin
+from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Trace
 
 
 def thinned(trace: Trace) -> Trace:
     """Return the run with at most about 8,000 points of each metric; a short run as it is."""
-    if all(len(s) <= POINTS for s in trace.series.values()):
+    if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
         return trace
     series = {
-        name: s if len(s) <= POINTS else s.where(thin(s.values)) for name, s in trace.series.items()
+        name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
+        for name, s in trace.series.items()
     }
     return replace(trace, series=series)

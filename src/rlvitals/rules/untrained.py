@@ -52,7 +52,7 @@ def never_explained(
     better = before > SOME or after >= limit.value or after - max(before, 0.0) > BETTER
     if better or usual < KEPT * first:
         return None
-    best = float(rolling_median(explained.values, HEAD, least=HEAD)[HEAD - 1 :].max())
+    best = float(rolling_median(explained.values, HEAD, min_count=HEAD)[HEAD - 1 :].max())
     what = "nothing that lasts" if best >= MUCH else "nothing"
     once = f" after {best:.2g} at best" if best >= MUCH else ""
     blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND

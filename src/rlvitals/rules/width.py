@@ -54,6 +54,6 @@ def dimensions(trace: Trace) -> int | None:
     # What starts uniform over whole numbers of actions is discrete: ln 4 is not far from 1.419.
     if trace.number("n_actions") or action_count.actions(entropy.values) is not None:
         return None
-    one = np.ones(action_count.FIRST)
+    one = np.ones(action_count.MAX_FIRST_ROWS)
     found = action_count.action_dim(entropy.values, one)
     return None if found is None else found.value

@@ -1,4 +1,4 @@
-"""What must hold at the first update, with no threshold to choose: checks, and their report."""
+"""Checks of the first update, without thresholds to choose, and their report."""
 
 from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Passed, Preflight
 from rlvitals.sanity_checks.preflight import preflight

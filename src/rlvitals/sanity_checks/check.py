@@ -1,4 +1,4 @@
-"""The nouns of a preflight: a check that passed, failed, or could not be made."""
+"""Results of a preflight: a check that passed, failed, or could not be made."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from rlvitals.errors import VitalsError
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What was checked holds."""
+    """The checked condition is met."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What was checked does not hold: `variable` is `value`, and `why` that is wrong."""
+    """The condition is not met: `variable` is `value`, and `why` that is wrong."""
 
     variable: str
     value: str
@@ -22,7 +22,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class CouldNotCheck:
-    """Nobody knows whether it holds, and `why`: never counted as health."""
+    """The condition is unknown, and `why`: never counted as passed."""
 
     why: str
 
@@ -32,14 +32,14 @@ Outcome = Passed | Failed | CouldNotCheck
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold: its `name`, what it `says`, and how it came out."""
+    """One condition: its `name`, what it `says`, and its outcome."""
 
     name: str  # "ratio-is-one"
     says: str  # "the probability ratio is 1 before the first gradient step"
     outcome: Outcome
 
     def __str__(self) -> str:
-        """One or two lines, the answer first."""
+        """Return one or two lines, the outcome first."""
         match self.outcome:
             case Failed(variable, value, why):
                 return f"failed       {self.says}\n             {variable} = {value}: {why}"
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What a preflight found. It prints the answer first, failures before the rest."""
+    """Report of a preflight. It prints the answer first, failures before the rest."""
 
     checks: tuple[Check, ...]
 
@@ -76,21 +76,21 @@ class Preflight:
         return bool(self.passed) and not self.failed
 
     def __str__(self) -> str:
-        """Answer in one line, then a line or two for each check."""
+        """Return the answer in one line, then a line or two for each check."""
         counts = f"{len(self.passed)} passed, {len(self.failed)} failed"
         if self.unchecked:
             counts += f", {len(self.unchecked)} could not be checked"
         answer = "ready" if self.ok else "not ready" if self.failed else "nothing was checked"
         lines = (str(check) for check in (*self.failed, *self.unchecked, *self.passed))
-        return "\n".join((f"preflight: {answer} ({counts})", *(_indented(line) for line in lines)))
+        return "\n".join((f"preflight: {answer} ({counts})", *(_indent(line) for line in lines)))
 
     def require(self) -> "Preflight":
-        """Return the report itself; raise VitalsError where a check failed."""
+        """Return the report itself; raise VitalsError if a check failed."""
         if not self.failed:
             return self
         first, *more = self.failed
         outcome = first.outcome
-        assert isinstance(outcome, Failed)  # noqa: S101 - `failed` holds nothing else
+        assert isinstance(outcome, Failed)  # noqa: S101 - `failed` contains nothing else
         raise VitalsError(
             f"the preflight failed: {outcome.variable} = {outcome.value}: {outcome.why}",
             where=first.name + "".join(f", {check.name}" for check in more),
@@ -98,19 +98,19 @@ class Preflight:
         )
 
 
-def _indented(lines: str) -> str:
+def _indent(lines: str) -> str:
     return "\n".join(f"  {line}" for line in lines.splitlines())
 
 
-def joined(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
-    """Put single checks and groups of them into one tuple, in order."""
+def join_checks(*checks: Check | Iterable[Check]) -> tuple[Check, ...]:
+    """Return single checks and groups of checks as one tuple, in order."""
     return tuple(
-        check for part in checks for check in ((part,) if isinstance(part, Check) else part)
+        check for group in checks for check in ((group,) if isinstance(group, Check) else group)
     )
 
 
-def attempted(name: str, says: str, make: Callable[[], Outcome]) -> Check:
-    """Make a check; an exception of its subject becomes "could not check", with its words."""
+def run_check(name: str, says: str, make: Callable[[], Outcome]) -> Check:
+    """Run a check; an exception becomes CouldNotCheck with its message."""
     try:
         outcome = make()
     except Exception as error:  # noqa: BLE001 - a preflight reports and never ends a training

@@ -1,4 +1,4 @@
-"""Numbers of any library as float64 arrays, with the precision that they were computed in."""
+"""Convert numbers of any library to float64 arrays, and return their original precision."""
 
 from typing import Any
 
@@ -9,22 +9,22 @@ from numpy.typing import ArrayLike, NDArray
 BFLOAT16_EPS = 2.0**-7
 
 
-def floats(values: ArrayLike) -> NDArray[np.float64]:
+def to_floats(values: ArrayLike) -> NDArray[np.float64]:
     """Return float64 of the same shape: from numbers, arrays, or torch tensors on any device."""
     return np.asarray(_plain(values), dtype=np.float64)
 
 
-def eps(values: ArrayLike) -> float:
-    """Return the machine epsilon of the type that `values` have; float64's for Python numbers."""
+def machine_epsilon(values: ArrayLike) -> float:
+    """Return the machine epsilon of the type of `values`; float64's for Python numbers."""
     if "bfloat16" in str(getattr(values, "dtype", "")):
         return BFLOAT16_EPS
     plain = np.asarray(_plain(values))
     return float(np.finfo(plain.dtype if plain.dtype.kind == "f" else np.float64).eps)
 
 
-def rounding(values: ArrayLike) -> float:
-    """Return how far equal quantities may differ when computed twice: half of the digits."""
-    return float(np.sqrt(eps(values)))
+def rounding_error(values: ArrayLike) -> float:
+    """Return how much equal quantities may differ when computed twice: half of the digits."""
+    return float(np.sqrt(machine_epsilon(values)))
 
 
 def _plain(values: Any) -> Any:  # noqa: ANN401 - numbers of any library
@@ -34,7 +34,7 @@ def _plain(values: Any) -> Any:  # noqa: ANN401 - numbers of any library
     return values
 
 
-def first(mask: NDArray[np.bool_]) -> str:
-    """Write the place of the first true value as an index: "[3, 0]"; "" for a single value."""
-    at = np.argwhere(mask)[0]
-    return f"[{', '.join(str(i) for i in at)}]" if len(at) else ""
+def first_index(mask: NDArray[np.bool_]) -> str:
+    """Return the index of the first true value: "[3, 0]"; "" for a single value."""
+    index = np.argwhere(mask)[0]
+    return f"[{', '.join(str(i) for i in index)}]" if len(index) else ""

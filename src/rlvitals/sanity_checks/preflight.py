@@ -1,11 +1,11 @@
-"""`rlvitals.preflight(...)`: hand in what the first update has, and read what does not hold."""
+"""`rlvitals.preflight(...)`: check the values of the first update."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
 from rlvitals.sanity_checks import environments, language, updates
-from rlvitals.sanity_checks.check import Check, Preflight, joined
+from rlvitals.sanity_checks.check import Check, Preflight, join_checks
 
 Weights = Mapping[str, ArrayLike]
 
@@ -26,26 +26,26 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
     samples: Sequence[Sequence[str]] | None = None,
     known_answers: Sequence[language.Scored] | None = None,
 ) -> Preflight:
-    """Check what must hold at the first update, of what is handed in; nothing else is judged.
+    """Check the given values of the first update; nothing else is judged.
 
     `returns` are those of each environment's first episode; `weights` those before and after the
     update. The arguments after them are of language models: those of the checks in `language`.
-    `checks` are made elsewhere and join the report. An environment is closed by nobody here.
+    `checks` are made elsewhere and join the report. Environments are not closed.
     """
     return Preflight(
-        joined(
+        join_checks(
             *checks,
-            () if env is None else environments.environment(env),
-            () if observations is None else environments.observations(observations),
-            () if returns is None else (environments.returns_differ(returns),),
+            () if env is None else environments.check_environment(env),
+            () if observations is None else environments.check_observations(observations),
+            () if returns is None else (environments.check_returns(returns),),
             _updates(ratio, advantages, normalised_advantages),
-            () if weights is None else (updates.weights_moved(*weights),),
-            () if group_advantages is None else language.group_advantages(*group_advantages),
-            () if reference is None else language.kl_to_reference(*reference),
-            () if loss_weight is None else language.loss_covers_generated(*loss_weight),
-            () if sampler is None else language.sampler_has_weights(*sampler),
-            () if samples is None else language.ranks_differ(samples),
-            () if known_answers is None else language.rewards_rank(known_answers),
+            () if weights is None else (updates.check_weights(*weights),),
+            () if group_advantages is None else language.check_group_advantages(*group_advantages),
+            () if reference is None else language.check_kl_to_reference(*reference),
+            () if loss_weight is None else language.check_loss_mask(*loss_weight),
+            () if sampler is None else language.check_sampler_weights(*sampler),
+            () if samples is None else language.check_ranks(samples),
+            () if known_answers is None else language.check_reward_order(known_answers),
         )
     )
 
@@ -54,8 +54,8 @@ def _updates(
     ratio: ArrayLike | None, advantages: ArrayLike | None, normalised: ArrayLike | None
 ) -> Iterator[Check]:
     if ratio is not None:
-        yield updates.ratio_is_one(ratio)
+        yield updates.check_ratio(ratio)
     if advantages is not None:
-        yield updates.advantages_finite(advantages)
+        yield updates.check_advantages(advantages)
     if normalised is not None:
-        yield updates.advantages_centred(normalised)
+        yield updates.check_normalised_advantages(normalised)

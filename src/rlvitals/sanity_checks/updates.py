@@ -1,101 +1,103 @@
-"""What must hold at the first update of any policy-gradient method. Pure: values in, checks out."""
+"""Checks of the first update of any policy-gradient method. Pure: values in, checks out."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, attempted
-from rlvitals.sanity_checks.numbers import eps, first, floats, rounding
+from rlvitals.sanity_checks.check import Check, CouldNotCheck, Failed, Outcome, Passed, run_check
+from rlvitals.sanity_checks.numbers import first_index, machine_epsilon, rounding_error, to_floats
 
 
-def ratio_is_one(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
-    """Check that before the first gradient step the policies of the ratio are the same one.
+def check_ratio(ratio: ArrayLike, *, variable: str = "ratio", note: str = "") -> Check:
+    """Check that before the first gradient step both policies of the ratio are equal.
 
     `ratio`: pi_new(a|s) / pi_old(a|s) of the first minibatch, any shape, not clipped. `note` is
-    added to what a failure says: what is known to cause it.
+    appended to the message of a failure: a known cause.
     """
 
     def outcome() -> Outcome:
-        values = floats(ratio)
+        values = to_floats(ratio)
         if not values.size:
             return CouldNotCheck(f"{variable} is empty")
-        off = np.abs(values - 1)
-        wrong = ~(off <= rounding(ratio))  # NaN is wrong too
+        error = np.abs(values - 1)
+        wrong = ~(error <= rounding_error(ratio))  # NaN is wrong too
         if not wrong.any():
             return Passed()
-        worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), values.shape)
-        at = f"[{', '.join(str(i) for i in worst)}]" if worst else ""
-        said = "the log-probabilities of the rollout and of the update are not of one policy"
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error)), values.shape)
+        index = f"[{', '.join(str(i) for i in worst)}]" if worst else ""
+        reason = "the log-probabilities of the rollout and of the update are not of one policy"
         share = f"{np.mean(wrong):.0%} of {values.size} are off 1"
-        return Failed(f"{variable}{at}", f"{values[worst]:.6g}", f"{said} ({share}){note}")
+        return Failed(f"{variable}{index}", f"{values[worst]:.6g}", f"{reason} ({share}){note}")
 
     says = "the probability ratio is 1 before the first gradient step"
-    return attempted("ratio-is-one", says, outcome)
+    return run_check("ratio-is-one", says, outcome)
 
 
-def advantages_centred(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
-    """Check that normalised advantages have mean 0, as what whitens them promises."""
+def check_normalised_advantages(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
+    """Check that normalised advantages have mean 0."""
 
     def outcome() -> Outcome:
-        values = floats(advantages).ravel()
+        values = to_floats(advantages).ravel()
         if len(values) < 2:  # noqa: PLR2004 - one value alone has no mean to take away
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if not np.isfinite(values).all():
-            at = first(~np.isfinite(values))
-            return Failed(f"{variable}{at}", f"{values[~np.isfinite(values)][0]}", "not a number")
+            index = first_index(~np.isfinite(values))
+            return Failed(
+                f"{variable}{index}", f"{values[~np.isfinite(values)][0]}", "not a number"
+            )
         mean, scale = float(values.mean()), float(np.abs(values).max())
         # A sum of n rounded numbers is off by eps of the largest, however they are added.
-        if abs(mean) <= rounding(advantages) * max(scale, eps(advantages)):
+        if abs(mean) <= rounding_error(advantages) * max(scale, machine_epsilon(advantages)):
             return Passed()
         return Failed(f"mean of {variable}", f"{mean:.6g}", "normalised advantages have mean 0")
 
-    return attempted("advantages-centred", "normalised advantages have mean 0", outcome)
+    return run_check("advantages-centred", "normalised advantages have mean 0", outcome)
 
 
-def advantages_finite(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
-    """Check that advantages are numbers and not all the same: else nothing can be learned."""
+def check_advantages(advantages: ArrayLike, *, variable: str = "advantages") -> Check:
+    """Check that advantages are finite and not all equal: else nothing can be learned."""
 
     def outcome() -> Outcome:
-        values = floats(advantages).ravel()
+        values = to_floats(advantages).ravel()
         wrong = ~np.isfinite(values)
         if wrong.any():
-            return Failed(f"{variable}{first(wrong)}", f"{values[wrong][0]}", "not a number")
+            return Failed(f"{variable}{first_index(wrong)}", f"{values[wrong][0]}", "not a number")
         if len(values) < 2:  # noqa: PLR2004 - one value alone cannot vary
             return CouldNotCheck(f"{variable} holds {len(values)} value(s)")
         if np.ptp(values) == 0:
-            said = "all the same: no action is preferred to another"
-            return Failed(variable, f"{values[0]:.6g}", said)
+            reason = "all the same: no action is preferred to another"
+            return Failed(variable, f"{values[0]:.6g}", reason)
         return Passed()
 
-    return attempted("advantages-vary", "advantages are finite and not all the same", outcome)
+    return run_check("advantages-vary", "advantages are finite and not all the same", outcome)
 
 
-def weights_moved(
+def check_weights(
     before: Mapping[str, ArrayLike], after: Mapping[str, ArrayLike], *, what: str = "the policy"
 ) -> Check:
     """Check that the first update changed the trained weights, and left them finite.
 
-    `before` and `after` are tensors by name, of what is trained alone: a frozen layer is not.
+    `before` and `after` are tensors by name, without frozen layers.
     """
 
     def outcome() -> Outcome:
         if not before:
             return CouldNotCheck(f"{what} has no trained weights")
-        still = []
+        unmoved = []
         for name, old in before.items():
-            new = floats(after[name])
+            new = to_floats(after[name])
             if not np.isfinite(new).all():
                 wrong = ~np.isfinite(new)
-                return Failed(f"{name}{first(wrong)}", f"{new[wrong][0]}", "not a number")
-            if np.array_equal(floats(old), new):
-                still.append(name)
-        if len(still) == len(before):
-            said = f"none of the {len(before)} tensors of {what} changed"
-            return Failed("change of the weights", "0", said)
-        if still:
-            said = "the same tensor before and after: no gradient reaches it, or none trains it"
-            return Failed(f"change of {', '.join(still)}", "0", said)
+                return Failed(f"{name}{first_index(wrong)}", f"{new[wrong][0]}", "not a number")
+            if np.array_equal(to_floats(old), new):
+                unmoved.append(name)
+        if len(unmoved) == len(before):
+            reason = f"none of the {len(before)} tensors of {what} changed"
+            return Failed("change of the weights", "0", reason)
+        if unmoved:
+            reason = "the same tensor before and after: no gradient reaches it, or none trains it"
+            return Failed(f"change of {', '.join(unmoved)}", "0", reason)
         return Passed()
 
-    return attempted("weights-moved", "the first update moved every trained weight", outcome)
+    return run_check("weights-moved", "the first update moved every trained weight", outcome)

@@ -1,12 +1,12 @@
-"""Autocorrelation: how many neighbouring points of a series count as one independent sample."""
+"""Autocorrelation time of a series, and means of nearly independent blocks."""
 
 import math
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, finite, is_constant, scaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
 from rlvitals.signals.noise import (
-    LEAST,
+    MIN_NOISE_POINTS,
     SHRINKAGE_LINE,
     SHRINKAGE_TWO_LINES,
     line_fit,
@@ -14,27 +14,29 @@ from rlvitals.signals.noise import (
     two_lines_fit,
 )
 
-SOKAL = 5.0  # the window ends at 5 tau: Sokal 1997, Monte Carlo Methods, section 3
-AMPLE = 100.0  # series length, in tau, from which its own correlations need no AR(1) model
-PER_BLOCK = 5.0  # block length in tau: means of such blocks are nearly independent
-LONGEST = 1 << 16  # points transformed at once; longer series are averaged down first
+SOKAL_WINDOW_TAUS = 5.0  # the window ends at 5 tau: Sokal 1997, Monte Carlo Methods, section 3
+MIN_TAUS_WITHOUT_AR1 = (
+    100.0  # series length, in tau, from which its own correlations need no AR(1) model
+)
+TAUS_PER_BLOCK = 5.0  # block length in tau: means of such blocks are nearly independent
+MAX_FFT_POINTS = 1 << 16  # points transformed at once; longer series are averaged down first
 
 
 def autocorrelation_time(values: Array) -> float:
     """Return the integrated autocorrelation time tau, in samples, between 1 and the length.
 
-    n values carry about n / tau independent ones. Computed over the finite values, around a
-    straight line or, where the curve bends, around two. Short series understate tau, hence a
-    bias correction; a series too short to show its tau (fewer than 12 values, or one that
-    could be a random walk) gets its own length: it may be one single sample. A constant gives 1.
+    A series of n values contains about n / tau independent samples. Computed over the finite
+    values, around a straight line or, where the curve bends, around two. Short series
+    underestimate tau, hence a bias correction. A series too short to estimate tau (fewer than 12
+    values, or a possible random walk) returns its own length. A constant returns 1.
     """
     x = finite(values)
     if is_constant(x):
         return 1.0
-    if x.size < LEAST:
+    if x.size < MIN_NOISE_POINTS:
         return float(x.size)
-    group = math.ceil(x.size / LONGEST)
-    x = block_means(scaled(x)[0], group)
+    group = math.ceil(x.size / MAX_FFT_POINTS)
+    x = block_means(scale_to_unit(x)[0], group)
     tau = max(_tau(x), 1.0)
     # A block that is itself white hides any tau up to its own length.
     return float(min(max(group * tau if group > 1 else tau, 1.0), group * x.size))
@@ -49,7 +51,7 @@ def _tau(values: Array) -> float:
     if rho >= 1:
         return float(values.size)
     tau = _sokal(residual)
-    return tau if values.size >= AMPLE * tau else max(tau, (1 + rho) / (1 - rho))
+    return tau if values.size >= MIN_TAUS_WITHOUT_AR1 * tau else max(tau, (1 + rho) / (1 - rho))
 
 
 def _sokal(residual: Array) -> float:
@@ -60,7 +62,7 @@ def _sokal(residual: Array) -> float:
         return 1.0
     rho = correlation / correlation[0]
     sums = 2 * np.cumsum(rho) - 1
-    window = np.arange(n) >= SOKAL * np.maximum(sums, 1.0)
+    window = np.arange(n) >= SOKAL_WINDOW_TAUS * np.maximum(sums, 1.0)
     end = int(np.argmax(window)) if window.any() else n - 1
     tau = float(max(sums[end], 1.0))
     # Taking out a line pulls each of the `end` correlations down by about 2 tau / n.
@@ -70,19 +72,18 @@ def _sokal(residual: Array) -> float:
 def block_length(values: Array) -> int:
     """Return the number of samples, at least 5 tau, whose means are nearly independent.
 
-    At least 1, at most the number of finite values (1 for none): a series of which one block
-    fills the whole has no second sample to be compared with.
+    At least 1, at most the number of finite values (1 for none). A series that fills only one
+    block has no second independent sample.
     """
     count = finite(values).size
-    return max(1, min(math.ceil(PER_BLOCK * autocorrelation_time(values)), count))
+    return max(1, min(math.ceil(TAUS_PER_BLOCK * autocorrelation_time(values)), count))
 
 
 def block_means(values: Array, length: int) -> Array:
-    """Return the means of whole blocks of `length` finite values, oldest first.
+    """Return the means of complete blocks of `length` finite values, oldest first.
 
-    Blocks are counted from the newest value back, so the newest always counts and up to
-    `length - 1` of the oldest do not. Fewer values than one block: an empty array. Exact
-    for any finite values: sums cannot overflow.
+    Blocks are aligned to the newest value, so up to `length - 1` of the oldest values are
+    ignored. Fewer values than one block return an empty array. Sums cannot overflow.
     """
     x = finite(values)
     width = max(int(length), 1)
@@ -92,10 +93,10 @@ def block_means(values: Array, length: int) -> Array:
 
 
 def decimate(values: Array, window: int) -> Array:
-    """Return every `window`-th value, the newest included: a moving average made independent.
+    """Return every `window`-th value, the newest included.
 
-    For a logged moving average over `window` rows (1 returns all). Values are taken by row, so
-    NaN and infinities stay where they fall; filter them afterwards.
+    Use it on a logged moving average over `window` rows, to get independent values (1 returns
+    all). Rows are selected by position, so NaN and infinities may remain; filter them afterwards.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
     return x[::-1][:: max(int(window), 1)][::-1]

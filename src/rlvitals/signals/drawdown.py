@@ -1,4 +1,4 @@
-"""How far a series has come down from its best."""
+"""Drawdown of a series: the fall from its best block mean to the last."""
 
 import math
 from dataclasses import dataclass
@@ -6,31 +6,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, scaled, unscaled
-from rlvitals.signals.noise import LEAST as SHORTEST
+from rlvitals.signals.finite import ROUNDING, Array, finite, scale_to_unit, unscale
+from rlvitals.signals.noise import MIN_NOISE_POINTS as SHORTEST
 from rlvitals.signals.noise import (
     PUSH_TWO_LINES,
     SHRINKAGE_TWO_LINES,
     Noise,
-    around,
+    ar1_noise,
     candidates,
     persistence,
     two_lines_fit,
 )
 
-LEAST = 20  # values below which best and last are not told from noise
-PARTS = 20  # blocks whose means are compared
-POINTS = 256  # longer series are averaged into at most this many points first
+MIN_DRAWDOWN_POINTS = 20  # values below which best and last cannot be separated from noise
 
 
 @dataclass(frozen=True, slots=True)
 class Drawdown:
-    """The fall from the best block mean to the last: a dip that recovered is none."""
+    """The fall from the best block mean to the last; a dip that recovered is not one."""
 
     first: float  # means of the first block, the best, the last
     best: float
     last: float
-    index: int  # last value of the best block, counted in the values given
+    index: int  # last value of the best block, an index into the input
     share: float  # (best - last) / (best - first); infinite where the first block was the best
     size: float  # best - last in sd of such a difference between two blocks of noise
 
@@ -38,36 +36,36 @@ class Drawdown:
 def drawdown(values: Array) -> Drawdown | None:
     """Compare the last of 20 blocks with the best, where higher is better (negate a loss).
 
-    `size` is against AR(1) noise whose persistence is bounded from above. The best block is
-    chosen for being best: in 99 of 100 series of pure noise (AR 0 to .98, moving averages) it
-    stays below 4.2, so ask for 5. `share` 0 means that the last block is the best. Computed over
-    the finite values; `None` for fewer than 20.
+    `size` is relative to AR(1) noise whose persistence is bounded from above. The best block is
+    selected as the maximum: in 99 of 100 series of pure noise (AR 0 to .98, moving averages)
+    `size` stays below 4.2, so compare it with 5. `share` is 0 where the last block is the best.
+    Computed over the finite values; `None` for fewer than 20.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
-    if x.size < LEAST:
+    if x.size < MIN_DRAWDOWN_POINTS:
         return None
-    unit, exponent = scaled(x)
-    group = math.ceil(unit.size / POINTS)
+    unit, exponent = scale_to_unit(x)
+    group = math.ceil(unit.size / 256)  # bounds the noise fits below to 256 points
     points = block_means(unit, group)
-    width = math.ceil(points.size / PARTS)
+    width = math.ceil(points.size / 20)
     means = block_means(points, width)
     top = means.size - 1 - int(np.argmax(means[::-1]))
     drop, gain = float(means[top] - means[-1]), float(means[top] - means[0])
     end = points.size - (means.size - 1 - top) * width
-    place = x.size - (points.size - end) * group - 1
+    index = x.size - (points.size - end) * group - 1
     return Drawdown(
-        first=unscaled(float(means[0]), exponent),
-        best=unscaled(float(means[top]), exponent),
-        last=unscaled(float(means[-1]), exponent),
-        index=int(np.flatnonzero(np.isfinite(column))[place]),
+        first=unscale(float(means[0]), exponent),
+        best=unscale(float(means[top]), exponent),
+        last=unscale(float(means[-1]), exponent),
+        index=int(np.flatnonzero(np.isfinite(column))[index]),
         share=0.0 if drop <= 0 else drop / gain if gain > ROUNDING else math.inf,
         size=_size(points, end, width, drop),
     )
 
 
 def _size(points: Array, end: int, width: int, drop: float) -> float:
-    """Return the drop in sd of the difference between the block that ends there and the last."""
+    """Return the drop in sd of the difference between the block ending at `end` and the last."""
     if drop <= ROUNDING:
         return 0.0
     weights = np.zeros(points.size)
@@ -78,11 +76,11 @@ def _size(points: Array, end: int, width: int, drop: float) -> float:
 
 
 def _noises(points: Array, end: int) -> tuple[Noise, ...]:
-    """Describe the noise around the whole, and around the way up and the way down apart."""
+    """Describe the noise around the complete series, and around its rise and its fall."""
     if not SHORTEST <= end <= points.size - SHORTEST:
         return candidates(points)
     (up, first), (down, second) = two_lines_fit(points[:end]), two_lines_fit(points[end:])
     residual = np.concatenate((up, down))
     free, slope = SHRINKAGE_TWO_LINES
     rho = persistence(residual, (2 * free, 2 * slope), PUSH_TWO_LINES)
-    return (*candidates(points), *around(residual, rho, seams=(first, end, end + second)))
+    return (*candidates(points), *ar1_noise(residual, rho, seams=(first, end, end + second)))

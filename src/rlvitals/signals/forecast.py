@@ -1,4 +1,4 @@
-"""When a series will reach a level, if it goes on as it has: with an interval, or not at all."""
+"""Extrapolate a series to a level, with a confidence interval."""
 
 import math
 from dataclasses import dataclass
@@ -7,21 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, scaled
+from rlvitals.signals.finite import Array, scale_to_unit
 from rlvitals.signals.noise import SHRINKAGE_LINE, persistence
 from rlvitals.signals.student import t_quantile
 
-LEAST = 20  # points of the stretch that the pace is taken from
-RECENT = 0.5  # share of the series, its last: the pace of now
-POINTS = 120  # a longer stretch is averaged into blocks
-PUSH = 1.3  # standard errors by which the noise's persistence is pushed up
-FURTHEST = 3.0  # times the span of the series: beyond that nothing is foretold
-BENDS = 0.90  # confidence with which two halves of the stretch must differ to be two paces
+MIN_PACE_POINTS = 20  # points of the stretch that the slope is fitted to
+MAX_FORECAST_BLOCKS = 120  # a longer stretch is averaged into blocks
+MAX_SPANS_AHEAD = 3.0  # times the span of the series: no forecast beyond that
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The place at which the trend reaches a level, and its interval."""
+    """The position at which the trend reaches a level, and its interval."""
 
     at: float
     low: float
@@ -31,7 +28,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Why no place can be told."""
+    """The reason why there is no forecast."""
 
     why: str
 
@@ -41,17 +38,17 @@ def crossing(
 ) -> Crossing | Unclear:
     """Extrapolate the recent half of a series of finite values to a level.
 
-    `places` [n], rising, and `values` [n]. A straight line, or an exponential one where values
-    and level are positive and it fits better, by least squares; the interval is Fieller's (1954,
-    J. R. Stat. Soc. B 16) under AR(1) noise of the residuals' own persistence, pushed up by
-    1.3 standard errors. It covers the place at which the trend, not one noisy value, gets there.
+    `places` [n] increases; `values` [n]. Fit a straight line, or an exponential where values and
+    level are positive and it fits better, by least squares. The interval is Fieller's (1954,
+    J. R. Stat. Soc. B 16) under AR(1) noise with the persistence of the residuals, raised by 1.3
+    standard errors. It covers the position at which the trend, not one noisy value, crosses.
     """
-    count = max(math.ceil(RECENT * values.size), min(LEAST, values.size))
+    count = max(math.ceil(0.5 * values.size), min(MIN_PACE_POINTS, values.size))
     x, y = np.asarray(places[-count:], dtype=np.float64), values[-count:].astype(np.float64)
-    if y.size < LEAST or np.ptp(x) <= 0:
+    if y.size < MIN_PACE_POINTS or np.ptp(x) <= 0:
         return Unclear(f"{y.size} points are too few to tell a pace")
-    group = math.ceil(y.size / POINTS)
-    y, exponent = scaled(y)  # squares of 1e308 must not overflow
+    group = math.ceil(y.size / MAX_FORECAST_BLOCKS)
+    y, exponent = scale_to_unit(y)  # squares of 1e308 must not overflow
     try:
         level = math.ldexp(level, -exponent)
     except OverflowError:
@@ -59,17 +56,17 @@ def crossing(
     x, y = block_means(x, group), block_means(y, group)
     span = float(places[-1]) - float(places[0])
     logged = level > 0 and bool((y > 0).all()) and _bends_less(x, y)
-    found = _reach(x, np.log(y) if logged else y, math.log(level) if logged else level, confidence)
-    if isinstance(found, Unclear):
-        return found
-    at, low, high = found
-    if high > float(places[-1]) + FURTHEST * span:
+    reach = _reach(x, np.log(y) if logged else y, math.log(level) if logged else level, confidence)
+    if isinstance(reach, Unclear):
+        return reach
+    place, low, high = reach
+    if high > float(places[-1]) + MAX_SPANS_AHEAD * span:
         return Unclear("at this pace it is too far off to tell")
-    return Crossing(at, low, high, "exponential" if logged else "straight")
+    return Crossing(place, low, high, "exponential" if logged else "straight")
 
 
 def _bends_less(x: Array, y: Array) -> bool:
-    """Tell whether an exponential fits better than a straight line, both on the scale of `y`."""
+    """Return True if an exponential fits `y` better than a straight line."""
     straight, log = _Line.fit(x, y), _Line.fit(x, np.log(y))
     exponential = y - np.exp(np.log(y) - log.residual)
     return float(exponential @ exponential) < float(straight.residual @ straight.residual)
@@ -77,7 +74,7 @@ def _bends_less(x: Array, y: Array) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A least-squares line about the middle of its places, and how sure it is."""
+    """A least-squares line centred on the mean of `x`, with its error."""
 
     middle: float
     height: float  # at the middle
@@ -88,15 +85,15 @@ class _Line:
 
     @staticmethod
     def fit(x: Array, y: Array) -> "_Line":
-        """Fit, with the error that AR(1) noise leaves."""
+        """Fit the line and its error under AR(1) noise."""
         middle = float(x.mean())
         design = np.stack([np.ones_like(x), x - middle], axis=1)
         inverse = np.linalg.pinv(design.T @ design)
         height, slope = inverse @ design.T @ y
         residual = y - design @ np.array([height, slope])
-        rho = min(persistence(residual, SHRINKAGE_LINE, PUSH), 0.999)
+        rho = min(persistence(residual, SHRINKAGE_LINE, 1.3), 0.999)
         freedom = max(x.size * (1 - rho) / (1 + rho) - 2, 1.0)
-        # Residuals of a sluggish series are smaller than its noise by what the line took.
+        # Residuals of a persistent series are smaller than its noise: the line absorbs some.
         innovations = residual[1:] - rho * residual[:-1]
         variance = float(innovations @ innovations) / max(x.size - 3, 1) / (1 - rho * rho)
         lags = np.abs(np.subtract.outer(np.arange(x.size), np.arange(x.size)))
@@ -108,11 +105,11 @@ class _Line:
 def _reach(
     x: Array, y: Array, level: float, confidence: float
 ) -> tuple[float, float, float] | Unclear:
-    """Solve |line(x) - level| <= t * error(x) for x, the line's own place in the middle."""
+    """Solve |line(x) - level| <= t * error(x) for x; return the crossing and its interval."""
     line, end = _Line.fit(x, y), float(x[-1])
     distance = level - line.height
-    now = line.height + line.slope * (end - line.middle)
-    if not line.slope or (level - now) * line.slope <= 0:
+    current = line.height + line.slope * (end - line.middle)
+    if not line.slope or (level - current) * line.slope <= 0:
         return Unclear("it does not head there")
     if _two_paces(x, y):
         return Unclear("its pace changes")
@@ -123,14 +120,14 @@ def _reach(
     if a <= 0:
         return Unclear("its pace cannot be told from its noise")
     root = math.sqrt(max(b * b - a * c, 0.0))
-    at = line.middle + distance / line.slope
-    return at, max(line.middle + (b - root) / a, end), max(line.middle + (b + root) / a, at)
+    place = line.middle + distance / line.slope
+    return place, max(line.middle + (b - root) / a, end), max(line.middle + (b + root) / a, place)
 
 
 def _two_paces(x: Array, y: Array) -> bool:
-    """Tell whether the two halves of a stretch have provably different slopes."""
+    """Return True if the slopes of the two halves differ at 90 % confidence."""
     half = x.size // 2
-    early, late = _Line.fit(x[:half], y[:half]), _Line.fit(x[half:], y[half:])
-    error = math.sqrt(float(early.error[1, 1] + late.error[1, 1]))
-    t = t_quantile(BENDS, early.freedom + late.freedom)
-    return abs(early.slope - late.slope) > t * error
+    first, second = _Line.fit(x[:half], y[:half]), _Line.fit(x[half:], y[half:])
+    error = math.sqrt(float(first.error[1, 1] + second.error[1, 1]))
+    t = t_quantile(0.90, first.freedom + second.freedom)
+    return abs(first.slope - second.slope) > t * error

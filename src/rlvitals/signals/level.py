@@ -1,23 +1,20 @@
-"""Where a series stays beyond a limit, and what it was first and last."""
+"""Intervals of a series beyond a limit, and robust means of its start and end."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.signals.finite import Array, finite, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, scale_to_unit, unscale
 
 Flags = NDArray[np.bool_]
-
-TRIM = 0.1  # share of the values left out at either end of a robust mean
 
 
 def stays_above(values: Array, limit: float, window: int, share: float) -> tuple[int, int] | None:
     """Return the first and last index of the stretch over which values stay above a limit.
 
-    A window of `window` successive points holds if at least `share` of its *known* points are
-    above; the stretch runs from the first point above in the first window that holds to the
-    last point above in the last that does. NaN is unknown, on neither side, and a window needs
-    at least half its points known; +inf is above. `None` where no window holds, and where
-    there are fewer points than one window.
+    A window of `window` consecutive points qualifies if at least `share` of its points that are
+    not NaN are above, and at least half of them are not NaN. The stretch runs from the first
+    point above in the first such window to the last point above in the last. +inf is above.
+    `None` where no window qualifies, and where there are fewer points than one window.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     return _stays(column > limit, ~np.isnan(column), window, share)
@@ -29,16 +26,16 @@ def stays_below(values: Array, limit: float, window: int, share: float) -> tuple
     return _stays(column < limit, ~np.isnan(column), window, share)
 
 
-def _stays(beyond: Flags, known: Flags, window: int, share: float) -> tuple[int, int] | None:
+def _stays(beyond: Flags, is_known: Flags, window: int, share: float) -> tuple[int, int] | None:
     if window < 1 or beyond.size < window:
         return None
-    hits, points = _window_sums(beyond, window), _window_sums(known, window)
-    held = np.flatnonzero((hits > 0) & (hits >= share * points) & (2 * points >= window))
-    if not held.size:
+    hits, points = _window_sums(beyond, window), _window_sums(is_known, window)
+    windows = np.flatnonzero((hits > 0) & (hits >= share * points) & (2 * points >= window))
+    if not windows.size:
         return None
-    where = np.flatnonzero(beyond)
-    first = where[np.searchsorted(where, held[0])]
-    last = where[np.searchsorted(where, held[-1] + window) - 1]
+    indices = np.flatnonzero(beyond)
+    first = indices[np.searchsorted(indices, windows[0])]
+    last = indices[np.searchsorted(indices, windows[-1] + window) - 1]
     return int(first), int(last)
 
 
@@ -50,18 +47,18 @@ def _window_sums(flags: Flags, window: int) -> NDArray[np.int64]:
 def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] | None:
     """Return robust means of the first and the last `share` of the series.
 
-    Robust: a tenth at either end of the sorted stretch is left out. Computed over the finite
-    values; `None` for fewer than 4, or where the two stretches would overlap.
+    The means are trimmed: a tenth at either end of the sorted stretch is excluded. Computed over
+    the finite values; `None` for fewer than 4, or where the two stretches would overlap.
     """
     x = finite(values)
     count = max(round(share * x.size), 1)
     if x.size < 4 or 2 * count > x.size:  # noqa: PLR2004
         return None
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     first, last = _trimmed_mean(unit[:count]), _trimmed_mean(unit[-count:])
-    return unscaled(first, exponent), unscaled(last, exponent)
+    return unscale(first, exponent), unscale(last, exponent)
 
 
 def _trimmed_mean(values: Array) -> float:
-    cut = int(TRIM * values.size)
+    cut = int(0.1 * values.size)
     return float(np.sort(values)[cut : values.size - cut].mean())

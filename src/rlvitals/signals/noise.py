@@ -1,9 +1,9 @@
-"""The noise around a curve as an AR(1) process, with its persistence bounded from above.
+"""Model the noise around a curve as AR(1), with its persistence bounded from above.
 
 A learning curve bends, and a straight line leaves the bend in its residuals, where it looks
-like persistent noise. So the noise is looked at four times: around a straight line, around
-two straight lines with a jump between them, around a line through the last part alone, and as a
-random walk, which is the worst case and needs no fit at all.
+like persistent noise. So four models are fitted: around a straight line, around two straight
+lines with a jump between them, around a line through the tail, and a random walk, which is the
+worst case and needs no fit.
 """
 
 import math
@@ -17,17 +17,16 @@ from rlvitals.signals.finite import Array
 
 Indices = NDArray[np.int64]
 
-LEAST = 12  # points below which no persistence can be bounded
+MIN_NOISE_POINTS = 12  # points below which no persistence can be bounded
 # Shrinkage of the lag-1 autocorrelation of residuals, E[r] = rho - (free + slope * rho) / n. For
 # a line: Kendall 1954, Marriott and Pope 1954. For two lines with the best of all breaks: fitted
 # to 400 simulated AR(1) series for each n in 30..200 and each rho in 0..1.
 SHRINKAGE_LINE = (2.0, 4.0)
 SHRINKAGE_TWO_LINES = (7.0, 20.0)
-# Standard errors by which the persistence is pushed up, and its spread times n at a unit root:
-# the smallest with which `trend` keeps 5 % on AR(.98) and on moving averages (see its tests).
+# Standard errors added to the persistence, and its spread times n at a unit root: the smallest
+# with which `trend` keeps 5 % false positives on AR(.98) and moving averages (see its tests).
 PUSH_LINE, PUSH_TWO_LINES, PUSH_TAIL, UNIT_ROOT_SPREAD = 1.6, 2.1, 2.75, 5.0
 WALK_FREEDOM = 0.2  # degrees of freedom per step of a random walk: few, as its tails are heavy
-TAIL = 0.6  # share of the series, its last, in which an early rise is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,12 @@ class Noise:
 
     persistence: float  # in [0, 1]; 1 is a random walk
     innovation: float  # standard deviation of the innovations
-    freedom: float  # degrees of freedom left to judge by
+    freedom: float  # residual degrees of freedom
 
     def variance(self, weights: Array) -> float:
         """Return the variance of `weights` @ noise, for weights that sum to 0.
 
-        Written with the variogram, which unlike the covariance exists for a random walk.
+        Uses the variogram, which unlike the covariance exists for a random walk.
         """
         total = (
             -2
@@ -60,19 +59,19 @@ class Noise:
 
 @lru_cache(maxsize=256)
 def _overlap(weights: bytes) -> Array:
-    """Return the weights' products with themselves, 1 to n - 1 places apart, summed [n - 1]."""
+    """Return the autocorrelation sums of the weights at lags 1 to n - 1 [n - 1]."""
     column = np.frombuffer(weights)
     return np.asarray(np.correlate(column, column, "full")[column.size :], dtype=np.float64)
 
 
 def slope_weights(samples: int) -> Array:
-    """Return the weights with which values add up to their least-squares slope per sample."""
+    """Return the weights whose dot product with values is their least-squares slope."""
     t = np.arange(samples) - (samples - 1) / 2
     return np.asarray(t / (t @ t), dtype=np.float64)
 
 
 def line_fit(values: Array) -> tuple[float, Array]:
-    """Return the least-squares slope per sample and the residuals, for two values or more."""
+    """Return the least-squares slope per sample and the residuals, for at least two values."""
     t = np.arange(values.size) - (values.size - 1) / 2
     centred = values - values.mean()
     slope = float(centred @ t / (t @ t))
@@ -80,7 +79,7 @@ def line_fit(values: Array) -> tuple[float, Array]:
 
 
 def best_break(values: Array) -> int:
-    """Return the index at which two lines, unconnected, fit best; for 12 values or more."""
+    """Return the index at which two unconnected lines fit best, for at least 12 values."""
     n = values.size
     t = np.arange(n) - n / 2
     x = values - values.mean()
@@ -92,8 +91,8 @@ def best_break(values: Array) -> int:
         along = (sxt - st * sx / count) ** 2 / (stt - st * st / count)
         return np.asarray(sxx - sx * sx / count - along, dtype=np.float64)
 
-    least = max(4, n // 10)
-    cuts = np.arange(least, n - least + 1, dtype=np.int64)
+    margin = max(4, n // 10)
+    cuts = np.arange(margin, n - margin + 1, dtype=np.int64)
     zeros = np.zeros_like(cuts)
     return int(cuts[np.argmin(squares(zeros, cuts) + squares(cuts, zeros + n))])
 
@@ -105,10 +104,10 @@ def two_lines_fit(values: Array) -> tuple[Array, int]:
 
 
 def persistence(residual: Array, shrinkage: tuple[float, float], push: float) -> float:
-    """Return the lag-1 autocorrelation in [0, 1], freed of its bias and pushed up.
+    """Return the lag-1 autocorrelation in [0, 1], bias-corrected and raised.
 
-    `push` is in standard errors; 0 gives about the median of the true value, which is 1 (a
-    random walk) far more often than the raw estimate would say.
+    `push` is the number of standard errors to add; 0 gives about the median of the true value,
+    which is 1 (a random walk) far more often than the raw estimate.
     """
     squares = float(residual @ residual)
     if squares == 0:
@@ -121,33 +120,36 @@ def persistence(residual: Array, shrinkage: tuple[float, float], push: float) ->
 
 
 def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
-    """Describe the noise of at least 12 finite values, each description on the safe side.
+    """Return conservative models of the noise of at least 12 finite values.
 
-    Any one of them bounds the noise from above, so the tightest may be used. `push` 0 bounds
-    nothing and only frees the persistence of its bias.
+    Each model bounds the noise from above, so the tightest may be used. `push` 0 only corrects
+    the bias of the persistence, without a bound.
     """
     n = values.size
     steps = np.diff(values)
     steps = steps - steps.mean()
     walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
-    line, tail = line_fit(values)[1], line_fit(values[n - int(TAIL * n) :])[1]
+    # An early rise is over within the last 60 %.
+    line, tail = line_fit(values)[1], line_fit(values[n - int(0.6 * n) :])[1]
     bent, cut = two_lines_fit(values)
     return (
         walk,
-        *around(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
-        *around(bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), seams=(cut,)),
-        *around(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
+        *ar1_noise(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
+        *ar1_noise(
+            bent, persistence(bent, SHRINKAGE_TWO_LINES, push * PUSH_TWO_LINES), seams=(cut,)
+        ),
+        *ar1_noise(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
     )
 
 
-def around(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:
-    """Describe residuals of lines that meet at `seams` as AR(1) noise; nothing if rho is 1."""
+def ar1_noise(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:
+    """Model residuals of lines that meet at `seams` as AR(1) noise; empty if rho is 1."""
     if rho >= 1:
         return ()
     # A step across a seam belongs to neither line.
     innovations = residual[1:] - rho * residual[:-1]
     if seams:
         innovations = np.delete(innovations, [seam - 1 for seam in seams])
-    n, fitted = residual.size, 2 + 3 * len(seams)  # two numbers a line, one for each place
+    n, fitted = residual.size, 2 + 3 * len(seams)  # two coefficients per line, one per seam
     variance = float(innovations @ innovations) / max(n - 1 - fitted, 1)
     return (Noise(rho, math.sqrt(variance), max(n * (1 - rho) / (1 + rho) - 2, 3.0)),)

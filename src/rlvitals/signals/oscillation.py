@@ -1,4 +1,4 @@
-"""Whether a series swings, more than it used to and more than its noise would."""
+"""Measure the oscillation of a series: roughness ratio and reversals."""
 
 import math
 from dataclasses import dataclass
@@ -6,63 +6,60 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.spread import noise_sd
 
-LEAST = 20  # values below which swings are not judged
-PARTS = 20  # blocks whose turns are counted
-BASELINE = 0.3  # share of the series, its first, with which the last half is compared
-NOISE = 6.0  # standard deviations of a block mean's noise that a swing must exceed
+MIN_SWING_POINTS = 20  # values below which oscillation is not measured
 
 
 @dataclass(frozen=True, slots=True)
 class Oscillation:
-    """How a series swings. White noise has a ratio of about 1 and no reversals."""
+    """Oscillation of a series. White noise has a ratio of about 1 and no reversals."""
 
     ratio: float  # mean square successive difference, last half / first 30 %; inf after none
     reversals: int  # turns of the block means by more than a share of their range
-    amplitude: float  # median size of the swings into and out of those turns, 0 without any
+    amplitude: float  # median size of the swings between those turns, 0 without any
 
 
 def oscillation(values: Array, *, share: float = 0.3) -> Oscillation | None:
-    """Measure swings by two statistics: the change of roughness, and counted reversals.
+    """Measure swings by two statistics: the change of roughness, and the number of reversals.
 
     Roughness is von Neumann's mean square successive difference (von Neumann 1941), here of the
-    last half against the first 30 %: blind to trend, and to what swings from the start. For that
-    there are reversals: turns of the means of 20 blocks by more than `share` of their range and
-    by more than 6 sd of what white noise would leave in a block mean. Sign changes of differences
-    are not counted: white noise has 67 %. Slow noise (AR near 1) does turn, so reversals alone
-    are no fault. Computed over the finite values; `None` for fewer than 20.
+    last half relative to the first 30 %. It does not respond to a trend, nor to a series that
+    oscillates from the start. Reversals cover the latter: turns of the means of 20 blocks by more
+    than `share` of their range and by more than 6 sd of a block mean of white noise. Sign changes
+    of differences are not counted: white noise has 67 %. Slow noise (AR near 1) also turns, so
+    reversals alone are no fault. Computed over the finite values; `None` for fewer than 20.
     """
     x = finite(values)
-    if x.size < LEAST:
+    if x.size < MIN_SWING_POINTS:
         return None
     if is_constant(x):
         return Oscillation(1.0, 0, 0.0)
-    unit, exponent = scaled(x)
-    width = max(1, unit.size // PARTS)
+    unit, exponent = scale_to_unit(x)
+    width = max(1, unit.size // 20)
     course = block_means(unit, width)
     noise = (noise_sd(unit, order=2) or 0.0) / math.sqrt(width)
-    turns = turning_points(course, max(share * float(np.ptp(course)), NOISE * noise))
+    turns = turning_points(course, max(share * float(np.ptp(course)), 6 * noise))
     swings = np.abs(np.diff(turns))
-    amplitude = unscaled(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
+    amplitude = unscale(float(np.median(swings)), exponent) if swings.size > 1 else 0.0
     return Oscillation(_roughness_ratio(unit), max(len(turns) - 2, 0), amplitude)
 
 
 def _roughness_ratio(values: Array) -> float:
     steps = np.diff(values)
-    early = float(np.mean(steps[: max(2, int(BASELINE * steps.size))] ** 2))
-    late = float(np.mean(steps[steps.size // 2 :] ** 2))
-    if early == 0:
-        return math.inf if late > 0 else 1.0
-    return late / early
+    first = float(np.mean(steps[: max(2, int(0.3 * steps.size))] ** 2))
+    last = float(np.mean(steps[steps.size // 2 :] ** 2))
+    if first == 0:
+        return math.inf if last > 0 else 1.0
+    return last / first
 
 
 def turning_points(values: Array, threshold: float) -> list[float]:
-    """Return the extremes of a zigzag whose every leg is longer than `threshold`.
+    """Return the extremes of a zigzag whose legs are all longer than `threshold`.
 
-    `values` are finite; the first value starts the zigzag, the last leg's end closes it. One
-    pass in plain Python: meant for some tens of block means.
+    `values` are finite; the first value starts the zigzag, the end of the last leg closes it.
+    A plain Python loop, for some tens of block means.
     """
     pivots = [float(values[0])]
     extreme, heading = pivots[0], 0

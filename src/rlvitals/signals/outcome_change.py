@@ -1,9 +1,9 @@
-"""Whether an outcome rose, stayed flat, was lost from its best, or fell: one test over blocks.
+"""Test whether an outcome rose, stayed flat, was lost from its best, or fell.
 
 The finite values are averaged over blocks of at least twice their autocorrelation time, so that
-smoothed and raw logs of one run give the same answer. Values enter by their differences alone:
-an offset or a positive scale changes no answer. The largest and the smallest value are set to
-their neighbours in rank, so that one outlier changes none either.
+smoothed and raw logs of one run give the same answer. Only differences are used: the answer is
+invariant to an offset and a positive scale. The largest and the smallest value are clipped to
+the next in rank, so that one outlier does not change the answer.
 """
 
 import math
@@ -14,40 +14,35 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scale_to_unit, unscale
 from rlvitals.signals.noise import SHRINKAGE_LINE, line_fit, persistence
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
 
 Answer = Literal["rose", "flat", "lost", "fell", "cannot tell"]
 
-LEAST = 10  # values
-FEWEST_BLOCKS, MOST_BLOCKS = 9, 30  # three or more in each third
-PER_BLOCK = 2.0  # autocorrelation times in a block: their means are nearly independent
-CONFIDENCE = 0.95
+MIN_CHANGE_POINTS = 10  # values
+MIN_OUTCOME_BLOCKS, MAX_OUTCOME_BLOCKS = 9, 30  # three or more in each third
+MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are nearly independent
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
-MARGIN = 0.5
-UNREACHABLE = 1e6  # times the values there are: more of them would not tell
-LARGE = 4.0  # sd of a block: a change that blocks which depend on each other show as well
-OUTSTANDING = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
-STRETCHES, SHORTEST_STRETCH = 6, 8  # and values of each, around whose lines noise is looked at
-EARLIEST = 3  # values that tell where a run began
-LOUD = 6.0  # sd of a block: slow noise beneath them made falls of 4
-PEAK = 2.0  # margins: a best level further above the first third is a gain
-HELD = 3  # part of the run, one in so many, for which a level is held that can be lost
-SINCE = 5  # part of the run for which a level is gone that evaluations had
-SHARE_LOST = 1 / 3  # of the gain
-LEVEL = 6  # a best or a last level is taken over this part of the blocks, two at least
-DRAWS = 999
-AROUND = 5  # blocks of a running median
-SHRUNK = 1.06  # sd of normal values / sd of their residuals around it
-SIGNIFICANT = 0.01
+MIN_GAIN_SD = 0.5
+MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
+MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
+MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
+MAX_STRETCHES, MIN_STRETCH_POINTS = 6, 8  # of the lines around which autocorrelation is measured
+MIN_START_POINTS = 3  # values that define the start level of a run
+MIN_LOUD_FALL_SD = 6.0  # sd of a block: slow noise caused falls of 4
+MIN_SHARE_LOST = 1 / 3  # of the gain
+MIN_SHARE_BELOW = 0.2  # of the evaluations: for so long the best level is lost
+BOOTSTRAP_DRAWS = 999
+MEDIAN_BLOCKS = 5  # blocks of a running median
+SIGNIFICANCE_LEVEL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChange:
-    """The answer, and the numbers that it rests on; higher is better (negate a loss)."""
+    """The answer and its statistics; higher is better (negate a loss)."""
 
     answer: Answer
     points: int  # finite values
@@ -58,20 +53,20 @@ class OutcomeChange:
     low: float  # 95 % interval of last - first third
     high: float
     size: float  # last - first third in sd of a single value; infinite without noise
-    share_lost: float  # (best - last) / (best - first sixth): infinite where nothing was gained
+    share_lost: float  # (best - last) / (best - first sixth): infinite without a gain
     chance: float  # p-value of so large a fall from the best of all sixths; 1 where not tested
-    more: int  # values that would narrow the interval enough to tell; 0 where the answer is known
+    more: int  # values still needed for an answer; 0 where there is one
 
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Block means around 0 and what is computed of them, in the scale of the test."""
+    """Block means around 0 and their statistics, in the scale of the test."""
 
     means: Array  # [blocks]
-    length: int  # values of each
-    needed: int  # values that would make them independent
+    length: int  # values per block
+    needed: int  # values per block that would make the blocks independent
     start: float  # median of the run's very first values
-    anew: bool  # each value is measured anew, so that what swings is the policy
+    anew: bool  # each value is an evaluation of its own: slow changes are those of the policy
 
     @property
     def head(self) -> Array:
@@ -87,7 +82,7 @@ class _Blocks:
 
     @property
     def scatter(self) -> float:
-        """Standard deviation of a block within the thirds that are compared."""
+        """Standard deviation of a block within the first and the last third."""
         return math.sqrt((float(self.head.var(ddof=1)) + float(self.tail.var(ddof=1))) / 2)
 
     @property
@@ -99,7 +94,7 @@ class _Blocks:
     def half(self) -> float:
         """Half the interval of the gain: Student's t on the blocks of two thirds."""
         third = self.head.size
-        return t_quantile(CONFIDENCE, 2 * third - 2) * self.scatter * math.sqrt(2 / third)
+        return t_quantile(0.95, 2 * third - 2) * self.scatter * math.sqrt(2 / third)
 
     @property
     def noise(self) -> float:
@@ -107,170 +102,175 @@ class _Blocks:
 
     @property
     def sixth(self) -> int:
-        return max(self.means.size // LEVEL, 2)
+        return max(self.means.size // 6, 2)
 
     @property
     def course(self) -> Array:
-        """Means of a sixth of the blocks in a row, at every place."""
+        """Moving averages over a sixth of the blocks."""
         return np.convolve(self.means, np.ones(self.sixth) / self.sixth, "valid")
 
     def moves(self, gain: float) -> bool:
-        """Tell whether a gain is significant; blocks that are not independent ask for more."""
-        least = self.half if self.needed <= self.length else LARGE * self.scatter
-        return gain > max(least, ROUNDING)
+        """Return True if a gain is significant; dependent blocks have a higher threshold."""
+        threshold = (
+            self.half if self.needed <= self.length else MIN_DEPENDENT_GAIN_SD * self.scatter
+        )
+        return gain > max(threshold, ROUNDING)
 
     def stands_out(self) -> bool:
-        """Tell whether a later level stands above the scatter, however wide a bend makes that.
+        """Return True if a later level is significantly above the start, even of a bent curve.
 
-        The later blocks over the first third, or the last third over the run's very start.
+        Compares the later blocks with the first third, and the last third with the first values.
         """
         steady = min(float(self.head.std(ddof=1)), float(self.tail.std(ddof=1)))
         best = float(self.means[self.head.size :].max() - self.head.mean())
-        later = max(best, float(np.median(self.tail)) - self.start)
-        return later > OUTSTANDING * max(self.noise, steady)
+        level = max(best, float(np.median(self.tail)) - self.start)
+        return level > MIN_LEVEL_SD * max(self.noise, steady)
 
-    def fall(self, counts: float, *, sure: bool) -> tuple[float, float]:
-        """Return the share of the gain that is lost at the end, and how likely it is by chance.
+    def fall(self, min_change: float, *, sure: bool) -> tuple[float, float]:
+        """Return the share of the gain that is lost at the end, and its p-value.
 
-        The chance is 1 where less than `counts` was gained or lost, or not for good. A step looks
-        like slow noise: where it is not `sure` that there is none, only a loud fall is one.
+        The p-value is 1 where the gain or the loss is below `min_change`, or not permanent. A step
+        looks like slow noise: unless `sure` excludes slow noise, only a large fall counts.
         """
         course = self.course
         top = int(course.argmax())
-        gained, lost = float(course[top] - course[0]), float(course[top] - course[-1])
-        share = 0.0 if lost <= ROUNDING else lost / gained if gained > ROUNDING else math.inf
-        large = min(gained, lost) > max(counts, ROUNDING) and (sure or lost > LOUD * self.noise)
-        above_noise = gained > OUTSTANDING * self.noise * math.sqrt(2 / self.sixth)
-        high = self.means >= float(course[top]) - lost / 2
-        since = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
-        # A short peak is no level that was had, and may come back until half of the run is below.
-        held = HELD * int(high.sum()) >= high.size or 2 * since >= high.size
-        held = held or (self.anew and SINCE * since >= high.size)
-        stays = since >= self.sixth and held
-        # Blocks that depend on each other swing as a whole: their fall is no chance of one block.
-        tested = self.needed <= 2 * self.length and share >= SHARE_LOST
+        gain, loss = float(course[top] - course[0]), float(course[top] - course[-1])
+        share = 0.0 if loss <= ROUNDING else loss / gain if gain > ROUNDING else math.inf
+        large = min(gain, loss) > max(min_change, ROUNDING) and (
+            sure or loss > MIN_LOUD_FALL_SD * self.noise
+        )
+        above_noise = gain > MIN_LEVEL_SD * self.noise * math.sqrt(2 / self.sixth)
+        high = self.means >= float(course[top]) - loss / 2
+        blocks_below = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
+        # A level lasts a third of the run. A shorter peak may return until half the run is below.
+        lasts = 3 * int(high.sum()) >= high.size or 2 * blocks_below >= high.size
+        lasts = lasts or (self.anew and blocks_below >= MIN_SHARE_BELOW * high.size)
+        stays = blocks_below >= self.sixth and lasts
+        # Dependent blocks move together: the bootstrap, which draws single blocks, does not apply.
+        tested = self.needed <= 2 * self.length and share >= MIN_SHARE_LOST
         if not (tested and large and above_noise and stays):
             return share, 1.0
-        return share, _chance(self.means, self.sixth, lost)
+        return share, _chance(self.means, self.sixth, loss)
 
 
 def outcome_change(
     values: Array, *, margin: float | None = None, anew: bool = False
 ) -> OutcomeChange | None:
-    """Judge an outcome over the whole of a run. `None` for fewer than 10 finite values.
+    """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
-    `margin` is the least gain that counts, in the outcome's unit; without one it is half the
-    standard deviation of a single value, taken from the scatter of block means, which smoothing
-    leaves as it is. In this order: `lost` where a third or more of the gain is gone at the end
-    and a bootstrap of the blocks' scatter, with the best chosen anew in each draw, hardly ever
-    gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0; `flat`
-    where its upper end is below the margin and no later level stands above the first third.
-    `anew`: the values are evaluations, each measured anew. Their own noise has no memory, so that
-    blocks need not be long to show a loss.
+    `margin` is the smallest relevant gain, in the unit of the outcome; by default half the
+    standard deviation of a single value, estimated from the scatter of block means, which does
+    not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
+    the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
+    gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
+    `flat` where its upper end is below the margin and no later level exceeds the first third.
+    `anew`: the values are evaluations. Their noise is independent, so that a loss is tested on
+    short blocks.
     """
     x = finite(values)
-    if x.size < LEAST:
+    if x.size < MIN_CHANGE_POINTS:
         return None
     ordered = np.sort(x)
-    unit, exponent = scaled(np.clip(x, ordered[1], ordered[-2]))
+    unit, exponent = scale_to_unit(np.clip(x, ordered[1], ordered[-2]))
     centre = float(np.median(unit))
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
     gain, half = blocks.gain, blocks.half
-    known = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    least = MARGIN * blocks.one_value if margin is None else known
-    falls = _blocks(unit - centre, anew=True) if anew else fine
-    own = MARGIN * falls.noise * math.sqrt(falls.length)
-    share, chance = falls.fall(own if margin is None else known, sure=anew or blocks is fine)
-    answer: Answer = "lost" if chance <= SIGNIFICANT else _answer(blocks, least)
-    end = falls.course[-1] if answer == "lost" else blocks.tail.mean()
-    levels = (float(blocks.head.mean()), float(end), float(falls.course.max()))
-    first, last, best = (unscaled(level + centre, exponent) for level in levels)
-    low, high = (unscaled(limit, exponent) for limit in (gain - half, gain + half))
-    one = blocks.one_value
-    size = 0.0 if abs(gain) <= ROUNDING else gain / one if one else math.copysign(math.inf, gain)
-    more = _more(x.size, gain, half, least) if answer == "cannot tell" else 0
+    unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
+    min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
+    short = _blocks(unit - centre, anew=True) if anew else fine
+    own = MIN_GAIN_SD * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    share, chance = short.fall(own, sure=anew or blocks is fine)
+    answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
+    end = short.course[-1] if answer == "lost" else blocks.tail.mean()
+    levels = (float(blocks.head.mean()), float(end), float(short.course.max()))
+    first, last, best = (unscale(level + centre, exponent) for level in levels)
+    low, high = (unscale(limit, exponent) for limit in (gain - half, gain + half))
+    sd = blocks.one_value
+    size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
+    more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
     return OutcomeChange(
         answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
     )
 
 
-def _answer(blocks: _Blocks, least: float) -> Answer:
+def _answer(blocks: _Blocks, min_gain: float) -> Answer:
     if blocks.moves(blocks.gain):
         return "rose"
-    if blocks.moves(-blocks.gain) and -blocks.gain > least:
+    if blocks.moves(-blocks.gain) and -blocks.gain > min_gain:
         return "fell"
-    small = blocks.gain + blocks.half <= max(least, ROUNDING)
-    # What was gained on the way and lost again is no flat line either.
-    low = float(blocks.course.max() - blocks.head.mean()) <= max(PEAK * least, ROUNDING)
+    small = blocks.gain + blocks.half <= max(min_gain, ROUNDING)
+    # A best level two margins above the first third is a gain: the line is not flat.
+    low = float(blocks.course.max() - blocks.head.mean()) <= max(2 * min_gain, ROUNDING)
     return "flat" if small and low and not blocks.stands_out() else "cannot tell"
 
 
 def _blocks(values: Array, *, anew: bool = False) -> _Blocks:
-    length, needed = (max(values.size // MOST_BLOCKS, 1), 1) if anew else _block_length(values)
-    start = values[: max(values.size // (2 * MOST_BLOCKS), EARLIEST)]
+    shortest = max(values.size // MAX_OUTCOME_BLOCKS, 1)
+    length, needed = (shortest, 1) if anew else _block_length(values)
+    start = values[: max(values.size // (2 * MAX_OUTCOME_BLOCKS), MIN_START_POINTS)]
     return _Blocks(block_means(values, length), length, needed, float(np.median(start)), anew)
 
 
 def _block_length(values: Array) -> tuple[int, int]:
-    """Return the values of a block, and how many make such blocks independent."""
-    longest = values.size // FEWEST_BLOCKS
-    shortest = values.size // MOST_BLOCKS
-    needed = math.ceil(PER_BLOCK * _memory(values))
-    # Points that are independent need no averaging: a short log has none to spare.
-    needed = 1 if needed <= PER_BLOCK else needed
+    """Return the length of a block, and the length that makes blocks independent."""
+    longest = values.size // MIN_OUTCOME_BLOCKS
+    shortest = values.size // MAX_OUTCOME_BLOCKS
+    needed = math.ceil(MEMORIES_PER_BLOCK * _memory(values))
+    # Independent points need no averaging, and a short log has too few for it.
+    needed = 1 if needed <= MEMORIES_PER_BLOCK else needed
     length = max(min(max(needed, shortest), longest), 1)
     return length, needed
 
 
 def _coarse(fine: _Blocks, values: Array) -> _Blocks:
-    """Return longer blocks where slow noise under noise from point to point shows in blocks."""
+    """Return longer blocks where the blocks show slow noise that point-to-point noise hides."""
     memory = _memory(fine.means)
-    if memory <= PER_BLOCK:
+    if memory <= MEMORIES_PER_BLOCK:
         return fine
     needed = max(fine.needed, math.ceil(fine.length * memory))
-    length = max(fine.length, min(needed, values.size // FEWEST_BLOCKS))
+    length = max(fine.length, min(needed, values.size // MIN_OUTCOME_BLOCKS))
     return _Blocks(block_means(values, length), length, needed, fine.start, anew=False)
 
 
 def _memory(values: Array) -> float:
     """Return the autocorrelation time in values, at least 1, around lines through stretches.
 
-    One line through the whole would take a rise and its loss for slow noise.
+    Around a single line, a rise and its loss would look like slow noise.
     """
     if is_constant(values):
         return 1.0
-    count = max(min(values.size // SHORTEST_STRETCH, STRETCHES), 1)
-    residual = np.concatenate([line_fit(part)[1] for part in np.array_split(values, count)])
+    count = max(min(values.size // MIN_STRETCH_POINTS, MAX_STRETCHES), 1)
+    residual = np.concatenate([line_fit(stretch)[1] for stretch in np.array_split(values, count)])
     free, slope = SHRINKAGE_LINE
     rho = persistence(residual, (count * free, count * slope), 0.0)
     return min((1 + rho) / (1 - rho), values.size) if rho < 1 else float(values.size)
 
 
-def _chance(means: Array, sixth: int, lost: float) -> float:
-    """Return how often blocks that only scatter fall as far from their best level to their last.
+def _chance(means: Array, sixth: int, loss: float) -> float:
+    """Return the p-value of a fall from the best level to the last.
 
-    A bootstrap of the blocks' residuals around a running median, which a step leaves alone. The
-    best level is chosen anew in every draw, as it was in the log.
+    A bootstrap of the blocks' residuals around a running median, which a step does not affect.
+    The best level is selected in each draw, as in the log.
     """
-    padded = np.pad(means, AROUND // 2, mode="edge")
-    smooth = np.median(sliding_window_view(padded, AROUND), axis=1)
-    # Residuals of a running median of five normal values are this much too small.
-    residuals = (means - smooth) * SHRUNK
+    padded = np.pad(means, MEDIAN_BLOCKS // 2, mode="edge")
+    smooth = np.median(sliding_window_view(padded, MEDIAN_BLOCKS), axis=1)
+    # Residuals around a running median of five normal values are 1.06 times too small.
+    residuals = (means - smooth) * 1.06
     if float(np.abs(residuals).max()) <= ROUNDING:
-        return 1 / (1 + DRAWS)
-    draws = np.random.default_rng(0).choice(residuals, (DRAWS, means.size))
+        return 1 / (1 + BOOTSTRAP_DRAWS)
+    draws = np.random.default_rng(0).choice(residuals, (BOOTSTRAP_DRAWS, means.size))
     sums = np.cumsum(np.pad(draws, ((0, 0), (1, 0))), axis=1)
     levels = (sums[:, sixth:] - sums[:, :-sixth]) / sixth
     falls = levels.max(axis=1) - levels[:, -1]
-    return (1 + int((falls >= lost - ROUNDING).sum())) / (1 + DRAWS)
+    return (1 + int((falls >= loss - ROUNDING).sum())) / (1 + BOOTSTRAP_DRAWS)
 
 
-def _more(points: int, gain: float, half: float, least: float) -> int:
-    """Return how many more values would prove the gain, or that it stays below the margin.
+def _more(points: int, gain: float, half: float, min_gain: float) -> int:
+    """Return how many more values would show a gain, or one below the margin.
 
-    The interval narrows with the square root of the number of values.
+    The width of the interval falls with the square root of the number of values.
     """
-    distance = max(abs(gain), abs(least - gain), ROUNDING)
+    distance = max(abs(gain), abs(min_gain - gain), ROUNDING)
     ratio = (half / distance) ** 2
-    return math.ceil(points * max(ratio - 1, 0.0)) if ratio < UNREACHABLE else 0
+    return math.ceil(points * max(ratio - 1, 0.0)) if ratio < MAX_MORE_RATIO else 0

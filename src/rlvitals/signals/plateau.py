@@ -1,46 +1,44 @@
-"""From where on a series that had moved moves no more."""
+"""Find the start of a plateau."""
 
 import math
 
 import numpy as np
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import Array, finite, is_constant, scaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit
+from rlvitals.signals.noise import MIN_NOISE_POINTS
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 
-LEAST = 20  # values below which a plateau is not told from a pause
-TAIL = 0.3  # share of the series that must be flat, but at least 12 values, for a trend
-SHORTEST_TAIL = 12
-TOLERANCE = 0.15  # share of the earlier range within which the tail's change must lie
-PARTS = 20  # stretches by which the course of the series is followed
+MIN_PLATEAU_POINTS = 20  # values below which a plateau cannot be separated from a pause
+PLATEAU_TOLERANCE = 0.15  # share of the earlier range within which the tail's change must lie
 
 
-def plateau_start(values: Array, *, tolerance: float = TOLERANCE) -> int | None:
-    """Return the index from which the series no longer changes materially, for its own range.
+def plateau_start(values: Array, *, tolerance: float = PLATEAU_TOLERANCE) -> int | None:
+    """Return the index from which the series no longer changes relative to its range.
 
     The last 30 % must be flat: the 95 % interval of its change lies within +- `tolerance` of the
-    range that the series had gone through before. The plateau then reaches back as far as the
-    series keeps to the tail's level and its interval stays as narrow. Computed over the finite
-    values; the index counts in the values given. `None` where the tail still changes, where it
-    is too short or too noisy to say, and where there was no earlier change to level off from
-    (a series flat throughout has no plateau; neither has one of fewer than 20 values).
+    earlier range of the series. The plateau starts where the series reaches the tail's level and
+    the interval from there on is as narrow. Computed over the finite values; the index refers to
+    the input. `None` where the tail still changes, where it is too short or too noisy, and where
+    there was no earlier change (a series that is flat throughout has no plateau; neither has one
+    of fewer than 20 values).
     """
     column = np.asarray(values, dtype=np.float64).ravel()
     x = finite(column)
-    if x.size < LEAST or is_constant(x):
+    if x.size < MIN_PLATEAU_POINTS or is_constant(x):
         return None
-    unit = scaled(x)[0]
-    width = math.ceil(unit.size / PARTS)
+    unit = scale_to_unit(x)[0]
+    width = math.ceil(unit.size / 20)
     course = block_means(unit, width)
-    latest = unit.size - max(round(TAIL * unit.size), SHORTEST_TAIL)
+    latest = unit.size - max(round(0.3 * unit.size), MIN_NOISE_POINTS)
     level = float(np.median(unit[latest:]))
     span = float(np.ptp(course))
     noise = 3 * (noise_sd(unit) or 0.0) / math.sqrt(width)
     if float(np.abs(course[: max(latest // width, 1)] - level).max()) <= 2 * noise:
         return None
-    away = np.flatnonzero(np.abs(course - level) > max(tolerance * span, noise))
-    start = unit.size - (course.size - 1 - int(away[-1])) * width if away.size else 0
+    outliers = np.flatnonzero(np.abs(course - level) > max(tolerance * span, noise))
+    start = unit.size - (course.size - 1 - int(outliers[-1])) * width if outliers.size else 0
     for begin in (start, (start + latest) // 2, latest):
         if begin <= latest and _flat(unit[begin:], tolerance * span):
             return int(np.flatnonzero(np.isfinite(column))[begin])
@@ -48,5 +46,5 @@ def plateau_start(values: Array, *, tolerance: float = TOLERANCE) -> int | None:
 
 
 def _flat(values: Array, limit: float) -> bool:
-    found = trend(values)
-    return found is not None and -limit <= found.change_low and found.change_high <= limit
+    line = trend(values)
+    return line is not None and -limit <= line.change_low and line.change_high <= limit

@@ -1,4 +1,4 @@
-"""Medians of a sliding window: what a metric is like lately, whatever one bad row says."""
+"""Rolling medians of a series."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -6,20 +6,20 @@ from numpy.typing import NDArray
 
 from rlvitals.signals.finite import Array
 
-ROWS = 1 << 14  # windows sorted at once: bounds the memory on long series
+MAX_WINDOWS_PER_SORT = 1 << 14  # bounds the memory on long series
 
 
-def rolling_median(values: Array, window: int, *, least: int = 1) -> Array:
-    """Return the median of the last `window` values up to and including each, same length.
+def rolling_median(values: Array, window: int, *, min_count: int = 1) -> Array:
+    """Return the median of the last `window` values at each index, with the same length.
 
     Causal, over the finite values of each window; NaN where there are fewer than `least` (at
     least 1) of them. The first windows are shorter than the rest.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
-    return medians_ending_at(column, np.arange(column.size), max(int(window), 1), max(least, 1))
+    return medians_ending_at(column, np.arange(column.size), max(int(window), 1), max(min_count, 1))
 
 
-def medians_ending_at(column: Array, at: NDArray[np.int64], window: int, least: int) -> Array:
+def medians_ending_at(column: Array, ends: NDArray[np.int64], window: int, min_count: int) -> Array:
     """Return the median of the `window` values that end with each index of `at`.
 
     An index of -1 ends before the first value: its window is empty, its median NaN.
@@ -27,16 +27,17 @@ def medians_ending_at(column: Array, at: NDArray[np.int64], window: int, least: 
     padded = np.concatenate((np.full(window, np.nan), column))
     padded[~np.isfinite(padded)] = np.nan
     windows = sliding_window_view(padded, window)
-    parts = [
-        _medians(windows[at[start : start + ROWS] + 1], least) for start in range(0, at.size, ROWS)
+    chunks = [
+        _medians(windows[ends[start : start + MAX_WINDOWS_PER_SORT] + 1], min_count)
+        for start in range(0, ends.size, MAX_WINDOWS_PER_SORT)
     ]
-    return np.concatenate(parts) if parts else np.empty(0)
+    return np.concatenate(chunks) if chunks else np.empty(0)
 
 
-def _medians(windows: Array, least: int) -> Array:
+def _medians(windows: Array, min_count: int) -> Array:
     ordered = np.sort(windows, axis=1)  # NaN sorts last
     count = np.isfinite(ordered).sum(axis=1)
     middle, row = np.maximum(count - 1, 0), np.arange(count.size)
     # Halves are added, not sums halved: two values of 1e308 have a median.
     halves = ordered[row, middle // 2] / 2 + ordered[row, (middle + 1) // 2] / 2
-    return np.where(count >= least, halves, np.nan)
+    return np.where(count >= min_count, halves, np.nan)

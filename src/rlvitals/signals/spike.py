@@ -1,4 +1,4 @@
-"""Values that jump far above what came just before them."""
+"""Find values far above the median of the values before them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,14 +8,14 @@ import numpy as np
 from rlvitals.signals.finite import Array
 from rlvitals.signals.rolling import medians_ending_at
 
-LEAST = 5  # finite values before a point without which it has no baseline
+MIN_BASELINE_POINTS = 5  # finite values before a point
 
 
 @dataclass(frozen=True, slots=True)
 class Spike:
     """One value far above its baseline."""
 
-    index: int  # into the values given
+    index: int  # into the input
     value: float  # an infinity where +inf was logged
     baseline: float  # median of the window before it
     ratio: float  # value / baseline; infinite where the baseline is not above 0
@@ -24,24 +24,26 @@ class Spike:
 def spikes(values: Array, *, factor: float, floor: float, window: int = 50) -> tuple[Spike, ...]:
     """Return the values above `floor` and above `factor` x the median of the `window` before.
 
-    Causal: what comes later changes nothing. Every spike is given, in order; whether one is an
-    outlier and five in a row are a fault is the caller's to say. Meant for metrics that are not
-    negative (KL, gradient norm, loss magnitude). The baseline is over the finite values of the
-    window and needs 5 of them: earlier points are not judged. NaN is no spike; +inf is one.
+    Causal: later values have no influence. All spikes are returned, in order; the caller decides
+    whether one is an outlier and five in a row are a fault. For non-negative metrics (KL,
+    gradient norm, loss magnitude). The baseline uses the finite values of the window and needs 5
+    of them: earlier points are not tested. NaN is no spike; +inf is one.
     """
     column = np.asarray(values, dtype=np.float64).ravel()
-    above = np.flatnonzero(column > max(floor, _least(column, factor)))
-    baselines = medians_ending_at(column, above - 1, max(int(window), LEAST), LEAST)
+    above = np.flatnonzero(column > max(floor, _lower_bound(column, factor)))
+    baselines = medians_ending_at(
+        column, above - 1, max(int(window), MIN_BASELINE_POINTS), MIN_BASELINE_POINTS
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         hits = np.isfinite(baselines) & (column[above] > factor * baselines)
-    found = map(partial(_spike, column), above[hits].tolist(), baselines[hits].tolist())
-    return tuple(found)
+    hit_spikes = map(partial(_spike, column), above[hits].tolist(), baselines[hits].tolist())
+    return tuple(hit_spikes)
 
 
-def _least(column: Array, factor: float) -> float:
+def _lower_bound(column: Array, factor: float) -> float:
     """Return what no spike is below: a median of the past is at least the least value of all."""
-    known = column[np.isfinite(column)]
-    return factor * float(known.min()) if known.size and factor > 0 else -np.inf
+    known_values = column[np.isfinite(column)]
+    return factor * float(known_values.min()) if known_values.size and factor > 0 else -np.inf
 
 
 def _spike(column: Array, index: int, baseline: float) -> Spike:

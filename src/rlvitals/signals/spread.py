@@ -1,10 +1,10 @@
-"""How widely values scatter, by statistics that a few outliers cannot move."""
+"""Robust statistics: median, standard deviation, point-to-point noise."""
 
 import math
 
 import numpy as np
 
-from rlvitals.signals.finite import Array, finite, is_constant, scaled, unscaled
+from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
 
 NORMAL_MAD = 1.4826  # standard deviation / median absolute deviation of a normal: 1 / z(.75)
 NORMAL_IQR = 1.3490  # interquartile range / standard deviation of a normal: 2 z(.75)
@@ -16,15 +16,15 @@ def median(values: Array) -> float | None:
     x = finite(values)
     if not x.size:
         return None
-    unit, exponent = scaled(x)
-    return unscaled(_middle(unit), exponent)
+    unit, exponent = scale_to_unit(x)
+    return unscale(_middle(unit), exponent)
 
 
 def robust_sd(values: Array) -> float | None:
     """Return the standard deviation that a normal of the same spread would have.
 
     1.4826 x the median absolute deviation. Where more than half the values are equal that is 0,
-    and the interquartile range stands in, then the mean absolute deviation: the answer is 0 only
+    and the interquartile range is used, then the mean absolute deviation: the result is 0 only
     for constants. Computed over the finite values; `None` for fewer than 2.
     """
     x = finite(values)
@@ -32,27 +32,27 @@ def robust_sd(values: Array) -> float | None:
         return None
     if is_constant(x):
         return 0.0
-    unit, exponent = scaled(x)
-    return unscaled(_spread(unit - _middle(unit)), exponent)
+    unit, exponent = scale_to_unit(x)
+    return unscale(_spread(unit - _middle(unit)), exponent)
 
 
 def noise_sd(values: Array, *, order: int = 1) -> float | None:
-    """Return the standard deviation of point-to-point noise, blind to trend and slow waves.
+    """Return the standard deviation of point-to-point noise, without trend and slow waves.
 
     From first differences, which for independent noise are sqrt(2) wider; autocorrelated noise
-    is understated. The differences' own median is taken out, so a straight line has no noise.
-    `order` 2 takes differences of differences, which quick swings move less still. Computed over
-    the finite values; `None` for fewer than 2 + `order`.
+    is underestimated. The median difference is subtracted, so a straight line has no noise.
+    `order` 2 uses second differences, which fast swings affect less. Computed over the finite
+    values; `None` for fewer than 2 + `order`.
     """
     x = finite(values)
     if x.size < 2 + order:
         return None
     if is_constant(x):
         return 0.0
-    unit, exponent = scaled(x)
+    unit, exponent = scale_to_unit(x)
     steps = np.diff(unit, order)
     wider = math.sqrt(math.comb(2 * order, order))  # sum of squared binomial coefficients
-    return unscaled(_spread(steps - _middle(steps)) / wider, exponent)
+    return unscale(_spread(steps - _middle(steps)) / wider, exponent)
 
 
 def _spread(deviations: Array) -> float:

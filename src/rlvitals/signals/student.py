@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution, so that the core needs no scipy."""
+"""Quantiles of Student's t distribution, without a dependency on scipy."""
 
 import math
 from statistics import NormalDist

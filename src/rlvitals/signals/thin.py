@@ -1,4 +1,4 @@
-"""Fewer points of a long series, of which none is an average and no spike is lost."""
+"""Decimate a long series without averages and without losing spikes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,46 +7,55 @@ from rlvitals.signals.finite import Array
 
 Indices = NDArray[np.int64]
 
-POINTS = 1 << 13  # longer series are thinned to between half as many and as many
-STRETCH = 32  # kept points among which one spike upwards, one downwards and one NaN may stand
+MAX_THIN_POINTS = 1 << 13  # longer series are decimated to between half as many and as many
+POINTS_PER_EXTREME = 32  # regular points per spike upwards, spike downwards and NaN
 
 
-def thin(values: Array, most: int = POINTS) -> Indices:
-    """Return the indices of the points that stand for a series: all, where there are few.
+def thin(values: Array, max_points: int = MAX_THIN_POINTS) -> Indices:
+    """Return the indices of points that represent a series: all, up to `max_points`.
 
-    Every k-th point, with k a power of two so that a series that grows keeps what it kept, and
-    the newest. What the kept points scatter like, the series scatters like. Beside them, of each
-    32 of them: the highest and the lowest of all points between, where they lie outside the kept
-    ones by more than these span, and the first that is no number, where all kept ones are.
+    Regular points are every k-th point, with k a power of two so that a growing series keeps its
+    points, and the newest; they scatter like the series. In addition, per 32 regular points: the
+    highest and the lowest point between them, where these lie outside the range of the regular
+    points by more than its width, and the first NaN, where all regular points are numbers.
     """
     count = values.size
-    if count <= most:
+    if count <= max_points:
         return np.arange(count, dtype=np.int64)
-    every = 1 << (-(-count // most) - 1).bit_length()
-    width = STRETCH * every
-    whole = count - count % width
+    every = 1 << (-(-count // max_points) - 1).bit_length()
+    width = POINTS_PER_EXTREME * every
+    split = count - count % width
     regular = np.append(np.arange(0, count, every, dtype=np.int64), count - 1)
     rare = [
-        start + _rare(part, every)
-        for start, part in (
-            (0, values[:whole].reshape(-1, width)),
-            (whole, values[whole:].reshape(1, -1)),
+        start + _rare(chunk, every)
+        for start, chunk in (
+            (0, values[:split].reshape(-1, width)),
+            (split, values[split:].reshape(1, -1)),
         )
-        if part.size
+        if chunk.size
     ]
     return np.unique(np.concatenate((regular, *rare)))
 
 
 def _rare(windows: Array, every: int) -> Indices:
-    """Return the flat indices of what every k-th point of each window [windows, width] misses."""
-    known = np.isfinite(windows)
-    high, low = np.where(known, windows, -np.inf), np.where(known, windows, np.inf)
+    """Return the flat indices of spikes, dips and NaN that regular points of each window miss.
+
+    `windows` [windows, width].
+    """
+    is_finite = np.isfinite(windows)
+    high, low = np.where(is_finite, windows, -np.inf), np.where(is_finite, windows, np.inf)
     top, bottom = high[:, ::every].max(axis=1), low[:, ::every].min(axis=1)
-    seen = top >= bottom
+    has_points = top >= bottom
     with np.errstate(over="ignore", invalid="ignore"):
-        span = np.where(seen, top - bottom, 0.0)
+        span = np.where(has_points, top - bottom, 0.0)
         spike, dip = high.max(axis=1) > top + span, low.min(axis=1) < bottom - span
-    blank = known[:, ::every].all(axis=1) & ~known.all(axis=1)
-    found = ((spike, high.argmax(axis=1)), (dip, low.argmin(axis=1)), (blank, known.argmin(axis=1)))
-    at = [np.flatnonzero(there) * windows.shape[1] + place[there] for there, place in found]
-    return np.concatenate(at).astype(np.int64)
+    blank = is_finite[:, ::every].all(axis=1) & ~is_finite.all(axis=1)
+    extremes = (
+        (spike, high.argmax(axis=1)),
+        (dip, low.argmin(axis=1)),
+        (blank, is_finite.argmin(axis=1)),
+    )
+    indices = [
+        np.flatnonzero(mask) * windows.shape[1] + columns[mask] for mask, columns in extremes
+    ]
+    return np.concatenate(indices).astype(np.int64)

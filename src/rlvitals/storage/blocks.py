@@ -1,7 +1,7 @@
-"""Column blocks: one append-only file for each attempt and rank, whole block by whole block.
+"""Read and write column blocks: an append-only file for each attempt and rank.
 
-`Writer` buffers blocks and writes them with one call to the system at each flush. `scan` reads
-what is whole since a cursor, names what is damaged by its offset, and leaves a torn tail for the
+`Writer` buffers blocks and writes them with one call of the system at each flush. `scan` reads
+the complete blocks since a cursor, reports damage by offset, and leaves a torn tail for the
 next call.
 """
 
@@ -25,11 +25,11 @@ from rlvitals.storage.frames import Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.payloads import Changed
 from rlvitals.storage.safe_files import open_append
 from rlvitals.storage.sync_row_file import RowFile
-from rlvitals.storage.write_buffer import Budget, Outbox
+from rlvitals.storage.write_buffer import Budget, WriteBuffer
 from rlvitals.types import Histogram, Table, Text
 
-MAX_LAYOUTS = 10_000  # key tables that a writer remembers: a script may make new names for ever
-REPEAT = 64  # a key table is written again after so many blocks of its: one lost is not all lost
+MAX_KEY_TABLES = 10_000  # key tables that a writer remembers: a script may make new names for ever
+KEY_TABLE_INTERVAL = 64  # blocks after which a key table is repeated: one lost is not all lost
 
 
 Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
@@ -37,7 +37,7 @@ Columns = Sequence[NDArray[np.float64]] | NDArray[np.float64]  # [k, n]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalars:
-    """Rows under the same keys: `steps` int64 [n], `times` and each of k `values` float64 [n]."""
+    """Rows with the same keys: `steps` int64 [n], `times` and each of k `values` float64 [n]."""
 
     keys: tuple[str, ...]
     steps: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Scalars:
 
 @dataclass(frozen=True, slots=True)
 class BlockCursor:
-    """Where to go on in a file of blocks."""
+    """The position in a block file."""
 
     offset: int = 0
     rows: int = 0  # of scalars before the offset
@@ -61,7 +61,7 @@ class BlockCursor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """What a file of blocks holds since a cursor, in the order it was written."""
+    """The new content of a block file since a cursor, in the order it was written."""
 
     scalars: tuple[Scalars, ...]
     histograms: tuple[tuple[str, Histogram], ...]
@@ -69,7 +69,7 @@ class Scan:
     tables: tuple[tuple[str, Table], ...]
     settings: tuple[Changed, ...]
     damage: tuple[Damage, ...]
-    torn: int  # bytes at the end that are no whole block, or none yet
+    torn: int  # bytes of an incomplete block at the end
     replaced: bool  # the cursor was of another file: this is read from its beginning
     cursor: BlockCursor
 
@@ -78,7 +78,7 @@ class Writer:
     """Appends blocks to one file. One thread at a time; a forked child's copy writes nothing.
 
     Where the disk takes no more, `flush` raises OSError, what is pending stays, and the next
-    flush goes on at the byte where this one stopped.
+    flush continues at the byte where this one stopped.
     """
 
     def __init__(self, path: Path, *, durable: bool = False, budget: Budget | None = None) -> None:
@@ -89,14 +89,14 @@ class Writer:
         # Read as well: what was written can be copied after the file's name is removed.
         self._fd = open_append(path, os.O_RDWR)
         self._tables: dict[tuple[str, ...], tuple[int, int]] = {}  # number, blocks so far
-        self._out = Outbox(self._fd, budget)
-        self._held = hold(self._fd)
+        self._out = WriteBuffer(self._fd, budget)
+        self._is_locked = try_lock(self._fd)
         # Numbers that another writer of this file has used must not be used again.
-        found = os.fstat(self._fd).st_size
-        tables = scan(path).cursor.tables if found else {}
+        size = os.fstat(self._fd).st_size
+        tables = scan(path).cursor.tables if size else {}
         self._numbers = count(max(tables, default=-1) + 1)
-        start = {"format": frames.FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
-        self._add(Kind.START, payloads.to_json(start))
+        start = {"format": frames.BLOCK_FORMAT, "id": os.urandom(16).hex(), "created": clock.time()}
+        self._add(Kind.START, payloads.encode_json(start))
 
     def scalars(
         self,
@@ -106,44 +106,44 @@ class Writer:
         values: Columns,
     ) -> None:
         """Append n rows: `steps` int64 [n], `times` float64 [n], `values` float64 [k, n]."""
-        if keys not in self._tables and len(self._tables) >= MAX_LAYOUTS:
+        if keys not in self._tables and len(self._tables) >= MAX_KEY_TABLES:
             self._tables.clear()  # those that come again get another number
         number, blocks = self._tables.get(keys) or (next(self._numbers), 0)
-        if blocks % REPEAT == 0 or number in self._out.lost_tables:
+        if blocks % KEY_TABLE_INTERVAL == 0 or number in self._out.lost_tables:
             self._out.lost_tables.discard(number)
-            frame = frames.pack(Kind.KEYS, payloads.to_json(keys), len(keys), number)
+            frame = frames.pack(Kind.KEYS, payloads.encode_json(keys), len(keys), number)
             self._out.add(Kind.KEYS, frame, table=number)
         self._tables[keys] = (number, blocks + 1)
-        laid = payloads.columns(steps, times, values)
-        data, rows = memoryview(laid.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
-        said = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
-        self._out.add(Kind.SCALARS, frames.to_bytes(said), data, rows=rows, table=number)
-        self._through()
+        array = payloads.encode_columns(steps, times, values)
+        data, rows = memoryview(array.reshape(-1).view(np.uint8)), len(steps)  # type: ignore[arg-type]
+        header = Header(Kind.SCALARS, len(data), crc32(data), rows, len(keys), number)
+        self._out.add(Kind.SCALARS, frames.to_bytes(header), data, rows=rows, table=number)
+        self._flush_if_durable()
 
-    def histogram(self, key: str, one: Histogram) -> None:
+    def histogram(self, key: str, histogram: Histogram) -> None:
         """Append a histogram."""
-        self._add(Kind.HISTOGRAM, payloads.histogram(key, one))
-        self._through()
+        self._add(Kind.HISTOGRAM, payloads.encode_histogram(key, histogram))
+        self._flush_if_durable()
 
-    def text(self, key: str, one: Text) -> None:
+    def text(self, key: str, text: Text) -> None:
         """Append a text."""
-        self._add(Kind.TEXT, payloads.text(key, one))
-        self._through()
+        self._add(Kind.TEXT, payloads.encode_text(key, text))
+        self._flush_if_durable()
 
-    def table(self, key: str, one: Table) -> None:
+    def table(self, key: str, table: Table) -> None:
         """Append a table's rows."""
-        self._add(Kind.TABLE, payloads.table(key, one))
-        self._through()
+        self._add(Kind.TABLE, payloads.encode_table(key, table))
+        self._flush_if_durable()
 
     def settings(self, step: int, time: float, mapping: Mapping[str, object]) -> None:
         """Append settings that hold from a step on."""
-        said = {"step": step, "time": time, "settings": dict(mapping)}
-        self._add(Kind.SETTINGS, payloads.to_json(said))
-        self._through()
+        record = {"step": step, "time": time, "settings": dict(mapping)}
+        self._add(Kind.SETTINGS, payloads.encode_json(record))
+        self._flush_if_durable()
 
     def rows(self) -> RowFile:
-        """Open this file for rows that any thread writes when it logs them. OSError."""
-        return RowFile(self.path, self._numbers, REPEAT, MAX_LAYOUTS)
+        """Open this file for rows that any thread writes when it logs them. Raises OSError."""
+        return RowFile(self.path, self._numbers, KEY_TABLE_INTERVAL, MAX_KEY_TABLES)
 
     @property
     def pending(self) -> int:
@@ -166,19 +166,21 @@ class Writer:
         return self._out.waiting
 
     def replace(self, path: Path, fd: int) -> None:
-        """Go on in another file, which holds what this one does and is open to append. OSError."""
+        """Continue in another file with the same content, open to append. Raises OSError."""
         os.close(self._fd)
         self.path, self._fd, self._out.fd = path, fd, fd
-        self._held = hold(fd)
+        self._is_locked = try_lock(fd)
 
     def flush(self) -> None:
-        """Hand what is pending to the system, in one write. OSError where it takes none."""
+        """Write what is pending in one call of the system. Raises OSError."""
         if os.getpid() == self._pid:
-            self._held = self._held or hold(self._fd)  # someone was just asking who writes it
+            self._is_locked = self._is_locked or try_lock(
+                self._fd
+            )  # someone was just asking who writes it
             self._out.write()
 
     def close(self) -> None:
-        """Flush, say that the file is whole, and close it; twice is once. OSError."""
+        """Flush, mark the file as complete and close it; a second call does nothing. OSError."""
         if self._fd < 0:
             return
         try:
@@ -191,11 +193,11 @@ class Writer:
             self._fd = -1
 
     def abandon(self) -> None:
-        """Close the file as it is: what waits is lost, as nobody would find it there."""
+        """Close the file without writing what is pending."""
         os.close(self._fd)
         self._fd = -1
 
-    def _through(self) -> None:
+    def _flush_if_durable(self) -> None:
         if self.durable:
             self.flush()
 
@@ -203,8 +205,8 @@ class Writer:
         self._out.add(kind, frames.pack(kind, payload))
 
 
-def hold(fd: int, *, alone: bool = False) -> bool:
-    """Mark a file as being written, or ask whether it is (`alone`); True without locks."""
+def try_lock(fd: int, *, alone: bool = False) -> bool:
+    """Mark a file as being written, or test that nobody does (`alone`); True without locks."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
@@ -219,7 +221,7 @@ def hold(fd: int, *, alone: bool = False) -> bool:
 
 
 def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
-    """Read the whole blocks since a cursor.
+    """Read the complete blocks since a cursor.
 
     Raises OSError, and UnreadableLog for a file of a newer format.
     """
@@ -229,55 +231,55 @@ def scan(path: Path, cursor: BlockCursor | None = None) -> Scan:
 
 def scan_file(file: IO[bytes], path: Path, cursor: BlockCursor | None = None) -> Scan:
     """Read an open file as `scan` does; `path` is what errors call it."""
-    since = cursor or BlockCursor()
+    start = cursor or BlockCursor()
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    head = file.read(frames.SIZE)
-    replaced = bool(since.head) and (size < since.offset or head != since.head)
+    head = file.read(frames.FRAME_HEADER_BYTES)
+    replaced = bool(start.head) and (size < start.offset or head != start.head)
     if replaced:
-        since = BlockCursor()
-    file.seek(since.offset)
-    data = frames.read(file, size - since.offset)
-    if len(head) == frames.SIZE and not since.head:
-        since = replace(since, head=head)
-    found = Found(since)
+        start = BlockCursor()
+    file.seek(start.offset)
+    data = frames.read(file, size - start.offset)
+    if len(head) == frames.FRAME_HEADER_BYTES and not start.head:
+        start = replace(start, head=head)
+    builder = ScanBuilder(start)
     try:
-        for part in frames.walk(data, since.offset):
-            found.take(part)
+        for item in frames.walk(data, start.offset):
+            builder.take(item)
     except UnreadableLog as error:
         raise UnreadableLog(error.problem, where=str(path), hint=error.hint) from None
-    return found.scan(replaced=replaced)
+    return builder.scan(replaced=replaced)
 
 
-class Found:
-    """Collects what the frames of one reading hold."""
+class ScanBuilder:
+    """Collects the content of the frames of one scan."""
 
-    def __init__(self, since: BlockCursor) -> None:
-        self.since = since
-        self.named = dict(since.tables)
+    def __init__(self, start: BlockCursor) -> None:
+        self.start = start
+        self.key_tables = dict(start.tables)
         self.frames: list[tuple[Frame, int]] = []  # of scalars, with the rows before them
         self.histograms: list[tuple[str, Histogram]] = []
         self.texts: list[tuple[str, Text]] = []
         self.tables: list[tuple[str, Table]] = []
         self.settings: list[Changed] = []
         self.damage: list[Damage] = []
-        self.offset, self.rows, self.torn = since.offset, since.rows, 0
-        self.others = since.others
-        self.ended = since.ended
+        self.offset, self.rows, self.torn = start.offset, start.rows, 0
+        self.others = start.others
+        self.ended = start.ended
 
-    def take(self, part: Frame | Damage | Tail) -> None:
-        """Take the next part of the file."""
-        if isinstance(part, Tail):
-            self.torn = part.size
-        elif isinstance(part, Damage):
-            self.damage.append(part)
-            self.offset = part.offset + part.size
+    def take(self, item: Frame | Damage | Tail) -> None:
+        """Add the next item of the file."""
+        if isinstance(item, Tail):
+            self.torn = item.size
+        elif isinstance(item, Damage):
+            self.damage.append(item)
+            self.offset = item.offset + item.size
         else:
-            self.offset = part.end
+            self.offset = item.end
             try:
-                self._frame(part)
+                self._frame(item)
             except ValueError as error:
-                self.add_damage(part, f"a block that makes no sense: {error}")
+                self.add_damage(item, f"a block that makes no sense: {error}")
 
     def _frame(self, frame: Frame) -> None:
         header, payload = frame.header, frame.payload
@@ -288,12 +290,12 @@ class Found:
             self.frames.append((frame, self.rows))
             self.rows += header.rows
         elif header.kind == Kind.KEYS:
-            self.named[header.table] = payloads.to_keys(payload)
+            self.key_tables[header.table] = payloads.decode_keys(payload)
         else:
-            self.other(frame)
+            self.add_content(frame)
 
-    def other(self, frame: Frame) -> None:
-        """Take what is no scalars; what does not parse is damage."""
+    def add_content(self, frame: Frame) -> None:
+        """Add a frame other than rows; what does not parse is damage."""
         lists: dict[int, list[Any]] = {
             Kind.HISTOGRAM: self.histograms,
             Kind.TEXT: self.texts,
@@ -313,12 +315,12 @@ class Found:
         for wrong in content.wrong if isinstance(content, Changed) else ():
             self.add_damage(frame, wrong)
 
-    def add_damage(self, frame: Frame, why: str) -> None:
+    def add_damage(self, frame: Frame, problem: str) -> None:
         """Name a frame that is not read, or not wholly."""
-        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
     def _scalars(self, frame: Frame, first: int) -> Scalars | None:
-        keys = self.named.get(frame.header.table)
+        keys = self.key_tables.get(frame.header.table)
         if keys is None or len(keys) != frame.header.columns:
             self.add_damage(frame, f"{frame.header.rows:,} rows whose key table is lost")
             return None
@@ -327,11 +329,11 @@ class Found:
     def scan(self, *, replaced: bool) -> Scan:
         """Return what was found; a key table that comes late names the rows before it too."""
         scalars = tuple(filter(None, (self._scalars(*pair) for pair in self.frames)))
-        tables = MappingProxyType(self.named)
+        tables = MappingProxyType(self.key_tables)
         cursor = BlockCursor(
-            self.offset, self.rows, self.others, tables, self.since.head, self.ended
+            self.offset, self.rows, self.others, tables, self.start.head, self.ended
         )
-        self.damage.sort(key=lambda one: one.offset)
+        self.damage.sort(key=lambda damage: damage.offset)
         return Scan(
             scalars,
             tuple(self.histograms),
@@ -346,7 +348,7 @@ class Found:
 
 
 def to_scalars(frame: Frame, keys: tuple[str, ...], first: int) -> Scalars:
-    """Look at a frame's rows where they lie; `first`: rows of the file before them."""
+    """Return a frame's rows as views of its payload; `first` counts the rows before them."""
     header = frame.header
-    words = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
-    return Scalars(keys, words[0].view("<i8"), words[1], words[2:], first)
+    columns = np.frombuffer(frame.payload, "<f8").reshape(header.columns + 2, header.rows)
+    return Scalars(keys, columns[0].view("<i8"), columns[1], columns[2:], first)

@@ -1,4 +1,4 @@
-"""Rows of blocks as the series of each key, in the order they were written."""
+"""Convert the rows of blocks to the series of each key, in the order they were written."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,91 +9,93 @@ from numpy.typing import NDArray
 from rlvitals.storage.blocks import Scalars
 from rlvitals.types import Series, Table
 
-Part = tuple[Scalars, int]  # rows, and which of their columns
+Column = tuple[Scalars, int]  # rows, and which of their columns
 
 
-def series(parts: Iterable[Scalars]) -> dict[str, Series]:
-    """Gather the series of each key; those of one key table share their steps and times."""
+def series(chunks: Iterable[Scalars]) -> dict[str, Series]:
+    """Return the series of each key; those of one key table share their steps and times."""
     by_keys: dict[tuple[str, ...], list[Scalars]] = defaultdict(list)
-    for part in parts:
-        by_keys[part.keys].append(part)
-    columns: dict[str, list[Part]] = defaultdict(list)
-    for found in by_keys.values():
-        whole = joined(found)
-        for at, key in enumerate(whole.keys):
-            columns[key].append((whole, at))
-    return {key: _in_order(found) for key, found in columns.items()}
+    for chunk in chunks:
+        by_keys[chunk.keys].append(chunk)
+    columns: dict[str, list[Column]] = defaultdict(list)
+    for group in by_keys.values():
+        merged = concatenate(group)
+        for index, key in enumerate(merged.keys):
+            columns[key].append((merged, index))
+    return {key: _sort_rows(group) for key, group in columns.items()}
 
 
-def one_series(parts: Iterable[Scalars], key: str) -> Series | None:
-    """Gather the series of one key; None where no part has it."""
-    found = [(part, part.keys.index(key)) for part in parts if key in part.keys]
-    return _in_order(found) if found else None
+def one_series(chunks: Iterable[Scalars], key: str) -> Series | None:
+    """Return the series of one key; None where no chunk has it."""
+    columns = [(chunk, chunk.keys.index(key)) for chunk in chunks if key in chunk.keys]
+    return _sort_rows(columns) if columns else None
 
 
-def joined(parts: Sequence[Scalars]) -> Scalars:
-    """Put rows under the same keys one after another."""
-    if len(parts) == 1:
-        return parts[0]
+def concatenate(chunks: Sequence[Scalars]) -> Scalars:
+    """Concatenate rows with the same keys."""
+    if len(chunks) == 1:
+        return chunks[0]
     return Scalars(
-        parts[0].keys,
-        np.concatenate([part.steps for part in parts]),
-        np.concatenate([part.times for part in parts]),
-        np.concatenate([part.values for part in parts], axis=1),
-        parts[0].first,
-        np.concatenate([places(part) for part in parts]),
+        chunks[0].keys,
+        np.concatenate([chunk.steps for chunk in chunks]),
+        np.concatenate([chunk.times for chunk in chunks]),
+        np.concatenate([chunk.values for chunk in chunks], axis=1),
+        chunks[0].first,
+        np.concatenate([places(chunk) for chunk in chunks]),
     )
 
 
-def places(part: Scalars) -> NDArray[np.int64]:
-    """Return each row's place in its file, int64 [n]."""
-    if part.order is not None:
-        return part.order
-    return np.arange(part.first, part.first + len(part.steps))
+def places(chunk: Scalars) -> NDArray[np.int64]:
+    """Return the position of each row in its file, int64 [n]."""
+    if chunk.order is not None:
+        return chunk.order
+    return np.arange(chunk.first, chunk.first + len(chunk.steps))
 
 
-def after(part: Scalars, rows: int) -> Scalars:
-    """Keep the rows that stand behind the first `rows` of the file."""
-    if part.order is None and part.first >= rows:
-        return part
-    return cut(part, places(part) >= rows)
+def rows_from(chunk: Scalars, rows: int) -> Scalars:
+    """Return the rows that follow the first `rows` of the file."""
+    if chunk.order is None and chunk.first >= rows:
+        return chunk
+    return select_rows(chunk, places(chunk) >= rows)
 
 
-def cut(part: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
-    """Keep some of the rows."""
-    order = places(part)[rows]
-    return Scalars(part.keys, part.steps[rows], part.times[rows], part.values[:, rows], 0, order)
+def select_rows(chunk: Scalars, rows: slice | NDArray[np.bool_]) -> Scalars:
+    """Return a selection of the rows."""
+    order = places(chunk)[rows]
+    return Scalars(
+        chunk.keys, chunk.steps[rows], chunk.times[rows], chunk.values[:, rows], 0, order
+    )
 
 
-def _in_order(found: Sequence[Part]) -> Series:
+def _sort_rows(columns: Sequence[Column]) -> Series:
     """Make one series of a key's columns under different key tables."""
-    if len(found) == 1:
-        ((part, at),) = found
-        if part.order is None:
-            return Series(part.steps, part.times, part.values[at])
-    steps = np.concatenate([part.steps for part, _ in found])
-    times = np.concatenate([part.times for part, _ in found])
-    values = np.concatenate([part.values[at] for part, at in found])
-    order = np.concatenate([places(part) for part, _ in found])
+    if len(columns) == 1:
+        ((chunk, index),) = columns
+        if chunk.order is None:
+            return Series(chunk.steps, chunk.times, chunk.values[index])
+    steps = np.concatenate([chunk.steps for chunk, _ in columns])
+    times = np.concatenate([chunk.times for chunk, _ in columns])
+    values = np.concatenate([chunk.values[index] for chunk, index in columns])
+    order = np.concatenate([places(chunk) for chunk, _ in columns])
     if len(order) and not np.all(order[1:] > order[:-1]):
-        by = np.argsort(order, kind="stable")
-        steps, times, values = steps[by], times[by], values[by]
+        by_place = np.argsort(order, kind="stable")
+        steps, times, values = steps[by_place], times[by_place], values[by_place]
     return Series(steps, times, values)
 
 
-def chained(parts: Sequence[Series]) -> Series:
-    """Put series one after another: those of a run's attempts."""
-    if len(parts) == 1:
-        return parts[0]
+def concatenate_series(pieces: Sequence[Series]) -> Series:
+    """Concatenate series: those of a run's attempts."""
+    if len(pieces) == 1:
+        return pieces[0]
     return Series(
-        np.concatenate([part.steps for part in parts]),
-        np.concatenate([part.times for part in parts]),
-        np.concatenate([part.values for part in parts]),
+        np.concatenate([piece.steps for piece in pieces]),
+        np.concatenate([piece.times for piece in pieces]),
+        np.concatenate([piece.values for piece in pieces]),
     )
 
 
-def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables' rows one after another; a cell that a table lacks is None."""
+def concatenate_tables(tables: Sequence[Table]) -> Table:
+    """Concatenate the rows of tables; a cell that a table lacks is None."""
     if len(tables) == 1:
         return tables[0]
     names = dict.fromkeys(name for table in tables for name in table.columns)

@@ -1,8 +1,8 @@
-"""Pack a run's many small blocks into few big ones.
+"""Pack the many small blocks of a run into a few large ones.
 
-A packed file is written beside, made safe on the disk, read back, compared with its source value by
-value, and renamed; then the file that it stands for goes. A crash at any byte leaves the file
-itself, or both: the packed one says how much of the other it stands for, so nothing is counted
+A compacted file is written under a temporary name, synced, read back, compared value by value with
+its source, and renamed; then the block file is removed. A crash at any byte leaves the block file
+or both: the compacted one records how much of the other it replaces, so nothing is counted
 twice.
 """
 
@@ -15,24 +15,25 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlvitals.storage import blocks, columns, compacted, frames, payloads, tail_index
-from rlvitals.storage.blocks import Scalars, hold
+from rlvitals.storage.blocks import Scalars, try_lock
 from rlvitals.storage.compacted import Block, Damaged, Origin, PackedFile
-from rlvitals.storage.frames import SIZE, Damage, Frame, Kind, Tail
+from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Kind, Tail
 from rlvitals.storage.run_folder import BlockFile, block_files
 from rlvitals.storage.safe_files import sync
 
-BLOCK_BYTES = 32 << 20  # of a packed block: a metric of a million points is in a few dozen places
-MAX_HELD = 256 << 20  # bytes of rows that wait for their block to fill
-QUIET = 600  # seconds: a writer on another machine may be seen by its file alone
+PACKED_BLOCK_BYTES = (
+    32 << 20
+)  # of a packed block: a metric of a million points is in a few dozen places
+MAX_BUFFERED_BYTES = 256 << 20  # bytes of rows that wait for their block to fill
+QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
-MAX_NAMED = 3  # metrics that an error names
-DIFFERS = "what was packed differs from it"
-OTHERS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
+MISMATCH = "what was packed differs from it"
+CONTENT_KINDS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What became of one file."""
+    """The result of compacting one file."""
 
     name: str
     before: int  # bytes
@@ -42,148 +43,150 @@ class Packed:
 
 def compact(folder: Path) -> tuple[Packed, ...]:
     """Pack every file of a run folder that nobody writes to. Raises OSError, UnreadableLog."""
-    done = []
+    reports = []
     for file in block_files(folder):
-        for left in file.path.parent.glob(f".{file.path.stem}.packed.*"):
-            left.unlink(missing_ok=True)  # of a compaction that was killed
+        for leftover in file.path.parent.glob(f".{file.path.stem}.packed.*"):
+            leftover.unlink(missing_ok=True)  # of a compaction that was killed
         if file.path.exists():
-            done.append(_compact(file))
-    return tuple(done)
+            reports.append(_compact(file))
+    return tuple(reports)
 
 
 def _compact(file: BlockFile) -> Packed:
-    name, before = file.path.name, file.path.stat().st_size
-    with file.path.open("rb") as held:
-        if not hold(held.fileno(), alone=True):
-            return Packed(name, before, before, "it is still written to")
-        if clock.time() - file.path.stat().st_mtime < QUIET and not tail_index.has_ended(file.path):
-            return Packed(name, before, before, "it may still be written to")
-        why, target = pack(file)
-    if why:
-        return Packed(name, before, before, why)
+    name, size = file.path.name, file.path.stat().st_size
+    with file.path.open("rb") as source:
+        if not try_lock(source.fileno(), alone=True):
+            return Packed(name, size, size, "it is still written to")
+        if clock.time() - file.path.stat().st_mtime < QUIET_SECONDS and not tail_index.is_closed(
+            file.path
+        ):
+            return Packed(name, size, size, "it may still be written to")
+        reason, target = pack(file)
+    if reason:
+        return Packed(name, size, size, reason)
     file.path.unlink()
     sync(file.path.parent)
-    return Packed(name, before, target.stat().st_size)
+    return Packed(name, size, target.stat().st_size)
 
 
 def pack(file: BlockFile) -> tuple[str, Path]:
-    """Write the packed file of an attempt's rank, beside it; or say why not. Raises OSError."""
+    """Write the compacted file of a rank. Return the reason if it was skipped. Raises OSError."""
     target = file.path.with_suffix(".packed.rlv")
-    beside = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
+    temp_path = target.with_name(f".{file.path.stem}.packed.{os.urandom(6).hex()}")
     try:
-        with beside.open("xb") as made:
+        with temp_path.open("xb") as temp_file:
             source = _Source(file)
-            _Packing(made).take(source)
-            made.flush()
-            os.fsync(made.fileno())
-        _compare(_Source(file), beside, source.origin)
-        beside.replace(target)
+            _Packer(temp_file).take(source)
+            temp_file.flush()
+            os.fsync(temp_file.fileno())
+        _compare(_Source(file), temp_path, source.origin)
+        temp_path.replace(target)
         sync(target.parent)
-    except _Left as why:
-        return str(why), target
+    except _SkipFile as error:
+        return str(error), target
     except Damaged:
-        return f"{DIFFERS}: its checksums", target
+        return f"{MISMATCH}: its checksums", target
     finally:
-        beside.unlink(missing_ok=True)
+        temp_path.unlink(missing_ok=True)
     return "", target
 
 
-class _Left(Exception):  # noqa: N818 - what becomes of the file
-    """A file is left as it is; the text says why."""
+class _SkipFile(Exception):  # noqa: N818 - what becomes of the file
+    """A file cannot be compacted; the message is the reason."""
 
 
 class _Source:
-    """What one attempt's rank holds: its rows and other frames in order, in bounded memory."""
+    """The rows and other frames of one rank in order, in bounded memory."""
 
     def __init__(self, file: BlockFile) -> None:
         """Begin before the first part. OSError."""
         self._file = file
-        self.origin = Origin(0, 0, 0, {}, b"", ended=False)  # how far `parts` came
+        self.origin = Origin(0, 0, 0, {}, b"", ended=False)  # how far `read` came
 
-    def parts(self) -> Iterator[Scalars | Frame]:
-        """Go through what is packed already, then through the file. OSError, _Left."""
-        with self._file.path.open("rb", buffering=0) as grown:
-            head = grown.read(SIZE)
+    def read(self) -> Iterator[Scalars | Frame]:
+        """Yield the compacted frames, then those of the growing file. Raises OSError, _SkipFile."""
+        with self._file.path.open("rb", buffering=0) as growing_file:
+            head = growing_file.read(FRAME_HEADER_BYTES)
             if frames.parse(head) is None:
-                raise _Left("no block of it is whole")
+                raise _SkipFile("no block of it is whole")
             self.origin = replace(self.origin, head=head)
             if self._file.packed is not None:
-                yield from self._read_packed(self._file.packed)
-            yield from self._read_grown(grown)
+                yield from self._read_packed_file(self._file.packed)
+            yield from self._read_growing_file(growing_file)
 
-    def _read_packed(self, path: Path) -> Iterator[Scalars | Frame]:
+    def _read_packed_file(self, path: Path) -> Iterator[Scalars | Frame]:
         with PackedFile(path) as packed_file:
             if packed_file.damage or packed_file.origin is None:
-                raise _Left(f"{path.name} is damaged")
+                raise _SkipFile(f"{path.name} is damaged")
             if packed_file.origin.head != self.origin.head:
-                raise _Left(f"{path.name} stands for another file")
+                raise _SkipFile(f"{path.name} stands for another file")
             for block in packed_file.blocks:
                 yield packed_file.scalars(block)
             yield from packed_file.others
             self.origin = packed_file.origin
 
-    def _read_grown(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
-        before = self.origin
-        tables, rows, others = dict(before.tables), before.rows, before.others
-        for part in frames.stream(source, before.covers):
-            if isinstance(part, Damage):
-                raise _Left(f"it is damaged: {part}")
-            if isinstance(part, Tail):  # the process was killed while it wrote
+    def _read_growing_file(self, source: IO[bytes]) -> Iterator[Scalars | Frame]:
+        start = self.origin
+        tables, rows, other_count = dict(start.tables), start.rows, start.others
+        for item in frames.stream(source, start.covers):
+            if isinstance(item, Damage):
+                raise _SkipFile(f"it is damaged: {item}")
+            if isinstance(item, Tail):  # the process was killed while it wrote
                 break
-            header = part.header
+            header = item.header
             if header.kind == Kind.KEYS:
-                tables[header.table] = _parse(part)
+                tables[header.table] = _parse(item)
             elif header.kind == Kind.SCALARS:
                 if len(tables.get(header.table, ())) != header.columns:
-                    raise _Left(f"the key table of the rows at offset {part.offset:,} is lost")
-                yield blocks.to_scalars(part, tables[header.table], rows)
+                    raise _SkipFile(f"the key table of the rows at offset {item.offset:,} is lost")
+                yield blocks.to_scalars(item, tables[header.table], rows)
                 rows += header.rows
-            elif header.kind in OTHERS:
-                _parse(part)
-                yield part
-                others += 1
-            ended = header.kind == Kind.END
-            self.origin = Origin(part.end, rows, others, tables, before.head, ended)
+            elif header.kind in CONTENT_KINDS:
+                _parse(item)
+                yield item
+                other_count += 1
+            is_closed = header.kind == Kind.END
+            self.origin = Origin(item.end, rows, other_count, tables, start.head, is_closed)
 
 
 def _parse(frame: Frame) -> Any:  # noqa: ANN401 - whatever the frame holds
-    """Parse a frame: what no reader can read is not packed. Raises _Left."""
+    """Parse a frame; a frame that no reader can parse is not packed. Raises _SkipFile."""
     try:
         return payloads.PARSERS[frame.header.kind](frame.payload)
     except ValueError as error:
-        raise _Left(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
+        raise _SkipFile(f"it is damaged: the block at offset {frame.offset:,}: {error}") from None
 
 
-def _compare(source: _Source, made: Path, origin: Origin) -> None:
-    """Read a packed file as readers do, and compare it bit by bit. Raises OSError, _Left."""
-    with PackedFile(made) as packed_file:
-        others = iter(packed_file.others)
-        written = _Written(packed_file)
-        for part in source.parts():
-            if isinstance(part, Scalars):
-                alike = written.has(part)
+def _compare(source: _Source, path: Path, origin: Origin) -> None:
+    """Read a packed file as readers do and compare it bit by bit. Raises OSError, _SkipFile."""
+    with PackedFile(path) as packed_file:
+        copies = iter(packed_file.others)
+        written = _PackedRows(packed_file)
+        for item in source.read():
+            if isinstance(item, Scalars):
+                alike = written.has(item)
             else:
-                copy = next(others, None)
-                alike = copy is not None and _content(copy) == _content(part)
+                copy = next(copies, None)
+                alike = copy is not None and _content(copy) == _content(item)
             if not alike:
-                raise _Left(f"{DIFFERS}: {_place(part)}")
-        if packed_file.damage or next(others, None) is not None or written.more():
-            raise _Left(f"{DIFFERS}: it holds more")
+                raise _SkipFile(f"{MISMATCH}: {_describe_item(item)}")
+        if packed_file.damage or next(copies, None) is not None or written.has_more():
+            raise _SkipFile(f"{MISMATCH}: it holds more")
         if not packed_file.origin == source.origin == origin:
-            raise _Left(f"{DIFFERS}: its reach")
+            raise _SkipFile(f"{MISMATCH}: its reach")
 
 
 def _content(frame: Frame) -> tuple[int, memoryview]:
     return frame.header.kind, frame.payload
 
 
-def _place(part: Scalars | Frame) -> str:
-    if isinstance(part, Scalars):
-        return f"rows of {', '.join(part.keys[:MAX_NAMED])} from step {part.steps[0]:,} on"
-    return f"the block at offset {part.offset:,}"
+def _describe_item(item: Scalars | Frame) -> str:
+    if isinstance(item, Scalars):
+        return f"rows of {', '.join(item.keys[:3])} from step {item.steps[0]:,} on"
+    return f"the block at offset {item.offset:,}"
 
 
-class _Written:
+class _PackedRows:
     """The rows of a packed file, read block by block for each key table."""
 
     def __init__(self, packed_file: PackedFile) -> None:
@@ -191,76 +194,79 @@ class _Written:
         self._blocks: dict[Keys, list[Block]] = defaultdict(list)
         for block in packed_file.blocks:
             self._blocks[block.keys].append(block)
-        self._rest: dict[Keys, Scalars] = {}  # read, not compared yet
+        self._remaining: dict[Keys, Scalars] = {}  # read, not compared yet
 
-    def has(self, part: Scalars) -> bool:
+    def has(self, chunk: Scalars) -> bool:
         """Compare rows with the next ones under their keys: bits and places. OSError, Damaged."""
-        while len(part.steps):
-            rest = self._rest.pop(part.keys, None)
-            if rest is None or not len(rest.steps):
-                if not self._blocks[part.keys]:
+        while len(chunk.steps):
+            remaining = self._remaining.pop(chunk.keys, None)
+            if remaining is None or not len(remaining.steps):
+                if not self._blocks[chunk.keys]:
                     return False
-                rest = self._file.scalars(self._blocks[part.keys].pop(0))
-            size = min(len(rest.steps), len(part.steps))
-            if _bits(columns.cut(rest, slice(size))) != _bits(columns.cut(part, slice(size))):
+                remaining = self._file.scalars(self._blocks[chunk.keys].pop(0))
+            size = min(len(remaining.steps), len(chunk.steps))
+            if _to_bytes(columns.select_rows(remaining, slice(size))) != _to_bytes(
+                columns.select_rows(chunk, slice(size))
+            ):
                 return False
-            self._rest[part.keys] = columns.cut(rest, slice(size, None))
-            part = columns.cut(part, slice(size, None))
+            self._remaining[chunk.keys] = columns.select_rows(remaining, slice(size, None))
+            chunk = columns.select_rows(chunk, slice(size, None))
         return True
 
-    def more(self) -> bool:
-        """Tell whether rows are left that nothing was compared with."""
-        rest = any(len(rows.steps) for rows in self._rest.values())
-        return rest or any(self._blocks.values())
+    def has_more(self) -> bool:
+        """Return whether rows are left that nothing was compared with."""
+        has_rows = any(len(rows.steps) for rows in self._remaining.values())
+        return has_rows or any(self._blocks.values())
 
 
-def _bits(part: Scalars) -> tuple[bytes, ...]:
+def _to_bytes(chunk: Scalars) -> tuple[bytes, ...]:
     return tuple(
-        column.tobytes() for column in (part.steps, part.times, part.values, columns.places(part))
+        column.tobytes()
+        for column in (chunk.steps, chunk.times, chunk.values, columns.places(chunk))
     )
 
 
-class _Packing:
-    """Gathers rows by key table until they fill a block."""
+class _Packer:
+    """A buffer that collects rows by key table until they fill a block."""
 
     def __init__(self, into: IO[bytes]) -> None:
         self._into = into
-        self._held: dict[Keys, list[Scalars]] = defaultdict(list)
+        self._pending: dict[Keys, list[Scalars]] = defaultdict(list)
         self._sizes: Counter[Keys] = Counter()  # bytes of the rows that wait
         self._numbers: dict[Keys, int] = {}
 
     def take(self, source: _Source) -> None:
-        """Write what a source holds, packed. OSError, _Left."""
-        for part in source.parts():
-            if isinstance(part, Scalars):
-                self._hold(part)
+        """Write the content of a source, packed. Raises OSError, _SkipFile."""
+        for item in source.read():
+            if isinstance(item, Scalars):
+                self._add(item)
             else:
-                self._copy(part)
-        for keys in list(self._held):
+                self._copy(item)
+        for keys in list(self._pending):
             self._write(keys)
         self._into.write(source.origin.frame() + frames.pack(Kind.END, b""))
 
     def _copy(self, frame: Frame) -> None:
         self._into.write(frames.to_bytes(frame.header) + frame.payload)
 
-    def _hold(self, part: Scalars) -> None:
-        self._held[part.keys].append(part)
-        self._sizes[part.keys] += 8 * len(part.steps) * (2 + len(part.keys))
-        if self._sizes[part.keys] >= BLOCK_BYTES:
-            self._write(part.keys)
-        elif self._sizes.total() > MAX_HELD:
+    def _add(self, chunk: Scalars) -> None:
+        self._pending[chunk.keys].append(chunk)
+        self._sizes[chunk.keys] += 8 * len(chunk.steps) * (2 + len(chunk.keys))
+        if self._sizes[chunk.keys] >= PACKED_BLOCK_BYTES:
+            self._write(chunk.keys)
+        elif self._sizes.total() > MAX_BUFFERED_BYTES:
             self._write(self._sizes.most_common(1)[0][0])
 
     def _write(self, keys: Keys) -> None:
-        """Write the rows that wait under some keys."""
-        whole = columns.joined(self._held.pop(keys))
+        """Write the buffered rows of a key table."""
+        merged = columns.concatenate(self._pending.pop(keys))
         del self._sizes[keys]
         if keys not in self._numbers:
             self._numbers[keys] = len(self._numbers)
-            names = payloads.to_json(keys)
+            names = payloads.encode_json(keys)
             table = frames.pack(Kind.KEYS, names, len(keys), self._numbers[keys])
             self._into.write(table)
-        most = max(1, BLOCK_BYTES // (8 * (2 + len(keys))))
-        for begin in range(0, len(whole.steps), most):
-            part = columns.cut(whole, slice(begin, begin + most))
-            self._into.writelines(compacted.block(part, self._numbers[keys]))
+        max_rows = max(1, PACKED_BLOCK_BYTES // (8 * (2 + len(keys))))
+        for begin in range(0, len(merged.steps), max_rows):
+            chunk = columns.select_rows(merged, slice(begin, begin + max_rows))
+            self._into.writelines(compacted.block(chunk, self._numbers[keys]))

@@ -1,4 +1,4 @@
-"""A packed file: few big blocks that stand for the beginning of an attempt's file, or all of it.
+"""Read and write compacted files, whose few large blocks replace the beginning of a block file.
 
 Its last frame but one says how far it reaches. A block of it begins with an index: each column's
 own checksum and last value, so that one metric, or all last values, are read without the rest.
@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import columns, frames, payloads, typed
 from rlvitals.storage.blocks import BlockCursor, Scalars
-from rlvitals.storage.frames import SIZE, Damage, Frame, Header, Kind, Tail
+from rlvitals.storage.frames import FRAME_HEADER_BYTES, Damage, Frame, Header, Kind, Tail
 from rlvitals.storage.typed import Fields, WrongTypeError
 from rlvitals.types import Series
 
-START = Struct("<qqqdQ")
-CHECK = Struct("<II")
-ORDERED = 1  # flag: the rows' places are stored
+INDEX_START = Struct("<qqqdQ")
+INDEX_CHECKSUM = Struct("<II")
+ORDERED_FLAG = 1  # flag: the rows' places are stored
 STEPS, TIMES, PLACES, VALUES = range(4)  # of the checksums
 
 
@@ -42,7 +42,7 @@ class Damaged(Exception):  # noqa: N818 - says what the file is
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which part of which file a packed file stands for."""
+    """The part of a block file that a compacted file replaces."""
 
     covers: int  # bytes of the attempt's file from its beginning
     rows: int
@@ -52,14 +52,14 @@ class Origin:
     ended: bool  # whether its writer closed it
 
     def cursor(self) -> BlockCursor:
-        """Where to go on in the file that this one stands for."""
+        """Return the cursor that follows this part in the block file."""
         tables = MappingProxyType(dict(self.tables))
         return BlockCursor(self.covers, self.rows, self.others, tables, self.head, self.ended)
 
     @classmethod
     def parse(cls, frame: Frame) -> Self:
         """Read it from its frame. Raises ValueError."""
-        record = Fields(payloads.from_json(frame.payload), "origin")
+        record = Fields(payloads.decode_json(frame.payload), "origin")
         tables = record.values.get("tables")
         if not isinstance(tables, dict):
             raise WrongTypeError("it has no key tables")
@@ -73,8 +73,8 @@ class Origin:
         )
 
     def frame(self) -> bytes:
-        """Lay it out as a frame."""
-        said = {
+        """Encode it as a frame."""
+        record = {
             "covers": self.covers,
             "rows": self.rows,
             "others": self.others,
@@ -82,12 +82,12 @@ class Origin:
             "head": self.head.hex(),
             "ended": self.ended,
         }
-        return frames.pack(Kind.ORIGIN, payloads.to_json(said))
+        return frames.pack(Kind.ORIGIN, payloads.encode_json(record))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One block's index."""
+    """The index of a block."""
 
     keys: tuple[str, ...]
     rows: int
@@ -103,67 +103,71 @@ class Block:
 
 def index_size(count: int) -> int:
     """Count the bytes of the index of a block of `count` keys."""
-    return START.size + 8 * count + _up(4 * (VALUES + count)) + CHECK.size
+    return INDEX_START.size + 8 * count + _round_up(4 * (VALUES + count)) + INDEX_CHECKSUM.size
 
 
-def _up(size: int) -> int:
-    return size + -size % frames.ALIGN
+def _round_up(size: int) -> int:
+    return size + -size % frames.ALIGN_BYTES
 
 
-def block(part: Scalars, table: int) -> list[bytes]:
-    """Lay out rows as a frame, in parts."""
-    rows, count = len(part.steps), len(part.keys)
-    order = columns.places(part)
-    whole = bool(np.all(order[1:] == order[:-1] + 1))
-    data = [part.steps.astype("<i8").tobytes(), part.times.astype("<f8").tobytes()]
-    data.append(b"" if whole else order.astype("<i8").tobytes())
-    data += [column.astype("<f8").tobytes() for column in part.values]
-    checks = np.array([crc32(one) for one in data], "<u4").tobytes()
-    start = START.pack(order[0], order[-1], part.steps[-1], part.times[-1], 0 if whole else ORDERED)
-    index = start + part.values[:, -1].astype("<f8").tobytes() + checks
-    index += bytes(-len(index) % frames.ALIGN)
-    data.insert(0, index + CHECK.pack(crc32(index), 0))
+def block(chunk: Scalars, table: int) -> list[bytes]:
+    """Encode rows as a frame, in parts."""
+    rows, count = len(chunk.steps), len(chunk.keys)
+    order = columns.places(chunk)
+    is_contiguous = bool(np.all(order[1:] == order[:-1] + 1))
+    data = [chunk.steps.astype("<i8").tobytes(), chunk.times.astype("<f8").tobytes()]
+    data.append(b"" if is_contiguous else order.astype("<i8").tobytes())
+    data += [column.astype("<f8").tobytes() for column in chunk.values]
+    checks = np.array([crc32(piece) for piece in data], "<u4").tobytes()
+    start = INDEX_START.pack(
+        order[0], order[-1], chunk.steps[-1], chunk.times[-1], 0 if is_contiguous else ORDERED_FLAG
+    )
+    index = start + chunk.values[:, -1].astype("<f8").tobytes() + checks
+    index += bytes(-len(index) % frames.ALIGN_BYTES)
+    data.insert(0, index + INDEX_CHECKSUM.pack(crc32(index), 0))
     check = 0
-    for one in data:
-        check = crc32(one, check)
+    for piece in data:
+        check = crc32(piece, check)
     size = sum(map(len, data))
     return [frames.to_bytes(Header(Kind.PACKED, size, check, rows, count, table)), *data]
 
 
-def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], at: int) -> Block:
+def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], offset: int) -> Block:
     """Read a block's index; `at`: where its payload begins. Raises Damaged."""
     size, count = index_size(header.columns), header.columns
     if len(index) != size or len(keys) != count:
         raise Damaged
-    if CHECK.unpack_from(index, size - CHECK.size)[0] != crc32(index[: size - CHECK.size]):
+    if INDEX_CHECKSUM.unpack_from(index, size - INDEX_CHECKSUM.size)[0] != crc32(
+        index[: size - INDEX_CHECKSUM.size]
+    ):
         raise Damaged
-    first, last, step, time, flags = START.unpack_from(index)
-    lasts = np.frombuffer(index, "<f8", count, START.size)
-    checks = np.frombuffer(index, "<u4", VALUES + count, START.size + 8 * count)
-    ordered = bool(flags & ORDERED)
-    words = header.rows * (2 + ordered + count)
-    if not header.rows or header.size != size + 8 * words:
+    first, last, step, time, flags = INDEX_START.unpack_from(index)
+    lasts = np.frombuffer(index, "<f8", count, INDEX_START.size)
+    checks = np.frombuffer(index, "<u4", VALUES + count, INDEX_START.size + 8 * count)
+    ordered = bool(flags & ORDERED_FLAG)
+    word_count = header.rows * (2 + ordered + count)
+    if not header.rows or header.size != size + 8 * word_count:
         raise Damaged
-    return Block(keys, header.rows, first, last, step, time, ordered, lasts, checks, at + size)
+    return Block(keys, header.rows, first, last, step, time, ordered, lasts, checks, offset + size)
 
 
 def check(frame: Frame, keys: tuple[str, ...]) -> Block:
-    """Read a whole block's index and compare it with each of the columns. Raises Damaged."""
+    """Read the index of a block and compare it with each of its columns. Raises Damaged."""
     payload, rows = frame.payload, frame.header.rows
     index = payload[: index_size(len(keys))]
-    result = parse(index, frame.header, keys, frame.offset + SIZE)
-    words = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
+    result = parse(index, frame.header, keys, frame.offset + FRAME_HEADER_BYTES)
+    matrix = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
     present = [
         STEPS,
         TIMES,
         *([PLACES] if result.ordered else []),
         *range(VALUES, len(result.checks)),
     ]
-    if any(crc32(words[at].data) != result.checks[which] for at, which in enumerate(present)):
+    if any(crc32(matrix[row].data) != result.checks[column] for row, column in enumerate(present)):
         raise Damaged
-    places = words[PLACES] if result.ordered else (result.first, result.first + rows - 1)
-    lasts = words[-len(keys) :, -1] if keys else words[:0, -1]
-    ends = (words[STEPS][-1], words[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
+    places = matrix[PLACES] if result.ordered else (result.first, result.first + rows - 1)
+    lasts = matrix[-len(keys) :, -1] if keys else matrix[:0, -1]
+    ends = (matrix[STEPS][-1], matrix[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
     claim = (
         result.last_step,
         np.float64(result.last_time).tobytes(),
@@ -176,7 +180,7 @@ def check(frame: Frame, keys: tuple[str, ...]) -> Block:
 
 
 class PackedFile:
-    """A packed file, opened: its indices are read, its columns when they are asked for.
+    """An open compacted file: indices are read at once, columns on demand.
 
     Raises OSError, and UnreadableLog for a newer format. What does not match its checksum is
     left out and named in `damage`.
@@ -217,46 +221,46 @@ class PackedFile:
 
     def _walk(self) -> None:
         """Go from header to header. Raises Damaged."""
-        at, end = 0, self._file.seek(0, os.SEEK_END)
+        offset, end = 0, self._file.seek(0, os.SEEK_END)
         kind = 0
-        while at < end:
-            header = frames.parse(self._read(at, SIZE))
-            if header is None or at + SIZE + header.size > end:
+        while offset < end:
+            header = frames.parse(self._read(offset, FRAME_HEADER_BYTES))
+            if header is None or offset + FRAME_HEADER_BYTES + header.size > end:
                 raise Damaged
             kind = header.kind
             if kind == Kind.PACKED:
-                index = self._read(at + SIZE, index_size(header.columns))
+                index = self._read(offset + FRAME_HEADER_BYTES, index_size(header.columns))
                 keys = self._tables.get(header.table, ())
-                self.blocks.append(parse(index, header, keys, at + SIZE))
+                self.blocks.append(parse(index, header, keys, offset + FRAME_HEADER_BYTES))
             else:
-                payload = self._read(at + SIZE, header.size)
+                payload = self._read(offset + FRAME_HEADER_BYTES, header.size)
                 if crc32(payload) != header.crc:
                     raise Damaged
                 try:
-                    self._small(Frame(at, header, memoryview(payload)))
+                    self._small(Frame(offset, header, memoryview(payload)))
                 except ValueError:
                     raise Damaged from None
-            at += SIZE + header.size
+            offset += FRAME_HEADER_BYTES + header.size
         if kind != Kind.END or self.origin is None:
             raise Damaged
 
     def _repair(self) -> None:
-        """Read the whole file, and keep the frames that match their checksums."""
+        """Read the complete file and keep the frames with valid checksums."""
         self.blocks, self.others, self.damage = [], [], []
         self.origin = None
         self._file.seek(0)
         data = self._file.read()
-        for part in frames.walk(data):
-            if isinstance(part, Damage):
-                self.damage.append(part)
-            elif isinstance(part, Tail):
-                self.damage.append(Damage(part.offset, part.size, "the end of the file is torn"))
+        for item in frames.walk(data):
+            if isinstance(item, Damage):
+                self.damage.append(item)
+            elif isinstance(item, Tail):
+                self.damage.append(Damage(item.offset, item.size, "the end of the file is torn"))
             else:
-                self._take(part)
+                self._take(item)
 
     def _take(self, frame: Frame) -> None:
         """Keep a frame whose content parses."""
-        why = f"{frame.header.rows:,} rows whose key table is lost"
+        problem = f"{frame.header.rows:,} rows whose key table is lost"
         try:
             if frame.header.kind != Kind.PACKED:
                 self._small(frame)
@@ -266,22 +270,22 @@ class PackedFile:
                 self.blocks.append(check(frame, keys))
                 return
         except ValueError as error:
-            why = f"a block that makes no sense: {error}"
+            problem = f"a block that makes no sense: {error}"
         except Damaged:
-            why = "its index does not match its columns"
-        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+            problem = "its index does not match its columns"
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
     def _small(self, frame: Frame) -> None:
         kind = frame.header.kind
         if kind == Kind.KEYS:
-            self._tables[frame.header.table] = payloads.to_keys(frame.payload)
+            self._tables[frame.header.table] = payloads.decode_keys(frame.payload)
         elif kind == Kind.ORIGIN:
             self.origin = Origin.parse(frame)
         elif kind != Kind.END:
             self.others.append(frame)
 
-    def _read(self, at: int, size: int) -> bytes:
-        self._file.seek(at)
+    def _read(self, offset: int, size: int) -> bytes:
+        self._file.seek(offset)
         return self._file.read(size)
 
     def series(self, key: str) -> Series | None:
@@ -293,63 +297,63 @@ class PackedFile:
             return self._series(key)
 
     def _series(self, key: str) -> Series | None:
-        found = sorted((b for b in self.blocks if key in b.keys), key=lambda one: one.first)
-        if not found:
+        blocks = sorted((b for b in self.blocks if key in b.keys), key=lambda block: block.first)
+        if not blocks:
             return None
-        count = sum(one.rows for one in found)
+        count = sum(block.rows for block in blocks)
         steps, order = np.empty(count, "<i8"), np.empty(count, "<i8")
         times, values = np.empty(count, "<f8"), np.empty(count, "<f8")
         begin = 0
-        for one in found:
-            part = slice(begin, begin + one.rows)
-            begin += one.rows
-            self._column(one, STEPS, steps[part])
-            self._column(one, TIMES, times[part])
-            self._column(one, VALUES + one.keys.index(key), values[part])
-            if one.ordered:
-                self._column(one, PLACES, order[part])
-        if not any(one.ordered for one in found):  # pieces in one piece each: order the pieces
+        for block in blocks:
+            rows = slice(begin, begin + block.rows)
+            begin += block.rows
+            self._column(block, STEPS, steps[rows])
+            self._column(block, TIMES, times[rows])
+            self._column(block, VALUES + block.keys.index(key), values[rows])
+            if block.ordered:
+                self._column(block, PLACES, order[rows])
+        if not any(block.ordered for block in blocks):  # pieces in one piece each: order the pieces
             return Series(steps, times, values)
         begin = 0
-        for one in found:
-            if not one.ordered:
-                order[begin : begin + one.rows] = np.arange(one.first, one.first + one.rows)
-            begin += one.rows
-        by = np.argsort(order, kind="stable")
-        return Series(steps[by], times[by], values[by])
+        for block in blocks:
+            if not block.ordered:
+                order[begin : begin + block.rows] = np.arange(block.first, block.first + block.rows)
+            begin += block.rows
+        by_place = np.argsort(order, kind="stable")
+        return Series(steps[by_place], times[by_place], values[by_place])
 
-    def _column(self, one: Block, which: int, into: Words) -> None:
-        """Read one column into its place. Raises Damaged."""
-        place = which if one.ordered or which < PLACES else which - 1
-        self._file.seek(one.columns + 8 * one.rows * place)
-        room = memoryview(into.view(np.uint8))  # type: ignore[arg-type]
-        done = 0
-        while done < len(room):
-            got = self._file.readinto(room[done:])  # type: ignore[attr-defined]
-            if not got:
+    def _column(self, block: Block, column: int, into: Words) -> None:
+        """Read a column into an array. Raises Damaged."""
+        row = column if block.ordered or column < PLACES else column - 1
+        self._file.seek(block.columns + 8 * block.rows * row)
+        view = memoryview(into.view(np.uint8))  # type: ignore[arg-type]
+        size = 0
+        while size < len(view):
+            count = self._file.readinto(view[size:])  # type: ignore[attr-defined]
+            if not count:
                 raise Damaged
-            done += got
-        if crc32(room) != one.checks[which]:
+            size += count
+        if crc32(view) != block.checks[column]:
             raise Damaged
 
-    def scalars(self, one: Block) -> Scalars:
+    def scalars(self, block: Block) -> Scalars:
         """Read a block's rows. Raises Damaged."""
-        steps, times = np.empty(one.rows, "<i8"), np.empty(one.rows, "<f8")
-        values = np.empty((len(one.keys), one.rows), "<f8")
-        self._column(one, STEPS, steps)
-        self._column(one, TIMES, times)
-        for at in range(len(one.keys)):
-            self._column(one, VALUES + at, values[at])
+        steps, times = np.empty(block.rows, "<i8"), np.empty(block.rows, "<f8")
+        values = np.empty((len(block.keys), block.rows), "<f8")
+        self._column(block, STEPS, steps)
+        self._column(block, TIMES, times)
+        for index in range(len(block.keys)):
+            self._column(block, VALUES + index, values[index])
         order = None
-        if one.ordered:
-            order = np.empty(one.rows, "<i8")
-            self._column(one, PLACES, order)
-        return Scalars(one.keys, steps, times, values, one.first, order)
+        if block.ordered:
+            order = np.empty(block.rows, "<i8")
+            self._column(block, PLACES, order)
+        return Scalars(block.keys, steps, times, values, block.first, order)
 
     def all_scalars(self) -> list[Scalars]:
         """Read all rows that match their checksums."""
         try:
-            return [self.scalars(one) for one in self.blocks]
+            return [self.scalars(block) for block in self.blocks]
         except Damaged:
             self._repair()
-            return [self.scalars(one) for one in self.blocks]
+            return [self.scalars(block) for block in self.blocks]

@@ -17,8 +17,8 @@ POLYNOMIAL = 0x82F63B78  # reflected
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
 LANE_BYTES = 64
-TOGETHER_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
-FEW_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
+MAX_BATCH_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
+MIN_VECTOR_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
 def _byte_table() -> NDArray[np.uint32]:
@@ -29,9 +29,9 @@ def _byte_table() -> NDArray[np.uint32]:
     return table
 
 
-TABLE = _byte_table()
-_BYTES: list[int] = TABLE.tolist()
-_TERMS = [TABLE]
+CRC_TABLE = _byte_table()
+_CRC_LIST: list[int] = CRC_TABLE.tolist()
+_TERMS = [CRC_TABLE]
 
 
 def mask(crc: int) -> int:
@@ -39,7 +39,7 @@ def mask(crc: int) -> int:
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & ALL_ONES
 
 
-def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def unmask(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return the checksums [n] that stand behind stored ones [n]."""
     rotated = stored - np.uint32(MASK_DELTA)
     return (rotated << np.uint32(15)) | (rotated >> np.uint32(17))
@@ -48,11 +48,11 @@ def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
 def term(distance: int) -> NDArray[np.uint32]:
     """Return what a byte adds (by XOR) to a checksum: uint32 [256], by the byte's value.
 
-    `distance` is how many bytes stand behind it.
+    `distance` is the number of bytes that follow it.
     """
     while len(_TERMS) <= distance:
         last = _TERMS[-1]
-        _TERMS.append(TABLE[last & 255] ^ (last >> 8))
+        _TERMS.append(CRC_TABLE[last & 255] ^ (last >> 8))
     return _TERMS[distance]
 
 
@@ -60,18 +60,18 @@ def term(distance: int) -> NDArray[np.uint32]:
 def pair_term(distance: int) -> NDArray[np.uint32]:
     """Return what two bytes add to a checksum: uint32 [65536], by their little-endian number.
 
-    `distance` is how many bytes stand behind both.
+    `distance` is the number of bytes that follow both.
     """
     return (term(distance)[:, None] ^ term(distance + 1)).ravel()
 
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes."""
-    if len(data) >= FEW_BYTES:
+    if len(data) >= MIN_VECTOR_BYTES:
         return int(
             checksums(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0]
         )
-    register, table = ALL_ONES, _BYTES
+    register, table = ALL_ONES, _CRC_LIST
     for byte in data:
         register = table[(register ^ byte) & 255] ^ (register >> 8)
     return register ^ ALL_ONES
@@ -81,22 +81,22 @@ def checksums(
     data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint32]:
     """Return the CRC-32C of many pieces [n] of some bytes: those of like length together."""
-    found = np.empty(len(starts), np.uint32)
+    crcs = np.empty(len(starts), np.uint32)
     lanes = np.maximum(-(-lengths // LANE_BYTES), 1)
     # The exponent of a power of two that is not below: exact, as lanes are far below 2**52.
     levels = np.frexp(lanes - 0.5)[1]
     for level in sorted(set(levels.tolist())):
-        here = np.flatnonzero(levels == level)
+        indices = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        together = max(TOGETHER_BYTES // width, 1)
-        for first in range(0, len(here), together):
-            some = here[first : first + together]
-            pieces = zip(starts[some].tolist(), lengths[some].tolist(), strict=True)
-            found[some] = _of_rows([data[start : start + n] for start, n in pieces], width)
-    return found
+        batch_size = max(MAX_BATCH_BYTES // width, 1)
+        for first in range(0, len(indices), batch_size):
+            batch = indices[first : first + batch_size]
+            pieces = zip(starts[batch].tolist(), lengths[batch].tolist(), strict=True)
+            crcs[batch] = _crc_rows([data[start : start + n] for start, n in pieces], width)
+    return crcs
 
 
-def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
+def _crc_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
     """Return the checksums of pieces no longer than `width`, a power of two of lanes."""
     # Zeros in front change nothing, and starting from all ones inverts the first four bytes.
     rows = np.zeros((len(pieces), width), np.uint8)
@@ -106,35 +106,35 @@ def _of_rows(pieces: list[NDArray[np.uint8]], width: int) -> NDArray[np.uint32]:
         row[start : start + 4] ^= 255
     columns = np.ascontiguousarray(rows.reshape(-1, LANE_BYTES).T)
     registers = np.zeros(len(pieces) * width // LANE_BYTES, np.uint32)
-    for at, column in enumerate(columns):
-        registers ^= term(LANE_BYTES - 1 - at).take(column, mode="wrap")
+    for position, column in enumerate(columns):
+        registers ^= term(LANE_BYTES - 1 - position).take(column, mode="wrap")
     lanes = registers.reshape(len(pieces), -1)
     distance = LANE_BYTES
     while lanes.shape[1] > 1:
-        lanes = _moved(lanes[:, ::2], distance) ^ lanes[:, 1::2]
+        lanes = _append_zeros(lanes[:, ::2], distance) ^ lanes[:, 1::2]
         distance *= 2
-    found: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
+    crcs: NDArray[np.uint32] = lanes[:, 0] ^ np.uint32(ALL_ONES)
     for index, piece in enumerate(pieces):
         if len(piece) < 4:  # noqa: PLR2004  # fewer than there are to invert
-            found[index] = crc32c(piece.tobytes())
-    return found
+            crcs[index] = crc32c(piece.tobytes())
+    return crcs
 
 
-def _moved(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
+def _append_zeros(registers: NDArray[np.uint32], distance: int) -> NDArray[np.uint32]:
     """Return registers as they are after `distance` zero bytes, a power of two of them."""
-    moved = np.zeros_like(registers)
-    for byte, table in enumerate(_moves(distance)):
-        moved ^= table[(registers >> np.uint32(8 * byte)) & 255]
-    return moved
+    shifted = np.zeros_like(registers)
+    for byte, table in enumerate(_zeros_effect(distance)):
+        shifted ^= table[(registers >> np.uint32(8 * byte)) & 255]
+    return shifted
 
 
 @lru_cache(maxsize=32)
-def _moves(distance: int) -> NDArray[np.uint32]:
+def _zeros_effect(distance: int) -> NDArray[np.uint32]:
     """Return the effect of each of a register's bytes after zero bytes: uint32 [4, 256]."""
     registers = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32))[:, None]
     if distance > LANE_BYTES:
         half = distance // 2
-        return _moved(_moved(registers, half), half)
+        return _append_zeros(_append_zeros(registers, half), half)
     for _ in range(distance):
-        registers = TABLE[registers & 255] ^ (registers >> 8)
+        registers = CRC_TABLE[registers & 255] ^ (registers >> 8)
     return registers

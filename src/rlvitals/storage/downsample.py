@@ -1,4 +1,4 @@
-"""What a plot of some width shows of a series: for each column of pixels its extremes.
+"""Reduce a series to the points that a plot of a given width shows (M4).
 
 Uwe Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014: the first,
 last, lowest and highest point of each column draw the same line as all points do.
@@ -14,7 +14,7 @@ from rlvitals.types import Series
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
-LONG = 100  # points of a column, from which on it is looked at by itself
+MIN_LOOP_POINTS = 100  # points of a column, from which on it is looked at by itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,33 +31,33 @@ class Points:
 
 
 def points(series: Series, width: int, first: int | None = None, last: int | None = None) -> Points:
-    """Pick what `width` columns of pixels show of the steps from `first` to `last`, both in."""
+    """Return the points that `width` columns of pixels show of the steps `first` to `last`."""
     if width < 1:
         raise ValueError("a plot has at least one column")
-    found = _in_order(series)
+    visible = _sort_by_step(series)
     if first is not None or last is not None:
-        begin = 0 if first is None else int(found.steps.searchsorted(first))
-        end = len(found) if last is None else int(found.steps.searchsorted(last, side="right"))
-        found = found.where(slice(begin, end))
-    count = len(found)
+        begin = 0 if first is None else int(visible.steps.searchsorted(first))
+        end = len(visible) if last is None else int(visible.steps.searchsorted(last, side="right"))
+        visible = visible.where(slice(begin, end))
+    count = len(visible)
     if not count:
-        none = np.empty(0, np.int64)
-        return Points(none, np.empty(0), np.empty(0), none, none, none, 0)
-    low = int(found.steps[0]) if first is None else first
-    high = int(found.steps[-1]) if last is None else last
+        empty = np.empty(0, np.int64)
+        return Points(empty, np.empty(0), np.empty(0), empty, empty, empty, 0)
+    low = int(visible.steps[0]) if first is None else first
+    high = int(visible.steps[-1]) if last is None else last
     edges = _edges(low, high, width)
-    numbers = found.finite()
-    kept = numbers.where(_extremes(numbers, edges))
-    value, steps = found.values, found.steps
+    numbers = visible.finite()
+    extremes = numbers.where(_extremes(numbers, edges))
+    value, steps = visible.values, visible.steps
     if len(numbers) == count:
         nan = above = below = np.empty(0, np.int64)
     else:
-        nan = _marks(steps, np.isnan(value), edges)
-        above, below = (_marks(steps, value == side * np.inf, edges) for side in (1, -1))
-    return Points(kept.steps, kept.times, kept.values, nan, above, below, count)
+        nan = _first_bad_steps(steps, np.isnan(value), edges)
+        above, below = (_first_bad_steps(steps, value == side * np.inf, edges) for side in (1, -1))
+    return Points(extremes.steps, extremes.times, extremes.values, nan, above, below, count)
 
 
-def _in_order(series: Series) -> Series:
+def _sort_by_step(series: Series) -> Series:
     """Order by step; of equal steps, as logged. A run that was resumed goes back."""
     if np.all(series.steps[1:] >= series.steps[:-1]):
         return series
@@ -67,33 +67,33 @@ def _in_order(series: Series) -> Series:
 def _edges(low: int, high: int, width: int) -> Whole:
     """Return the first step of each column of pixels: int64 [w], ascending."""
     span = high - low + 1  # Python's own integers: no overflow
-    return np.unique(np.array([low + at * span // width for at in range(width)], np.int64))
+    return np.unique(np.array([low + column * span // width for column in range(width)], np.int64))
 
 
-def _extremes(found: Series, edges: Whole) -> Whole:
+def _extremes(series: Series, edges: Whole) -> Whole:
     """Return the places of the first, last, lowest and highest point of each column."""
-    if not len(found):
+    if not len(series):
         return np.empty(0, np.int64)
-    starts = np.unique(found.steps.searchsorted(edges))
-    starts = starts[starts < len(found)]
-    ends = np.append(starts[1:], len(found))
-    if len(found) > LONG * len(starts):
-        lows, highs = _by_column(found.values, starts, ends)
+    starts = np.unique(series.steps.searchsorted(edges))
+    starts = starts[starts < len(series)]
+    ends = np.append(starts[1:], len(series))
+    if len(series) > MIN_LOOP_POINTS * len(starts):
+        lows, highs = _column_extremes(series.values, starts, ends)
     else:
-        low = np.minimum.reduceat(found.values, starts)
-        high = np.maximum.reduceat(found.values, starts)
+        low = np.minimum.reduceat(series.values, starts)
+        high = np.maximum.reduceat(series.values, starts)
         counts = ends - starts
-        lows = _first_where(found.values == np.repeat(low, counts), starts)
-        highs = _first_where(found.values == np.repeat(high, counts), starts)
+        lows = _first_where(series.values == np.repeat(low, counts), starts)
+        highs = _first_where(series.values == np.repeat(high, counts), starts)
     return np.unique(np.concatenate([starts, ends - 1, lows, highs]))
 
 
-def _by_column(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
+def _column_extremes(values: Numbers, starts: Whole, ends: Whole) -> tuple[Whole, Whole]:
     """Return the place of the first lowest and of the first highest value of each column."""
     places = np.empty((2, len(starts)), np.int64)
-    for at, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+    for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         column = values[start:end]
-        places[:, at] = start + column.argmin(), start + column.argmax()
+        places[:, index] = start + column.argmin(), start + column.argmax()
     return places[0], places[1]
 
 
@@ -103,8 +103,8 @@ def _first_where(hit: NDArray[np.bool_], starts: Whole) -> Whole:
     return places[places.searchsorted(starts)]
 
 
-def _marks(steps: Whole, bad: NDArray[np.bool_], edges: Whole) -> Whole:
+def _first_bad_steps(steps: Whole, bad: NDArray[np.bool_], edges: Whole) -> Whole:
     """Return the first step in each column of pixels that is bad."""
-    at = steps[bad]
-    column = edges.searchsorted(at, side="right")
-    return at[np.unique(column, return_index=True)[1]]
+    bad_steps = steps[bad]
+    column = edges.searchsorted(bad_steps, side="right")
+    return bad_steps[np.unique(column, return_index=True)[1]]

@@ -1,4 +1,4 @@
-"""What happened to a run: one line of JSON each, appended with one write.
+"""Read and append the events of a run, one JSON object per line.
 
 Processes and threads append to one file without a lock. A line that a killed process left torn
 is skipped; one that is still being written is left for the next call.
@@ -16,10 +16,10 @@ from rlvitals.storage import payloads, redact, typed
 from rlvitals.storage.safe_files import Opener, open_append, open_regular
 from rlvitals.storage.typed import Fields
 
-MARK_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
-OWN_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
+CURSOR_HEAD_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
+RECORDER_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
 # The facts of our own events that readers use, with the types that they rely on.
-OURS = {
+FACT_TYPES = {
     "attempt": typed.count,
     "rank": typed.count,
     "count": typed.count,
@@ -34,7 +34,7 @@ OURS = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened."""
+    """An event of a run."""
 
     kind: str
     time: float  # seconds since the epoch
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """Where to go on in a file of events."""
+    """The position in a file of events."""
 
     offset: int = 0
     head: bytes = b""
@@ -61,34 +61,34 @@ class EventScan:
 
 
 class Events:
-    """Appends events to one file; opened at each, so that a fork or a full disk harms nothing."""
+    """Appends events to a file, opened for each: a fork or a full disk does no harm."""
 
     def __init__(self, path: Path, opener: Opener = os.open) -> None:
-        """Say where the file is; it is made with its first event. `opener` is as `os.open`."""
+        """Set the path; the first event creates the file. `opener` is like `os.open`."""
         self.path = path
         self._opener = opener
 
     def append(self, kind: str, step: int | None = None, **facts: object) -> None:
         """Append an event, now. OSError where the disk takes none."""
-        self.write(deque([line(Event(kind, clock.time(), step, facts))]))
+        self.write(deque([format_line(Event(kind, clock.time(), step, facts))]))
 
     def write(self, lines: deque[bytes]) -> None:
-        """Append lines in one write; each leaves the queue once it is whole in the file. OSError.
+        """Append lines in one write; each leaves the queue once it is completely written. OSError.
 
-        After an OSError those that are left can be written again: none stands there twice.
+        After an OSError the remaining lines can be written again: none is written twice.
         """
         file = open_append(self.path, os.O_RDWR, opener=self._opener)
-        data = rest = b"".join(lines)
+        data = remaining = b"".join(lines)
         try:
-            if not _ends_whole(file):
-                os.write(file, b"\n")  # what a killed process left torn stays a line of its own
-            while rest:
-                rest = rest[os.write(file, rest) :]
+            if not _ends_with_newline(file):
+                os.write(file, b"\n")  # a torn line of a killed process stays separate
+            while remaining:
+                remaining = remaining[os.write(file, remaining) :]
         finally:
             os.close(file)
-            done = len(data) - len(rest)
-            while lines and done >= len(lines[0]):
-                done -= len(lines.popleft())
+            written = len(data) - len(remaining)
+            while lines and written >= len(lines[0]):
+                written -= len(lines.popleft())
 
 
 def append(path: Path, kind: str, step: int | None = None, **facts: object) -> None:
@@ -97,42 +97,46 @@ def append(path: Path, kind: str, step: int | None = None, **facts: object) -> N
 
 
 def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
-    """Read the whole lines since a cursor; no file is no events. Raises OSError."""
-    since = cursor or EventCursor()
+    """Read the complete lines since a cursor; a missing file has no events. Raises OSError."""
+    start = cursor or EventCursor()
     try:
         with open_regular(path) as file:
-            head = file.read(MARK_BYTES)
-            if not head.startswith(since.head):
-                since = EventCursor()
-            file.seek(since.offset)
+            head = file.read(CURSOR_HEAD_BYTES)
+            if not head.startswith(start.head):
+                start = EventCursor()
+            file.seek(start.offset)
             data = file.readall() or b""
     except FileNotFoundError:
         return EventScan((), 0, EventCursor())
-    whole = data[: data.rfind(b"\n") + 1]
-    found, skipped, wrong = [], 0, []
-    for text in whole.splitlines():
-        event, dropped = _event(text)
+    complete = data[: data.rfind(b"\n") + 1]
+    events, skipped, wrong = [], 0, []
+    for text in complete.splitlines():
+        event, dropped = _parse_event(text)
         wrong += dropped
         if event is not None:
-            found.append(event)
+            events.append(event)
         elif text.strip():
             skipped += 1
-    mark = head if len(head) > len(since.head) else since.head
-    end = since.offset + len(whole)
-    cursor = EventCursor(end, mark[:end])
-    return EventScan(tuple(found), skipped, cursor, tuple(wrong))
+    new_head = head if len(head) > len(start.head) else start.head
+    end = start.offset + len(complete)
+    cursor = EventCursor(end, new_head[:end])
+    return EventScan(tuple(events), skipped, cursor, tuple(wrong))
 
 
-def line(event: Event) -> bytes:
-    """Lay out an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
-    said = {**redact.written(event.facts), "event": redact.text(event.kind), "time": event.time}
+def format_line(event: Event) -> bytes:
+    """Encode an event as a line of JSON without secrets. Raises ValueError, RecursionError."""
+    record = {
+        **redact.clean_mapping(event.facts),
+        "event": redact.text(event.kind),
+        "time": event.time,
+    }
     if event.step is not None:
-        said["step"] = event.step
-    return json.dumps(said, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
+        record["step"] = event.step
+    return json.dumps(record, default=payloads.plain, separators=(",", ":")).encode() + b"\n"
 
 
-def _event(line: bytes) -> tuple[Event | None, list[str]]:
-    """Read a line, and name its fields of a wrong type; it is none without a kind and a moment."""
+def _parse_event(line: bytes) -> tuple[Event | None, list[str]]:
+    """Parse a line and name its fields of a wrong type. None without a kind and a time."""
     try:
         record = Fields(typed.load(line), "an event")
         kind, time = typed.text(record.values["event"]), typed.moment(record.values["time"])
@@ -140,17 +144,17 @@ def _event(line: bytes) -> tuple[Event | None, list[str]]:
         return None, []
     record.where = f"event {kind}"
     step = None if record.values.get("step") is None else record.take("step", typed.integer, None)
-    rest = {
+    extra = {
         key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
     }
-    facts = record.tidy(rest)
-    for name in facts.keys() & OURS.keys() if kind in OWN_KINDS else ():
-        if facts[name] is not None and record.take(name, OURS[name], None) is None:
+    facts = record.tidy(extra)
+    for name in facts.keys() & FACT_TYPES.keys() if kind in RECORDER_KINDS else ():
+        if facts[name] is not None and record.take(name, FACT_TYPES[name], None) is None:
             del facts[name]
     return Event(kind, time, step, facts), record.wrong
 
 
-def _ends_whole(file: int) -> bool:
+def _ends_with_newline(file: int) -> bool:
     size = os.fstat(file).st_size
     if not size:
         return True

@@ -1,4 +1,4 @@
-"""Write a run's numbers as other programs read them: CSV, JSON lines, Parquet.
+"""Write the series of a run as CSV, JSON lines or Parquet.
 
 One rectangular table: a column for each metric, a row for each step at which something was
 logged. What was not logged is empty; NaN and infinities are values. The file is whole or is not
@@ -16,15 +16,14 @@ import numpy as np
 
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.row_table import Grid, grid
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 from rlvitals.types import Series
 
-ROWS = 4096  # that are turned into text together
-STEP, TIME = "step", "time"
+EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
 
 
 def export(series: Mapping[str, Series], path: Path) -> int:
-    """Write series to a file; what kind says its ending. Return its rows.
+    """Write series to a file; its suffix selects the format. Return the number of rows.
 
     Raises UsageError for an ending that is none of `WRITERS`, VitalsError without pyarrow, OSError.
     """
@@ -33,24 +32,29 @@ def export(series: Mapping[str, Series], path: Path) -> int:
         hint = f"a name that ends with {', '.join(WRITERS)}"
         raise UsageError(f"cannot tell a table's format by {path.name!r}", hint=hint)
     rows = grid(series)
-    with beside(path) as file:
+    with atomic_write(path) as file:
         write(rows, file)
     return len(rows)
 
 
-def _heads(rows: Grid) -> list[str]:
-    """Name the columns; a metric that is called as the step is gets a mark."""
-    return [STEP, TIME, *(f"{key}_" if key in {STEP, TIME} else key for key in rows.keys)]
+def _column_names(rows: Grid) -> list[str]:
+    """Return the column names; a metric named like the step column gets a mark."""
+    return ["step", "time", *(f"{key}_" if key in {"step", "time"} else key for key in rows.keys)]
 
 
 def _csv(rows: Grid, file: IO[bytes]) -> None:
-    file.write(_line(_heads(rows)))
-    for begin in range(0, len(rows), ROWS):
-        part = slice(begin, begin + ROWS)
-        columns = [rows.steps[part].tolist(), [_or_empty(t) for t in rows.times[part].tolist()]]
-        for values, logged in zip(rows.values[:, part], rows.logged[:, part], strict=True):
+    file.write(_line(_column_names(rows)))
+    for begin in range(0, len(rows), EXPORT_CHUNK_ROWS):
+        chunk = slice(begin, begin + EXPORT_CHUNK_ROWS)
+        columns = [
+            rows.steps[chunk].tolist(),
+            [_format_time(t) for t in rows.times[chunk].tolist()],
+        ]
+        for values, logged in zip(rows.values[:, chunk], rows.logged[:, chunk], strict=True):
             texts = [repr(value) for value in values.tolist()]
-            columns.append([t if there else "" for t, there in zip(texts, logged, strict=True)])
+            columns.append(
+                [t if is_logged else "" for t, is_logged in zip(texts, logged, strict=True)]
+            )
         file.write(
             b"".join(
                 f"{','.join(map(str, row))}\r\n".encode() for row in zip(*columns, strict=True)
@@ -59,23 +63,23 @@ def _csv(rows: Grid, file: IO[bytes]) -> None:
 
 
 def _line(cells: list[str]) -> bytes:
-    held = StringIO()
-    csv.writer(held).writerow(cells)
-    return held.getvalue().encode(errors="replace")
+    buffer = StringIO()
+    csv.writer(buffer).writerow(cells)
+    return buffer.getvalue().encode(errors="replace")
 
 
-def _or_empty(time: float) -> str:
+def _format_time(time: float) -> str:
     return "" if np.isnan(time) else repr(time)
 
 
 def _jsonl(rows: Grid, file: IO[bytes]) -> None:
-    for at in range(len(rows)):
-        row: dict[str, float | int] = {STEP: int(rows.steps[at])}
-        if not np.isnan(rows.times[at]):
-            row[TIME] = float(rows.times[at])
-        heads = _heads(rows)[2:]
-        there = np.flatnonzero(rows.logged[:, at])
-        row |= {heads[i]: float(rows.values[i, at]) for i in there.tolist()}
+    for index in range(len(rows)):
+        row: dict[str, float | int] = {"step": int(rows.steps[index])}
+        if not np.isnan(rows.times[index]):
+            row["time"] = float(rows.times[index])
+        heads = _column_names(rows)[2:]
+        columns = np.flatnonzero(rows.logged[:, index])
+        row |= {heads[i]: float(rows.values[i, index]) for i in columns.tolist()}
         file.write(json.dumps(row).encode() + b"\n")
 
 
@@ -91,7 +95,7 @@ def _parquet(rows: Grid, file: IO[bytes]) -> None:
         pa.array(values, mask=~logged)
         for values, logged in zip(rows.values, rows.logged, strict=True)
     ]
-    parquet.write_table(pa.Table.from_arrays(columns, names=_heads(rows)), file)
+    parquet.write_table(pa.Table.from_arrays(columns, names=_column_names(rows)), file)
 
 
 WRITERS: Mapping[str, Callable[[Grid, IO[bytes]], None]] = {

@@ -1,4 +1,4 @@
-"""Which folders are run folders."""
+"""Find the run folders below a path."""
 
 import os
 from collections.abc import Iterator
@@ -6,29 +6,31 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import tail_index
-from rlvitals.storage.run_folder import BLOCKS, RUN_COPY, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_COPY, RUN_FILE
 
-MAX_DEPTH = 12  # folders below the root
+MAX_FOLDER_DEPTH = 12  # folders below the root
 
 
-def below(root: Path) -> Iterator[Path]:
+def iter_run_folders(root: Path) -> Iterator[Path]:
     """Yield the run folders under a root, itself among them, in order of their names."""
     base = len(root.parts)
     for name, inner, files in os.walk(root):
         folder = Path(name)
-        if any(one in files and tail_index.is_ours(folder / one) for one in (RUN_FILE, RUN_COPY)):
+        if any(
+            entry in files and tail_index.is_ours(folder / entry) for entry in (RUN_FILE, RUN_COPY)
+        ):
             inner.clear()
             yield folder
             continue
-        deep = len(folder.parts) - base >= MAX_DEPTH
-        inner[:] = [] if deep else sorted(one for one in inner if not one.startswith("."))
+        deep = len(folder.parts) - base >= MAX_FOLDER_DEPTH
+        inner[:] = [] if deep else sorted(entry for entry in inner if not entry.startswith("."))
 
 
 def run_folders(root: Path) -> tuple[Path, ...]:
     """Return the run folders at a path. Raises UnreadableLog where there is none."""
-    if (root / BLOCKS).is_dir():  # whatever became of its run.json
+    if (root / BLOCKS_FOLDER).is_dir():  # whatever became of its run.json
         return (root,)
-    folders = tuple(below(root))
+    folders = tuple(iter_run_folders(root))
     if not folders:
         hint = "a run folder holds run.json and blocks/"
         raise UnreadableLog("no run folder of rlvitals here", where=str(root), hint=hint)

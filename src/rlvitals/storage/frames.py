@@ -1,11 +1,11 @@
-"""The frames of a block file: a header that checks itself, and a payload that it checks.
+"""Read and write the frames of a block file: a header with a checksum, and a payload.
 
 A frame is 32 bytes of header and a payload whose length is a multiple of 8, little-endian:
 
     magic "RLVB" | kind u1 | format u1 | reserved u2 | payload bytes u4 | payload CRC-32 u4
     | rows u4 | columns u4 | key table u4 | CRC-32 of the 28 bytes before u4
 
-What follows a damaged frame is found again by the next header that checks.
+Reading continues after a damaged frame at the next valid header.
 """
 
 import os
@@ -18,17 +18,16 @@ from zlib import crc32
 
 from rlvitals.errors import UnreadableLog
 
-MAGIC = b"RLVB"
-FORMAT = 1
-HEADER = Struct("<4sBBHIIIII")
-CHECK = Struct("<I")
-SIZE = HEADER.size + CHECK.size
-ALIGN = 8  # bytes: columns of a payload can be looked at where they lie
-WINDOW = 64 << 20  # bytes of a file that are held at a time
+BLOCK_MAGIC = b"RLVB"
+BLOCK_FORMAT = 1
+FRAME_HEADER = Struct("<4sBBHIIIII")
+FRAME_CHECKSUM = Struct("<I")
+FRAME_HEADER_BYTES = FRAME_HEADER.size + FRAME_CHECKSUM.size
+ALIGN_BYTES = 8  # bytes: columns can be read without a copy
 
 
 class Kind(IntEnum):
-    """What a frame holds."""
+    """The kind of a frame's payload."""
 
     START = 1  # JSON: what file this is
     KEYS = 2  # JSON: the names of a key table's columns
@@ -38,13 +37,13 @@ class Kind(IntEnum):
     TABLE = 6  # JSON
     SETTINGS = 7  # JSON
     END = 8  # the writer closed the file: nothing follows
-    PACKED = 9  # columns, each with a check of its own
-    ORIGIN = 10  # JSON: which part of which file a packed file stands for
+    PACKED = 9  # columns, each with its own checksum
+    ORIGIN = 10  # JSON: the part of a block file that a compacted file replaces
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first 32 bytes of a frame say."""
+    """The fields of a frame's header, 32 bytes."""
 
     kind: int
     size: int  # of the payload, bytes
@@ -56,7 +55,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a file that are no whole frame, though whole ones follow."""
+    """Damaged bytes of a file that are followed by a valid frame."""
 
     offset: int
     size: int  # bytes
@@ -69,7 +68,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole frame, checked: where it begins in its file, and its payload."""
+    """A complete frame with valid checksums, and its offset in the file."""
 
     offset: int
     header: Header
@@ -78,12 +77,12 @@ class Frame:
     @property
     def end(self) -> int:
         """The offset of what follows."""
-        return self.offset + SIZE + self.header.size
+        return self.offset + FRAME_HEADER_BYTES + self.header.size
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Bytes at the end that are no whole frame: still being written, or torn."""
+    """Bytes at the end that are no complete frame: still being written, or torn."""
 
     offset: int
     size: int
@@ -94,98 +93,106 @@ Part = Frame | Damage | Tail
 
 def pack(kind: Kind, payload: bytes, columns: int = 0, table: int = 0, rows: int = 0) -> bytes:
     """Frame a payload; its length must be a multiple of 8 bytes."""
-    said = Header(kind, len(payload), crc32(payload), rows, columns, table)
-    return to_bytes(said) + payload
+    header = Header(kind, len(payload), crc32(payload), rows, columns, table)
+    return to_bytes(header) + payload
 
 
-def to_bytes(said: Header) -> bytes:
-    """Make the 32 bytes that stand before a payload."""
-    head = HEADER.pack(
-        MAGIC, said.kind, FORMAT, 0, said.size, said.crc, said.rows, said.columns, said.table
+def to_bytes(header: Header) -> bytes:
+    """Encode a header as 32 bytes."""
+    head = FRAME_HEADER.pack(
+        BLOCK_MAGIC,
+        header.kind,
+        BLOCK_FORMAT,
+        0,
+        header.size,
+        header.crc,
+        header.rows,
+        header.columns,
+        header.table,
     )
-    return head + CHECK.pack(crc32(head))
+    return head + FRAME_CHECKSUM.pack(crc32(head))
 
 
-def padded(text: bytes) -> bytes:
-    """Lengthen JSON with spaces to a multiple of 8 bytes."""
-    return text + b" " * (-len(text) % ALIGN)
+def pad(text: bytes) -> bytes:
+    """Pad JSON with spaces to a multiple of 8 bytes."""
+    return text + b" " * (-len(text) % ALIGN_BYTES)
 
 
-def parse(buffer: bytes | memoryview, at: int = 0) -> Header | None:
+def parse(buffer: bytes | memoryview, offset: int = 0) -> Header | None:
     """Read the header at an offset; None where there is none that checks.
 
     Raises UnreadableLog for a frame of a newer format.
     """
-    head = bytes(buffer[at : at + SIZE])
-    if len(head) < SIZE or not head.startswith(MAGIC):
+    head = bytes(buffer[offset : offset + FRAME_HEADER_BYTES])
+    if len(head) < FRAME_HEADER_BYTES or not head.startswith(BLOCK_MAGIC):
         return None
-    if CHECK.unpack_from(head, HEADER.size)[0] != crc32(head[: HEADER.size]):
+    if FRAME_CHECKSUM.unpack_from(head, FRAME_HEADER.size)[0] != crc32(head[: FRAME_HEADER.size]):
         return None
-    _, kind, version, _, size, crc, rows, columns, table = HEADER.unpack_from(head)
-    if version > FORMAT:
+    _, kind, version, _, size, crc, rows, columns, table = FRAME_HEADER.unpack_from(head)
+    if version > BLOCK_FORMAT:
         raise UnreadableLog(
             f"blocks of format {version}, written by a newer rlvitals",
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {BLOCK_FORMAT}: pip install --upgrade rlvitals",
         )
     return Header(kind, size, crc, rows, columns, table)
 
 
 def walk(buffer: bytes, begin: int = 0) -> Iterator[Part]:
-    """Go through the frames of a file's bytes; `begin` is the offset of the first in the file.
+    """Iterate over the frames of a buffer; `begin` is the offset of its first byte in the file.
 
-    Damage is told once a whole header follows it; a Tail comes last, if at all.
+    Damage is yielded once a valid header follows it; a Tail comes last, if at all.
     """
     view = memoryview(buffer)
-    at, end = 0, len(buffer)
-    while at < end:
-        found = parse(buffer, at)
-        stop = end if found is None else at + SIZE + found.size
-        if found is not None and stop <= end:
-            payload = view[at + SIZE : stop]
-            if crc32(payload) == found.crc:
-                yield Frame(begin + at, found, payload)
-                at = stop
+    offset, end = 0, len(buffer)
+    while offset < end:
+        header = parse(buffer, offset)
+        stop = end if header is None else offset + FRAME_HEADER_BYTES + header.size
+        if header is not None and stop <= end:
+            payload = view[offset + FRAME_HEADER_BYTES : stop]
+            if crc32(payload) == header.crc:
+                yield Frame(begin + offset, header, payload)
+                offset = stop
                 continue
-        after = _next(buffer, at + 1)
-        if after is None:
-            yield Tail(begin + at, end - at)
+        next_offset = _find_header(buffer, offset + 1)
+        if next_offset is None:
+            yield Tail(begin + offset, end - offset)
             return
-        why = "no header" if found is None else "the content does not match its checksum"
-        yield Damage(begin + at, after - at, why)
-        at = after
+        problem = "no header" if header is None else "the content does not match its checksum"
+        yield Damage(begin + offset, next_offset - offset, problem)
+        offset = next_offset
 
 
-def stream(file: IO[bytes], begin: int = 0, window: int = WINDOW) -> Iterator[Part]:
-    """Go through the frames of a file in bounded memory, from the offset of one on."""
+def stream(file: IO[bytes], begin: int = 0, window: int = 64 << 20) -> Iterator[Part]:
+    """Iterate over the frames of a file in bounded memory, starting at a frame's offset."""
     end = file.seek(0, os.SEEK_END)
-    at, size = begin, window
-    while at < end:
-        file.seek(at)
-        data = read(file, min(size, end - at))
-        last, start = at + len(data) >= end or not data, at
-        for part in walk(data, at):
-            if isinstance(part, Tail) and not last:
+    offset, size = begin, window
+    while offset < end:
+        file.seek(offset)
+        data = read(file, min(size, end - offset))
+        last, start = offset + len(data) >= end or not data, offset
+        for item in walk(data, offset):
+            if isinstance(item, Tail) and not last:
                 break
-            yield part
-            at = part.end if isinstance(part, Frame) else part.offset + part.size
+            yield item
+            offset = item.end if isinstance(item, Frame) else item.offset + item.size
         if last:
             return
-        size = window if at > start else 4 * size  # one frame is larger than the window
+        size = window if offset > start else 4 * size  # one frame is larger than the window
 
 
 def read(file: IO[bytes], size: int) -> bytes:
     """Read `size` bytes, fewer where the file ends: one call may return less."""
-    parts = []
-    while size > 0 and (part := file.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    chunks = []
+    while size > 0 and (chunk := file.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _next(buffer: bytes, at: int) -> int | None:
-    """Find the next header that checks."""
-    while (at := buffer.find(MAGIC, at)) >= 0:
-        if parse(buffer, at) is not None:
-            return at
-        at += 1
+def _find_header(buffer: bytes, offset: int) -> int | None:
+    """Return the offset of the next valid header."""
+    while (offset := buffer.find(BLOCK_MAGIC, offset)) >= 0:
+        if parse(buffer, offset) is not None:
+            return offset
+        offset += 1
     return None

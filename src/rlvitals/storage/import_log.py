@@ -1,4 +1,4 @@
-"""Turn what any reader found into a native run folder."""
+"""Write the logs of any reader as a native run folder."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,51 +14,51 @@ from rlvitals.storage.blocks import Writer
 from rlvitals.storage.run_folder import About, RunFolder, is_run
 from rlvitals.types import Log, Series
 
-ROWS = 65536  # of a block
+ROWS_PER_BLOCK = 65536  # of a block
 
 
 def write(logs: Sequence[Log], path: Path, name: str = "") -> RunFolder:
-    """Write what a run's logs hold into a new run folder.
+    """Write the logs of a run into a new run folder.
 
     Raises UsageError where the folder holds a run, OSError.
     """
     if is_run(path):
         raise UsageError("a run is here already", where=str(path), hint="name another folder")
     main = _fullest(logs)
-    about = About(
+    info = About(
         name=name,
         settings={key: value for log in reversed(logs) for key, value in log.settings.items()},
         framework=_framework(main),
         notes="\n".join(f"{log.source}: {note}" for log in logs for note in log.notes),
         more={"step_unit": main.step_unit, "imported": [log.source for log in logs]},
     )
-    folder, number, block_file = RunFolder.create(path, about).begin()
+    folder, number, block_file = RunFolder.create(path, info).begin()
     writer = Writer(block_file)
     for log in logs:
-        _others(writer, log, _prefix(log, main))
-    _scalars(writer, merged(logs))
+        _write_media(writer, log, _prefix(log, main))
+    _write_scalars(writer, merge_series(logs))
     writer.close()
     for ending in (log.ending for log in logs if log.ending is not None):
-        said = {"exit_code": ending.exit_code, "traceback": ending.traceback}
-        said |= {"signal": ending.signal, "reason": ending.reason}
-        folder.events.append("finish", ending.step, attempt=number, **said)
+        facts = {"exit_code": ending.exit_code, "traceback": ending.traceback}
+        facts |= {"signal": ending.signal, "reason": ending.reason}
+        folder.events.append("finish", ending.step, attempt=number, **facts)
     return folder
 
 
-def merged(logs: Sequence[Log]) -> dict[str, Series]:
-    """Put the series of a run's logs under one another's keys.
+def merge_series(logs: Sequence[Log]) -> dict[str, Series]:
+    """Merge the series of a run's logs.
 
     Logs that count the same steps as the fullest share its keys: of a key that two logs have, the
-    fuller column is taken. Keys of a log that counts other steps stand below its source's name.
+    fuller column is taken. Keys of a log that counts other steps are prefixed with its source.
     """
     main = _fullest(logs)
-    found: dict[str, Series] = {}
+    columns: dict[str, Series] = {}
     for log in logs:
-        for key, one in log.series.items():
+        for key, series in log.series.items():
             name = _prefix(log, main) + key
-            if name not in found or len(one) > len(found[name]):
-                found[name] = one
-    return found
+            if name not in columns or len(series) > len(columns[name]):
+                columns[name] = series
+    return columns
 
 
 def _fullest(logs: Sequence[Log]) -> Log:
@@ -75,21 +75,21 @@ def _framework(log: Log) -> str:
     return "" if table is None or table is GENERIC else table.framework
 
 
-def _scalars(writer: Writer, series: Mapping[str, Series]) -> None:
-    """Write series: those of the same steps and times as one key table."""
+def _write_scalars(writer: Writer, series: Mapping[str, Series]) -> None:
+    """Write series; those with the same steps and times share a key table."""
     groups: dict[tuple[bytes, bytes], dict[str, Series]] = defaultdict(dict)
-    for key, one in series.items():
-        groups[one.steps.tobytes(), one.times.tobytes()][key] = one
+    for key, column in series.items():
+        groups[column.steps.tobytes(), column.times.tobytes()][key] = column
     for group in groups.values():
-        steps, times = next((one.steps, one.times) for one in group.values())
-        for begin in range(0, len(steps), ROWS):
-            part = slice(begin, begin + ROWS)
-            values = [one.values[part] for one in group.values()]
-            writer.scalars(tuple(group), steps[part], times[part], values)
+        steps, times = next((column.steps, column.times) for column in group.values())
+        for begin in range(0, len(steps), ROWS_PER_BLOCK):
+            rows = slice(begin, begin + ROWS_PER_BLOCK)
+            values = [column.values[rows] for column in group.values()]
+            writer.scalars(tuple(group), steps[rows], times[rows], values)
             writer.flush()
 
 
-def _others(writer: Writer, log: Log, prefix: str) -> None:
+def _write_media(writer: Writer, log: Log, prefix: str) -> None:
     for key, histograms in log.histograms.items():
         for histogram in histograms:
             writer.histogram(prefix + key, histogram)
@@ -102,6 +102,6 @@ def _others(writer: Writer, log: Log, prefix: str) -> None:
             redact.text(name): [redact.cell(name, cell) for cell in cells]
             for name, cells in table.columns.items()
         }
-        made = replace(table, steps=np.asarray(table.steps), columns=columns)
-        writer.table(prefix + redact.text(key), made)
+        clean_table = replace(table, steps=np.asarray(table.steps), columns=columns)
+        writer.table(prefix + redact.text(key), clean_table)
     writer.flush()

@@ -1,11 +1,11 @@
-"""An index of many run folders: SQLite, which may be deleted and is made again.
+"""Index many run folders in SQLite; the index can be deleted and rebuilt at any time.
 
     with Index(root) as index:
         index.refresh()
         index.note({path: judge(root / path) for path in index.unjudged()})
         for run in index.search("tag:sweep lr>1e-3 ppo"): ...
 
-The folders are what holds; the index repeats what their `run.json`, events and last rows say.
+The folders are authoritative; the index copies their `run.json`, events and last rows.
 """
 
 import json
@@ -24,10 +24,9 @@ from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.storage import events, find_run_folders, tail_index, typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
-FILE = ".rlvitals.index"
-DAY = 86_400.0  # seconds: so long a silence may yet mean something else than it did
-VERSION = 3  # of the tables: another one is made again
-SCHEMA = """
+INDEX_FILE = ".rlvitals.index"
+INDEX_VERSION = 3  # of the tables: another one is made again
+INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
   notes TEXT, problem TEXT DEFAULT '', wrong TEXT DEFAULT '');
@@ -38,26 +37,26 @@ CREATE INDEX tags_of ON tags (path);
 CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
 """
-SELECT = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
+SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
-NEWEST_FIRST = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
-# Of a process that is gone without a word no file tells.
-KNOWN = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
-# A run whose process may still be alive is judged by its silence too, of which no file tells.
-UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
+
+# No file records that a process ended without a word.
+SELECT_MARKS = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
+# A run whose process may be alive is also judged by its silence, which no file records.
+SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
-TERM = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
-FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
+TERM_PATTERN = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
+SEARCH_FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
           "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
-ABOUT = ("runs", "tags", "settings")  # what is made anew from a folder
-TABLES = (*ABOUT, "verdicts")
-ANYWHERE = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
+FOLDER_TABLES = ("runs", "tags", "settings")  # what is made anew from a folder
+INDEX_TABLES = (*FOLDER_TABLES, "verdicts")
+TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the index knows of a run."""
+    """The index entry of a run."""
 
     path: str  # within the root
     id: str
@@ -67,7 +66,7 @@ class Indexed:
     seed: int | None
     created: float  # seconds since the epoch
     attempts: int
-    status: str  # "running", what its last event says, or "stopped" where nothing says its end
+    status: str  # "running", the status of its last event, or "stopped" without one
     step: int | None  # the last that was logged
     time: float | None  # when it was logged, seconds since the epoch
     verdict: str
@@ -82,28 +81,30 @@ class Index:
     def __init__(self, root: Path, file: Path | None = None) -> None:
         """Open the index of a root, or begin one; in memory where the root takes no file."""
         self.root = root
-        path = file or root / FILE
+        path = file or root / INDEX_FILE
         try:
-            self._db = self._opened(str(path) if file or _is_plain(path) else ":memory:")
+            self._db = self._connect(str(path) if file or _is_plain(path) else ":memory:")
         except sqlite3.DatabaseError:  # not a database, of another version, a read-only folder
             path.unlink(missing_ok=True) if os.access(path.parent, os.W_OK) else None
             try:
-                self._db = self._opened(str(path))
+                self._db = self._connect(str(path))
             except sqlite3.DatabaseError:
-                self._db = self._opened(":memory:")
+                self._db = self._connect(":memory:")
 
     @staticmethod
-    def _opened(name: str) -> sqlite3.Connection:
+    def _connect(name: str) -> sqlite3.Connection:
         db = sqlite3.connect(name, timeout=5.0)
         try:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-                version = VERSION
+                db.executescript(
+                    f"BEGIN; {INDEX_SCHEMA} PRAGMA user_version = {INDEX_VERSION}; COMMIT;"
+                )
+                version = INDEX_VERSION
         except BaseException:
             db.close()
             raise
-        if version != VERSION:
+        if version != INDEX_VERSION:
             db.close()
             raise sqlite3.DatabaseError(f"index of version {version}")
         return db
@@ -122,45 +123,46 @@ class Index:
         self._db.close()
 
     def refresh(self) -> None:
-        """Look at every run folder that changed or is written to, forget those that are gone.
+        """Update the entries of folders that changed or are being written; remove missing ones.
 
         Raises OSError for a root that cannot be listed.
         """
-        found = {
+        folders = {
             path.relative_to(self.root).as_posix(): path
-            for path in find_run_folders.below(self.root)
+            for path in find_run_folders.iter_run_folders(self.root)
         }
         with self._db:
-            known = dict(self._db.execute(KNOWN))
-            for path in known.keys() - found.keys():
-                self._forget(path, TABLES)
-            for path, folder in found.items():
-                mark = _mark(folder)
-                if known.get(path) != mark:
-                    self._forget(path, ABOUT)
+            marks = dict(self._db.execute(SELECT_MARKS))
+            for path in marks.keys() - folders.keys():
+                self._forget(path, INDEX_TABLES)
+            for path, folder in folders.items():
+                mark = _fingerprint(folder)
+                if marks.get(path) != mark:
+                    self._forget(path, FOLDER_TABLES)
                     self._add(path, folder, mark)
 
     def unjudged(self, judge: str = "") -> tuple[str, ...]:
-        """Return the runs without a verdict of `judge` on what they hold now."""
-        return tuple(path for (path,) in self._db.execute(UNJUDGED, (judge, DAY)))
+        """Return the runs without a verdict of `judge` on their current content."""
+        grace = 86_400.0  # seconds after the last row in which a silence may change its meaning
+        return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, grace)))
 
     def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
-        """Keep verdicts, by path within the root, on what `refresh` has seen of the runs.
+        """Store verdicts, by path within the root, on the state that `refresh` last read.
 
-        `judge` says by what they were made: another one's do not stand.
+        `judge` identifies what made them: verdicts of another judge are stale.
         """
-        now = clock.time()
+        time = clock.time()
         with self._db:
             self._db.executemany(
                 "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ? FROM runs"
                 " WHERE path = ?",
-                [(verdict, judge, now, path) for path, verdict in verdicts.items()],
+                [(verdict, judge, time, path) for path, verdict in verdicts.items()],
             )
 
     def rebuild(self) -> None:
-        """Forget everything, and look at every run folder."""
+        """Delete all entries and read every run folder."""
         with self._db:
-            for table in TABLES:
+            for table in INDEX_TABLES:
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
         self.refresh()
 
@@ -170,41 +172,42 @@ class Index:
 
     def _add(self, path: str, folder: Path, mark: str) -> None:
         try:
-            about = RunFolder.open(folder).about
+            info = RunFolder.open(folder).about
         except UnreadableLog as error:
-            about, problem = About(), error.problem
+            info, problem = About(), error.problem
         else:
             problem = ""
-        step, time = tail_index.row(folder) or (None, None)
-        whole = about.seed is not None and about.seed in typed.INT64
-        seed = about.seed if whole else None  # the settings hold a larger one
-        values = (path, mark, about.id, about.name or folder.name, about.project, about.group,
-                  seed, about.created, len(about.attempts), _status(folder, about), step,
-                  time, about.notes, problem, "\n".join(typed.summary(about.wrong)))  # fmt: skip
+        step, time = tail_index.newest_row(folder) or (None, None)
+        fits_int64 = info.seed is not None and info.seed in typed.INT64_RANGE
+        seed = info.seed if fits_int64 else None  # the settings hold a larger one
+        values = (path, mark, info.id, info.name or folder.name, info.project, info.group,
+                  seed, info.created, len(info.attempts), _status(folder, info), step,
+                  time, info.notes, problem, "\n".join(typed.summary(info.wrong)))  # fmt: skip
         marks = ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO runs VALUES ({marks})", values)  # noqa: S608
-        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in about.tags])
-        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(about.settings)]
-        if about.seed is not None:
-            rows.append((path, "seed", str(about.seed), float(about.seed)))
+        self._db.executemany("INSERT INTO tags VALUES (?, ?)", [(path, t) for t in info.tags])
+        rows = [(path, key, _text(value), _number(value)) for key, value in _leaves(info.settings)]
+        if info.seed is not None:
+            rows.append((path, "seed", str(info.seed), float(info.seed)))
         self._db.executemany("INSERT INTO settings VALUES (?, ?, ?, ?)", rows)
 
     def __len__(self) -> int:
         """Count the runs."""
         return int(self._db.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
 
-    def search(self, words: str = "") -> tuple[Indexed, ...]:
+    def search(self, terms: str = "") -> tuple[Indexed, ...]:
         """Return the runs that fit every word, the newest first.
 
         A word is looked for in names, tags and notes; `tag:x`, `project:x`, `group:x`, `status:x`
         and `verdict:x` ask for one; `lr=1e-3`, `lr<1e-3` for a setting. Raises UsageError.
         """
         clauses, values = ["1"], []
-        for word in words.split():
-            clause, own = _clause(word)
+        for term in terms.split():
+            clause, arguments = _clause(term)
             clauses.append(clause)
-            values += own
-        query = f"{SELECT} WHERE {' AND '.join(clauses)} {NEWEST_FIRST}"
+            values += arguments
+        order = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
+        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} {order}"
         tags: dict[str, list[str]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
             tags.setdefault(path, []).append(tag)
@@ -215,7 +218,7 @@ class Index:
 
 
 def _is_plain(path: Path) -> bool:
-    """Tell whether a database can be made or opened there without following a link."""
+    """Return whether a database can be opened there without following a link."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -225,73 +228,73 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
-def _mark(folder: Path) -> str:
-    """Tell whether anything of a run changed: sizes and times of its files."""
+def _fingerprint(folder: Path) -> str:
+    """Return the sizes and times of a run's files: they differ where anything changed."""
     files = [folder / RUN_FILE, folder / EVENTS_FILE]
-    files += [path for one in block_files(folder) for path in one.paths]
-    told = []
+    files += [path for block_file in block_files(folder) for path in block_file.paths]
+    states = []
     for file in files:
         try:
             status = file.stat()
         except OSError:
             continue
-        told.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-    return "; ".join(told)
+        states.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(states)
 
 
-def _status(folder: Path, about: About) -> str:
-    if tail_index.is_written(folder):
+def _status(folder: Path, info: About) -> str:
+    if tail_index.has_writer(folder):
         return "running"
-    newest = max((one.number for one in about.attempts), default=1)
+    newest = max((attempt.number for attempt in info.attempts), default=1)
     try:
-        happened = events.read(folder / EVENTS_FILE).events
+        history = events.read(folder / EVENTS_FILE).events
     except OSError:
-        happened = ()
-    said = [
-        str(event.facts.get("status") or ("failed" if _bad(event) else "finished"))
-        for event in happened
+        history = ()
+    statuses = [
+        str(event.facts.get("status") or ("failed" if _is_failure(event) else "finished"))
+        for event in history
         if event.kind in {"finish", "exit", "crash"}
         and event.facts.get("attempt", newest) == newest
     ]
-    return said[-1] if said else "stopped"
+    return statuses[-1] if statuses else "stopped"
 
 
-def _bad(event: events.Event) -> bool:
-    """Tell an end that is no good one, of an event without a word for it."""
+def _is_failure(event: events.Event) -> bool:
+    """Return whether an event without a status reports a failure."""
     return event.kind == "crash" or any(
         event.facts.get(name) for name in ("exit_code", "traceback", "signal")
     )
 
 
-def _clause(word: str) -> tuple[str, list[str | float]]:
-    found = TERM.fullmatch(word)
-    if found is None:
-        like = f"%{word}%"
-        fields = " OR ".join(f"{name} LIKE ?" for name in ANYWHERE)
-        tagged = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
-        return f"({fields} OR {tagged})", [like] * (len(ANYWHERE) + 1)
-    key, how, value = found["key"], found["how"], found["value"]
+def _clause(term: str) -> tuple[str, list[str | float]]:
+    match = TERM_PATTERN.fullmatch(term)
+    if match is None:
+        like = f"%{term}%"
+        fields = " OR ".join(f"{name} LIKE ?" for name in TEXT_COLUMNS)
+        tag_clause = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
+        return f"({fields} OR {tag_clause})", [like] * (len(TEXT_COLUMNS) + 1)
+    key, how, value = match["key"], match["how"], match["value"]
     if how == ":":
         if key == "tag":
             return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
-        if key not in FIELDS:
-            hint = f"one of tag, {', '.join(FIELDS)}; KEY=VALUE asks for a setting"
-            raise UsageError(f"nothing is called {key!r}", where=word, hint=hint)
-        return f"{FIELDS[key]} LIKE ?", [f"%{value}%"]
+        if key not in SEARCH_FIELDS:
+            hint = f"one of tag, {', '.join(SEARCH_FIELDS)}; KEY=VALUE asks for a setting"
+            raise UsageError(f"nothing is called {key!r}", where=term, hint=hint)
+        return f"{SEARCH_FIELDS[key]} LIKE ?", [f"%{value}%"]
     return _setting(key, how, value)
 
 
 def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
-    """Ask for a setting by its name, or by the last part of it."""
-    given: str | float
+    """Return the clause for a setting, given by its name or the last part of it."""
+    operand: str | float
     try:
-        column, given = "number", float(value)
+        column, operand = "number", float(value)
     except ValueError:
         if how not in {"=", "!="}:
             raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
-        column, given = "value", value
-    within = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
-    return f"{within} {column} {how} ?)", [key, f"%/{key}", given]
+        column, operand = "value", value
+    subquery = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
+    return f"{subquery} {column} {how} ?)", [key, f"%/{key}", operand]
 
 
 def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:

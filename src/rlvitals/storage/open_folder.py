@@ -1,4 +1,4 @@
-"""A run's folder while a process writes to it: followed when renamed, made again when removed."""
+"""Keep the folder of a run open: follow it when renamed, recreate it when removed."""
 
 import errno
 import json
@@ -7,12 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvitals.storage import frames, temp_files
-from rlvitals.storage.run_folder import BLOCKS, RUN_FILE
-from rlvitals.storage.safe_files import MODE
-
-COPY_BYTES = 1 << 20  # of a file that are copied at a time
-BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
-_BINARY: int = getattr(os, "O_BINARY", 0)
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE
+from rlvitals.storage.safe_files import FILE_MODE
 
 
 class OpenFolder:
@@ -26,9 +22,9 @@ class OpenFolder:
         self._run_file_age: tuple[int, int] | None = None
         self.remember()
 
-    def open(self, path: str, flags: int, mode: int = MODE) -> int:
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         """Open the file of a path's last name in this folder, as `os.open` does. OSError."""
-        return self._open(Path(path).name, flags, mode)
+        return self._open_file(Path(path).name, flags, mode)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -39,28 +35,33 @@ class OpenFolder:
     def remember(self) -> None:
         """Read `run.json` where it changed, to write it again should it be removed."""
         with suppress(OSError):
-            now = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
-            if (age := (now.st_ino, now.st_mtime_ns)) != self._run_file_age:
-                file = self._open(RUN_FILE, os.O_RDONLY)
+            status = os.stat(self._name(RUN_FILE), dir_fd=self._fd)
+            if (age := (status.st_ino, status.st_mtime_ns)) != self._run_file_age:
+                file = self._open_file(RUN_FILE, os.O_RDONLY)
                 try:
                     self._run_file, self._run_file_age = _content(file), age
                 finally:
                     os.close(file)
 
     def has(self, name: str, fd: int) -> bool:
-        """Return whether a name in this folder still stands for an open file."""
+        """Return whether a name in this folder still refers to an open file."""
         try:
-            there, ours = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
+            path_status, file_status = os.stat(self._name(name), dir_fd=self._fd), os.fstat(fd)
         except FileNotFoundError:
             return False
         # Some network file systems number files anew: one of our size is taken for ours.
-        same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-        return same or (bool(ours.st_nlink) and there.st_size == ours.st_size)
+        is_same = (path_status.st_dev, path_status.st_ino) == (
+            file_status.st_dev,
+            file_status.st_ino,
+        )
+        return is_same or (
+            bool(file_status.st_nlink) and path_status.st_size == file_status.st_size
+        )
 
     def restore(self) -> None:
-        """Make the folder and `run.json` again where they are gone.
+        """Recreate the folder and `run.json` where they were removed.
 
-        Raises OSError, also where another run lies in the folder's place.
+        Raises OSError, also where another run has taken the folder's place.
         """
         try:
             self._make_blocks()
@@ -70,7 +71,7 @@ class OpenFolder:
             self._fd = _descriptor(self.path)
             self._make_blocks()
         try:
-            file = self._open(RUN_FILE, os.O_RDONLY)
+            file = self._open_file(RUN_FILE, os.O_RDONLY)
         except FileNotFoundError:
             self._write(RUN_FILE, self._run_file)
             return
@@ -87,39 +88,43 @@ class OpenFolder:
         OSError: it is another process's.
         """
         with suppress(FileNotFoundError):
-            there = self._open(name, os.O_RDONLY)
+            existing = self._open_file(name, os.O_RDONLY)
             try:
-                if os.pread(there, frames.SIZE, 0) != os.pread(fd, frames.SIZE, 0):
+                if os.pread(existing, frames.FRAME_HEADER_BYTES, 0) != os.pread(
+                    fd, frames.FRAME_HEADER_BYTES, 0
+                ):
                     raise OSError(errno.ESTALE, f"another process writes {name}")
             finally:
-                os.close(there)
-        half = temp_files.half(Path(Path(name).name)).name
-        made = self._open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+                os.close(existing)
+        temp_name = temp_files.temp_path(Path(Path(name).name)).name
+        copy = self._open_file(temp_name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         try:
-            append_rest(fd, made)
-            os.replace(self._name(half), self._name(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            append_rest(fd, copy)
+            os.replace(
+                self._name(temp_name), self._name(name), src_dir_fd=self._fd, dst_dir_fd=self._fd
+            )
         except BaseException:
-            os.close(made)
+            os.close(copy)
             with suppress(OSError):
-                os.unlink(self._name(half), dir_fd=self._fd)
+                os.unlink(self._name(temp_name), dir_fd=self._fd)
             raise
-        return made
+        return copy
 
     def _make_blocks(self) -> None:
         with suppress(FileExistsError):
-            os.mkdir(self._name(BLOCKS), dir_fd=self._fd)
+            os.mkdir(self._name(BLOCKS_FOLDER), dir_fd=self._fd)
 
     def _write(self, name: str, data: bytes) -> None:
         with suppress(FileExistsError):  # another rank of the run was faster
-            file = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            file = self._open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 while data:
                     data = data[os.write(file, data) :]
             finally:
                 os.close(file)
 
-    def _open(self, name: str, flags: int, mode: int = MODE) -> int:
-        return os.open(self._name(name), flags | _BINARY, mode, dir_fd=self._fd)
+    def _open_file(self, name: str, flags: int, mode: int = FILE_MODE) -> int:
+        return os.open(self._name(name), flags | getattr(os, "O_BINARY", 0), mode, dir_fd=self._fd)
 
     def _name(self, name: str) -> str:
         return name if self._fd is not None else str(self.path / name)
@@ -127,12 +132,13 @@ class OpenFolder:
 
 def append_rest(fd: int, copy: int) -> None:
     """Append to a copy what it lacks of an open file. OSError."""
-    while data := os.pread(fd, COPY_BYTES, os.fstat(copy).st_size):
+    while data := os.pread(fd, 1 << 20, os.fstat(copy).st_size):  # 1 MiB at a time
         os.write(copy, data)
 
 
 def _descriptor(path: Path) -> int | None:
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY) if BY_DESCRIPTOR else None
+    has_dir_fd = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")  # not on Windows
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY) if has_dir_fd else None
 
 
 def _content(file: int) -> bytes:

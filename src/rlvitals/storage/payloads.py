@@ -1,4 +1,4 @@
-"""What the payloads of frames hold, to bytes and back."""
+"""Encode and decode the payloads of frames."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.storage import typed
-from rlvitals.storage.frames import Kind, padded
+from rlvitals.storage.frames import Kind, pad
 from rlvitals.storage.typed import Fields, WrongTypeError
 from rlvitals.types import Histogram, Table, Text
 
-AT = Struct("<qdII")  # step, seconds since the epoch, bytes of the key, bytes of padding after it
+HISTOGRAM_HEADER = Struct(
+    "<qdII"
+)  # step, seconds since the epoch, bytes of the key, bytes of padding after it
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Settings as they were given at a step."""
+    """Settings that changed at a step."""
 
     step: int
     time: float  # seconds since the epoch
@@ -27,18 +29,18 @@ class Changed:
     wrong: tuple[str, ...] = ()  # fields that were dropped, in words
 
 
-def from_json(payload: memoryview) -> object:
+def decode_json(payload: memoryview) -> object:
     """Read a payload of JSON. Raises ValueError."""
     return typed.load(payload)
 
 
-def to_json(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     """Write JSON, NaN and infinities as Python names them; what JSON has no word for, as text."""
-    return padded(json.dumps(value, separators=(",", ":"), default=plain).encode())
+    return pad(json.dumps(value, separators=(",", ":"), default=plain).encode())
 
 
 def plain(value: object) -> object:
-    """Turn a numpy scalar or array into Python's own; anything else into its text."""
+    """Convert a NumPy scalar or array to Python's types; any other value to its text."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -46,51 +48,55 @@ def plain(value: object) -> object:
     return list(value) if isinstance(value, set | frozenset | tuple) else str(value)
 
 
-def histogram(key: str, one: Histogram) -> bytes:
+def encode_histogram(key: str, histogram: Histogram) -> bytes:
     """Lay out a histogram: step, time, key, edges [n + 1], counts [n]. Raises ValueError."""
-    if len(one.edges) != len(one.counts) + 1:
+    if len(histogram.edges) != len(histogram.counts) + 1:
         raise ValueError(
-            f"{key}: {len(one.counts)} counts need one edge more, not {len(one.edges)}"
+            f"{key}: {len(histogram.counts)} counts need one edge more, not {len(histogram.edges)}"
         )
     name = key.encode(errors="surrogatepass")
     fill = -len(name) % 8
-    head = AT.pack(one.step, one.time, len(name), fill) + name + bytes(fill)
-    edges = np.ascontiguousarray(one.edges, "<f8").tobytes()
-    return head + edges + np.ascontiguousarray(one.counts, "<f8").tobytes()
+    head = (
+        HISTOGRAM_HEADER.pack(histogram.step, histogram.time, len(name), fill) + name + bytes(fill)
+    )
+    edges = np.ascontiguousarray(histogram.edges, "<f8").tobytes()
+    return head + edges + np.ascontiguousarray(histogram.counts, "<f8").tobytes()
 
 
-def to_histogram(payload: memoryview) -> tuple[str, Histogram]:
+def decode_histogram(payload: memoryview) -> tuple[str, Histogram]:
     """Read a histogram. Raises ValueError where the lengths do not fit."""
-    if len(payload) < AT.size:
+    if len(payload) < HISTOGRAM_HEADER.size:
         raise ValueError("a histogram without step, time and key")
-    step, time, length, fill = AT.unpack_from(payload)
-    key = bytes(payload[AT.size : AT.size + length]).decode(errors="surrogatepass")
-    numbers = np.frombuffer(payload[AT.size + length + fill :], "<f8")
+    step, time, length, fill = HISTOGRAM_HEADER.unpack_from(payload)
+    key = bytes(payload[HISTOGRAM_HEADER.size : HISTOGRAM_HEADER.size + length]).decode(
+        errors="surrogatepass"
+    )
+    numbers = np.frombuffer(payload[HISTOGRAM_HEADER.size + length + fill :], "<f8")
     if len(numbers) % 2 == 0:
         raise ValueError("a histogram must have n counts and n + 1 edges")
     bins = len(numbers) // 2
     return typed.text(key), Histogram(step, time, numbers[: bins + 1], numbers[bins + 1 :])
 
 
-def text(key: str, one: Text) -> bytes:
+def encode_text(key: str, text: Text) -> bytes:
     """Lay out a text."""
-    return to_json({"key": key, "step": one.step, "time": one.time, "text": one.text})
+    return encode_json({"key": key, "step": text.step, "time": text.time, "text": text.text})
 
 
-def to_text(payload: memoryview) -> tuple[str, Text]:
+def decode_text(payload: memoryview) -> tuple[str, Text]:
     """Read a text. Raises ValueError."""
     content = _fields(payload, "key", "step", "time", "text")
     step, time = typed.integer(content["step"]), typed.real(content["time"])
     return typed.text(content["key"]), Text(step, time, typed.text(content["text"]))
 
 
-def table(key: str, one: Table) -> bytes:
+def encode_table(key: str, table: Table) -> bytes:
     """Lay out a table's rows."""
-    columns = {name: list(cells) for name, cells in one.columns.items()}
-    return to_json({"key": key, "steps": one.steps.tolist(), "columns": columns})
+    columns = {name: list(cells) for name, cells in table.columns.items()}
+    return encode_json({"key": key, "steps": table.steps.tolist(), "columns": columns})
 
 
-def to_table(payload: memoryview) -> tuple[str, Table]:
+def decode_table(payload: memoryview) -> tuple[str, Table]:
     """Read a table's rows. Raises ValueError."""
     content = _fields(payload, "key", "steps", "columns")
     steps, columns = content["steps"], content["columns"]
@@ -99,51 +105,53 @@ def to_table(payload: memoryview) -> tuple[str, Table]:
     for name, cells in columns.items():
         if not isinstance(cells, list) or len(cells) != len(steps):
             raise WrongTypeError(f"the column {name} must have {len(steps)} cells")
-    laid = {typed.text(name): list(map(typed.cell, cells)) for name, cells in columns.items()}
+    cells_by_name = {
+        typed.text(name): list(map(typed.cell, cells)) for name, cells in columns.items()
+    }
     return typed.text(content["key"]), Table(
-        np.array(list(map(typed.integer, steps)), np.int64), laid
+        np.array(list(map(typed.integer, steps)), np.int64), cells_by_name
     )
 
 
-def to_settings(payload: memoryview) -> Changed:
+def decode_settings(payload: memoryview) -> Changed:
     """Read settings that hold from a step on. Raises ValueError."""
     content = Fields(_fields(payload, "step", "time", "settings"), "settings")
     step, time = typed.integer(content.values["step"]), typed.real(content.values["time"])
     return Changed(step, time, content.mapping("settings"), tuple(content.wrong))
 
 
-def to_keys(payload: memoryview) -> tuple[str, ...]:
+def decode_keys(payload: memoryview) -> tuple[str, ...]:
     """Read the names of a key table's columns. Raises ValueError."""
-    return typed.texts(from_json(payload))
+    return typed.texts(decode_json(payload))
 
 
 PARSERS: Mapping[int, Callable[[memoryview], object]] = MappingProxyType({
-    Kind.HISTOGRAM: to_histogram,
-    Kind.TEXT: to_text,
-    Kind.TABLE: to_table,
-    Kind.SETTINGS: to_settings,
-    Kind.KEYS: to_keys,
-    Kind.START: from_json,
-    Kind.ORIGIN: from_json,
+    Kind.HISTOGRAM: decode_histogram,
+    Kind.TEXT: decode_text,
+    Kind.TABLE: decode_table,
+    Kind.SETTINGS: decode_settings,
+    Kind.KEYS: decode_keys,
+    Kind.START: decode_json,
+    Kind.ORIGIN: decode_json,
 })  # fmt: skip
 
 
 def _fields(payload: memoryview, *names: str) -> Mapping[str, object]:
-    content = from_json(payload)
+    content = decode_json(payload)
     if not isinstance(content, dict) or not content.keys() >= set(names):
         raise WrongTypeError(f"it must have {', '.join(names)}")
     return content
 
 
-def columns(
+def encode_columns(
     steps: NDArray[np.int64],
     times: NDArray[np.float64],
     values: Sequence[NDArray[np.float64]] | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Lay columns [n] one after another: an array [2 + k, n] of eight-byte words."""
-    laid = np.empty((len(values) + 2, len(steps)), "<f8")
-    laid[0].view("<i8")[:] = steps
-    laid[1] = times
+    array = np.empty((len(values) + 2, len(steps)), "<f8")
+    array[0].view("<i8")[:] = steps
+    array[1] = times
     if len(values):
-        laid[2:] = values
-    return laid
+        array[2:] = values
+    return array

@@ -23,7 +23,7 @@ from rlvitals.types import Series
 
 
 class Point(NamedTuple):
-    """One number as it was logged."""
+    """A logged number with its step and time."""
 
     step: int
     time: float  # seconds since the epoch
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 @dataclass(slots=True)
 class _Rank:
-    """What is known of one attempt's rank: what is packed stays on the disk."""
+    """The files of one rank of an attempt. Compacted blocks stay on the disk."""
 
     file: BlockFile
     packed: PackedFile | None = None
@@ -41,7 +41,7 @@ class _Rank:
     rows: list[Scalars] = field(default_factory=list)  # behind what is packed
 
     def refresh(self, file: BlockFile) -> None:
-        """Take what came since: whole blocks alone."""
+        """Read the complete blocks that were appended since the last call."""
         self.file = file
         if file.packed is not None:
             status = file.packed.stat()
@@ -52,14 +52,14 @@ class _Rank:
                 origin = self.packed.origin
                 self.cursor, self.rows = origin.cursor() if origin else None, []
         try:
-            found = blocks.scan(file.path, self.cursor)
+            scan = blocks.scan(file.path, self.cursor)
         except FileNotFoundError:  # packed
             return
-        if found.replaced or (self.packed is not None and self.packed.origin is None):
+        if scan.replaced or (self.packed is not None and self.packed.origin is None):
             self.close()
             self.rows = []
-        self.rows += found.scalars
-        self.cursor = found.cursor
+        self.rows += scan.scalars
+        self.cursor = scan.cursor
 
     def close(self) -> None:
         if self.packed is not None:
@@ -69,40 +69,40 @@ class _Rank:
     def names(self) -> Iterator[str]:
         for block in self.packed.blocks if self.packed else ():
             yield from block.keys
-        for part in self.rows:
-            yield from part.keys
+        for chunk in self.rows:
+            yield from chunk.keys
 
     def last(self) -> dict[str, tuple[int, Point]]:
-        """The newest point of each key, with its row's place."""
-        found: dict[str, tuple[int, Point]] = {}
-        for one in self.packed.blocks if self.packed else ():
-            step, time = one.last_step, one.last_time
-            for key, value in zip(one.keys, one.lasts.tolist(), strict=True):
-                if key not in found or found[key][0] < one.last_row:
-                    found[key] = one.last_row, Point(step, time, value)
-        for part in self.rows:
-            if len(part.steps):
-                row, step, time = part.first, int(part.steps[-1]), float(part.times[-1])
-                values = part.values[:, -1].tolist()
-                found.update(
+        """Return the newest point of each key, with the position of its row."""
+        points: dict[str, tuple[int, Point]] = {}
+        for block in self.packed.blocks if self.packed else ():
+            step, time = block.last_step, block.last_time
+            for key, value in zip(block.keys, block.lasts.tolist(), strict=True):
+                if key not in points or points[key][0] < block.last_row:
+                    points[key] = block.last_row, Point(step, time, value)
+        for chunk in self.rows:
+            if len(chunk.steps):
+                row, step, time = chunk.first, int(chunk.steps[-1]), float(chunk.times[-1])
+                values = chunk.values[:, -1].tolist()
+                points.update(
                     (key, (row, Point(step, time, value)))
-                    for key, value in zip(part.keys, values, strict=True)
+                    for key, value in zip(chunk.keys, values, strict=True)
                 )
-        return found
+        return points
 
     def series(self, key: str) -> Series | None:
         packed = self.packed.series(key) if self.packed else None
         rows = columns.one_series(self.rows, key)
-        found = [one for one in (packed, rows) if one is not None]
-        return columns.chained(found) if found else None
+        pieces = [piece for piece in (packed, rows) if piece is not None]
+        return columns.concatenate_series(pieces) if pieces else None
 
 
 class View:
-    """A run folder, opened for looking. One thread at a time."""
+    """A run folder, opened for reading. One thread at a time."""
 
     def __init__(self, path: Path) -> None:
         """Open a run folder, be its `run.json` lost. Raises UnreadableLog for none, a newer one."""
-        self.folder = _opened(path)
+        self.folder = _open_folder(path)
         self._ranks: dict[Place, _Rank] = {}
         self._main = 0
         self.refresh()
@@ -126,39 +126,39 @@ class View:
             rank.close()
 
     def refresh(self) -> None:
-        """Take what was flushed since. Raises OSError, UnreadableLog."""
+        """Read what was flushed since the last call. Raises OSError, UnreadableLog."""
         for file in block_files(self.folder.path):
-            place = file.attempt, file.rank
-            self._ranks.setdefault(place, _Rank(file)).refresh(file)
-        wrote = (rank for (_, rank), one in self._ranks.items() if next(one.names(), None))
+            key = file.attempt, file.rank
+            self._ranks.setdefault(key, _Rank(file)).refresh(file)
+        wrote = (rank for (_, rank), state in self._ranks.items() if next(state.names(), None))
         self._main = min(wrote, default=0)
 
     def keys(self) -> tuple[str, ...]:
         """Name the metrics, in the order they were first logged."""
-        found: dict[str, None] = {}
-        for (_, rank), one in self._ranks.items():
-            found.update((reader.key_of(key, rank, self._main), None) for key in one.names())
-        return tuple(found)
+        names: dict[str, None] = {}
+        for (_, rank), state in self._ranks.items():
+            names.update((reader.key_of(key, rank, self._main), None) for key in state.names())
+        return tuple(names)
 
     def last(self) -> dict[str, Point]:
         """Return the newest point of every metric."""
-        found: dict[str, Point] = {}
-        for (_, rank), one in sorted(self._ranks.items()):
-            for key, (_, point) in one.last().items():
-                found[reader.key_of(key, rank, self._main)] = point
-        return found
+        points: dict[str, Point] = {}
+        for (_, rank), state in sorted(self._ranks.items()):
+            for key, (_, point) in state.last().items():
+                points[reader.key_of(key, rank, self._main)] = point
+        return points
 
     def series(self, key: str) -> Series:
         """Return one metric, attempt after attempt; KeyError where it is not logged."""
-        found = []
-        for (_, rank), one in sorted(self._ranks.items()):
+        pieces = []
+        for (_, rank), state in sorted(self._ranks.items()):
             prefix = reader.key_of("", rank, self._main)
             if key.startswith(prefix):
-                part = one.series(key.removeprefix(prefix))
-                found += [part] if part is not None else []
-        if not found:
+                piece = state.series(key.removeprefix(prefix))
+                pieces += [piece] if piece is not None else []
+        if not pieces:
             raise KeyError(key)
-        return columns.chained(found)
+        return columns.concatenate_series(pieces)
 
     def range(self, key: str, first: int, last: int) -> Series:
         """Return a metric's points at steps from `first` to `last`, both in; KeyError."""
@@ -166,19 +166,19 @@ class View:
         return series.where((series.steps >= first) & (series.steps <= last))
 
     def tail(self, since: RunCursor | None = None) -> tuple[Mapping[str, Series], RunCursor]:
-        """Return what every metric got since a cursor, and the cursor to go on from.
+        """Return the new points of every metric since a cursor, and the next cursor.
 
         None: all there is. Raises UnreadableLog.
         """
-        found = reader.read(self.folder.path, since)
-        return reader.series(found.parts, reader.main_rank(found.parts)), found.cursor
+        scan = reader.read(self.folder.path, since)
+        return reader.series(scan.parts, reader.main_rank(scan.parts)), scan.cursor
 
     def m4(self, key: str, width: int, first: int | None = None, last: int | None = None) -> Points:
         """Return what `width` columns of pixels show of a metric; KeyError."""
         return downsample.points(self.series(key), width, first, last)
 
 
-def _opened(path: Path) -> RunFolder:
+def _open_folder(path: Path) -> RunFolder:
     try:
         return RunFolder.open(path)
     except LostRun:

@@ -1,4 +1,4 @@
-"""A run folder's blocks of all attempts and ranks, and its events, since a cursor."""
+"""Read a run folder's blocks of all attempts and ranks, and its events, since a cursor."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,10 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rlvitals.storage import columns, events, typed
-from rlvitals.storage.blocks import BlockCursor, Found, Scalars, Scan, scan
+from rlvitals.storage.blocks import BlockCursor, Scalars, Scan, ScanBuilder, scan
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.events import Event, EventCursor
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, BlockFile, block_files
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, BlockFile, block_files
 from rlvitals.types import Series
 
 Place = tuple[int, int]  # attempt, rank
@@ -17,7 +17,7 @@ Place = tuple[int, int]  # attempt, rank
 
 @dataclass(frozen=True, slots=True)
 class RunCursor:
-    """Where to go on in each file of a run."""
+    """The position in each file of a run."""
 
     files: Mapping[Place, BlockCursor] = field(default_factory=lambda: MappingProxyType({}))
     events: EventCursor = field(default_factory=EventCursor)
@@ -25,8 +25,8 @@ class RunCursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one attempt's rank wrote since the cursor."""
+class RankScan:
+    """The new content of one rank of an attempt."""
 
     file: BlockFile
     scan: Scan
@@ -34,137 +34,148 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class RunScan:
-    """What a run wrote since the cursor: by attempt, then by rank."""
+    """The new content of a run: by attempt, then by rank."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RankScan, ...]
     events: tuple[Event, ...]
     notes: tuple[str, ...]
     replaced: bool  # a file is another one than it was: this is all there is, from its beginning
     cursor: RunCursor
 
 
-def read(folder: Path, since: RunCursor | None = None) -> RunScan:
-    """Read what is whole since a cursor. Raises UnreadableLog for a newer format."""
-    found = _read(folder, since or RunCursor())
-    return replace(_read(folder, RunCursor()), replaced=True) if found.replaced else found
+def read(folder: Path, start: RunCursor | None = None) -> RunScan:
+    """Read the complete blocks and events since a cursor. UnreadableLog for a newer format."""
+    scan = _read_files(folder, start or RunCursor())
+    return replace(_read_files(folder, RunCursor()), replaced=True) if scan.replaced else scan
 
 
-def _read(folder: Path, since: RunCursor) -> RunScan:
-    parts, notes = [], []
+def _read_files(folder: Path, start: RunCursor) -> RunScan:
+    rank_scans, notes = [], []
     files = block_files(folder)
-    replaced = not set(since.files) <= {(one.attempt, one.rank) for one in files}
+    replaced = not set(start.files) <= {(file.attempt, file.rank) for file in files}
     for file in files:
-        before = since.files.get((file.attempt, file.rank))
+        file_start = start.files.get((file.attempt, file.rank))
         try:
-            part = Part(file, read_file(file, before))
+            rank_scan = RankScan(file, read_file(file, file_start))
         except FileNotFoundError:  # packed since it was listed
-            file = next(  # noqa: PLW2901 - the same one, as it is now
-                one for one in block_files(folder) if one.path == file.path
+            file = next(  # noqa: PLW2901 - the same file, in its current state
+                listed for listed in block_files(folder) if listed.path == file.path
             )
-            part = Part(file, read_file(file, before))
+            rank_scan = RankScan(file, read_file(file, file_start))
         except OSError as error:
-            notes.append(f"{BLOCKS}/{file.path.name} not read: {error.strerror or error}")
+            notes.append(f"{BLOCKS_FOLDER}/{file.path.name} not read: {error.strerror or error}")
             continue
-        replaced |= part.scan.replaced
-        parts.append(part)
+        replaced |= rank_scan.scan.replaced
+        rank_scans.append(rank_scan)
     try:
-        happened = events.read(folder / EVENTS_FILE, since.events)
+        event_scan = events.read(folder / EVENTS_FILE, start.events)
     except OSError as error:
         notes.append(f"{EVENTS_FILE} not read: {error.strerror or error}")
-        happened = events.EventScan((), 0, since.events)
-    if happened.skipped:
-        notes.append(f"{EVENTS_FILE}: {happened.skipped:,} lines are no events")
-    notes += typed.summary([f"{EVENTS_FILE}: {one}" for one in happened.wrong])
-    ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in parts}
-    said = [one.settings for part in parts for one in part.scan.settings]
-    changed = MappingProxyType({key: one[key] for one in (since.changed, *said) for key in one})
-    cursor = RunCursor(MappingProxyType({**since.files, **ends}), happened.cursor, changed)
-    return RunScan(tuple(parts), happened.events, tuple(notes), replaced, cursor)
+        event_scan = events.EventScan((), 0, start.events)
+    if event_scan.skipped:
+        notes.append(f"{EVENTS_FILE}: {event_scan.skipped:,} lines are no events")
+    notes += typed.summary([f"{EVENTS_FILE}: {problem}" for problem in event_scan.wrong])
+    ends = {(p.file.attempt, p.file.rank): p.scan.cursor for p in rank_scans}
+    changes = [change.settings for item in rank_scans for change in item.scan.settings]
+    changed = MappingProxyType(
+        {key: settings[key] for settings in (start.changed, *changes) for key in settings}
+    )
+    cursor = RunCursor(MappingProxyType({**start.files, **ends}), event_scan.cursor, changed)
+    return RunScan(tuple(rank_scans), event_scan.events, tuple(notes), replaced, cursor)
 
 
-def read_file(file: BlockFile, since: BlockCursor | None = None) -> Scan:
-    """Read an attempt's rank since a cursor: the file that grows, and what is packed of it.
+def read_file(file: BlockFile, cursor: BlockCursor | None = None) -> Scan:
+    """Read a rank of an attempt since a cursor: the growing file and its compacted part.
 
     Raises OSError, and UnreadableLog for a newer format.
     """
     grows = file.path.exists()
-    if file.packed is None or (since is not None and grows):
-        return scan(file.path, since)
+    if file.packed is None or (cursor is not None and grows):
+        return scan(file.path, cursor)
     with PackedFile(file.packed) as packed:
         origin = packed.origin
         if origin is None and grows:  # which part it stands for is lost: the file itself is there
             return scan(file.path)
-        begun = origin.cursor() if origin else BlockCursor()
-        first = from_packed(packed, since)
+        packed_end = origin.cursor() if origin else BlockCursor()
+        first = read_packed_file(packed, cursor)
     if not grows:
         return first
-    rest = scan(file.path, begun)
-    return rest if rest.replaced else joined(first, rest)
+    remainder = scan(file.path, packed_end)
+    return remainder if remainder.replaced else concatenate_scans(first, remainder)
 
 
-def from_packed(packed: PackedFile, since: BlockCursor | None = None) -> Scan:
-    """Read a packed file behind a cursor in the file that it stands for."""
+def read_packed_file(packed: PackedFile, cursor: BlockCursor | None = None) -> Scan:
+    """Read a compacted file from a cursor in the file that it replaces."""
     if packed.origin is None:
-        return _not_placed(packed, since)
+        return _read_without_origin(packed, cursor)
     end = packed.origin.cursor()
-    other = since is not None and since.head not in {b"", end.head}
-    begin = BlockCursor() if since is None or other else since
+    is_replaced = cursor is not None and cursor.head not in {b"", end.head}
+    begin = BlockCursor() if cursor is None or is_replaced else cursor
     scalars = packed.all_scalars() if begin.rows < end.rows else []
-    rest = (columns.after(part, begin.rows) for part in scalars)
-    rows = tuple(part for part in rest if len(part.steps))
-    return _found(packed, rows, begin.others, end, replaced=other)
+    remainder = (columns.rows_from(chunk, begin.rows) for chunk in scalars)
+    rows = tuple(chunk for chunk in remainder if len(chunk.steps))
+    return _build_scan(packed, rows, begin.others, end, replaced=is_replaced)
 
 
-def _not_placed(packed: PackedFile, since: BlockCursor | None) -> Scan:
-    """Read what is whole of a packed file that has lost the place it stands for: once."""
-    if since is not None:
-        return Found(since).scan(replaced=False)
+def _read_without_origin(packed: PackedFile, cursor: BlockCursor | None) -> Scan:
+    """Read a compacted file whose origin is damaged: once, on the first call."""
+    if cursor is not None:
+        return ScanBuilder(cursor).scan(replaced=False)
     rows = tuple(packed.all_scalars())
-    end = BlockCursor(rows=sum(len(part.steps) for part in rows), others=len(packed.others))
-    return _found(packed, rows, 0, end, replaced=False)
+    end = BlockCursor(rows=sum(len(chunk.steps) for chunk in rows), others=len(packed.others))
+    return _build_scan(packed, rows, 0, end, replaced=False)
 
 
-def _found(
-    packed: PackedFile, rows: tuple[Scalars, ...], others: int, end: BlockCursor, *, replaced: bool
+def _build_scan(
+    packed: PackedFile,
+    rows: tuple[Scalars, ...],
+    first_other: int,
+    end: BlockCursor,
+    *,
+    replaced: bool,
 ) -> Scan:
-    found = Found(end)
-    for frame in packed.others[others:]:
-        found.other(frame)
-    found.others = end.others
-    found.damage += packed.damage
-    return replace(found.scan(replaced=replaced), scalars=rows)
+    builder = ScanBuilder(end)
+    for frame in packed.others[first_other:]:
+        builder.add_content(frame)
+    builder.others = end.others
+    builder.damage += packed.damage
+    return replace(builder.scan(replaced=replaced), scalars=rows)
 
 
-def joined(first: Scan, rest: Scan) -> Scan:
-    """Put what follows in a file behind what is packed of it."""
+def concatenate_scans(first: Scan, remainder: Scan) -> Scan:
+    """Append the scan of a growing file to that of its compacted part."""
     return Scan(
-        first.scalars + rest.scalars,
-        first.histograms + rest.histograms,
-        first.texts + rest.texts,
-        first.tables + rest.tables,
-        first.settings + rest.settings,
-        first.damage + rest.damage,
-        rest.torn,
-        rest.replaced,
-        rest.cursor,
+        first.scalars + remainder.scalars,
+        first.histograms + remainder.histograms,
+        first.texts + remainder.texts,
+        first.tables + remainder.tables,
+        first.settings + remainder.settings,
+        first.damage + remainder.damage,
+        remainder.torn,
+        remainder.replaced,
+        remainder.cursor,
     )
 
 
-def main_rank(parts: Iterable[Part]) -> int:
-    """Return the rank that is the run: the lowest that wrote anything."""
-    ranks = {part.file.rank for part in parts if part.scan.cursor.rows or part.scan.cursor.others}
+def main_rank(rank_scans: Iterable[RankScan]) -> int:
+    """Return the lowest rank that wrote anything: its keys have no prefix."""
+    ranks = {
+        rank_scan.file.rank
+        for rank_scan in rank_scans
+        if rank_scan.scan.cursor.rows or rank_scan.scan.cursor.others
+    }
     return min(ranks, default=0)
 
 
 def key_of(key: str, rank: int, main: int) -> str:
-    """Name a key of a rank: as it is for the run's own, else below `rank/<n>/`."""
+    """Return the name of a rank's key: unchanged for the main rank, else below `rank/<n>/`."""
     return key if rank == main else f"rank/{rank}/{key}"
 
 
-def series(parts: Iterable[Part], main: int) -> dict[str, Series]:
-    """Gather the series of all attempts and ranks: attempt after attempt."""
-    found: dict[str, list[Series]] = {}
-    for part in parts:
-        for key, one in columns.series(part.scan.scalars).items():
-            found.setdefault(key_of(key, part.file.rank, main), []).append(one)
-    return {key: columns.chained(ones) for key, ones in found.items()}
+def series(rank_scans: Iterable[RankScan], main: int) -> dict[str, Series]:
+    """Return the series of all attempts and ranks, attempt after attempt."""
+    pieces: dict[str, list[Series]] = {}
+    for rank_scan in rank_scans:
+        for key, piece in columns.series(rank_scan.scan.scalars).items():
+            pieces.setdefault(key_of(key, rank_scan.file.rank, main), []).append(piece)
+    return {key: columns.concatenate_series(parts_of_key) for key, parts_of_key in pieces.items()}

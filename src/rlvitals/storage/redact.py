@@ -1,10 +1,10 @@
-"""Secrets are taken out before anything touches the disk.
+"""Remove secrets from text, settings and commands before they are written.
 
     text("python train.py --api-key abc123")      # "python train.py --api-key [redacted]"
     mapping({"hub": {"token": "abc123"}})         # {"hub": {"token": "[redacted]"}}
 
 A secret shows by what it is called, by what it looks like, or by where it stands (an address, a
-header). What is taken out leaves a mark, so that a person sees that something was there.
+header). A mark replaces each secret, so that a reader sees that something was there.
 """
 
 import re
@@ -15,43 +15,45 @@ from typing import TypeVar, cast
 
 from rlvitals.storage import redact_patterns as kinds
 
-MARK = "[redacted]"
-DEEPEST = 32  # levels of nested settings
-LONGEST = 64  # letters of a name before and behind what tells it
-STRONG = frozenset({"any", "text"})  # what a name alone makes a secret
-QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
+REDACTED = "[redacted]"
+MAX_REDACT_DEPTH = 32  # levels of nested settings
+MAX_NAME_LETTERS = 64  # letters of a name before and after its telling word
+STRONG_KINDS = frozenset({"any", "text"})  # what a name alone makes a secret
+MIN_QUOTED_LETTERS = 8  # of a quoted text that a weak name makes a secret
 
-M = TypeVar("M", bound=Mapping[str, object])
+MappingT = TypeVar("MappingT", bound=Mapping[str, object])
 
 # An address: the user's name stays, the password goes. It may hold an "@" and a "/" itself.
-LOGIN = re.compile(r"(://[^\s/:@\"'`]*:)([^\s\"'`]*)(?=@[\w.\[-])")
-LOGIN_TOKEN = re.compile(r"(://)([\w.~-]{20,})(?=@[\w.\[-])")
-USER = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =]\"?'?[\w.@+-]+:)(?!//)([^\s\"']+)")
-HEADER = re.compile(
+URL_PASSWORD = re.compile(r"(://[^\s/:@\"'`]*:)([^\s\"'`]*)(?=@[\w.\[-])")
+URL_TOKEN = re.compile(r"(://)([\w.~-]{20,})(?=@[\w.\[-])")
+USER_OPTION = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =]\"?'?[\w.@+-]+:)(?!//)([^\s\"']+)")
+AUTH_HEADER = re.compile(
     r"(?i)\b(authorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:(?:bearer|basic|token|digest|apikey)\s+)?"
     r"|bearer\s+(?=[\w.~+/=-]{16})|(?:set-)?cookie\\*[\"']?:\s+\\*[\"']?)([^\"'\r\n]+)"
 )
-QUERY = re.compile(
+QUERY_SECRET = re.compile(
     r"(?i)([?&][\w.%-]{0,40}?(?:sig|signature|token|key|secret|password|credential)=)"
     r"([^\s&\"'`;<>]+)"
 )
-NETRC = re.compile(r"(\blogin\s+\S+\s+password\s+)(\S+)|(\bwandb\s+login\s+)([0-9a-zA-Z_-]{20,})")
+NETRC_PASSWORD = re.compile(
+    r"(\blogin\s+\S+\s+password\s+)(\S+)|(\bwandb\s+login\s+)([0-9a-zA-Z_-]{20,})"
+)
 # What is called like a secret, what separates the value (in JSON within JSON quotes stand behind
 # strokes), and the value, quoted or bare. Names are bounded: a search takes linear time.
-CALLED = (
+NAME_CORE = (
     "pass|pw|secret|credential|token|key|auth|bearer|cookie|connectionstring|licen[cs]e|otp|session"
 )
-TRIGGER = re.compile(CALLED)  # for text in lower case: ten times as fast as `(?i)`
-NAMED = re.compile(
-    rf"(?i)(?<![\w.-])(?P<dash>-{{0,2}})(?P<name>[\w./-]{{0,{LONGEST}}}?(?:{CALLED})"
-    rf"[\w.-]{{0,{LONGEST}}})"
+SECRET_NAME = re.compile(NAME_CORE)  # for text in lower case: ten times as fast as `(?i)`
+ASSIGNMENT = re.compile(
+    rf"(?i)(?<![\w.-])(?P<dash>-{{0,2}})(?P<name>[\w./-]{{0,{MAX_NAME_LETTERS}}}?(?:{NAME_CORE})"
+    rf"[\w.-]{{0,{MAX_NAME_LETTERS}}})"
     r"(?P<sep>\\*[\"']?\]?(?:\s*(?:=>|:=|=|:)\s*|(?<!\s)[ \t]+))"
     r"(?:[rbuf]{0,2}(?P<quote>\\*[\"'])(?P<inner>[^\r\n]*?)(?P=quote)|(?P<bare>[^\s\"'`;&]+))"
 )
 # '--password', 'x' in the repr of a list or in JSON.
 FLAG_PAIR = re.compile(r"((\\*[\"'])-{1,2}([\w.-]{1,64})\2\s*,\s*(\\*[\"']))([^\"'\r\n\\]*)(?=\4)")
 # "login failed with key x": prose, so only a value that is no word counts.
-PROSE = re.compile(
+PROSE_SECRET = re.compile(
     r"(?i)\b((?:key|token|secret|password|passphrase|credential)s?(?:\s+(?:is|was))?"
     r"[ \t]+[\"'`]?)([A-Za-z0-9][\w+/=.-]{15,})"
 )
@@ -59,161 +61,163 @@ PROSE = re.compile(
 BARE_LOGIN = re.compile(
     r"(?<![\w:@.+-])(?<!//)((?!mailto:)[\w.+-]{1,64}:)([^\s:/@\"'`]{8,})(?=@(?!sha\d)[\w-])"
 )
-CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
-OF_A_PROGRAM = re.compile(
+FUNCTION_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[{]")
+PROGRAM_VARIABLE = re.compile(
     r"(?:self|cls|os|sys|args|cfg|config|conf|settings|env|environ|opts?|options|params|kwargs"
     r"|flags|hparams|secrets|request|response|jax|torch|np|tokenizer|batch|tokens?)\.",
     re.IGNORECASE,
 )
-VARIABLE = re.compile(r"\$(?:\{.*|\(.*|[A-Z_][A-Z0-9_]*)$|%[A-Z_]+%$|<[\w -]+>$|\{\w*\}$|\*+$")
-NUMBER = re.compile(r"[-+]?[\d.,_]{1,15}(?:e[-+]?\d+)?[kKmMbB]?$")
-MARKER = re.compile(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PAD]"
+SHELL_VARIABLE = re.compile(
+    r"\$(?:\{.*|\(.*|[A-Z_][A-Z0-9_]*)$|%[A-Z_]+%$|<[\w -]+>$|\{\w*\}$|\*+$"
+)
+NUMBER_TEXT = re.compile(r"[-+]?[\d.,_]{1,15}(?:e[-+]?\d+)?[kKmMbB]?$")
+SPECIAL_TOKEN = re.compile(r"<.*>$|\[[A-Z]+\]$|</?\w*")  # "<|endoftext|>", "[PAD]"
 
 
 def text(raw: str) -> str:
-    """Take the secrets out of a text: a command, a diff, a traceback, a file of settings."""
-    for literal, pattern in kinds.PATTERNS:
+    """Remove the secrets from a text: a command, a diff, a traceback, a settings file."""
+    for literal, pattern in kinds.SECRET_PATTERNS:
         if literal in raw:
-            raw = pattern.sub(MARK, raw)
+            raw = pattern.sub(REDACTED, raw)
     if "@" in raw:
-        raw = LOGIN_TOKEN.sub(rf"\1{MARK}", LOGIN.sub(rf"\1{MARK}", raw))
-        raw = BARE_LOGIN.sub(_login, raw)
+        raw = URL_TOKEN.sub(rf"\1{REDACTED}", URL_PASSWORD.sub(rf"\1{REDACTED}", raw))
+        raw = BARE_LOGIN.sub(_mask_login, raw)
     if "-u" in raw or "-proxy-user" in raw:
-        raw = USER.sub(rf"\1{MARK}", raw)
+        raw = USER_OPTION.sub(rf"\1{REDACTED}", raw)
     low = raw.lower()
     if "authorization" in low or "bearer" in low or "cookie" in low:
-        raw = HEADER.sub(_header, raw)
+        raw = AUTH_HEADER.sub(_mask_header, raw)
     if "=" in raw:
-        raw = QUERY.sub(_asked, raw)
+        raw = QUERY_SECRET.sub(_mask_query, raw)
     if "login" in raw:
-        raw = NETRC.sub(lambda m: f"{m[1] or m[3]}{MARK}", raw)
-    if TRIGGER.search(low) is None:
+        raw = NETRC_PASSWORD.sub(lambda m: f"{m[1] or m[3]}{REDACTED}", raw)
+    if SECRET_NAME.search(low) is None:
         return raw
-    raw = FLAG_PAIR.sub(_flagged, raw)
-    return PROSE.sub(_told_of, _assignments(raw))
+    raw = FLAG_PAIR.sub(_mask_flag, raw)
+    return PROSE_SECRET.sub(_mask_prose, _assignments(raw))
 
 
 def _assignments(raw: str) -> str:
-    """Take out what is assigned to a secret's name; a value may be an assignment itself."""
+    """Redact what is assigned to a secret's name; a value may be an assignment itself."""
     low = raw.lower()
     if len(low) != len(raw):  # a letter whose lower case is two: positions would not fit
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in raw)
-    parts: list[str] = []
-    at = 0
-    trigger = TRIGGER.search(low)
+    pieces: list[str] = []
+    position = 0
+    trigger = SECRET_NAME.search(low)
     while trigger is not None:
-        match = _assignment(raw, at, trigger.start())
+        match = _assignment(raw, position, trigger.start())
         if match is None:
-            trigger = TRIGGER.search(low, trigger.start() + 1)
+            trigger = SECRET_NAME.search(low, trigger.start() + 1)
             continue
-        clean = _assigned(match)
+        clean = _mask_assignment(match)
         if clean == match[0]:
             end = max(match.end("sep"), match.end("name"))
             clean = raw[match.start() : end]
         else:
             end = match.end()
-        parts += (raw[at : match.start()], clean)
-        at = end
-        trigger = TRIGGER.search(low, at)
-    return "".join((*parts, raw[at:]))
+        pieces += (raw[position : match.start()], clean)
+        position = end
+        trigger = SECRET_NAME.search(low, position)
+    return "".join((*pieces, raw[position:]))
 
 
-def _assignment(raw: str, at: int, trigger: int) -> re.Match[str] | None:
-    """Match an assignment whose name holds what stands at `trigger`; the leftmost, from `at` on."""
-    for start in range(max(at, trigger - LONGEST - 2), trigger + 1):
-        before = raw[start - 1] if start else " "
-        if before.isalnum() or before in "_.-":
+def _assignment(raw: str, begin: int, trigger: int) -> re.Match[str] | None:
+    """Match the leftmost assignment from `begin` on whose name contains `trigger`."""
+    for start in range(max(begin, trigger - MAX_NAME_LETTERS - 2), trigger + 1):
+        character = raw[start - 1] if start else " "
+        if character.isalnum() or character in "_.-":
             continue
-        if (match := NAMED.match(raw, start)) is not None:
+        if (match := ASSIGNMENT.match(raw, start)) is not None:
             return match
     return None
 
 
-def command(words: Sequence[str]) -> tuple[str, ...]:
-    """Take the secrets out of a command line, word by word."""
-    return tuple(map(str, _arguments("", words, 0)))
+def command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Remove the secrets from a command line, argument by argument."""
+    return tuple(map(str, _redact_list("", arguments, 0)))
 
 
-def mapping(said: M) -> M:
-    """Take the secrets out of settings or an environment, however deep they are nested.
+def mapping(settings: MappingT) -> MappingT:
+    """Remove the secrets from settings or an environment, at any depth of nesting.
 
-    The keys stay; a secret's value becomes `MARK`. Numbers, truth values and None stay as they
+    The keys stay; a secret's value becomes `REDACTED`. Numbers, truth values and None stay as they
     are; what JSON has no word for becomes its text.
     """
-    return cast("M", _inside("", said, 0))
+    return cast("MappingT", _redact_value("", settings, 0))
 
 
-def written(said: M) -> M:
+def clean_mapping(settings: MappingT) -> MappingT:
     """Return settings as they may be written: without secrets, and `~` for the home folder."""
-    return cast("M", _moved(mapping(said)))
+    return cast("MappingT", _hide_homes(mapping(settings)))
 
 
-def written_text(raw: object) -> str:
+def clean_text(raw: object) -> str:
     """Return a text as it may be written: without secrets, and `~` for the home folder."""
-    return homeless(text(str(raw)))
+    return hide_home(text(str(raw)))
 
 
-def _moved(value: object) -> object:
+def _hide_homes(value: object) -> object:
     if isinstance(value, str):
-        return homeless(value)
+        return hide_home(value)
     if isinstance(value, Mapping):
-        return {key: _moved(inner) for key, inner in value.items()}
+        return {key: _hide_homes(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(map(_moved, value)) if type(value) in {list, tuple} else value
+        return type(value)(map(_hide_homes, value)) if type(value) in {list, tuple} else value
     return value
 
 
 def cell(name: str, value: object) -> object:
-    """Take the secrets out of a logged text or a table's cell that stands under a name.
+    """Redact a logged text or a table's cell that has a name.
 
-    The name alone tells only of passwords and API keys: a column "token" holds a model's words.
+    The name alone decides only for passwords and API keys: a column "token" has a model's words.
     """
     if not isinstance(value, str):
         return value
-    named = kinds.strength(name) in STRONG and _is_secret(name, value)
-    return MARK if named else text(value)
+    is_named_secret = kinds.strength(name) in STRONG_KINDS and _is_secret(name, value)
+    return REDACTED if is_named_secret else text(value)
 
 
 def is_secret(name: str, value: object) -> bool:
-    """Tell whether a setting is a secret, by its name or by what it holds."""
+    """Return whether a setting is a secret, by its name or its value."""
     if _is_secret(name, value):
         return True
     return isinstance(value, str) and text(value) != value
 
 
-def homeless(said: str) -> str:
-    """Write `~` for the folder of whoever runs this: it names a person and moves with nobody."""
-    for home in _homes():
-        said = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", said)
-    return said
+def hide_home(raw: str) -> str:
+    """Replace the home folder by `~`: it names a person and differs between machines."""
+    for home in _home_paths():
+        raw = re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", raw)
+    return raw
 
 
 @lru_cache(maxsize=1)
-def _homes() -> tuple[str, ...]:
+def _home_paths() -> tuple[str, ...]:
     try:
         home = Path.home()
-        found = {str(home), str(home.resolve())}
-    except (OSError, RuntimeError):  # nobody's home
+        paths = {str(home), str(home.resolve())}
+    except (OSError, RuntimeError):  # no home folder
         return ()
-    return tuple(sorted((one for one in found if len(one) > 1), key=len, reverse=True))
+    return tuple(sorted((path for path in paths if len(path) > 1), key=len, reverse=True))
 
 
-def _inside(name: str, value: object, depth: int) -> object:
-    if depth >= DEEPEST:
-        return MARK
+def _redact_value(name: str, value: object, depth: int) -> object:
+    if depth >= MAX_REDACT_DEPTH:
+        return REDACTED
     if isinstance(value, Mapping):
-        return _members(name, value, depth)
+        return _redact_mapping(name, value, depth)
     if isinstance(value, list | tuple | set | frozenset):
-        parts = _arguments(name, list(value), depth)
-        return tuple(parts) if isinstance(value, tuple) else parts
+        items = _redact_list(name, list(value), depth)
+        return tuple(items) if isinstance(value, tuple) else items
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return _inside(name, value.tolist(), depth + 1)
-    return _single(name, value)
+        return _redact_value(name, value.tolist(), depth + 1)
+    return _redact_scalar(name, value)
 
 
-def _single(name: str, value: object) -> object:
+def _redact_scalar(name: str, value: object) -> object:
     if _is_secret(name, value):
-        return MARK
+        return REDACTED
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, bytes):
@@ -229,38 +233,43 @@ def _string(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _members(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
-    """Take the secrets out of a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
-    label = next((one for key in kinds.LABELS if isinstance(one := group.get(key), str)), "")
+def _redact_mapping(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
+    """Redact a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
+    label = next(
+        (candidate for key in kinds.LABEL_KEYS if isinstance(candidate := group.get(key), str)), ""
+    )
     clean: dict[object, object] = {}
     for key, value in group.items():
-        word = _string(key)
-        path = f"{name}/{word}" if name else word
-        if label and word.lower() in kinds.NEUTRAL and kinds.strength(label):
+        key_text = _string(key)
+        path = f"{name}/{key_text}" if name else key_text
+        if label and key_text.lower() in kinds.NEUTRAL_KEYS and kinds.strength(label):
             path = label
-        clean[_key(key)] = _inside(path, value, depth + 1)
+        clean[_key(key)] = _redact_value(path, value, depth + 1)
     return clean
 
 
-def _arguments(name: str, values: Sequence[object], depth: int) -> list[object]:
-    """Take the secrets out of a list, which may be a command line or a pair of name and value."""
+def _redact_list(name: str, values: Sequence[object], depth: int) -> list[object]:
+    """Redact a list, which may be a command line or a pair of name and value."""
     clean: list[object] = []
     flag = ""  # the word before, where it names the next one
-    if len(values) == 2 and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG:  # noqa: PLR2004 - a pair
+    is_pair = len(values) == 2  # noqa: PLR2004 - of name and value
+    if is_pair and isinstance(values[0], str) and kinds.strength(values[0]) in STRONG_KINDS:
         flag = values[0]
     for value in values:
-        word = value if isinstance(value, str) else ""
-        option, equals, assigned = word.partition("=")
-        if clean and flag and not word.startswith("--") and _is_value(flag, value):
-            clean.append(MARK)
+        argument = value if isinstance(value, str) else ""
+        option, equals, assigned = argument.partition("=")
+        if clean and flag and not argument.startswith("--") and _is_value(flag, value):
+            clean.append(REDACTED)
         elif equals and " " not in option and _is_secret(option.strip("-+"), assigned):
-            clean.append(f"{option}={MARK}")
-        elif word.startswith("-p") and kinds.is_drawn(word[2:]):  # as `mysql -pPASSWORD` has it
-            clean.append(f"-p{MARK}")
+            clean.append(f"{option}={REDACTED}")
+        elif argument.startswith("-p") and kinds.is_drawn(
+            argument[2:]
+        ):  # as `mysql -pPASSWORD` has it
+            clean.append(f"-p{REDACTED}")
         else:
-            clean.append(_inside(name, value, depth + 1))
-        if clean[1:] or word.startswith("-"):
-            flag = word.strip("-") if word.startswith("-") and not equals else ""
+            clean.append(_redact_value(name, value, depth + 1))
+        if clean[1:] or argument.startswith("-"):
+            flag = argument.strip("-") if argument.startswith("-") and not equals else ""
     return clean
 
 
@@ -275,78 +284,82 @@ def _key(key: object) -> object:
 
 
 def _is_secret(name: str, value: object) -> bool:
-    """Tell by the name, and by whether the value can be one."""
-    strength = kinds.strength(name) or kinds.inherited(name)
+    """Return whether a value is a secret, by its name and its form."""
+    strength = kinds.strength(name) or kinds.group_strength(name)
     if isinstance(value, bool) or not strength:
         return False
     if not isinstance(value, str | bytes):
         return strength == "any" and isinstance(value, int | float)
-    held = (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
-    if held.lower() in kinds.EMPTY or held == MARK:
+    content = (value.decode(errors="replace") if isinstance(value, bytes) else value).strip()
+    if content.lower() in kinds.EMPTY_VALUES or content == REDACTED:
         return False
     return {
-        "any": not kinds.PLACE.match(held),
-        "text": not NUMBER.match(held),
-        "token": not NUMBER.match(held) and not MARKER.match(held),
-        "random": kinds.is_random(held),
-        "drawn": kinds.is_drawn(held),
+        "any": not kinds.PATH_START.match(content),
+        "text": not NUMBER_TEXT.match(content),
+        "token": not NUMBER_TEXT.match(content) and not SPECIAL_TOKEN.match(content),
+        "random": kinds.is_random(content),
+        "drawn": kinds.is_drawn(content),
     }[strength]
 
 
-def _login(match: re.Match[str]) -> str:
+def _mask_login(match: re.Match[str]) -> str:
     value = match[2]
-    return f"{match[1]}{MARK}" if kinds.is_random(value) or kinds.is_drawn(value) else match[0]
+    return f"{match[1]}{REDACTED}" if kinds.is_random(value) or kinds.is_drawn(value) else match[0]
 
 
-def _flagged(match: re.Match[str]) -> str:
-    return f"{match[1]}{MARK}" if _is_secret(match[3], match[5]) else match[0]
+def _mask_flag(match: re.Match[str]) -> str:
+    return f"{match[1]}{REDACTED}" if _is_secret(match[3], match[5]) else match[0]
 
 
-def _told_of(match: re.Match[str]) -> str:
-    return f"{match[1]}{MARK}" if kinds.is_drawn(match[2]) else match[0]
+def _mask_prose(match: re.Match[str]) -> str:
+    return f"{match[1]}{REDACTED}" if kinds.is_drawn(match[2]) else match[0]
 
 
-def _header(found: re.Match[str]) -> str:
-    if found[2].strip().startswith(MARK) or CALL.match(found[2]) or VARIABLE.match(found[2]):
-        return found[0]
-    return f"{found[1]}{MARK}"
+def _mask_header(match: re.Match[str]) -> str:
+    if (
+        match[2].strip().startswith(REDACTED)
+        or FUNCTION_CALL.match(match[2])
+        or SHELL_VARIABLE.match(match[2])
+    ):
+        return match[0]
+    return f"{match[1]}{REDACTED}"
 
 
-def _asked(found: re.Match[str]) -> str:
-    return found[0] if NUMBER.match(found[2]) else f"{found[1]}{MARK}"
+def _mask_query(match: re.Match[str]) -> str:
+    return match[0] if NUMBER_TEXT.match(match[2]) else f"{match[1]}{REDACTED}"
 
 
-def _assigned(found: re.Match[str]) -> str:
-    """Rewrite one `name = value` of a text, unless it is a piece of a program or says nothing."""
-    name, sep, quote = found["name"], found["sep"], found["quote"]
-    value = found["inner"] if quote else found["bare"]
+def _mask_assignment(match: re.Match[str]) -> str:
+    """Redact one `name = value` of a text, unless it is program code or a placeholder."""
+    name, sep, quote = match["name"], match["sep"], match["quote"]
+    value = match["inner"] if quote else match["bare"]
     spaced = not set(sep) & set("=:")
-    if spaced and (len(found["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
-        return found[0]
+    if spaced and (len(match["dash"]) < 2 or value.startswith("--")):  # noqa: PLR2004 - "--"
+        return match[0]
     tail = ""
-    if not quote and not found["dash"]:
-        kept = value.rstrip(",)}]\\")
-        value, tail = kept, value[len(kept) :]
-    if value.startswith(MARK) or not _is_secret(name, value) or VARIABLE.match(value):
-        return found[0]
-    if not _told(found, value):
-        return found[0]
-    start = found.start("inner" if quote else "bare") - found.start()
-    return f"{found[0][:start]}{MARK}{tail}{quote or ''}"
+    if not quote and not match["dash"]:
+        stripped = value.rstrip(",)}]\\")
+        value, tail = stripped, value[len(stripped) :]
+    if value.startswith(REDACTED) or not _is_secret(name, value) or SHELL_VARIABLE.match(value):
+        return match[0]
+    if not _is_assigned_secret(match, value):
+        return match[0]
+    start = match.start("inner" if quote else "bare") - match.start()
+    return f"{match[0][:start]}{REDACTED}{tail}{quote or ''}"
 
 
-def _told(found: re.Match[str], value: str) -> bool:
-    """Tell a secret within a text from a line of a program that only speaks of one."""
-    name = found["name"]
+def _is_assigned_secret(match: re.Match[str], value: str) -> bool:
+    """Return whether an assigned value is a secret rather than program code."""
+    name = match["name"]
     strength = kinds.strength(name)
-    if found["dash"]:
+    if match["dash"]:
         return True
-    shell = name.rpartition("/")[2].upper() == name and found["sep"].strip("\\\"'") == "="
-    if found["quote"]:
-        return strength != "token" or (" " not in value and len(value) >= QUOTED_LETTERS)
+    shell = name.rpartition("/")[2].upper() == name and match["sep"].strip("\\\"'") == "="
+    if match["quote"]:
+        return strength != "token" or (" " not in value and len(value) >= MIN_QUOTED_LETTERS)
     if shell:
         return True
-    if CALL.match(value) or OF_A_PROGRAM.match(value):
+    if FUNCTION_CALL.match(value) or PROGRAM_VARIABLE.match(value):
         return False
     if strength in {"any", "text"}:
         return True

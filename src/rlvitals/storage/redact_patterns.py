@@ -1,6 +1,6 @@
-"""What keys, tokens and passwords look like: the one list that recording and reading share.
+"""Patterns of keys, tokens and passwords, shared by recording and reading.
 
-A kind stands with a literal part of it, so that a long text is searched only for what it can hold.
+Each kind has a literal part, so that a long text is searched only for kinds it can contain.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A secret that shows by itself, whatever it is called."""
+    """A kind of secret that is recognised by its form, whatever its name."""
 
     title: str
     literals: tuple[str, ...]  # every secret of the kind holds one of these
@@ -24,7 +24,7 @@ def _kind(title: str, literal: str | tuple[str, ...], pattern: str) -> Kind:
 
 
 # Sources: the vendors' own pages on secret scanning, and GitHub's list of supported patterns.
-KINDS = (
+SECRET_KINDS = (
     _kind(
         "private key",
         "PRIVATE KEY",
@@ -102,70 +102,78 @@ KINDS = (
     _kind("Pulumi token", "pul-", r"\bpul-[0-9a-f]{40}\b"),
 )
 
-PATTERNS = tuple((literal, kind.pattern) for kind in KINDS for literal in kind.literals)
+SECRET_PATTERNS = tuple(
+    (literal, kind.pattern) for kind in SECRET_KINDS for literal in kind.literals
+)
 
 # Words of a name. Of the first, any value is a secret, a number too; of pairs, any text; of the
 # weak ones, what does not look like a word of a language model, a number or a piece of a program.
-SECRETS = frozenset(
+SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
 )
-ENDS = ("password", "passwd", "passphrase", "apikey", "authtoken")  # PGPASSWORD is one word
-PLAIN = frozenset(
+SECRET_ENDINGS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "authtoken",
+)  # PGPASSWORD is one word
+CREDENTIAL_WORDS = frozenset(
     {"apikey", "authorization", "bearer", "cookie", "auth", "pw", "otp", "totp", "passcode"}
 )
-KEYS = frozenset(
+KEY_WORDS = frozenset(
     {"api", "access", "private", "account", "shared", "encryption", "signing", "ssh", "license",
      "master", "service", "app", "subscription", "deploy"}
 )  # fmt: skip
-TOKEN, KEY = "token", "key"
+
 # "first_token", "eos_token", "reward_per_token": a language model's, not a password.
-OF_A_TEXT = frozenset(
+TEXT_TOKEN_WORDS = frozenset(
     {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "image", "video", "audio", "stop", "per",
      "first", "last", "next", "new", "start", "begin", "end", "think", "special", "step", "answer",
      "prompt", "tool", "user", "assistant", "system", "eot", "im", "extra", "decoder", "forced"}
 )  # fmt: skip
-LICENCE = frozenset({"license", "licence"})  # "license: mit" is none
-SESSION = frozenset({"session", "sid", "sig", "signature", "nonce", "hmac", "salt"})
+LICENCE_WORDS = frozenset({"license", "licence"})  # "license: mit" is none
+SESSION_WORDS = frozenset({"session", "sid", "sig", "signature", "nonce", "hmac", "salt"})
 # "db_pass"; "n_pass" and "first_pass" are no passwords.
-OF_AN_ACCOUNT = frozenset(
+ACCOUNT_WORDS = frozenset(
     {"user", "db", "database", "admin", "root", "sudo", "smtp", "imap", "mail", "email", "ftp",
      "sftp", "ssh", "proxy", "login", "mysql", "postgres", "pg", "sql", "mongo", "redis", "http",
      "api", "account", "wifi", "rabbitmq", "mqtt", "vnc", "jenkins"}
 )  # fmt: skip
-# Keys that say nothing of what their value is: the key above them, or beside them, does.
-NEUTRAL = frozenset(
+# Keys without meaning for their value: the key above or next to them describes it.
+NEUTRAL_KEYS = frozenset(
     {"from", "to", "value", "values", "val", "old", "new", "before", "after", "current",
      "previous", "default", "content", "raw", "data", "text", "str", "string"}
 )  # fmt: skip
-LABELS = ("name", "key", "variable", "option", "flag", "header", "field", "setting")
-TRAILING = frozenset({"value", "text", "string", "id"})  # "hf_token_value" is one
+LABEL_KEYS = ("name", "key", "variable", "option", "flag", "header", "field", "setting")
+NEUTRAL_ENDINGS = frozenset({"value", "text", "string", "id"})  # "hf_token_value" is one
 # Values that say nothing: a program's constants and types.
-EMPTY = frozenset(
+EMPTY_VALUES = frozenset(
     {"", "none", "null", "nil", "true", "false", "yes", "no", "str", "string", "bytes", "int",
      "optional", "any", "basic", "digest", "oauth", "default", "undefined", "..."}
 )  # fmt: skip
 
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-RANDOM_LETTERS = 16  # of a value that looks drawn by lot
-PIECE = re.compile(rf"[A-Za-z0-9]{{{RANDOM_LETTERS},}}")
-NO_LOT = re.compile(r"[a-z]{7}|[A-Z]{7}")  # so long a run of one case is a word
-PLACE = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
+WORD_PATTERN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+MIN_RANDOM_LETTERS = 16  # of a value that looks drawn by lot
+RANDOM_PIECE = re.compile(rf"[A-Za-z0-9]{{{MIN_RANDOM_LETTERS},}}")
+WORD_RUN = re.compile(r"[a-z]{7}|[A-Z]{7}")  # so long a run of one case is a word
+PATH_START = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
 
 
-def _words(name: str) -> list[str]:
-    return [found[0].lower() for found in WORD.finditer(name)]
+def _split_words(name: str) -> list[str]:
+    return [match[0].lower() for match in WORD_PATTERN.finditer(name)]
 
 
 def _path(name: str) -> list[str]:
-    """Split a name, without the end that says nothing: {"hub_token": {"from": "x", "to": "y"}}."""
+    """Split a name and drop trailing parts without meaning: {"hub_token": {"from": "x"}}."""
     path = name.split("/")
-    while len(path) > 1 and (path[-1].lower() in NEUTRAL or path[-1].isdigit()):
+    while len(path) > 1 and (path[-1].lower() in NEUTRAL_KEYS or path[-1].isdigit()):
         path.pop()
     return path
 
 
-def inherited(name: str) -> str:
-    """Say what the group makes a secret of that a name stands in: {"hf_token": {"lab": "x"}}."""
+def group_strength(name: str) -> str:
+    """Return the strength that a name inherits from its group: {"hf_token": {"lab": "x"}}."""
     group = "/".join(_path(name)[:-1])
     of_group = strength(group) if group else ""
     return {"any": "random", "text": "random", "token": "drawn"}.get(of_group, "")
@@ -173,54 +181,54 @@ def inherited(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def strength(name: str) -> str:
-    """Say what a name makes a secret: "any" value, a "text", a "token", a "random" text, a "drawn".
+    """Return which values a name makes secret: "any", "text", "token", "random", "drawn" or "".
 
-    Of these, "random" holds letters and digits, and "drawn" mixes cases and digits besides.
+    "random" values have letters and digits; "drawn" ones also mix cases.
     """
-    words = _words(_path(name)[-1]) or _words(name)
-    if not SECRETS.isdisjoint(_words(name) if "/" in name else words):
+    name_words = _split_words(_path(name)[-1]) or _split_words(name)
+    if not SECRET_WORDS.isdisjoint(_split_words(name) if "/" in name else name_words):
         return "any"
-    if any(word.endswith(ENDS) for word in words):
-        return "any" if not {"apikey"} & set(words) else "text"
-    pairs = {(one, two.removesuffix("s")) for one, two in pairwise(words)}
-    if any(one in KEYS and two == KEY for one, two in pairs):
+    if any(name_word.endswith(SECRET_ENDINGS) for name_word in name_words):
+        return "any" if not {"apikey"} & set(name_words) else "text"
+    pairs = {(first, second.removesuffix("s")) for first, second in pairwise(name_words)}
+    if any(first in KEY_WORDS and second == "key" for first, second in pairs):
         return "text"
-    if ("connection", "string") in pairs or not PLAIN.isdisjoint(words):
+    if ("connection", "string") in pairs or not CREDENTIAL_WORDS.isdisjoint(name_words):
         return "text"
-    return _weak(words)
+    return _weak_strength(name_words)
 
 
-def _weak(words: list[str]) -> str:
-    while len(words) > 1 and words[-1] in TRAILING:
-        words = words[:-1]
-    *_, before, last = ("", "", *words)
+def _weak_strength(name_words: list[str]) -> str:
+    while len(name_words) > 1 and name_words[-1] in NEUTRAL_ENDINGS:
+        name_words = name_words[:-1]
+    *_, previous, last = ("", "", *name_words)
     strength = ""
-    if last == "pass" and (len(words) == 1 or before in OF_AN_ACCOUNT):
+    if last == "pass" and (len(name_words) == 1 or previous in ACCOUNT_WORDS):
         strength = "text"  # "n_pass" and "first_pass" are counts and kinds
-    elif last in {TOKEN, f"{TOKEN}s"} and before not in OF_A_TEXT:
-        strength = "token" if last == TOKEN else "drawn"
-    elif last in LICENCE or words == ["sk"] or KEY in words:
+    elif last in {"token", "tokens"} and previous not in TEXT_TOKEN_WORDS:
+        strength = "token" if last == "token" else "drawn"
+    elif last in LICENCE_WORDS or name_words == ["sk"] or "key" in name_words:
         strength = "random"
-    elif last in SESSION:
+    elif last in SESSION_WORDS:
         strength = "drawn"
     return strength
 
 
 def is_random(value: str) -> bool:
-    """Tell what was drawn by lot from a word: long, letters and digits, no space, no place."""
-    if len(value) < RANDOM_LETTERS or re.search(r"[\s()\[\]{}<>,]", value):
+    """Return whether a value looks random: long, with letters and digits, no space, no path."""
+    if len(value) < MIN_RANDOM_LETTERS or re.search(r"[\s()\[\]{}<>,]", value):
         return False
-    if PLACE.match(value) or value.count("/") > 1:
+    if PATH_START.match(value) or value.count("/") > 1:
         return False
     digits = sum(letter.isdigit() for letter in value)
     return digits >= 2 and any(letter.isalpha() for letter in value)  # noqa: PLR2004 - "v2" has one
 
 
 def is_drawn(value: str) -> bool:
-    """Tell a key from a name: a piece that mixes cases and digits, and holds no word."""
+    """Return whether a value looks like a key: it mixes cases and digits and holds no word."""
     return any(
-        not NO_LOT.search(piece)
+        not WORD_RUN.search(piece)
         and piece.lower() != piece != piece.upper()
         and len(re.findall(r"\d+", piece)) > 1
-        for piece in PIECE.findall(value)
+        for piece in RANDOM_PIECE.findall(value)
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rlvitals.errors import UsageError
 from rlvitals.types import Series
 
-MAX_CELLS = 1 << 29  # of a table: nine bytes each in memory
+MAX_GRID_CELLS = 1 << 29  # of a table: nine bytes each in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,43 +32,51 @@ def grid(series: Mapping[str, Series]) -> Grid:
 
     A step that a key has twice at one time has two rows. Raises UsageError for more than MAX_CELLS.
     """
-    found = list(series.values())
-    none = [np.empty(0)]
-    steps = np.concatenate([one.steps for one in found] or none).astype(np.int64)
-    times = np.concatenate([one.times for one in found] or none)
-    again = np.concatenate([_again(one) for one in found] or none).astype(np.int64)
-    owner = np.repeat(np.arange(len(found)), [len(one) for one in found])
-    told = np.where(np.isnan(times), -np.inf, times)  # equal to one another
+    columns = list(series.values())
+    empty = [np.empty(0)]
+    steps = np.concatenate([column.steps for column in columns] or empty).astype(np.int64)
+    times = np.concatenate([column.times for column in columns] or empty)
+    repeats = np.concatenate([_count_repeats(column) for column in columns] or empty).astype(
+        np.int64
+    )
+    owner = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
+    sort_times = np.where(np.isnan(times), -np.inf, times)  # equal to one another
     timed = bool(np.isfinite(times).all())
-    by = np.lexsort((again, steps, told) if timed else (again, told, steps))
-    steps, told, again = steps[by], told[by], again[by]
-    new = np.ones(len(by), bool)
-    new[1:] = (steps[1:] != steps[:-1]) | (told[1:] != told[:-1]) | (again[1:] != again[:-1])
+    order = np.lexsort((repeats, steps, sort_times) if timed else (repeats, sort_times, steps))
+    steps, sort_times, repeats = steps[order], sort_times[order], repeats[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (
+        (steps[1:] != steps[:-1])
+        | (sort_times[1:] != sort_times[:-1])
+        | (repeats[1:] != repeats[:-1])
+    )
     row = np.cumsum(new) - 1
-    if (cells := len(found) * int(new.sum())) > MAX_CELLS:
+    if (cells := len(columns) * int(new.sum())) > MAX_GRID_CELLS:
         raise UsageError(
-            f"{int(new.sum()):,} rows of {len(found):,} metrics are {cells:,} cells, "
-            f"more than {MAX_CELLS:,}",
+            f"{int(new.sum()):,} rows of {len(columns):,} metrics are {cells:,} cells, "
+            f"more than {MAX_GRID_CELLS:,}",
             where="the table",
             hint="choose metrics with --keys",
         )
-    values = np.full((len(found), int(new.sum())), np.nan)
+    values = np.full((len(columns), int(new.sum())), np.nan)
     logged = np.zeros(values.shape, bool)
-    values[owner[by], row] = np.concatenate([one.values for one in found] or none)[by]
-    logged[owner[by], row] = True
-    return Grid(tuple(series), steps[new], times[by][new], values, logged)
+    values[owner[order], row] = np.concatenate([column.values for column in columns] or empty)[
+        order
+    ]
+    logged[owner[order], row] = True
+    return Grid(tuple(series), steps[new], times[order][new], values, logged)
 
 
-def _again(one: Series) -> NDArray[np.int64]:
+def _count_repeats(series: Series) -> NDArray[np.int64]:
     """Count for each point the earlier ones of the same step and time."""
-    if np.all(one.steps[1:] > one.steps[:-1]):
-        return np.zeros(len(one), np.int64)
-    told = np.where(np.isnan(one.times), -np.inf, one.times)
-    by = np.lexsort((told, one.steps))  # stable: of equals, as logged
-    steps, told = one.steps[by], told[by]
-    new = np.ones(len(by), bool)
-    new[1:] = (steps[1:] != steps[:-1]) | (told[1:] != told[:-1])
-    place = np.arange(len(by))
-    found = np.empty(len(by), np.int64)
-    found[by] = place - np.maximum.accumulate(np.where(new, place, 0))
-    return found
+    if np.all(series.steps[1:] > series.steps[:-1]):
+        return np.zeros(len(series), np.int64)
+    sort_times = np.where(np.isnan(series.times), -np.inf, series.times)
+    order = np.lexsort((sort_times, series.steps))  # stable: of equals, as logged
+    steps, sort_times = series.steps[order], sort_times[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (steps[1:] != steps[:-1]) | (sort_times[1:] != sort_times[:-1])
+    index = np.arange(len(order))
+    counts = np.empty(len(order), np.int64)
+    counts[order] = index - np.maximum.accumulate(np.where(new, index, 0))
+    return counts

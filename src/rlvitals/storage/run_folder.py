@@ -1,4 +1,4 @@
-"""A run's folder: who and what it is, and where its parts lie.
+"""Read and write the folder of a run: `run.json`, its copy, and the names of its other files.
 
     <run>/run.json                      who and what; rewritten whole, or not at all
     <run>/.run.json.copy                the same bytes, for where a bit of run.json has flipped
@@ -23,15 +23,14 @@ from rlvitals.storage import payloads, redact, safe_files, temp_files, typed
 from rlvitals.storage.events import Events
 from rlvitals.storage.typed import Fields
 
-FORMAT = 1
+RUN_FORMAT = 1
 RUN_FILE = "run.json"
-WRITER = "rlvitals"  # tells this run.json from other programs'
+RUN_WRITER = "rlvitals"  # distinguishes this run.json from other programs' files
 EVENTS_FILE = "events.jsonl"
-BLOCKS = "blocks"
-BLOCK_FILE = re.compile(r"(\d+)-(\d+)\.rlv")
-PACKED_FILE = re.compile(r"(\d+)-(\d+)\.packed\.rlv")
+BLOCKS_FOLDER = "blocks"
+BLOCK_FILE = re.compile(r"(\d+)-(\d+)(?:\.packed)?\.rlv")
 RUN_COPY = ".run.json.copy"
-CHECKSUM = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
+CHECKSUM_ENTRY = b',\n "checksum": "'  # the last entry of run.json, of all bytes before it
 
 
 class NewerFormat(UnreadableLog):
@@ -44,11 +43,11 @@ class LostRun(UnreadableLog):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of the run's process, or processes: all ranks of a launch share its number."""
+    """A start of the run's process, or processes: all ranks of a launch share its number."""
 
     number: int  # from 1
     started: float  # seconds since the epoch
-    launch: str = ""  # what tells a launch from others: ranks of the same one are one attempt
+    launch: str = ""  # identifier of the launch: its ranks share an attempt
     host: str = ""
     pid: int = 0
     world_size: int = 1
@@ -56,7 +55,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Who and what a run is: what `run.json` holds."""
+    """The metadata of a run: the content of `run.json`."""
 
     id: str = ""
     name: str = ""
@@ -78,47 +77,47 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """Where an attempt's rank has its blocks."""
+    """The paths of the blocks of one rank of an attempt."""
 
     attempt: int
     rank: int
     path: Path  # of the file that grows; gone once it is packed
-    packed: Path | None = None  # of the file that stands for its beginning, or all of it
+    packed: Path | None = None  # of the compacted file that replaces its beginning, or all of it
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Both files, those that are there."""
-        both = () if self.packed is None else (self.packed,)
-        return (*both, self.path) if self.path.exists() else both
+        """The existing files of both."""
+        packed_paths = () if self.packed is None else (self.packed,)
+        return (*packed_paths, self.path) if self.path.exists() else packed_paths
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run's folder and what its `run.json` said when it was opened."""
+    """A run's folder and the content of its `run.json` when it was opened."""
 
     path: Path
     about: About
 
     @classmethod
-    def create(cls, path: Path, about: About) -> "RunFolder":
-        """Make a run folder, or open the one that is there: then its own `run.json` holds.
+    def create(cls, path: Path, info: About) -> "RunFolder":
+        """Make a run folder, or open the existing one and keep its `run.json`.
 
         Damaged copies of `run.json` are written anew, and set aside as `run.json.corrupt`. Raises
         OSError, and UnreadableLog for a folder of a newer format.
         """
         safe_files.make_folders(path)
-        safe_files.make_folder(path / BLOCKS)
-        made = replace(
-            about,
-            id=about.id or os.urandom(16).hex(),
-            name=about.name or path.resolve().name,
-            created=about.created or clock.time(),
+        safe_files.make_folder(path / BLOCKS_FOLDER)
+        new_info = replace(
+            info,
+            id=info.id or os.urandom(16).hex(),
+            name=info.name or path.resolve().name,
+            created=info.created or clock.time(),
         )
         with safe_files.lock(path):
             try:
-                stored = read_stored(path / RUN_FILE)
+                stored = read_both(path / RUN_FILE)
             except LostRun:
-                return cls(path, _write(path / RUN_FILE, made, damaged=True))
+                return cls(path, _write(path / RUN_FILE, new_info, damaged=True))
             if stored.damage:
                 _write(path / RUN_FILE, stored.about, damaged=stored.from_copy)
         return cls(path, stored.about)
@@ -130,7 +129,7 @@ class RunFolder:
 
     @property
     def events(self) -> Events:
-        """What appends to the run's events."""
+        """The writer of the run's events."""
         return Events(self.path / EVENTS_FILE)
 
     @property
@@ -144,41 +143,42 @@ class RunFolder:
         Raises OSError.
         """
         with safe_files.lock(self.path):
-            stored = read_stored(self.path / RUN_FILE)
-            about = replace(stored.about, **changes)  # type: ignore[arg-type]
-            _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
-        return RunFolder(self.path, about)
+            stored = read_both(self.path / RUN_FILE)
+            info = replace(stored.about, **changes)  # type: ignore[arg-type]
+            _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
+        return RunFolder(self.path, info)
 
     def begin(
         self, rank: int = 0, *, launch: str = "", host: str = "", world_size: int = 1
     ) -> tuple["RunFolder", int, Path]:
-        """Begin an attempt, or join the one of the same launch: its number and its block file.
+        """Begin an attempt, or join that of the same launch. Return its number and block file.
 
         The file is made empty: it is this process's alone. Raises OSError.
         """
         with safe_files.lock(self.path):
-            stored = read_stored(self.path / RUN_FILE)
-            about = stored.about
-            number = self._joined(about, rank, launch)
+            stored = read_both(self.path / RUN_FILE)
+            info = stored.about
+            number = self._find_attempt(info, rank, launch)
             while not (number and self._claim(number, rank)):
-                number = max([number or 0, *(one.attempt for one in self.block_files())]) + 1
-            if all(one.number != number for one in about.attempts):
+                number = max([number or 0, *(file.attempt for file in self.block_files())]) + 1
+            if all(attempt.number != number for attempt in info.attempts):
                 new = Attempt(number, clock.time(), launch, host, os.getpid(), world_size)
-                about = replace(about, attempts=(*about.attempts, new))
-                _write(self.path / RUN_FILE, about, damaged=stored.from_copy)
+                info = replace(info, attempts=(*info.attempts, new))
+                _write(self.path / RUN_FILE, info, damaged=stored.from_copy)
             path = self.block_path(number, rank)
-            temp_files.clear(self.path, path.stat().st_mtime)
-        return RunFolder(self.path, about), number, path
+            temp_files.remove_stale(self.path, path.stat().st_mtime)
+        return RunFolder(self.path, info), number, path
 
-    def _joined(self, about: About, rank: int, launch: str) -> int | None:
-        """Find the attempt that a rank belongs to; None for a new one."""
-        taken = {(one.attempt, one.rank) for one in self.block_files()}
-        open_ones = [one for one in about.attempts if (one.number, rank) not in taken]
+    def _find_attempt(self, info: About, rank: int, launch: str) -> int | None:
+        """Return the attempt that a rank belongs to; None for a new one."""
+        claimed = {(file.attempt, file.rank) for file in self.block_files()}
+        unclaimed = [attempt for attempt in info.attempts if (attempt.number, rank) not in claimed]
         if launch:
-            return next((one.number for one in open_ones if one.launch == launch), None)
-        # Nothing tells the launch: a later rank belongs to the newest attempt of rank 0.
-        newest = max((one.number for one in about.attempts), default=0)
-        return next((one.number for one in open_ones if rank and one.number == newest), None)
+            return next((attempt.number for attempt in unclaimed if attempt.launch == launch), None)
+        # The launch is unknown: a later rank belongs to the newest attempt of rank 0.
+        newest = max((attempt.number for attempt in info.attempts), default=0)
+        numbers = (attempt.number for attempt in unclaimed)
+        return next((number for number in numbers if rank and number == newest), None)
 
     def _claim(self, number: int, rank: int) -> bool:
         path = self.block_path(number, rank)
@@ -192,7 +192,7 @@ class RunFolder:
 
     def block_path(self, attempt: int, rank: int) -> Path:
         """Name the block file of an attempt's rank."""
-        return self.path / BLOCKS / f"{attempt}-{rank}.rlv"
+        return self.path / BLOCKS_FOLDER / f"{attempt}-{rank}.rlv"
 
     def block_files(self) -> tuple[BlockFile, ...]:
         """List the block files: by attempt, then by rank."""
@@ -202,21 +202,21 @@ class RunFolder:
 def block_files(folder: Path) -> tuple[BlockFile, ...]:
     """List the block files of a run's folder: by attempt, then by rank."""
     try:
-        names = {entry.name for entry in os.scandir(folder / BLOCKS)}
+        names = {entry.name for entry in os.scandir(folder / BLOCKS_FOLDER)}
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    matches = [m for n in names if (m := BLOCK_FILE.fullmatch(n) or PACKED_FILE.fullmatch(n))]
-    found = []
+    matches = [match for name in names if (match := BLOCK_FILE.fullmatch(name))]
+    files = []
     for attempt, rank in sorted({(int(m[1]), int(m[2])) for m in matches}):
-        path = folder / BLOCKS / f"{attempt}-{rank}.rlv"
+        path = folder / BLOCKS_FOLDER / f"{attempt}-{rank}.rlv"
         packed = path.with_suffix(".packed.rlv")
-        found.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
-    return tuple(found)
+        files.append(BlockFile(attempt, rank, path, packed if packed.name in names else None))
+    return tuple(files)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What `run.json` and its copy say together."""
+    """The combined content of `run.json` and its copy."""
 
     about: About
     damage: str = ""  # which of the two is damaged or missing, as a sentence
@@ -225,7 +225,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What reading one of the two files gave."""
+    """The result of reading one of the two files."""
 
     about: About | None = None
     same: bool | None = None  # whether its checksum holds; None: it has none
@@ -233,7 +233,7 @@ class FileState:
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a folder holds `run.json` or its copy. OSError where nobody can tell."""
+    """Return whether a folder contains `run.json` or its copy. Raises OSError."""
     return (folder / RUN_FILE).exists() or (folder / RUN_COPY).exists()
 
 
@@ -242,16 +242,16 @@ def read_about(path: Path) -> About:
 
     Raises UnreadableLog where neither can be read or understood, and for a newer format.
     """
-    return read_stored(path).about
+    return read_both(path).about
 
 
-def read_stored(path: Path) -> Stored:
+def read_both(path: Path) -> Stored:
     """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
-    return choose(_state(path), copy_state(path), path)
+    return choose_copy(_read_state(path), copy_state(path), path)
 
 
-def choose(run: FileState, copy: FileState, path: Path) -> Stored:
-    """Choose the one whose bytes are as they were written.
+def choose_copy(run: FileState, copy: FileState, path: Path) -> Stored:
+    """Choose the file whose bytes are unchanged.
 
     A `run.json` without a checksum is one of an older version, which knows no copy. Raises LostRun
     where neither can be understood, and what was wrong with `run.json`.
@@ -261,8 +261,8 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
     wrong = run.error.problem if run.error else f"{RUN_FILE} is missing"
     if run.about is not None:
         if run.same is not False:
-            there = copy.error is not None or copy.about is not None
-            spoilt = there and copy.same is not True
+            has_copy = copy.error is not None or copy.about is not None
+            spoilt = has_copy and copy.same is not True
             return Stored(run.about, f"{RUN_COPY} is damaged" if spoilt else "")
         wrong = f"{RUN_FILE} is not as it was written: its checksum differs"
         if not (copy.same and copy.about):
@@ -275,24 +275,24 @@ def choose(run: FileState, copy: FileState, path: Path) -> Stored:
     raise LostRun("not a run folder", where=str(path.parent), hint=hint)
 
 
-def examine(data: bytes, path: Path) -> FileState:
+def parse_state(data: bytes, path: Path) -> FileState:
     """Read the bytes of a `run.json` or of its copy."""
-    body, mark, end = data.rpartition(CHECKSUM)
-    same = end == safe_files.checksum(body) + b'"\n}' if mark else None
+    body, mark, end = data.rpartition(CHECKSUM_ENTRY)
+    is_intact = end == safe_files.checksum(body) + b'"\n}' if mark else None
     try:
-        return FileState(parse_about(data, path), same)
+        return FileState(parse_about(data, path), is_intact)
     except UnreadableLog as error:
-        return FileState(None, same, error)
+        return FileState(None, is_intact, error)
 
 
 def copy_state(path: Path) -> FileState:
     """Read the copy of a `run.json`. Raises UnreadableLog where it is there and cannot be read."""
-    return _state(path.with_name(RUN_COPY))
+    return _read_state(path.with_name(RUN_COPY))
 
 
-def _state(path: Path) -> FileState:
+def _read_state(path: Path) -> FileState:
     try:
-        return examine(safe_files.read_regular(path), path)
+        return parse_state(safe_files.read_regular(path), path)
     except (FileNotFoundError, NotADirectoryError):
         return FileState()
     except OSError as error:
@@ -304,22 +304,22 @@ def _state(path: Path) -> FileState:
 def parse_about(data: bytes, path: Path) -> About:
     """Read the bytes of a `run.json`; `path` is what errors call it. Raises UnreadableLog."""
     try:
-        said = typed.load(data)
+        record = typed.load(data)
     except ValueError:
         raise LostRun("run.json is damaged", where=str(path)) from None
-    if not isinstance(said, dict) or not isinstance(said.get("format"), int):
+    if not isinstance(record, dict) or not isinstance(record.get("format"), int):
         raise UnreadableLog("no run.json of rlvitals", where=str(path))
-    if said["format"] > FORMAT:
+    if record["format"] > RUN_FORMAT:
         raise NewerFormat(
-            f"a run folder of format {said['format']}, written by a newer rlvitals",
+            f"a run folder of format {record['format']}, written by a newer rlvitals",
             where=str(path),
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            hint=f"this one reads formats up to {RUN_FORMAT}: pip install --upgrade rlvitals",
         )
-    return _about(Fields(said, RUN_FILE))
+    return _parse_fields(Fields(record, RUN_FILE))
 
 
-def _about(record: Fields) -> About:
-    """Take each field as its type; a wrong one is named in `wrong`, and its default stands."""
+def _parse_fields(record: Fields) -> About:
+    """Convert each field to its type; a wrong one is named in `wrong` and gets its default."""
     listed = record.values.get("attempts", [])
     if not isinstance(listed, list):
         record.drop("attempts", typed.WrongTypeError("is not a list"))
@@ -345,12 +345,12 @@ def _about(record: Fields) -> About:
     )
 
 
-def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
+def _attempt(value: object, name: str, parent: Fields) -> Attempt | None:
     try:
-        record = Fields(value, f"{whole.where}: {place}")
+        record = Fields(value, f"{parent.where}: {name}")
         number = typed.count(record.values.get("number"))
     except ValueError as error:
-        whole.drop(place, error)
+        parent.drop(name, error)
         return None
     attempt = Attempt(
         number,
@@ -360,39 +360,39 @@ def _attempt(value: object, place: str, whole: Fields) -> Attempt | None:
         record.take("pid", typed.count, 0),
         record.take("world_size", typed.count, 1),
     )
-    whole.wrong += record.wrong
+    parent.wrong += record.wrong
     return attempt
 
 
-def without_secrets(about: About) -> About:
-    """Return what `run.json` may hold."""
+def without_secrets(info: About) -> About:
+    """Return the metadata without secrets, as `run.json` stores it."""
     texts = ("name", "project", "group", "notes", "framework")
-    clean: dict[str, Any] = {key: redact.written_text(getattr(about, key)) for key in texts}
+    clean: dict[str, Any] = {key: redact.clean_text(getattr(info, key)) for key in texts}
     groups = ("settings", "git", "host", "more")
-    clean |= {key: redact.written(getattr(about, key)) for key in groups}
-    clean["tags"] = tuple(map(redact.written_text, about.tags))
-    clean["command"] = tuple(map(redact.homeless, redact.command(about.command)))
-    return replace(about, **clean)
+    clean |= {key: redact.clean_mapping(getattr(info, key)) for key in groups}
+    clean["tags"] = tuple(map(redact.clean_text, info.tags))
+    clean["command"] = tuple(map(redact.hide_home, redact.command(info.command)))
+    return replace(info, **clean)
 
 
-def _write(path: Path, about: About, *, damaged: bool = False) -> About:
-    """Write both files beside, then rename: a reader finds an old one whole or the new one.
+def _write(path: Path, info: About, *, damaged: bool = False) -> About:
+    """Write both files atomically: a reader finds the old version or the new one.
 
-    `damaged`: what lies there as `run.json` is set aside first. Returns what was written.
+    `damaged`: the existing `run.json` is set aside first. Returns what was written.
     """
-    about = without_secrets(about)
-    said = {
-        "format": FORMAT,
-        "written_by": WRITER,
-        **{one.name: getattr(about, one.name) for one in fields(About) if one.name != "wrong"},
+    info = without_secrets(info)
+    record = {
+        "format": RUN_FORMAT,
+        "written_by": RUN_WRITER,
+        **{item.name: getattr(info, item.name) for item in fields(About) if item.name != "wrong"},
     }
-    said["attempts"] = [asdict(one) for one in about.attempts]
-    body = json.dumps(said, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
+    record["attempts"] = [asdict(attempt) for attempt in info.attempts]
+    body = json.dumps(record, indent=1, default=payloads.plain).encode().removesuffix(b"\n}")
     if damaged and os.path.lexists(path):
         path.replace(safe_files.free_name(path))
-    data = body + CHECKSUM + safe_files.checksum(body) + b'"\n}'
-    with safe_files.beside(path) as file:
+    data = body + CHECKSUM_ENTRY + safe_files.checksum(body) + b'"\n}'
+    with safe_files.atomic_write(path) as file:
         file.write(data)
-    with suppress(OSError), safe_files.beside(path.with_name(RUN_COPY)) as file:
+    with suppress(OSError), safe_files.atomic_write(path.with_name(RUN_COPY)) as file:
         file.write(data)  # without room for it, the next rewrite makes it
-    return about
+    return info

@@ -1,4 +1,4 @@
-"""Write under names that others can foresee, without writing through what they put there.
+"""Write files safely under predictable names: no links followed, no partial content.
 
 The path of a run is the user's, and may be a link. The names that this package derives below it
 (`events.jsonl`, `life/`, `latest`) must be regular files and folders: through a symbolic link, a
@@ -20,11 +20,10 @@ from typing import IO
 from rlvitals.storage import temp_files
 
 LOCK_FILE = ".run.lock"
-LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on a dead disk
+RUN_LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on a dead disk
 # Refuse a link, do not wait for the other end of a pipe, keep line ends.
-STRICT = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
-MODE = 0o644
-SHARED_MODE = 0o666  # of the lock: less what the umask takes away
+STRICT_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+FILE_MODE = 0o644
 Opener = Callable[[str, int, int], int]
 
 
@@ -38,7 +37,7 @@ class NotAFile(OSError):  # noqa: N818 - the name says what is wrong
 
 
 def open_append(
-    path: Path, access: int = os.O_WRONLY, mode: int = MODE, opener: Opener = os.open
+    path: Path, access: int = os.O_WRONLY, mode: int = FILE_MODE, opener: Opener = os.open
 ) -> int:
     """Open a regular file to append to; make it where it is missing. Returns a descriptor.
 
@@ -49,22 +48,22 @@ def open_append(
     if os.fstat(descriptor).st_nlink <= 1:
         return descriptor
     os.close(descriptor)
-    with path.open("rb") as source, beside(path) as copy:
+    with path.open("rb") as source, atomic_write(path) as copy:
         shutil.copyfileobj(source, copy)
     return _open_regular(path, access | os.O_APPEND, mode, opener)
 
 
 def open_new(path: Path) -> int:
-    """Make an empty file in place of what has this name. Returns a descriptor. Raises OSError.
+    """Make an empty file, replacing what has this name. Return a descriptor. Raises OSError.
 
     A link is removed; what it points to is left.
     """
     path.unlink(missing_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | STRICT, MODE)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | STRICT_FLAGS, FILE_MODE)
 
 
-def make_way(path: Path) -> None:
-    """Remove a link, a pipe or a second name of a file, for a library that then writes the path.
+def remove_link(path: Path) -> None:
+    """Remove a link, a pipe or a hard link, for a library that then writes the path.
 
     Raises OSError.
     """
@@ -110,8 +109,8 @@ def make_folder(path: Path) -> Path:
 def inside(root: Path, name: str) -> Path:
     """Return the path of a name below a folder. Raises OSError where a part of it is a link."""
     path = root
-    for part in Path(name).parts:
-        path /= part
+    for component in Path(name).parts:
+        path /= component
         if path.is_symlink():
             problem = f"{path.relative_to(root)} is a symbolic link"
             raise OSError(errno.ELOOP, problem, str(path))
@@ -143,29 +142,29 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it: there is the old one or the new. OSError.
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file atomically: readers find the old content or the new. Raises OSError.
 
     Once the block has ended, the new one is there after a power cut too.
     """
-    made = temp_files.half(path)
+    temp_path = temp_files.temp_path(path)
     try:
-        with made.open("xb") as file:
-            temp_files.hold(file)
+        with temp_path.open("xb") as file:
+            temp_files.lock_temp_file(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        made.replace(path)
+        temp_path.replace(path)
         sync(path.parent)
     finally:
-        made.unlink(missing_ok=True)
+        temp_path.unlink(missing_ok=True)
 
 
-def free_name(path: Path, why: str = "corrupt") -> Path:
-    """Return a name beside a file or folder to set it aside under: nothing has it yet."""
-    target, count = path.with_name(f"{path.name}.{why}"), 1
+def free_name(path: Path, suffix: str = "corrupt") -> Path:
+    """Return an unused name to set a file or folder aside under."""
+    target, count = path.with_name(f"{path.name}.{suffix}"), 1
     while os.path.lexists(target):
-        target, count = path.with_name(f"{path.name}.{why}-{count}"), count + 1
+        target, count = path.with_name(f"{path.name}.{suffix}-{count}"), count + 1
     return target
 
 
@@ -176,16 +175,16 @@ def checksum(data: bytes) -> bytes:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Let one process at a time rewrite; where the file system has no locks, go on without."""
+    """Let one process at a time rewrite; without locks of the file system, do nothing."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
         yield
         return
-    file = open_append(folder / LOCK_FILE, mode=SHARED_MODE)
+    file = open_append(folder / LOCK_FILE, mode=0o666)  # shared by users, less the umask
     try:
-        patience = clock.monotonic() + LOCK_SECONDS
-        while clock.monotonic() < patience:
+        deadline = clock.monotonic() + RUN_LOCK_SECONDS
+        while clock.monotonic() < deadline:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
@@ -200,7 +199,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 def _open_regular(path: Path, flags: int, mode: int, opener: Opener) -> int:
     try:
-        descriptor = opener(str(path), flags | STRICT, mode)
+        descriptor = opener(str(path), flags | STRICT_FLAGS, mode)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK} and path.is_symlink():  # EMLINK: FreeBSD
             raise NotAFile(path, "symbolic link") from None

@@ -1,4 +1,4 @@
-"""Rows that are written when they are logged, by the thread that logs them."""
+"""Append rows at once, on the thread that logs them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,13 +22,13 @@ class _Layout:
 
 
 class RowFile:
-    """Appends single rows to a block file, beside the Writer that it belongs to.
+    """Appends single rows to a block file, next to the Writer of the file.
 
     A row is one call to the system, which no other thread's call and no signal divides: nothing
     has to be locked, and a call that is interrupted has written its row once or not at all.
     """
 
-    def __init__(self, path: Path, numbers: Iterator[int], repeat: int, most: int) -> None:
+    def __init__(self, path: Path, numbers: Iterator[int], repeat: int, max_layouts: int) -> None:
         """Open a file; `numbers` are those of its key tables, repeated every so many rows.
 
         `most`: key tables that are remembered.
@@ -36,7 +36,7 @@ class RowFile:
         self._file = os.fdopen(open_append(path), "ab", buffering=0)
         self._numbers = numbers
         self._repeat = repeat
-        self._most = most
+        self._max_layouts = max_layouts
         self._layouts: dict[tuple[str, ...], _Layout] = {}
         self.rename: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple  # as they are written
 
@@ -45,15 +45,15 @@ class RowFile:
         if not row:
             return True
         keys = tuple(row)
-        layout = self._layouts.get(keys) or self._named(keys)
+        layout = self._layouts.get(keys) or self._add_layout(keys)
         try:
             payload = layout.pack.pack(step, time, *row.values())
             data = frames.pack(Kind.SCALARS, payload, len(keys), layout.number, rows=1)
             if layout.written % self._repeat == 0:
                 data = layout.names + data
-            done = self._file.write(data)
-            if done != len(data):
-                self._take_back(done)
+            written = self._file.write(data)
+            if written != len(data):
+                self._truncate(written)
                 return False
         except (OSError, OverflowError, TypeError, ValueError, error):
             return False
@@ -64,17 +64,17 @@ class RowFile:
         """Close the file."""
         self._file.close()
 
-    def _take_back(self, size: int) -> None:
-        """Cut off the part of a row that a full disk still took. OSError."""
+    def _truncate(self, size: int) -> None:
+        """Remove the part of a row that a full disk still accepted. Raises OSError."""
         end = self._file.tell()
         if end == os.fstat(self._file.fileno()).st_size:  # else others went on behind it
             self._file.truncate(end - size)
 
-    def _named(self, keys: tuple[str, ...]) -> _Layout:
-        number, names = next(self._numbers), payloads.to_json(self.rename(keys))
+    def _add_layout(self, keys: tuple[str, ...]) -> _Layout:
+        number, names = next(self._numbers), payloads.encode_json(self.rename(keys))
         frame = frames.pack(Kind.KEYS, names, columns=len(keys), table=number)
-        if len(self._layouts) >= self._most:
+        if len(self._layouts) >= self._max_layouts:
             self._layouts = {}  # another thread may be writing by one of them
-        made = _Layout(frame, number, Struct(f"<qd{len(keys)}d"))
-        self._layouts[keys] = made
-        return made
+        layout = _Layout(frame, number, Struct(f"<qd{len(keys)}d"))
+        self._layouts[keys] = layout
+        return layout

@@ -1,4 +1,4 @@
-"""The newest of a run folder, read from the ends of its files alone."""
+"""Read the newest row of a run folder from the ends of its files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,98 +7,97 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import frames, run_folder
-from rlvitals.storage.blocks import hold
+from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.frames import Frame, Kind
 from rlvitals.storage.run_folder import BlockFile, block_files
 
-TAIL = 256 << 10  # bytes of a file that are looked at first
-HEAD = 200  # bytes of a run.json that say whose it is
+TAIL_WINDOW_BYTES = 256 << 10  # bytes of a file that are looked at first
 
 
 def is_ours(path: Path) -> bool:
-    """Tell our own `run.json` from another program's."""
+    """Return whether a `run.json` was written by rlvitals."""
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(200)  # bytes: "written_by" is the second entry
     except OSError:
         return False
-    return f'"written_by": "{run_folder.WRITER}"'.encode() in head
+    return f'"written_by": "{run_folder.RUN_WRITER}"'.encode() in head
 
 
-def is_written(folder: Path) -> bool:
-    """Tell whether a process of this machine has a run's blocks open to write."""
+def has_writer(folder: Path) -> bool:
+    """Return whether a process of this machine has a run's blocks open to write."""
     for file in block_files(folder):
         try:
-            with file.path.open("rb") as held:
-                if not hold(held.fileno(), alone=True):
+            with file.path.open("rb") as blocks:
+                if not try_lock(blocks.fileno(), alone=True):
                     return True
         except OSError:
             continue
     return False
 
 
-def has_ended(path: Path) -> bool:
-    """Tell whether a file's writer closed it. Raises OSError."""
+def is_closed(path: Path) -> bool:
+    """Return whether the writer of a file closed it. Raises OSError."""
     with path.open("rb", buffering=0) as file:
-        file.seek(max(0, path.stat().st_size - frames.SIZE))
-        header = frames.parse(file.read(frames.SIZE))
+        file.seek(max(0, path.stat().st_size - frames.FRAME_HEADER_BYTES))
+        header = frames.parse(file.read(frames.FRAME_HEADER_BYTES))
     return header is not None and header.kind == Kind.END
 
 
-def row(folder: Path) -> tuple[int, float] | None:
+def newest_row(folder: Path) -> tuple[int, float] | None:
     """Return step and time of the newest row of the newest attempt; None where there is none."""
-    return _newest(block_files(folder))
+    return _newest_row(block_files(folder))
 
 
-def row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
+def newest_row_before(folder: Path, attempt: int, rank: int) -> tuple[int, float] | None:
     """Return step and time of the newest row that a rank wrote before an attempt; None without."""
     files = block_files(folder)
-    return _newest([one for one in files if one.attempt < attempt and one.rank == rank])
+    return _newest_row([file for file in files if file.attempt < attempt and file.rank == rank])
 
 
-def _newest(files: Sequence[BlockFile]) -> tuple[int, float] | None:
+def _newest_row(files: Sequence[BlockFile]) -> tuple[int, float] | None:
     for file in reversed(files):
-        if found := _of(file):
-            return found
+        if newest := _last_row(file):
+            return newest
     return None
 
 
-def _of(file: BlockFile) -> tuple[int, float] | None:
+def _last_row(file: BlockFile) -> tuple[int, float] | None:
     try:
-        if found := _grown(file.path):
-            return found
+        if newest := _last_block_row(file.path):
+            return newest
         if file.packed is not None:
             with PackedFile(file.packed) as packed:
-                last = max(packed.blocks, key=lambda one: one.last_row, default=None)
+                last = max(packed.blocks, key=lambda block: block.last_row, default=None)
                 return None if last is None else (last.last_step, last.last_time)
     except (OSError, UnreadableLog):
         return None
     return None
 
 
-def _grown(path: Path) -> tuple[int, float] | None:
-    """Look for the last rows of a file, from its end."""
+def _last_block_row(path: Path) -> tuple[int, float] | None:
+    """Find the last row of a block file, reading from its end."""
     try:
-        size, window = path.stat().st_size, TAIL
+        size, window = path.stat().st_size, TAIL_WINDOW_BYTES
     except FileNotFoundError:
         return None
     with path.open("rb", buffering=0) as file:
         while True:
             file.seek(max(0, size - window))
             data = frames.read(file, min(size, window))
-            found = _last(data)
-            if found or window >= size:
-                return found
+            newest = _last_row_in(data)
+            if newest or window >= size:
+                return newest
             window *= 8
 
 
-def _last(data: bytes) -> tuple[int, float] | None:
-    """Return the last row of a piece of a file, which need not begin with a frame."""
-    found = None
-    for part in frames.walk(data):
-        if isinstance(part, Frame) and part.header.kind == Kind.SCALARS and part.header.rows:
-            words = np.frombuffer(part.payload, "<f8")
-            rows = part.header.rows
-            found = int(words[:rows].view("<i8")[-1]), float(words[2 * rows - 1])
-    return found
+def _last_row_in(data: bytes) -> tuple[int, float] | None:
+    """Return the last row of a part of a file, which need not begin with a frame."""
+    newest = None
+    for item in frames.walk(data):
+        if isinstance(item, Frame) and item.header.kind == Kind.SCALARS and item.header.rows:
+            columns = np.frombuffer(item.payload, "<f8")
+            rows = item.header.rows
+            newest = int(columns[:rows].view("<i8")[-1]), float(columns[2 * rows - 1])
+    return newest

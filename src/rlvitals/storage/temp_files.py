@@ -1,4 +1,4 @@
-"""Half-written files that a killed process left in a run's folder: nobody will ever rename them."""
+"""Name, lock and remove the temporary files of a run folder."""
 
 import os
 import re
@@ -6,19 +6,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-HALF = re.compile(r"\..+\.[0-9a-f]{12}")  # what `half` calls a file that is being written
-YOUNG = 2.0  # seconds: one that was just made may not be held yet
+TEMP_NAME = re.compile(r"\..+\.[0-9a-f]{12}")  # what `temp_path` calls a file that is being written
+MIN_STALE_SECONDS = 2.0  # seconds: a new file may not be locked yet
 
 
-def half(path: Path) -> Path:
-    """Name a file that will be renamed to `path` once all of it is written."""
+def temp_path(path: Path) -> Path:
+    """Return the temporary name of a file that is renamed to `path` once it is complete."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}")
 
 
-def hold(file: IO[bytes]) -> bool:
-    """Hold an open file for as long as it is open, or its process lives; False: another does.
+def lock_temp_file(file: IO[bytes]) -> bool:
+    """Lock an open file while it is open or its process lives. False where another process does.
 
-    Where there are no such locks, nobody is known to hold it.
+    False as well without such locks.
     """
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
@@ -26,27 +26,27 @@ def hold(file: IO[bytes]) -> bool:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # held, or there are no locks here
+    except OSError:  # locked by another process, or no locks here
         return False
     return True
 
 
-def clear(folder: Path, now: float) -> None:
-    """Remove what was being written to a folder by processes that are gone.
+def remove_stale(folder: Path, time: float) -> None:
+    """Remove the temporary files of processes that no longer exist.
 
-    `now`: by the file system's own clock, seconds since the epoch. What is held stays, and so does
-    all of it where nobody can tell.
+    `now`: by the file system's own clock, seconds since the epoch. Locked files stay, and so do
+    all where locks are unknown.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if HALF.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _clear(Path(entry.path), now - YOUNG)
+            if TEMP_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                _remove_if_stale(Path(entry.path), time - MIN_STALE_SECONDS)
 
 
-def _clear(path: Path, before: float) -> None:
+def _remove_if_stale(path: Path, cutoff: float) -> None:
     with suppress(OSError):
-        if path.stat().st_mtime >= before:
+        if path.stat().st_mtime >= cutoff:
             return
         with path.open("r+b") as file:  # NFS locks what may be written
-            if hold(file):
+            if lock_temp_file(file):
                 path.unlink()

@@ -1,4 +1,4 @@
-"""Settings files: where they are looked for, and which of them may do more than judge a run.
+"""Find settings files, and decide which of their options may take effect.
 
 A settings file near a run may have come with the run, from an archive or a shared folder. Such a
 file sets how the run is judged. Options that write elsewhere, send data, use stored credentials,
@@ -16,21 +16,19 @@ from typing import Any
 
 from rlvitals.errors import UsageError, harmless
 
-FILE = "rlvitals.toml"
-VARIABLE = "RLVITALS_CONFIG"
-MAX_FILE_BYTES = 1 << 20  # of a settings file
-RUN_FILE = "run.json"  # marks a run folder
-RESTRICTED = {
+SETTINGS_FILE = "rlvitals.toml"
+CONFIG_VARIABLE = "RLVITALS_CONFIG"
+MAX_SETTINGS_BYTES = 1 << 20  # of a settings file
+RESTRICTED_OPTIONS = {
     "diagnose": ("jobs",),
     "recording": ("mode", "folder", "sinks"),
 }
-CONFINED = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
-LOG = logging.getLogger(__name__)
+CONFINED_OPTIONS = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One settings file; `distrust` says why its restricted options are ignored, "" if not."""
+    """A settings file; `distrust` is the reason to ignore its restricted options, or ""."""
 
     path: Path
     distrust: str = ""
@@ -47,47 +45,51 @@ def find(
     """
     home = _home(environ or {})
     files = [] if home is None else [SettingsFile(home)]
-    named = (environ or {}).get(VARIABLE, "")
-    if named:
-        path = Path(named).expanduser()
+    override = (environ or {}).get(CONFIG_VARIABLE, "")
+    if override:
+        path = Path(override).expanduser()
         if not _is_file(path):
-            raise UsageError("no such settings file", where=str(path), hint=f"{VARIABLE}, --config")
+            raise UsageError(
+                "no such settings file", where=str(path), hint=f"{CONFIG_VARIABLE}, --config"
+            )
         return (*files, SettingsFile(path))
-    # Not `resolve`: it raises on a loop of links, and a run lies where a person says it does.
+    # Not `resolve`: it raises on a loop of links.
     start = near.absolute()
     folders = (start, *start.parents, Path.cwd())
-    nearest = next((folder / FILE for folder in folders if _is_file(folder / FILE)), None)
+    nearest = next(
+        (folder / SETTINGS_FILE for folder in folders if _is_file(folder / SETTINGS_FILE)), None
+    )
     if nearest is not None and nearest != home:
         files.append(SettingsFile(nearest, _distrust(nearest, start, records=records)))
     return tuple(files)
 
 
 def read(file: SettingsFile) -> bytes:
-    """Return what a settings file holds. Raises OSError, UsageError for one that is too large."""
-    with file.path.open("rb") as opened:
-        data = opened.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
+    """Return the bytes of a settings file. Raises OSError; UsageError for one that is too large."""
+    with file.path.open("rb") as stream:
+        data = stream.read(MAX_SETTINGS_BYTES + 1)
+    if len(data) > MAX_SETTINGS_BYTES:
         raise UsageError(
-            f"a settings file of more than {MAX_FILE_BYTES >> 20} MiB", where=str(file.path)
+            f"a settings file of more than {MAX_SETTINGS_BYTES >> 20} MiB", where=str(file.path)
         )
     return data
 
 
-def without_restricted(
+def drop_restricted(
     file: SettingsFile, sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Leave out what a file that is not the user's own may not set; each is told of once."""
+    """Remove the options that an untrusted file may not set, with one warning for each."""
     allowed = {name: dict(values) for name, values in sections.items()}
     if not file.distrust:
         return allowed
-    for section, key in _options(RESTRICTED, allowed):
+    for section, key in _options(RESTRICTED_OPTIONS, allowed):
         del allowed[section][key]
-        _tell(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_places()}")
-    for section, key in _options(CONFINED, allowed):
+        _warn_once(f"{section}.{key} in {file.path} is ignored: {file.distrust}; {_alternatives()}")
+    for section, key in _options(CONFINED_OPTIONS, allowed):
         if not _is_inside(file.path.parent, str(allowed[section][key])):
             del allowed[section][key]
-            why = "it names a file outside the folder of the settings file"
-            _tell(f"{section}.{key} in {file.path} is ignored: {why}; {_places()}")
+            reason = "it names a file outside the folder of the settings file"
+            _warn_once(f"{section}.{key} in {file.path} is ignored: {reason}; {_alternatives()}")
     return allowed
 
 
@@ -104,16 +106,16 @@ def _home(environ: Mapping[str, str]) -> Path | None:
         base = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     except RuntimeError:  # no home folder
         return None
-    path = base / "rlvitals" / FILE
+    path = base / "rlvitals" / SETTINGS_FILE
     return path if _is_file(path) else None
 
 
 def _distrust(path: Path, start: Path, *, records: bool) -> str:
-    """Say why a file that was found beside a run is not the user's own; "" where it is."""
+    """Return the reason why a file next to a run is not the user's own; "" where it is."""
     folder = path.parent
     if not records or (folder.is_relative_to(start) and folder != Path.cwd()):
         return "the file lies with the run"
-    if any(_is_file(above / RUN_FILE) for above in (folder, *folder.parents)):
+    if any(_is_file(above / "run.json") for above in (folder, *folder.parents)):
         return "the file lies in a run folder"
     if not Path.cwd().is_relative_to(folder):
         return "the file is not in the working folder or above it"
@@ -121,12 +123,12 @@ def _distrust(path: Path, start: Path, *, records: bool) -> str:
         owner = path.stat().st_uid
     except OSError:
         return "its owner is not known"
-    own = {0, os.geteuid()} if hasattr(os, "geteuid") else {owner}
-    return "" if owner in own else "the file belongs to another user"
+    trusted_owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {owner}
+    return "" if owner in trusted_owners else "the file belongs to another user"
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """Tell whether a path leads to an ordinary file below a folder, links followed."""
+    """Return whether a path leads to an ordinary file below a folder, links followed."""
     try:
         target = (folder / name).resolve(strict=True)
         return target.is_relative_to(folder.resolve()) and target.is_file()
@@ -141,11 +143,11 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _places() -> str:
-    return f"set it by a flag, the environment, --config FILE or {VARIABLE}"
+def _alternatives() -> str:
+    return f"set it by a flag, the environment, --config FILE or {CONFIG_VARIABLE}"
 
 
 @lru_cache(maxsize=256)
-def _tell(text: str) -> None:
+def _warn_once(text: str) -> None:
     """Log once; a path may hold what a terminal obeys."""
-    LOG.warning("%s", harmless(text))
+    logging.getLogger(__name__).warning("%s", harmless(text))

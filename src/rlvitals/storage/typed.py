@@ -1,4 +1,4 @@
-"""JSON that a person or a fault may have changed, read as the types that its fields must have.
+"""Parse JSON and convert its fields to the types that they must have.
 
 A field of another type is dropped and named in `wrong`, once: no consumer checks it again.
 """
@@ -8,13 +8,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-T = TypeVar("T")
-MAX_DEPTH = 64  # levels of nesting: consumers recurse
-INT64 = range(-(2**63), 2**63)
-MAX_NOTES = 8  # dropped fields that a person reads of
-MAX_NAME = 80  # characters of a field's name in a note
-MAX_TIME = 253_402_300_799.0  # seconds since the epoch: the last of the year 9999
-FLOAT_RANGE = 2**1023  # integers up to here convert to float64
+FieldT = TypeVar("FieldT")
+MAX_JSON_DEPTH = 64  # levels of nesting: consumers recurse
+INT64_RANGE = range(-(2**63), 2**63)
+MAX_FIELD_NOTES = 8  # dropped fields that a person reads of
+MAX_EPOCH_SECONDS = 253_402_300_799.0  # seconds since the epoch: the last of the year 9999
+MAX_FLOAT_INTEGER = 2**1023  # integers up to here convert to float64
 
 
 class WrongTypeError(ValueError):
@@ -33,7 +32,7 @@ def integer(value: object) -> int:
     """Return an int64. Raises ValueError."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value not in INT64:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in INT64_RANGE:
         raise WrongTypeError("is not a 64-bit integer")
     return value
 
@@ -49,7 +48,7 @@ def real(value: object) -> float:
     """Return a float64, NaN and infinities among them. Raises ValueError."""
     if isinstance(value, float):
         return value
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= FLOAT_RANGE:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MAX_FLOAT_INTEGER:
         raise WrongTypeError("is not a number")
     return float(value)
 
@@ -62,17 +61,17 @@ def number(value: object) -> float:
 
 
 def seed(value: object) -> int | None:
-    """Return an integer of any size that float64 holds, None for None. Raises ValueError."""
+    """Return an integer of any size within float64's range, None for None. Raises ValueError."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= FLOAT_RANGE:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= MAX_FLOAT_INTEGER:
         raise WrongTypeError("is not an integer")
     return value
 
 
 def moment(value: object) -> float:
     """Return seconds since the epoch, 0 to the year 9999. Raises ValueError."""
-    if not 0.0 <= (seconds := number(value)) <= MAX_TIME:
+    if not 0.0 <= (seconds := number(value)) <= MAX_EPOCH_SECONDS:
         raise WrongTypeError("is not a time in seconds since the epoch")
     return seconds
 
@@ -95,7 +94,7 @@ def cell(value: object) -> object:
     """Return a table's cell: an integer beyond float64 as hexadecimal text. Raises ValueError."""
     if isinstance(value, str):
         return text(value)
-    if isinstance(value, int) and abs(value) >= FLOAT_RANGE:
+    if isinstance(value, int) and abs(value) >= MAX_FLOAT_INTEGER:
         return f"{value:#x}"
     if isinstance(value, list | dict):
         return Fields({"": value}, "cell").tidy({"": value})[""]
@@ -105,12 +104,12 @@ def cell(value: object) -> object:
 def summary(wrong: Sequence[str]) -> list[str]:
     """Return the first few notes, and how many more there are."""
     notes = list(dict.fromkeys(wrong))
-    more = len(notes) - MAX_NOTES
-    return notes if more <= 0 else [*notes[:MAX_NOTES], f"{more:,} more fields are dropped"]
+    more = len(notes) - MAX_FIELD_NOTES
+    return notes if more <= 0 else [*notes[:MAX_FIELD_NOTES], f"{more:,} more fields are dropped"]
 
 
 class Fields:
-    """The fields of item JSON object: `where` is what `wrong` calls it, a file or a line."""
+    """The fields of a JSON object; `where` is the file or line that `wrong` names."""
 
     def __init__(self, value: object, where: str) -> None:
         """Begin with an object. Raises ValueError for what is none."""
@@ -120,7 +119,7 @@ class Fields:
         self.where = where
         self.wrong: list[str] = []
 
-    def take(self, name: str, typed: Callable[[object], T], default: T) -> T:
+    def take(self, name: str, typed: Callable[[object], FieldT], default: FieldT) -> FieldT:
         """Return a field as its type; the default where it is absent or of another type."""
         if name not in self.values:
             return default
@@ -141,33 +140,37 @@ class Fields:
         """Copy an object: surrogates escaped; numbers beyond float64 and deep levels dropped."""
         result = {}
         for key, item in value.items():
-            place = f"{name}/{text(key)}" if name else text(key)
+            path = f"{name}/{text(key)}" if name else text(key)
             try:
-                result[text(key)] = self._tidy(item, place, MAX_DEPTH)
+                result[text(key)] = self._tidy(item, path, MAX_JSON_DEPTH)
             except ValueError as error:
-                self.drop(place, error)
+                self.drop(path, error)
         return result
 
-    def _tidy(self, value: object, place: str, depth: int) -> object:
+    def _tidy(self, value: object, path: str, depth: int) -> object:
         if not depth:
-            raise WrongTypeError(f"is nested more than {MAX_DEPTH} deep")
+            raise WrongTypeError(f"is nested more than {MAX_JSON_DEPTH} deep")
         if isinstance(value, str):
             return text(value)
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= FLOAT_RANGE:
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and abs(value) >= MAX_FLOAT_INTEGER
+        ):
             raise WrongTypeError("exceeds the range of float64")
         if isinstance(value, Mapping):
             result = {}
             for key, item in value.items():
-                inner = f"{place}/{text(key)}"
+                inner = f"{path}/{text(key)}"
                 try:
                     result[text(key)] = self._tidy(item, inner, depth - 1)
                 except ValueError as error:
                     self.drop(inner, error)
             return result
         if isinstance(value, Sequence):
-            return [self._tidy(item, place, depth - 1) for item in value]
+            return [self._tidy(item, path, depth - 1) for item in value]
         return value
 
-    def drop(self, name: str, why: ValueError) -> None:
+    def drop(self, name: str, error: ValueError) -> None:
         """Name a field that is dropped."""
-        self.wrong.append(f"{self.where}: {name[:MAX_NAME]} {why}: dropped")
+        self.wrong.append(f"{self.where}: {name[:80]} {error}: dropped")

@@ -1,4 +1,4 @@
-"""Check every byte of a run: which blocks are damaged, and what can be read all the same."""
+"""Check every byte of a run and report the damaged blocks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,33 +6,37 @@ from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import compacted, events, frames, payloads, run_folder, typed
-from rlvitals.storage.blocks import hold
+from rlvitals.storage.blocks import try_lock
 from rlvitals.storage.frames import Damage, Frame, Kind, Tail
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE, RUN_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE, RUN_FILE
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of one file."""
+    """The result of checking one file."""
 
     name: str  # within the run's folder
     size: int  # bytes
-    blocks: int = 0  # that are whole
+    blocks: int = 0  # readable blocks
     rows: int = 0  # that can be read
     damage: tuple[Damage, ...] = ()
-    torn: int = 0  # bytes at the end that are no whole block: of a process that was killed
+    torn: int = 0  # bytes of an incomplete block at the end, left by a killed process
     growing: bool = False  # it is being written to
     problem: str = ""  # nothing of it can be read
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of it is damaged; a torn end is what a killed process leaves."""
+        """Whether the file is undamaged; a torn end is what a killed process leaves."""
         return not self.damage and not self.problem
 
 
 def verify(folder: Path) -> tuple[Report, ...]:
     """Check a run folder's files. Raises UnreadableLog for a newer format."""
-    return *_about(folder / RUN_FILE), *map(_blocks, _files(folder)), *_events(folder / EVENTS_FILE)
+    return (
+        *_verify_run_file(folder / RUN_FILE),
+        *map(_verify_blocks, _files(folder)),
+        *_verify_events(folder / EVENTS_FILE),
+    )
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -40,10 +44,10 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from file.paths
 
 
-def _about(path: Path) -> Iterator[Report]:
+def _verify_run_file(path: Path) -> Iterator[Report]:
     size = path.stat().st_size if path.exists() else 0
     try:
-        stored = run_folder.read_stored(path)
+        stored = run_folder.read_both(path)
     except run_folder.NewerFormat:
         raise
     except UnreadableLog as error:
@@ -53,45 +57,48 @@ def _about(path: Path) -> Iterator[Report]:
         yield Report(RUN_FILE, size, damage=(*damage, *_fields(stored.about.wrong)))
 
 
-def _events(path: Path) -> Iterator[Report]:
+def _verify_events(path: Path) -> Iterator[Report]:
     if not path.exists():
         return
     size = path.stat().st_size
     try:
-        found = events.read(path)
+        scan = events.read(path)
     except OSError as error:
         yield Report(EVENTS_FILE, size, problem=error.strerror or str(error))
         return
-    skipped = [f"{found.skipped:,} lines are no events"] if found.skipped else []
-    torn = size - found.cursor.offset
-    damage = _fields([*skipped, *typed.summary(found.wrong)])
-    yield Report(EVENTS_FILE, size, len(found.events), 0, damage, torn)
+    skipped = [f"{scan.skipped:,} lines are no events"] if scan.skipped else []
+    torn = size - scan.cursor.offset
+    damage = _fields([*skipped, *typed.summary(scan.wrong)])
+    yield Report(EVENTS_FILE, size, len(scan.events), 0, damage, torn)
 
 
 def _fields(wrong: Sequence[str]) -> tuple[Damage, ...]:
     return tuple(Damage(0, 0, text) for text in wrong)
 
 
-def _blocks(path: Path) -> Report:
-    name, size = f"{BLOCKS}/{path.name}", path.stat().st_size
+def _verify_blocks(path: Path) -> Report:
+    name, size = f"{BLOCKS_FOLDER}/{path.name}", path.stat().st_size
     try:
         with path.open("rb", buffering=0) as file:
-            growing = not hold(file.fileno(), alone=True)
-            found = _Check()
-            for part in frames.stream(file):
-                found.take(part)
+            growing = not try_lock(file.fileno(), alone=True)
+            check = _Check()
+            for item in frames.stream(file):
+                check.take(item)
     except OSError as error:
         return Report(name, size, problem=error.strerror or str(error))
-    if found.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
-        at = size - found.torn
-        found.damage.append(Damage(at, found.torn, "the end of the file is torn"))
-        found.torn = 0
-    damage = (*found.damage, *found.lost())  # this takes the lost rows from those that are read
-    return Report(name, size, found.blocks, found.rows, damage, found.torn, growing)
+    if check.torn and path.name.endswith(".packed.rlv"):  # it was whole when it got its name
+        offset = size - check.torn
+        check.damage.append(Damage(offset, check.torn, "the end of the file is torn"))
+        check.torn = 0
+    damage = (
+        *check.damage,
+        *check.find_lost_rows(),
+    )  # this takes the lost rows from those that are read
+    return Report(name, size, check.blocks, check.rows, damage, check.torn, growing)
 
 
 class _Check:
-    """Counts what is whole, and keeps the places of what is not."""
+    """Counters of readable blocks and rows, and the positions of damaged ones."""
 
     def __init__(self) -> None:
         self.blocks = self.rows = self.torn = 0
@@ -99,20 +106,20 @@ class _Check:
         self._tables: dict[int, int] = {}  # columns of each key table
         self._waiting: list[tuple[Damage, int, int, int]] = []  # its table, columns, rows
 
-    def take(self, part: frames.Part) -> None:
-        if isinstance(part, Tail):
-            self.torn = part.size
-        elif isinstance(part, Damage):
-            self.damage.append(part)
+    def take(self, item: frames.Part) -> None:
+        if isinstance(item, Tail):
+            self.torn = item.size
+        elif isinstance(item, Damage):
+            self.damage.append(item)
         else:
             self.blocks += 1
-            self._frame(part)
+            self._frame(item)
 
     def _frame(self, frame: Frame) -> None:
-        header, place = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
+        header, extent = frame.header, Damage(frame.offset, frame.end - frame.offset, "")
         if header.kind in {Kind.SCALARS, Kind.PACKED}:
             self.rows += header.rows
-            self._waiting.append((place, header.table, header.columns, header.rows))
+            self._waiting.append((extent, header.table, header.columns, header.rows))
         try:
             self._parse(frame)
         except ValueError as error:
@@ -124,7 +131,7 @@ class _Check:
         """Read a frame's content as a reader does. Raises ValueError, packed.Damaged."""
         header, kind = frame.header, frame.header.kind
         if kind == Kind.KEYS:
-            self._tables[header.table] = len(payloads.to_keys(frame.payload))
+            self._tables[header.table] = len(payloads.decode_keys(frame.payload))
         elif kind == Kind.ORIGIN:
             compacted.Origin.parse(frame)
         elif kind == Kind.PACKED:
@@ -138,12 +145,12 @@ class _Check:
         elif kind not in set(Kind):
             self._add_damage(frame, f"a block of kind {kind}")
 
-    def _add_damage(self, frame: Frame, why: str) -> None:
-        self.damage.append(Damage(frame.offset, frame.end - frame.offset, why))
+    def _add_damage(self, frame: Frame, problem: str) -> None:
+        self.damage.append(Damage(frame.offset, frame.end - frame.offset, problem))
 
-    def lost(self) -> Iterator[Damage]:
-        """Name the rows whose key table is lost: it may stand behind them."""
-        for place, table, columns, rows in self._waiting:
+    def find_lost_rows(self) -> Iterator[Damage]:
+        """Yield the rows whose key table is lost. The table may follow its rows."""
+        for extent, table, columns, rows in self._waiting:
             if self._tables.get(table) != columns:
                 self.rows -= rows
-                yield Damage(place.offset, place.size, f"{rows:,} rows whose key table is lost")
+                yield Damage(extent.offset, extent.size, f"{rows:,} rows whose key table is lost")

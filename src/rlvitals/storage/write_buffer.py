@@ -1,4 +1,4 @@
-"""Bytes on their way to a file: written together, and kept while the disk takes none."""
+"""Buffer bytes for a file: write them together, and keep them while the disk is full."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ Bytes = bytes | memoryview
 
 
 class Budget:
-    """Bytes of a run that wait in memory, whoever keeps them.
+    """The memory that the pending bytes of a run may take, shared by all its buffers.
 
     `used` is changed by `+=` and `-=` alone, from any thread: in CPython no other thread and no
     signal handler runs between its load and its store.
@@ -39,19 +39,19 @@ class Budget:
 
 @dataclass(slots=True)
 class _Block:
-    """What is written one part after another."""
+    """A block, as the chunks that are written one after another."""
 
-    parts: tuple[Bytes, ...]
+    chunks: tuple[Bytes, ...]
     size: int  # bytes
     kind: Kind
     rows: int
     table: int  # key table that it is, or that its rows need
 
 
-class Outbox:
-    """Whole blocks that wait for a file.
+class WriteBuffer:
+    """Complete blocks that wait for a file.
 
-    A write that stops in the middle goes on at that byte with the next one: no block is ever
+    A write that stops in the middle continues at that byte with the next one: no block is ever
     half written, unless the process dies.
     """
 
@@ -63,7 +63,7 @@ class Outbox:
         self._budget = Budget() if budget is None else budget
         self._blocks: deque[_Block] = deque()
         self._size = 0
-        self._begun = False  # whether the first block is partly written
+        self._is_partial = False  # whether the first block is partly written
 
     def __len__(self) -> int:
         """Count the bytes that wait."""
@@ -77,10 +77,10 @@ class Outbox:
             counts[block.kind] += block.rows or 1
         return counts
 
-    def add(self, kind: Kind, *parts: Bytes, rows: int = 0, table: int = -1) -> None:
+    def add(self, kind: Kind, *chunks: Bytes, rows: int = 0, table: int = -1) -> None:
         """Take a block."""
-        size = sum(map(len, parts))
-        self._blocks.append(_Block(parts, size, kind, rows, table))
+        size = sum(map(len, chunks))
+        self._blocks.append(_Block(chunks, size, kind, rows, table))
         self._grow(size)
         if kind != Kind.KEYS and not self._budget.fits(0):  # a key table goes with its rows
             self._drop()
@@ -88,15 +88,15 @@ class Outbox:
     def write(self) -> None:
         """Hand all of it to the system. OSError where it takes none."""
         while self._blocks:
-            parts: list[Bytes] = []
+            chunks: list[Bytes] = []
             for block in self._blocks:
-                if parts and len(parts) + len(block.parts) > MAX_WRITE_PARTS:
+                if chunks and len(chunks) + len(block.chunks) > MAX_WRITE_PARTS:
                     break
-                parts += block.parts
-            done = _write(self.fd, parts)
-            if not done:
+                chunks += block.chunks
+            size = _write(self.fd, chunks)
+            if not size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._remove_written(done)
+            self._advance(size)
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -104,49 +104,49 @@ class Outbox:
 
     def _drop(self) -> None:
         """Drop the oldest blocks of the least important kinds until the rest fits."""
-        first = self._blocks.popleft() if self._begun else None
+        first = self._blocks.popleft() if self._is_partial else None
         for kinds in DROP_ORDER:
             if self._budget.fits(0):
                 break
-            rest: deque[_Block] = deque()
+            remaining: deque[_Block] = deque()
             for block in self._blocks:
                 if block.kind in kinds and not self._budget.fits(0, TARGET_SHARE):
                     self._grow(-block.size)
                     self.dropped[block.kind] += block.rows or 1
                 else:
-                    rest.append(block)
-            self._blocks = rest
+                    remaining.append(block)
+            self._blocks = remaining
         self._drop_tables()
         if first is not None:
             self._blocks.appendleft(first)
 
     def _drop_tables(self) -> None:
-        """Drop the key tables whose rows are gone; they are written again before the next ones."""
+        """Drop the key tables without rows; they are written again before the next rows."""
         needed = {block.table for block in self._blocks if block.kind == Kind.SCALARS}
-        rest: deque[_Block] = deque()
+        remaining: deque[_Block] = deque()
         for block in self._blocks:
             if block.kind == Kind.KEYS and block.table not in needed:
                 self._grow(-block.size)
                 self.lost_tables.add(block.table)
             else:
-                rest.append(block)
-        self._blocks = rest
+                remaining.append(block)
+        self._blocks = remaining
 
-    def _remove_written(self, done: int) -> None:
-        """Forget what is written, to the byte."""
-        self._grow(-done)
-        while done and done >= self._blocks[0].size:
-            done -= self._blocks.popleft().size
-            self._begun = False
-        if done:
+    def _advance(self, size: int) -> None:
+        """Remove the bytes that were written."""
+        self._grow(-size)
+        while size and size >= self._blocks[0].size:
+            size -= self._blocks.popleft().size
+            self._is_partial = False
+        if size:
             block = self._blocks[0]
-            block.parts = (b"".join(block.parts)[done:],)
-            block.size -= done
-            self._begun = True
+            block.chunks = (b"".join(block.chunks)[size:],)
+            block.size -= size
+            self._is_partial = True
 
 
-def _write(fd: int, parts: list[Bytes]) -> int:
-    """Write bytes that lie in several places; return how many the system took. OSError."""
+def _write(fd: int, chunks: list[Bytes]) -> int:
+    """Write several byte strings; return how many bytes the system took. Raises OSError."""
     if not hasattr(os, "writev"):  # not on Windows
-        return os.write(fd, b"".join(parts))
-    return os.writev(fd, parts)
+        return os.write(fd, b"".join(chunks))
+    return os.writev(fd, chunks)

@@ -1,1 +1,1 @@
-"""Our own runs, written: `rlvitals.start()` and what it hands rows to."""
+"""Recording of runs: `rlvitals.start()`, the Run it returns, and the sinks."""

@@ -1,4 +1,4 @@
-"""The moment at which runs are judged: the machine's clock, or the moment that `--now` names.
+"""Read the time at which runs are judged: the clock, or the moment that `--now` names.
 
 All that judges reads the clock here: with `--now` an answer can be repeated.
 """
@@ -9,7 +9,7 @@ from math import isfinite
 
 from rlvitals.errors import UsageError
 
-LONGEST_EPOCH = 2.0**37  # seconds: beyond the year 4000, where a date cannot be written any more
+MAX_NOW_SECONDS = 2.0**37  # seconds: beyond the year 4000, where a date cannot be written any more
 
 
 def now(text: str = "") -> float:
@@ -23,23 +23,23 @@ def now(text: str = "") -> float:
     try:
         seconds = float(text)
     except ValueError:
-        seconds = _of_date(text)
-    if isfinite(seconds) and 0 <= seconds < LONGEST_EPOCH:
+        seconds = _parse_date(text)
+    if isfinite(seconds) and 0 <= seconds < MAX_NOW_SECONDS:
         return seconds
     raise UsageError(f"{text!r} is no moment", where="--now", hint="--now 2026-01-31T12:00:00Z")
 
 
 def date(seconds: float) -> str:
-    """Write a moment as a date in UTC; one that no calendar holds as its number."""
+    """Format a time as a date in UTC; one outside the calendar as its number."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return f"{seconds:g} s after 1970"
 
 
-def _of_date(text: str) -> float:
+def _parse_date(text: str) -> float:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return float("nan")
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,6 +1,6 @@
-"""What a run cannot be repeated without: code, packages, machine, seeds, command.
+"""Gather the facts needed to repeat a run: code, packages, machine, seeds, command.
 
-It takes tenths of a second (git, the list of packages): whoever calls `gather` does so on a
+It takes tenths of a second (git, the list of packages), so `gather` is called on a
 thread. What cannot be had is left out; nothing is raised. Secrets are taken out, and no path
 leads to a person's own folder.
 """
@@ -20,33 +20,37 @@ from pathlib import Path
 from rlvitals.storage import redact
 from rlvitals.storage.redact_patterns import is_drawn
 
-GIT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
-DIFF_BYTES = 256 * 1024  # of a diff that is kept
-READ_BYTES = 4 * DIFF_BYTES  # of what git says: a checked-in data file can change by gigabytes
-UNTRACKED = 100  # files that are named
+GIT_TIMEOUT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
+MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
+MAX_GIT_OUTPUT_BYTES = (
+    4 * MAX_DIFF_BYTES
+)  # of git's output: a checked-in data file can change by gigabytes
+MAX_UNTRACKED_FILES = 100  # files that are named
 # Variables that change what a run does, by name or by beginning.
-VARIABLES = frozenset(
+RUN_VARIABLES = frozenset(
     {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",
      "CUBLAS_WORKSPACE_CONFIG", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "RANK", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
      "OPENBLAS_NUM_THREADS", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV", "LD_PRELOAD", "PYTHONPATH",
      "MUJOCO_GL", "ACCELERATE_MIXED_PRECISION", "HF_HOME", "HF_HUB_OFFLINE", "TZ"}
 )  # fmt: skip
-BEGINNINGS = (
+RUN_VARIABLE_PREFIXES = (
     "SLURM_JOB", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_ARRAY", "PBS_JOB", "LSB_JOB", "NCCL_",
     "TORCH_", "PYTORCH_", "TORCHELASTIC_", "XLA_", "JAX_", "VLLM_", "FSDP_", "ACCELERATE_",
     "DEEPSPEED_", "RAY_", "RLVITALS_",
 )  # fmt: skip
-SEED = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
+SEED_NAME = re.compile(r"(?:^|[/_.\-])(?:random_?)?seeds?(?:$|[/_.\-])|_rng$", re.IGNORECASE)
 # The names of folders are PyPA's: "Recording installed projects".
-INSTALLED = re.compile(r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)")
+PACKAGE_FOLDER = re.compile(
+    r"([A-Za-z0-9][\w.]*)-([^-]+?)(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)"
+)
 SECRET_FILE = re.compile(
     r"[ /](?:[\w.-]*\.env|\.env\.[\w.-]+|\.(?:netrc|npmrc|pypirc|pgpass|htpasswd)"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|tfvars)"
     r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
 )
-QUOTED = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
-PEOPLE_S = 2**32  # torch starts from a larger number where nobody has set a seed
+QUOTED_TEXT = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
+MAX_USER_SEED = 2**32  # torch's default seed is larger, where none was set
 
 
 def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -56,10 +60,10 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
     {name: version}, python, host {name, os, processor, cores, memory_gib, gpus}, environment
     {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets).
     """
-    parts: dict[str, object] = {
+    facts: dict[str, object] = {
         "command": list(redact.command(_command())),
         "directory": _directory(),
-        "git": git(_code()),
+        "git": git(_program_folder()),
         "packages": packages(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "host": host(),
@@ -67,62 +71,62 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
         "seeds": seeds(settings or {}),
         "settings_hash": settings_hash(settings or {}),
     }
-    return redact.written({name: found for name, found in parts.items() if found})
+    return redact.clean_mapping({name: fact for name, fact in facts.items() if fact})
 
 
 def settings_hash(settings: Mapping[str, object]) -> str:
     """Return 16 hex digits that two runs of the same settings share, in whatever order."""
     if not settings:
         return ""
-    written = json.dumps(redact.mapping(settings), sort_keys=True, default=str, skipkeys=True)
-    return hashlib.sha256(written.encode()).hexdigest()[:16]
+    text = json.dumps(redact.mapping(settings), sort_keys=True, default=str, skipkeys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def seeds(settings: Mapping[str, object]) -> dict[str, object]:
     """Return every seed of the settings, of the environment, and of torch where it is loaded."""
-    found = dict(_seeds_within("", settings))
-    hashing = os.environ.get("PYTHONHASHSEED", "")
-    if hashing:
-        found["PYTHONHASHSEED"] = hashing
+    seeds = dict(_find_seeds("", settings))
+    hash_seed = os.environ.get("PYTHONHASHSEED", "")
+    if hash_seed:
+        seeds["PYTHONHASHSEED"] = hash_seed
     torch = sys.modules.get("torch")
-    drawn = _safely(lambda: int(torch.initial_seed())) if torch is not None else None
-    if isinstance(drawn, int) and drawn < PEOPLE_S:
-        found["torch"] = drawn
-    return found
+    torch_seed = _call_or_none(lambda: int(torch.initial_seed())) if torch is not None else None
+    if isinstance(torch_seed, int) and torch_seed < MAX_USER_SEED:
+        seeds["torch"] = torch_seed
+    return seeds
 
 
 def environment() -> dict[str, str]:
     """Return the variables that change what a run does, without secrets."""
-    known = {
+    variables = {
         name: value
         for name, value in os.environ.items()
-        if name in VARIABLES or name.startswith(BEGINNINGS)
+        if name in RUN_VARIABLES or name.startswith(RUN_VARIABLE_PREFIXES)
     }
-    return redact.mapping(dict(sorted(known.items())))
+    return redact.mapping(dict(sorted(variables.items())))
 
 
 def packages() -> dict[str, str]:
     """Return every installed package with its version, by name.
 
-    Told by the names of their folders: to open hundreds of files takes a hundred times as long.
+    Read from the names of their folders: opening hundreds of files takes a hundred times as long.
     """
-    found: dict[str, str] = {}
-    for place in sys.path:
+    versions: dict[str, str] = {}
+    for folder in sys.path:
         try:
-            names = [entry.name for entry in os.scandir(place or ".")]
+            names = [entry.name for entry in os.scandir(folder or ".")]
         except OSError:
             continue
         for name in names:
-            if (known := INSTALLED.fullmatch(name)) is not None:
-                found.setdefault(known[1].replace("_", "-").lower(), known[2])
-    return dict(sorted(found.items()))
+            if (match := PACKAGE_FOLDER.fullmatch(name)) is not None:
+                versions.setdefault(match[1].replace("_", "-").lower(), match[2])
+    return dict(sorted(versions.items()))
 
 
 def host() -> dict[str, object]:
     """Return the machine: its name, system, processor, cores, memory in GiB, graphics cards."""
     from rlvitals.tracking import machine  # noqa: PLC0415 - loads psutil, on the thread of facts
 
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "name": socket.gethostname(),
         "os": platform.platform(terse=True),
         "processor": _processor(),
@@ -130,7 +134,7 @@ def host() -> dict[str, object]:
         "memory_gib": machine.memory_gib(),
         "gpus": machine.gpus(),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def git(folder: Path) -> dict[str, object]:
@@ -146,53 +150,53 @@ def git(folder: Path) -> dict[str, object]:
     lines = status.splitlines()
     diff = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD") or ""
     untracked = [line[3:] for line in lines if line.startswith("??")]
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "commit": commit.strip(),
         "branch": (_git(folder, "rev-parse", "--abbrev-ref", "HEAD") or "").strip(),
         "dirty": any(not line.startswith("??") for line in lines),
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
-        "untracked": untracked[:UNTRACKED],
+        "untracked": untracked[:MAX_UNTRACKED_FILES],
         "untracked_count": len(untracked),
-        **_cut(redact.text(_without_secret_files(diff))),
+        **_truncate_diff(redact.text(_drop_secret_files(diff))),
     }
-    return {name: value for name, value in found.items() if value or name == "dirty"}
+    return {name: value for name, value in facts.items() if value or name == "dirty"}
 
 
-def _without_secret_files(diff: str) -> str:
-    """Leave out what a diff says of files that hold secrets, and keys drawn by lot elsewhere.
+def _drop_secret_files(diff: str) -> str:
+    """Redact the files of a diff that contain secrets, and random keys in the others.
 
     In a program a quoted text that mixes cases and digits is an API key far more often than not.
     """
-    parts = re.split(r"(?m)^(?=diff --git )", diff)
+    sections = re.split(r"(?m)^(?=diff --git )", diff)
     return "".join(
-        f"{part.splitlines()[0]}\n{redact.MARK}\n"
-        if SECRET_FILE.search(part.partition("\n")[0])
-        else QUOTED.sub(_unless_drawn, part)
-        for part in parts
-        if part
+        f"{section.splitlines()[0]}\n{redact.REDACTED}\n"
+        if SECRET_FILE.search(section.partition("\n")[0])
+        else QUOTED_TEXT.sub(_mask_key, section)
+        for section in sections
+        if section
     )
 
 
-def _unless_drawn(match: re.Match[str]) -> str:
-    return f"{match[1]}{redact.MARK}{match[1]}" if is_drawn(match[2]) else match[0]
+def _mask_key(match: re.Match[str]) -> str:
+    return f"{match[1]}{redact.REDACTED}{match[1]}" if is_drawn(match[2]) else match[0]
 
 
-def _cut(diff: str) -> dict[str, object]:
-    """Keep the beginning of a diff, in whole lines, and say that there was more."""
-    whole = diff.encode()
-    if len(whole) <= DIFF_BYTES:
+def _truncate_diff(diff: str) -> dict[str, object]:
+    """Keep the complete lines of a diff up to the limit, and mark that it was cut."""
+    data = diff.encode()
+    if len(data) <= MAX_DIFF_BYTES:
         return {"diff": diff}
-    kept = whole[: whole.rfind(b"\n", 0, DIFF_BYTES) + 1].decode(errors="replace")
-    return {"diff": kept, "diff_cut": True}
+    text = data[: data.rfind(b"\n", 0, MAX_DIFF_BYTES) + 1].decode(errors="replace")
+    return {"diff": text, "diff_cut": True}
 
 
-def _git(folder: Path, *words: str) -> str | None:
-    """Ask git, and read the beginning of its answer; None where there is none in time."""
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Run git and read the beginning of its output; None where it fails or times out."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
     try:
-        asked = subprocess.Popen(  # noqa: S603 - fixed words, no shell
-            ["git", "-C", str(folder), *safe, *words],  # noqa: S607 - the person's own git
+        process = subprocess.Popen(  # noqa: S603 - fixed words, no shell
+            ["git", "-C", str(folder), *safe, *arguments],  # noqa: S607 - the person's own git
             env=quiet,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -200,28 +204,28 @@ def _git(folder: Path, *words: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    with asked:
-        late = threading.Timer(GIT_SECONDS, asked.kill)
-        late.daemon = True
-        late.start()
-        said = b"" if asked.stdout is None else asked.stdout.read(READ_BYTES + 1)
-        if len(said) > READ_BYTES:
-            asked.kill()
-        code = asked.wait()
-        late.cancel()
-    if code and len(said) <= READ_BYTES:
+    with process:
+        timer = threading.Timer(GIT_TIMEOUT_SECONDS, process.kill)
+        timer.daemon = True
+        timer.start()
+        output = b"" if process.stdout is None else process.stdout.read(MAX_GIT_OUTPUT_BYTES + 1)
+        if len(output) > MAX_GIT_OUTPUT_BYTES:
+            process.kill()
+        code = process.wait()
+        timer.cancel()
+    if code and len(output) <= MAX_GIT_OUTPUT_BYTES:
         return None
-    return said[:READ_BYTES].decode(errors="replace")
+    return output[:MAX_GIT_OUTPUT_BYTES].decode(errors="replace")
 
 
 def _command() -> list[str]:
-    """Return the words of the command; a module that is run keeps its `-m`."""
-    words = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
-    return [Path(words[0]).name, *words[1:]] if words else []
+    """Return the arguments of the command; a module that is run keeps its `-m`."""
+    arguments = list(getattr(sys, "orig_argv", ())) or [sys.executable, *sys.argv]
+    return [Path(arguments[0]).name, *arguments[1:]] if arguments else []
 
 
-def _code() -> Path:
-    """Return the folder of the program that runs; in a notebook the working folder."""
+def _program_folder() -> Path:
+    """Return the folder of the running program; in a notebook the working folder."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     folder = Path(file).resolve().parent if isinstance(file, str) else None
@@ -229,42 +233,42 @@ def _code() -> Path:
 
 
 def _directory() -> str:
-    """Name the working folder: by its path within the home folder, else by its last part.
+    """Return the working folder: relative to the home folder, else its last part.
 
     No absolute path is kept: a run can be moved.
     """
-    found = _safely(os.getcwd)
-    if not isinstance(found, str):
+    folder = _call_or_none(os.getcwd)
+    if not isinstance(folder, str):
         return ""
     try:
-        return str(Path("~") / Path(found).relative_to(Path.home()))
+        return str(Path("~") / Path(folder).relative_to(Path.home()))
     except (ValueError, RuntimeError):
-        return Path(found).name
+        return Path(folder).name
 
 
 def _processor() -> str:
-    """Return the processor's name; Linux tells it in a file."""
+    """Return the processor's name; on Linux from /proc/cpuinfo."""
     try:
-        said = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:
         return platform.processor() or platform.machine()
-    named = re.search(r"^model name\s*:\s*(.+)$", said, re.MULTILINE)
-    return named[1].strip() if named else platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.machine()
 
 
-def _seeds_within(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+def _find_seeds(prefix: str, settings: Mapping[str, object]) -> list[tuple[str, object]]:
+    seeds: list[tuple[str, object]] = []
     for key, value in settings.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            found += _seeds_within(f"{name}/", value)
-        elif SEED.search(str(key)) and isinstance(value, int | float | str | list | tuple):
-            found.append((name, value))
-    return found
+            seeds += _find_seeds(f"{name}/", value)
+        elif SEED_NAME.search(str(key)) and isinstance(value, int | float | str | list | tuple):
+            seeds.append((name, value))
+    return seeds
 
 
-def _safely(ask: Callable[[], object]) -> object:
-    """Ask another library; what it raises is no answer."""
+def _call_or_none(ask: Callable[[], object]) -> object:
+    """Call another library; None where it raises."""
     try:
         return ask()
     except Exception:  # noqa: BLE001 - a fact that cannot be had must not stop a training run

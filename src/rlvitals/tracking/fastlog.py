@@ -1,4 +1,4 @@
-"""The compiled way to log: taken where it was built, unless the environment says no.
+"""Load the compiled `log`, where it was built and is not disabled by the environment.
 
 What it does and may never do differently: `docs/decisions/0030-a-compiled-way-to-log.md`.
 """
@@ -7,31 +7,34 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlvitals.tracking.row_batches import FIELDS
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.row_batches import ROW_FIELDS
+from rlvitals.tracking.writer_thread import WriterThread
 
 if TYPE_CHECKING:
     from rlvitals.tracking.shortcut import Shortcut
 
-VARIABLE = "RLVITALS_COMPILED"
-OFF = ("off", "0", "false", "no")
+COMPILED_VARIABLE = "RLVITALS_COMPILED"
 NOT_BUILT = "not built: install rlvitals where a C compiler and Python's headers are"
 
 
-def built() -> "type[Shortcut] | None":
-    """Return the compiled code; None where it was not built for this interpreter and version."""
+def load_shortcut() -> "type[Shortcut] | None":
+    """Return the compiled type; None where it was not built for this interpreter and version."""
     try:
         from rlvitals.tracking import shortcut  # noqa: PLC0415 - may not be there
     except ImportError:
         return None
-    return shortcut.Shortcut if shortcut.FIELDS == FIELDS else None
+    return shortcut.Shortcut if shortcut.FIELDS == ROW_FIELDS else None
 
 
-def shortcut(method: Callable[..., None], pump: Pump) -> "Shortcut | None":
-    """Return the short way to a pump's rows around a run's `log`, where there is one."""
-    made = None if os.environ.get(VARIABLE, "").lower() in OFF else built()
-    if made is None:
+def shortcut(method: Callable[..., None], pump: WriterThread) -> "Shortcut | None":
+    """Return the compiled `log` of a run, where there is one."""
+    shortcut_type = (
+        None
+        if os.environ.get(COMPILED_VARIABLE, "").lower() in ("off", "0", "false", "no")
+        else load_shortcut()
+    )
+    if shortcut_type is None:
         return None
-    short = made(pump.rows, pump.limit, pump.catch_up, method)
-    pump.gather = short.move
-    return short
+    fast_log = shortcut_type(pump.rows, pump.limit, pump.catch_up, method)
+    pump.gather = fast_log.move
+    return fast_log

@@ -1,11 +1,11 @@
-"""One small file for each process of a run: that it lives, who it is, and how it ended.
+"""Read and write the heartbeat file of a process, and its exit code.
 
     <run>/life/<attempt>-<rank>.beat
         line 1, of fixed length, written over at every beat: time, last step, kills for memory
         line 2: who writes, as JSON
         then one byte, the exit code, once the process has ended by itself
     <run>/life/<attempt>-<rank>.crash
-        what the interpreter said as a signal ended it: empty else
+        what the interpreter wrote when a signal ended it; else empty
 
 The exit code is written by the C library's own `on_exit`, after Python is gone: no Python code
 learns it, whoever raised it. Where there is no `on_exit` (macOS, Windows, musl) it is not known.
@@ -23,20 +23,20 @@ from pathlib import Path
 from rlvitals.storage import typed
 from rlvitals.storage.typed import Fields
 
-FOLDER = "life"
-EXITING = "exiting"  # a status that is no end yet: the process is about to tell its own
-LINE = 64  # bytes of the first line, with its end
-NAMESPACE = Path("/proc/self/ns/pid")
-BOOT = Path("/proc/sys/kernel/random/boot_id")
+HEARTBEAT_FOLDER = "life"
+EXITING = "exiting"  # a status before the end: the process records its own exit
+BEAT_LINE_BYTES = 64  # bytes of the first line, with its end
+PID_NAMESPACE = Path("/proc/self/ns/pid")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: enough to tell later, on the same machine, whether it still lives."""
+    """The process that writes: enough to find out later, on the same machine, if it still lives."""
 
     pid: int = 0
     host: str = ""
-    boot: str = ""  # of the machine: another one after it was started again
+    boot: str = ""  # of the machine: changes at each start
     namespace: str = ""  # of process numbers: a container has its own
     born: str = ""  # when the process began, as its system counts: numbers are used again
     cgroup: str = ""  # the folder that counts the kills for want of memory
@@ -44,7 +44,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a file of beats says."""
+    """The content of a heartbeat file."""
 
     attempt: int
     rank: int
@@ -56,27 +56,27 @@ class Beat:
 
 
 def paths(run: Path, attempt: int, rank: int) -> tuple[Path, Path]:
-    """Name the files of beats and of a crash."""
-    stem = run / FOLDER / f"{attempt}-{rank}"
+    """Return the paths of the heartbeat file and the crash file."""
+    stem = run / HEARTBEAT_FOLDER / f"{attempt}-{rank}"
     return stem.with_suffix(".beat"), stem.with_suffix(".crash")
 
 
-def line(step: int | None, kills: int | None) -> bytes:
-    """Write the first line, now."""
-    said = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
-    return said.encode().ljust(LINE - 1)[: LINE - 1] + b"\n"
+def first_line(step: int | None, kills: int | None) -> bytes:
+    """Format the first line, with the current time."""
+    text = f"{time.time():.3f} {'-' if step is None else step} {'-' if kills is None else kills}"
+    return text.encode().ljust(BEAT_LINE_BYTES - 1)[: BEAT_LINE_BYTES - 1] + b"\n"
 
 
-def head(writer: Writer, step: int | None, kills: int | None) -> bytes:
-    """Write the whole file as it is at the start."""
-    return line(step, kills) + json.dumps(asdict(writer)).encode() + b"\n"
+def file_content(writer: Writer, step: int | None, kills: int | None) -> bytes:
+    """Format the initial content of the file."""
+    return first_line(step, kills) + json.dumps(asdict(writer)).encode() + b"\n"
 
 
 def read(path: Path) -> Beat | None:
-    """Read a file of beats; None where it is none. Raises OSError."""
+    """Read a heartbeat file; None where it is invalid. Raises OSError."""
     attempt, _, rank = path.stem.partition("-")
-    first, _, rest = path.read_bytes().partition(b"\n")
-    second, _, code = rest.partition(b"\n")
+    first, _, after_first = path.read_bytes().partition(b"\n")
+    second, _, code = after_first.partition(b"\n")
     try:
         when, step, kills = first.split()
         return Beat(
@@ -93,7 +93,7 @@ def read(path: Path) -> Beat | None:
 
 
 def read_or_skip(path: Path) -> Beat | None:
-    """Read a file of beats; None also where it cannot be read."""
+    """Read a heartbeat file; None also where it cannot be read."""
     try:
         return read(path)
     except OSError:
@@ -113,8 +113,8 @@ def exit_code_of(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def still_interrupted() -> None:
-    """Let the interpreter end as one that Ctrl-C ended, whatever was done since.
+def keep_interrupt_flag() -> None:
+    """Let the interpreter end as after Ctrl-C, whatever ran since.
 
     It keeps a flag for that, and puts it down wherever a text is executed as a program: as any
     module is loaded that makes a named tuple. Executing this text puts it up again.
@@ -124,33 +124,33 @@ def still_interrupted() -> None:
 
 
 def boot() -> str:
-    """Return what tells this start of the machine from others; empty where nothing does."""
+    """Return the identifier of this start of the machine; empty where it is unknown."""
     try:
-        return BOOT.read_text().strip()
+        return BOOT_ID.read_text().strip()
     except OSError:
         return ""
 
 
 def namespace() -> str:
-    """Return what tells this space of process numbers from a container's."""
+    """Return the identifier of the namespace of process numbers; empty where it is unknown."""
     try:
-        return str(NAMESPACE.readlink())
+        return str(PID_NAMESPACE.readlink())
     except OSError:
         return ""
 
 
-def born(pid: int) -> str:
-    """Return when a process began, as text that compares; empty for none, and for a dead one."""
+def start_time(pid: int) -> str:
+    """Return the start time of a process as comparable text; empty for none and for a dead one."""
     try:
-        said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
-        return "" if sys.platform == "linux" else _born_elsewhere(pid)
+        return "" if sys.platform == "linux" else _psutil_start_time(pid)
     # The name, in brackets, may hold anything; state is the first field behind it.
-    fields = said.rpartition(")")[2].split()
+    fields = stat.rpartition(")")[2].split()
     return "" if fields[0] in "ZXx" else fields[19]
 
 
-def _born_elsewhere(pid: int) -> str:
+def _psutil_start_time(pid: int) -> str:
     try:
         import psutil  # noqa: PLC0415 - slow, and not needed on Linux
 
@@ -167,8 +167,8 @@ class ExitByte:
     """
 
     @staticmethod
-    def there() -> bool:
-        """Tell whether the C library has an `on_exit`."""
+    def is_available() -> bool:
+        """Return whether the C library has an `on_exit`."""
         return hasattr(ctypes.CDLL(None), "on_exit")
 
     def __init__(self) -> None:

@@ -1,13 +1,18 @@
-"""Which of how many processes this is, as launchers say it."""
+"""Read the rank of this process from the launcher's environment variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
-LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-WORLD = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+LOCAL_RANK_VARIABLES = (
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+)
+WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 # What differs from launch to launch and is the same on all ranks.
-LAUNCH = (
+LAUNCH_VARIABLES = (
     ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
     ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"),
@@ -16,36 +21,36 @@ LAUNCH = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One process among those of its launch."""
+    """The rank of a process within its launch."""
 
     rank: int = 0
     world_size: int = 1
-    launch: str = ""  # "" where one process runs alone, or nothing tells
-    first_of_node: bool = True  # of each machine one process is, where the launcher tells
+    launch: str = ""  # "" for a single process, or where it is unknown
+    first_of_node: bool = True  # True for one process of each machine, where the launcher sets it
 
 
-def place(environ: Mapping[str, str]) -> Place:
+def read_place(environ: Mapping[str, str]) -> Place:
     """Read the launcher's variables; what is no number counts as not set.
 
     SLURM sets its own for a batch script too: they count where there is more than one task.
     """
-    world = _first(environ, WORLD)
-    rank = _first(environ, RANK)
+    world = _first(environ, WORLD_SIZE_VARIABLES)
+    rank = _first(environ, RANK_VARIABLES)
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    local = _first(environ, LOCAL)
+    local = _first(environ, LOCAL_RANK_VARIABLES)
     first = (rank if local is None else local) == 0
     return Place(rank, size, _launch(environ) if size > 1 else "", first)
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    found = (environ.get(name, "") for name in names)
-    return next((int(text) for text in found if text.isascii() and text.isdigit()), None)
+    texts = (environ.get(name, "") for name in names)
+    return next((int(text) for text in texts if text.isascii() and text.isdigit()), None)
 
 
 def _launch(environ: Mapping[str, str]) -> str:
-    for names in LAUNCH:
+    for names in LAUNCH_VARIABLES:
         if environ.get(names[0], "none") != "none" or environ.get(names[-1]):
             return "/".join(environ[name] for name in names if environ.get(name))
     return ""

@@ -1,4 +1,4 @@
-"""How a run begins, that it lives, and how it ends: noted without changing any of it.
+"""Record the start, heartbeats and end of a run's process, without changing how it ends.
 
     handle = lifecycle.begin(folder, events, attempt=1, rank=0, step=lambda: 12)
     handle.end("finished")
@@ -31,17 +31,17 @@ from rlvitals.tracking.heartbeat import EXITING, ExitByte, Writer
 from rlvitals.tracking.other_processes import OtherProcesses
 
 BEAT_SECONDS = 10.0
-TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
+MAX_TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
 # Signals that end a process and that no program error sends. How the C code writes them tells
 # them apart: all threads for SIGTERM, one stack for SIGHUP, a headline for the fatal ones.
-NOTED = (("SIGTERM", True), ("SIGHUP", False))
+NOTED_SIGNALS = (("SIGTERM", True), ("SIGHUP", False))
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What was installed when the first run began."""
+    """The hooks that were installed when the first run began."""
 
     excepthook: Hook
     threadhook: Callable[[threading.ExceptHookArgs], object]
@@ -54,9 +54,9 @@ _owner: "Handle | None" = None  # whose file gets a crash: the newest run's
 
 
 class Handle:
-    """One run's lifecycle in this process."""
+    """The lifecycle of a run in this process."""
 
-    def __init__(  # noqa: PLR0913 - what tells the run and where it stands
+    def __init__(  # noqa: PLR0913 - the run and its position
         self,
         folder: Path,
         events: Events,
@@ -81,21 +81,21 @@ class Handle:
 
     def arm(self) -> None:
         """Open the files, install the hooks, start to beat; what fails is a note."""
-        parts = {
-            "signs of life": self._open,
+        setups = {
+            "signs of life": self._open_files,
             "exit code": self._watch_exit,
             "signals": self._watch_crash,
             "exceptions": _hook,
         }
-        for title, part in parts.items():
+        for title, set_up in setups.items():
             try:
-                part()
-            except Exception as error:  # noqa: BLE001 - training goes on without this part
+                set_up()
+            except Exception as error:  # noqa: BLE001 - training continues without this part
                 self._note(f"{title} not noted: {error}")
         threading.Thread(target=self._run, name="rlvitals-beat", daemon=True).start()
 
     def end(self, status: str = "finished") -> None:
-        """Stop; `EXITING` leaves on what notes how the process itself ends."""
+        """Stop; `EXITING` keeps recording how the process itself ends."""
         if self._ended.is_set() or os.getpid() != self._pid:
             return
         self._ended.set()
@@ -103,18 +103,18 @@ class Handle:
         if status != EXITING:
             self._disarm()
 
-    def raised(self, kind: str, error: BaseException, **facts: object) -> None:
-        """Note an exception that nobody caught."""
+    def note_exception(self, kind: str, error: BaseException, **facts: object) -> None:
+        """Record an uncaught exception."""
         if os.getpid() != self._pid:
             return
         try:
-            told = "".join(traceback.format_exception(error))
-        except Exception:  # noqa: BLE001 - an error that cannot even be told is named
-            told = type(error).__name__
-        self._append(kind, traceback=_kept(told), **facts)
+            text = "".join(traceback.format_exception(error))
+        except Exception:  # noqa: BLE001 - an error without text is named
+            text = type(error).__name__
+        self._append(kind, traceback=_clean_traceback(text), **facts)
 
     def forget(self) -> None:
-        """Write nowhere from now on: this is a fork's child, and the files are its parent's."""
+        """Write nowhere from now on: this is a forked child, and the files belong to its parent."""
         try:
             if self._stream is not None:
                 self._stream.drop()
@@ -126,19 +126,19 @@ class Handle:
             pass
 
     def _append(self, kind: str, **facts: object) -> None:
-        said = {name: value for name, value in facts.items() if value not in (None, "")}
+        fields = {name: value for name, value in facts.items() if value not in (None, "")}
         try:
-            self._events.append(kind, self._at(), **self._who, **said)
+            self._events.append(kind, self._current_step(), **self._who, **fields)
         except Exception as error:  # noqa: BLE001 - a full disk must not hide the program's error
             self._note(f"{kind} not noted: {error}")
 
-    def _at(self) -> int | None:
+    def _current_step(self) -> int | None:
         try:
             return self._step()
-        except Exception:  # noqa: BLE001 - a step that cannot be told is not known
+        except Exception:  # noqa: BLE001 - an unreadable step is unknown
             return None
 
-    def _open(self) -> None:
+    def _open_files(self) -> None:
         self._beats.parent.parent.mkdir(parents=True, exist_ok=True)
         safe_files.make_folder(self._beats.parent)
         self._cgroup = machine.cgroup()
@@ -148,15 +148,15 @@ class Handle:
             host=socket.gethostname(),
             boot=heartbeat.boot(),
             namespace=heartbeat.namespace(),
-            born=heartbeat.born(self._pid),
+            born=heartbeat.start_time(self._pid),
             cgroup=str(self._cgroup or ""),
         )
-        os.write(self._file, heartbeat.head(writer, self._at(), self._kills()))
+        os.write(self._file, heartbeat.file_content(writer, self._current_step(), self._kills()))
 
     def _watch_exit(self) -> None:
         if sys.platform != "linux" or self._file is None:
             return
-        if not (_streams or ExitByte.there()):
+        if not (_streams or ExitByte.is_available()):
             return  # another C library: the code is not known
         self._stream = _streams.pop() if _streams else ExitByte()
         self._stream.point(self._beats)
@@ -173,7 +173,7 @@ class Handle:
                 self._look_for_others()
 
     def _look_for_others(self) -> None:
-        """Tell, once each, of processes that record into the same folder."""
+        """Report, once each, processes that record into the same folder."""
         for beat in self._others.look():
             process = f"process {beat.writer.pid} on {beat.writer.host}, attempt {beat.attempt}"
             text = f"another process records into this run's folder too: {process}"
@@ -191,25 +191,25 @@ class Handle:
                 )
 
     def _beat(self) -> None:
-        said = heartbeat.line(self._at(), self._kills())
+        line = heartbeat.first_line(self._current_step(), self._kills())
         with self._lock:
             if self._file is None:
                 return
             try:
-                self._reopen()
+                self._restore_file()
                 os.lseek(self._file, 0, os.SEEK_SET)
-                os.write(self._file, said)
+                os.write(self._file, line)
             except OSError as error:
                 self._note(f"no sign of life written: {error.strerror}")
 
-    def _reopen(self) -> None:
-        """Make the file again where it was removed, once the run's folder is there again."""
+    def _restore_file(self) -> None:
+        """Recreate the file where it was removed, once the run's folder exists again."""
         if self._file is None or os.fstat(self._file).st_nlink:
             return
         if (self._beats.parent.parent / RUN_FILE).exists():
             os.close(self._file)
             self._file = None
-            self._open()
+            self._open_files()
             if self._stream is not None:
                 self._stream.point(self._beats)
 
@@ -237,7 +237,7 @@ class Handle:
             _remove_empty(self._crash)
 
 
-def begin(  # noqa: PLR0913 - what tells the run and where it stands
+def begin(  # noqa: PLR0913 - the run and its position
     folder: Path,
     events: Events,
     *,
@@ -246,15 +246,15 @@ def begin(  # noqa: PLR0913 - what tells the run and where it stands
     step: Callable[[], int | None] = lambda: None,
     note: Callable[[str], object] = lambda _: None,
 ) -> Handle:
-    """Begin to note what becomes of this process; nothing is raised, a failure is a note."""
+    """Begin to record the lifecycle of this process; a failure becomes a note."""
     handle = Handle(folder, events, attempt=attempt, rank=rank, step=step, note=note)
     _live.append(handle)
     handle.arm()
     return handle
 
 
-def _kept(told: str) -> str:
-    return redact.written_text(told)[-TRACEBACK_LETTERS:]
+def _clean_traceback(text: str) -> str:
+    return redact.clean_text(text)[-MAX_TRACEBACK_LETTERS:]
 
 
 def _remove_empty(path: Path) -> None:
@@ -266,7 +266,7 @@ def _remove_empty(path: Path) -> None:
 
 
 def _hook() -> None:
-    """Stand before the hooks that are there, once."""
+    """Install the hooks, once."""
     global _before  # noqa: PLW0603 - hooks are the interpreter's, not a run's
     if _before is None:
         _before = _Before(sys.excepthook, threading.excepthook)
@@ -275,7 +275,7 @@ def _hook() -> None:
 
 
 def _unhook() -> None:
-    """Put back what was there, unless someone stands before us by now."""
+    """Restore the earlier hooks, unless another hook was installed since."""
     global _before  # noqa: PLW0603 - the same
     if _before is None or sys.excepthook is not _uncaught:
         return
@@ -287,17 +287,17 @@ def _unhook() -> None:
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     for handle in _live:
-        # At a prompt the process goes on.
-        handle.raised("error" if hasattr(sys, "ps1") else "exception", error)
+        # At a prompt the process continues.
+        handle.note_exception("error" if hasattr(sys, "ps1") else "exception", error)
     (_before.excepthook if _before else sys.__excepthook__)(kind, error, trace)
 
 
-def _uncaught_in_thread(said: threading.ExceptHookArgs) -> None:
-    if said.exc_value is not None and said.exc_type is not SystemExit:
-        name = said.thread.name if said.thread is not None else ""
+def _uncaught_in_thread(hook_args: threading.ExceptHookArgs) -> None:
+    if hook_args.exc_value is not None and hook_args.exc_type is not SystemExit:
+        name = hook_args.thread.name if hook_args.thread is not None else ""
         for handle in _live:
-            handle.raised("thread_exception", said.exc_value, thread=name)
-    (_before.threadhook if _before else threading.__excepthook__)(said)
+            handle.note_exception("thread_exception", hook_args.exc_value, thread=name)
+    (_before.threadhook if _before else threading.__excepthook__)(hook_args)
 
 
 _handlers: dict[str, object] = {}  # what Python knew of a signal as we began to note it
@@ -305,7 +305,7 @@ _enabled = False  # whether it is we who enabled the fault handler
 
 
 def _guard(handle: Handle) -> None:
-    """Let a crash be written to this run's file. Who has it written elsewhere keeps that."""
+    """Write crashes to this run's file, unless the program writes them elsewhere."""
     global _owner, _enabled  # noqa: PLW0603 - the fault handler is the interpreter's
     _owner = handle
     if handle.crash is None:
@@ -313,19 +313,19 @@ def _guard(handle: Handle) -> None:
     if _enabled or not faulthandler.is_enabled():
         faulthandler.enable(handle.crash, all_threads=True)
         _enabled = True
-    for name, threads in NOTED:
+    for name, threads in NOTED_SIGNALS:
         number = getattr(signal, name, None)
         if number is None or not hasattr(faulthandler, "register"):
             continue
-        now = signal.getsignal(number)
-        if name not in _handlers and now is not signal.SIG_IGN:
-            _handlers[name] = now
-        if name in _handlers and _handlers[name] is now:
+        handler = signal.getsignal(number)
+        if name not in _handlers and handler is not signal.SIG_IGN:
+            _handlers[name] = handler
+        if name in _handlers and _handlers[name] is handler:
             faulthandler.register(number, handle.crash, all_threads=threads, chain=True)
 
 
 def note_again(name: str) -> None:
-    """Note a signal again, after a handler that stood in our place for a while is gone."""
+    """Record a signal again, after a handler that replaced ours was removed."""
     if _owner is None or name not in _handlers or not hasattr(faulthandler, "unregister"):
         return
     number = getattr(signal, name)
@@ -337,20 +337,20 @@ def note_again(name: str) -> None:
 
 
 def _release(handle: Handle) -> None:
-    """Give the crash to another run's file, or to what was there before the first."""
+    """Pass crashes to another run's file, or to the handler that was installed first."""
     global _owner, _enabled  # noqa: PLW0603 - the same
     if _owner is not handle:
         return
     _owner = None
-    others = [one for one in _live if one.crash is not None]
-    if others:
-        _guard(others[-1])
+    handles = [handle for handle in _live if handle.crash is not None]
+    if handles:
+        _guard(handles[-1])
         return
     if _enabled:
         faulthandler.disable()
         _enabled = False
     for name in list(_handlers):
-        # A handler that was installed since then stands in our place: it stays.
+        # A handler that was installed since then stays.
         if signal.getsignal(getattr(signal, name)) is _handlers.pop(name):
             faulthandler.unregister(getattr(signal, name))
 

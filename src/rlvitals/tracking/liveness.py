@@ -1,4 +1,4 @@
-"""Whether a process that recorded no end is still there; if not, what may have ended it."""
+"""Find out whether a process that recorded no end still lives, or why it ended."""
 
 import os
 import re
@@ -11,118 +11,125 @@ from rlvitals.tracking import clock, heartbeat, machine
 from rlvitals.types import Process
 
 LOST_SECONDS = 300.0  # without a beat, 30 of them: gone, where the process itself cannot be seen
-KERNEL = Path("/dev/kmsg")
-KILLED = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
-KERNEL_BYTES, LINE_BYTES = 4 << 20, 8192
-NO_END = "killed or lost: no end was recorded"
-NO_MEMORY = "killed for want of memory"
+KERNEL_LOG = Path("/dev/kmsg")
+OOM_KILL_LINE = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
+MAX_KERNEL_LOG_BYTES, LINE_BYTES = 4 << 20, 8192
+NO_END_REASON = "killed or lost: no end was recorded"
+OUT_OF_MEMORY_REASON = "killed for want of memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What can be told of the processes of a run that recorded no end."""
+    """The state of the processes of a run that recorded no end."""
 
-    alive: bool | None = None  # False once one of them is gone; None where nobody can tell
+    alive: bool | None = None  # False once one of them has ended; None where unknown
     lost: str = ""  # in words, where one is gone
     step: int | None = None  # the last of the one that is gone
     beat_age: float | None = None  # seconds since the newest heartbeat, where all are alive
 
 
-def look(
-    processes: Sequence[Process], now: float, last_row: float | None = None, *, live: bool = False
+def check_processes(
+    processes: Sequence[Process],
+    time_now: float,
+    last_row: float | None = None,
+    *,
+    live: bool = False,
 ) -> Presence:
-    """Look for the processes on this machine, and by their heartbeats elsewhere.
+    """Look for processes on this machine, and elsewhere by their heartbeats.
 
     `now` and `last_row`, the wall time of the newest row, are seconds since the epoch. `live`: a
-    person says that the run goes on, so that an old heartbeat is that of a copy.
+    user declares that the run continues, so that an old heartbeat is that of a copy.
     """
     if not processes:
         return Presence()
-    seen = [(one, _one(one, now, last_row, live=live)) for one in processes]
-    gone = [(one, why) for one, (alive, why) in seen if alive is False]
-    if gone:
-        one, why = min(gone, key=lambda pair: pair[0].beat)
-        who = f"rank {one.rank} " if len(processes) > 1 or one.rank else ""
-        return Presence(False, f"{who}{why}", one.step)
-    if not all(alive for _, (alive, _) in seen):
+    states = [
+        (process, _check_process(process, time_now, last_row, live=live)) for process in processes
+    ]
+    dead = [(process, reason) for process, (alive, reason) in states if alive is False]
+    if dead:
+        process, reason = min(dead, key=lambda pair: pair[0].beat)
+        prefix = f"rank {process.rank} " if len(processes) > 1 or process.rank else ""
+        return Presence(False, f"{prefix}{reason}", process.step)
+    if not all(alive for _, (alive, _) in states):
         return Presence()
-    return Presence(True, beat_age=max(0.0, now - max(one.beat for one in processes)))
+    return Presence(True, beat_age=max(0.0, time_now - max(process.beat for process in processes)))
 
 
-def _one(
-    process: Process, now: float, last_row: float | None, *, live: bool
+def _check_process(
+    process: Process, time_now: float, last_row: float | None, *, live: bool
 ) -> tuple[bool | None, str]:
     boot = heartbeat.boot()
     if boot and process.boot == boot and process.namespace == heartbeat.namespace():
-        born = heartbeat.born(process.pid)
+        born = heartbeat.start_time(process.pid)
         if born and (not process.born or born == process.born):
             return True, ""
         return False, _cause(process)
     if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
-        return False, f"{NO_END}; the machine has been started again since"
-    silent = now - process.beat  # below 0 where the clocks differ
-    if abs(silent) < LOST_SECONDS / 2:
+        return False, f"{NO_END_REASON}; the machine has been started again since"
+    silence_s = time_now - process.beat  # below 0 where the clocks differ
+    if abs(silence_s) < LOST_SECONDS / 2:
         return True, ""
     # Rows that are much newer than the heartbeat: the file of heartbeats was not copied with them.
     torn = last_row is not None and last_row - process.beat > LOST_SECONDS
-    if live or torn or silent <= LOST_SECONDS:
+    if live or torn or silence_s <= LOST_SECONDS:
         return None, ""
-    return False, f"{NO_END}; {_last_beat(process, last_row)}"
+    return False, f"{NO_END_REASON}; {_last_beat(process, last_row)}"
 
 
 def _last_beat(process: Process, last_row: float | None) -> str:
-    """Say when the last heartbeat came, by its date and by the rows: never by the clock."""
-    where = f" from {process.host}" if process.host else ""
-    said = f"last heartbeat{where} at {clock.date(process.beat)}"
-    late = None if last_row is None else process.beat - last_row
-    if late is None or late < LOST_SECONDS:
-        return said
-    return f"{said}, {late / 60:.0f} min after the last row"
+    """Format the time of the last heartbeat, as a date and relative to the last row."""
+    origin = f" from {process.host}" if process.host else ""
+    text = f"last heartbeat{origin} at {clock.date(process.beat)}"
+    delay_s = None if last_row is None else process.beat - last_row
+    if delay_s is None or delay_s < LOST_SECONDS:
+        return text
+    return f"{text}, {delay_s / 60:.0f} min after the last row"
 
 
 def _cause(process: Process) -> str:
-    """Say what ended a process of this machine that is gone: memory, where the kernel says so."""
+    """Return why a process of this machine ended: out of memory, where the kernel reports it."""
     if process.kills is not None and process.cgroup:
-        counted = machine.kills(Path(process.cgroup))
-        if counted is not None and counted > process.kills:
-            return f"{NO_MEMORY}: its group's limit was reached"
-    if _in_kernel_log(process):
-        return f"{NO_MEMORY}, says the kernel's log"
-    return NO_END
+        kills = machine.kills(Path(process.cgroup))
+        if kills is not None and kills > process.kills:
+            return f"{OUT_OF_MEMORY_REASON}: its group's limit was reached"
+    if _is_in_kernel_log(process):
+        return f"{OUT_OF_MEMORY_REASON}, says the kernel's log"
+    return NO_END_REASON
 
 
-def _in_kernel_log(process: Process) -> bool:
-    """Tell whether the kernel logged that it killed this process; not where nobody may read it."""
-    since = _since_boot(process.beat)
-    found = KILLED.finditer(_kernel_log())
+def _is_in_kernel_log(process: Process) -> bool:
+    """Return whether the kernel logged that it killed this process; False without access."""
+    beat_uptime = _since_boot(process.beat)
+    matches = OOM_KILL_LINE.finditer(_kernel_log())
     return any(
-        int(one[2]) == process.pid and (since is None or int(one[1]) / 1e6 > since - LOST_SECONDS)
-        for one in found
+        int(match[2]) == process.pid
+        and (beat_uptime is None or int(match[1]) / 1e6 > beat_uptime - LOST_SECONDS)
+        for match in matches
     )
 
 
 def _since_boot(moment: float) -> float | None:
-    """Return a moment in seconds since this machine began; None where that is not told."""
+    """Return a time in seconds since this machine started; None where that is unknown."""
     try:
-        said = Path("/proc/stat").read_text()
+        text = Path("/proc/stat").read_text()
     except OSError:
         return None
-    began = re.search(r"^btime (\d+)$", said, re.MULTILINE)
-    return moment - float(began[1]) if began else None
+    match = re.search(r"^btime (\d+)$", text, re.MULTILINE)
+    return moment - float(match[1]) if match else None
 
 
 def _kernel_log() -> str:
-    """Return what the kernel logged: as much as there is without waiting."""
+    """Return the kernel's log, as far as it can be read without waiting."""
     try:
-        file = os.open(KERNEL, os.O_RDONLY | os.O_NONBLOCK)
+        file = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, AttributeError):
         return ""
-    said = b""
+    data = b""
     try:
-        while len(said) < KERNEL_BYTES and (line := os.read(file, LINE_BYTES)):
-            said += line
+        while len(data) < MAX_KERNEL_LOG_BYTES and (line := os.read(file, LINE_BYTES)):
+            data += line
     except OSError:  # nothing more for now
         pass
     finally:
         os.close(file)
-    return said.decode(errors="replace")
+    return data.decode(errors="replace")

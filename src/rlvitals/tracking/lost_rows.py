@@ -1,4 +1,4 @@
-"""What was logged and is lost: counted by kind, said when it begins and at the end of a run.
+"""Count logged data that was lost, by kind, and report it at the first loss and at the end.
 
 Each loss is a note of the run. A person is told by `logging`, which prints to stderr where a
 program does not set it up.
@@ -9,11 +9,11 @@ from collections import Counter
 
 from rlvitals.tracking.warnings_log import Notes
 
-LOG = logging.getLogger(__name__)
-FASTER = "they were logged faster than the recorder lays them out"
-BLOCKED = "the disk blocked for too long"
-FULL = "the disk was full for too long"
-AT_END = "the disk took none until the end"
+logger = logging.getLogger(__name__)
+TOO_FAST_REASON = "they were logged faster than the recorder lays them out"
+BLOCKED_REASON = "the disk blocked for too long"
+FULL_REASON = "the disk was full for too long"
+AT_END_REASON = "the disk took none until the end"
 
 
 class Losses:
@@ -35,14 +35,14 @@ class Losses:
         self.warn(f"{kind} lost: {reason}", "the end of the run says how many", count)
 
     def warn(self, text: str, more: str = "", count: int = 1) -> None:
-        """Note something, and tell a person of it the first time."""
+        """Add a note, and log a warning the first time."""
         self._notes.add(text, count)
         if text not in self._warned:
             self._warned.add(text)
-            LOG.warning("%s (%s)", text, more)
+            logger.warning("%s (%s)", text, more)
 
     def summarise(self) -> None:
-        """Tell a person all that was lost, once; nothing where nothing was."""
+        """Report all losses, once; nothing without losses."""
         if self._counts:
-            parts = (f"{n:,} {kind} ({reason})" for (kind, reason), n in self._counts.items())
-            LOG.warning("logged and not recorded: %s", ", ".join(parts))
+            texts = (f"{n:,} {kind} ({reason})" for (kind, reason), n in self._counts.items())
+            logger.warning("logged and not recorded: %s", ", ".join(texts))

@@ -1,10 +1,10 @@
-"""The machine, sampled on a thread: processor, memory, disk, graphics cards.
+"""Sample the machine on a thread: processor, memory, disk, graphics cards.
 
     sampler = Sampler(interval=10.0).start()
     sampler.take()      # what was measured since the last call: means, and peaks of memory
 
 Percentages are of what this process may use: a container's memory is its limit, not the host's.
-Where psutil or NVML is missing or broken, their numbers are missing, and nothing else happens.
+Without psutil or NVML only their numbers are missing.
 """
 
 import os
@@ -17,22 +17,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
 
-FIRST = 0.5  # seconds until it looks, and then to the first sample: a short run has one too
-GIB = 2.0**30
-CGROUPS = Path("/sys/fs/cgroup")
+FIRST_SAMPLE_SECONDS = (
+    0.5  # seconds until it looks, and then to the first sample: a short run has one too
+)
+GIB_BYTES = 2.0**30
+CGROUP_ROOT = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
-PEAKS = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
-UNLIMITED = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
+PEAK_SUFFIXES = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
+MAX_CGROUP_LIMIT = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
 
 
 class Sampler:
     """Measures every `interval` seconds on a daemon thread; a fork's child measures nothing."""
 
     def __init__(self, interval: float = 10.0, folder: Path | None = None) -> None:
-        """Say how often, and the folder whose disk is watched: the working one by default."""
+        """Set the interval and the folder whose disk is watched: the working folder by default."""
         self.interval = max(interval, 0.01)
         self._probe = _Probe(folder or Path())
-        self._held: list[dict[str, float]] = []
+        self._samples: list[dict[str, float]] = []
         self._stopped = threading.Event()
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
@@ -45,7 +47,7 @@ class Sampler:
         return self
 
     def sample(self) -> dict[str, float]:
-        """Measure now, under names such as "machine/cpu_percent"; what cannot be had is left out.
+        """Measure now, under names such as "machine/cpu_percent"; missing values are left out.
 
         The use of processors is since the last sample: the first has none.
         """
@@ -55,19 +57,19 @@ class Sampler:
         """Return what the thread measured since the last call; empty where it measured nothing."""
         if os.getpid() != self._pid:
             return {}
-        held, self._held = self._held, []
-        return _gathered(held)
+        samples, self._samples = self._samples, []
+        return _aggregate(samples)
 
     def stop(self) -> None:
         """Let the thread end; it is not waited for."""
         self._stopped.set()
 
     def _run(self) -> None:
-        wait = first = min(FIRST, self.interval)
+        wait = first = min(FIRST_SAMPLE_SECONDS, self.interval)
         if not self._stopped.wait(first):  # whoever starts us is not held up by what we load
             self._probe.measure()  # processors are measured from here on
         while not self._stopped.wait(wait):
-            self._held.append(self._probe.measure())
+            self._samples.append(self._probe.measure())
             wait = self.interval
 
 
@@ -78,9 +80,9 @@ def cores() -> int:
 
 
 def memory_gib() -> float | None:
-    """Return the memory that this process may use, in GiB; None where nobody tells."""
-    found = [size for size in (_total_memory(), _limits().get("limit")) if size]
-    return round(min(found) / GIB, 2) if found else None
+    """Return the memory that this process may use, in GiB; None where it is unknown."""
+    sizes = [size for size in (_total_memory(), _limits().get("limit")) if size]
+    return round(min(sizes) / GIB_BYTES, 2) if sizes else None
 
 
 def gpus() -> list[str]:
@@ -89,17 +91,17 @@ def gpus() -> list[str]:
     return [name for card in cards.handles if (name := cards.name(card))]
 
 
-def _gathered(held: list[dict[str, float]]) -> dict[str, float]:
-    names = {name: None for one in held for name in one}
-    found: dict[str, float] = {}
+def _aggregate(samples: list[dict[str, float]]) -> dict[str, float]:
+    names = {name: None for sample in samples for name in sample}
+    row: dict[str, float] = {}
     for name in names:
-        values = [one[name] for one in held if name in one]
-        found[name] = max(values) if name.endswith(PEAKS) else sum(values) / len(values)
-    return found
+        values = [sample[name] for sample in samples if name in sample]
+        row[name] = max(values) if name.endswith(PEAK_SUFFIXES) else sum(values) / len(values)
+    return row
 
 
 class _Probe:
-    """What is asked, and what was said last time."""
+    """The measurements of this process and its machine, with the state between two samples."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -108,42 +110,48 @@ class _Probe:
         self._spent: tuple[float, float] | None = None  # wall and processor seconds
 
     def measure(self) -> dict[str, float]:
-        """Ask every part; one that fails says nothing."""
-        found: dict[str, float] = {}
-        for part in (self._system, self._own, self._memory, self._disk, self._graphics):
-            found.update(_quiet(part))
-        return {f"machine/{name}": value for name, value in found.items()}
+        """Return all measurements; a part that fails is left out."""
+        row: dict[str, float] = {}
+        for probe in (
+            self._system_load,
+            self._process_usage,
+            self._memory,
+            self._disk,
+            self._graphics,
+        ):
+            row.update(_call_or_empty(probe))
+        return {f"machine/{name}": value for name, value in row.items()}
 
-    def _system(self) -> Mapping[str, float]:
+    def _system_load(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - 20 ms: on the sampler's thread
 
-        found = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
+        row = {"cores": float(os.cpu_count() or 1)}  # all of them, as the load is everybody's
         if hasattr(os, "getloadavg"):
-            found["load"] = os.getloadavg()[0]
+            row["load"] = os.getloadavg()[0]
         if self._spent is not None:  # else it is of no time at all
-            found["cpu_percent"] = psutil.cpu_percent()
+            row["cpu_percent"] = psutil.cpu_percent()
         else:
             psutil.cpu_percent()
-        return found
+        return row
 
-    def _own(self) -> Mapping[str, float]:
+    def _process_usage(self) -> Mapping[str, float]:
         import psutil  # noqa: PLC0415 - the same
 
         process = self._process = self._process or psutil.Process()
         with process.oneshot():
             times = process.cpu_times()
-            found = {
-                "rss_gib": process.memory_info().rss / GIB,
+            row = {
+                "rss_gib": process.memory_info().rss / GIB_BYTES,
                 "threads": float(process.num_threads()),
             }
             if hasattr(process, "num_fds"):
-                found["open_files"] = float(process.num_fds())
-        now = (time.monotonic(), times.user + times.system)
-        if self._spent is not None and now[0] > self._spent[0]:
-            used = (now[1] - self._spent[1]) / (now[0] - self._spent[0])
-            found["process_cpu_percent"] = 100.0 * used / cores()
-        self._spent = now
-        return found
+                row["open_files"] = float(process.num_fds())
+        spent = (time.monotonic(), times.user + times.system)
+        if self._spent is not None and spent[0] > self._spent[0]:
+            used = (spent[1] - self._spent[1]) / (spent[0] - self._spent[0])
+            row["process_cpu_percent"] = 100.0 * used / cores()
+        self._spent = spent
+        return row
 
     def _memory(self) -> Mapping[str, float]:
         limits, total = _limits(), _total_memory()
@@ -157,15 +165,15 @@ class _Probe:
         import psutil  # noqa: PLC0415 - the same
 
         room = psutil.disk_usage(str(self._folder.absolute()))
-        return {"disk_free_gib": room.free / GIB, "disk_percent": float(room.percent)}
+        return {"disk_free_gib": room.free / GIB_BYTES, "disk_percent": float(room.percent)}
 
     def _graphics(self) -> Mapping[str, float]:
         self._cards = self._cards or _Cards()
-        found: dict[str, float] = {}
+        row: dict[str, float] = {}
         for i, card in enumerate(self._cards.handles):
-            said = self._cards.measure(card)
-            found.update({f"gpu{i}_{name}": value for name, value in said.items()})
-        return found
+            measurements = self._cards.measure(card)
+            row.update({f"gpu{i}_{name}": value for name, value in measurements.items()})
+        return row
 
 
 class _Cards:
@@ -185,50 +193,50 @@ class _Cards:
 
     def _visible(self) -> list[Any]:
         """Follow CUDA_VISIBLE_DEVICES: numbers or names, and none behind the first wrong one."""
-        nvml, said = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
+        nvml, variable = self._nvml, os.environ.get("CUDA_VISIBLE_DEVICES")
         count = nvml.nvmlDeviceGetCount()
-        if said is None:
+        if variable is None:
             return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
-        found = []
-        for word in filter(None, (part.strip() for part in said.split(","))):
-            if word.isdigit() and int(word) < count:
-                found.append(nvml.nvmlDeviceGetHandleByIndex(int(word)))
-            elif word.startswith(("GPU-", "MIG-")):
-                found.append(nvml.nvmlDeviceGetHandleByUUID(word))
+        handles = []
+        for device in filter(None, (entry.strip() for entry in variable.split(","))):
+            if device.isdigit() and int(device) < count:
+                handles.append(nvml.nvmlDeviceGetHandleByIndex(int(device)))
+            elif device.startswith(("GPU-", "MIG-")):
+                handles.append(nvml.nvmlDeviceGetHandleByUUID(device))
             else:
                 break
-        return found
+        return handles
 
     def name(self, card: object) -> str:
-        """Name a card; empty where it does not say."""
+        """Return the name of a card; empty where it is unknown."""
         try:
-            said = self._nvml.nvmlDeviceGetName(card)
-        except Exception:  # noqa: BLE001 - a card that fails says nothing
+            name = self._nvml.nvmlDeviceGetName(card)
+        except Exception:  # noqa: BLE001 - a card that fails has no name
             return ""
-        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
     def measure(self, card: object) -> dict[str, float]:
-        """Return use and memory in percent, GiB used, watts and degrees: what the card tells."""
+        """Return use and memory in percent, GiB used, watts and degrees, as far as available."""
         nvml = self._nvml
-        memory = _quiet(lambda: _card_memory(nvml, card))
-        parts: tuple[tuple[str, Callable[[], float]], ...] = (
+        memory = _call_or_empty(lambda: _card_memory(nvml, card))
+        queries: tuple[tuple[str, Callable[[], float]], ...] = (
             ("percent", lambda: float(nvml.nvmlDeviceGetUtilizationRates(card).gpu)),
             ("watts", lambda: nvml.nvmlDeviceGetPowerUsage(card) / 1000.0),
             ("celsius", lambda: float(nvml.nvmlDeviceGetTemperature(card, 0))),
         )
-        found = dict(memory)
-        for name, ask in parts:
-            found.update(_quiet(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
-        return found
+        row = dict(memory)
+        for name, ask in queries:
+            row.update(_call_or_empty(lambda name=name, ask=ask: {name: ask()}))  # type: ignore[misc]
+        return row
 
 
 def _card_memory(nvml: Any, card: object) -> dict[str, float]:  # noqa: ANN401 - it has no types
-    said = nvml.nvmlDeviceGetMemoryInfo(card)
-    return {"vram_gib": said.used / GIB, "vram_percent": 100.0 * said.used / said.total}
+    memory = nvml.nvmlDeviceGetMemoryInfo(card)
+    return {"vram_gib": memory.used / GIB_BYTES, "vram_percent": 100.0 * memory.used / memory.total}
 
 
-def _quiet(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
-    """Ask one part of the machine; what it raises is no number."""
+def _call_or_empty(ask: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
+    """Call one part; empty where it raises."""
     try:
         return ask()
     except Exception:  # noqa: BLE001 - a sensor that fails must not stop the others or the run
@@ -242,7 +250,7 @@ def _total_memory() -> int | None:
         return None
 
 
-def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> Path | None:
+def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUP_ROOT) -> Path | None:
     """Return the folder that limits this process's memory: of cgroup v2, else v1; None without."""
     try:
         lines = own.read_text().splitlines()
@@ -261,7 +269,7 @@ def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> Path | None:
 
 
 def kills(folder: Path) -> int | None:
-    """Count what was killed in a cgroup for want of memory so far; None where nobody counts."""
+    """Count the out-of-memory kills in a cgroup so far; None where nobody counts."""
     events = counter(folder / "memory.events", "oom_kill")
     return counter(folder / "memory.oom_control", "oom_kill") if events is None else events
 
@@ -274,7 +282,7 @@ def _limits(folder: Path | None = None) -> dict[str, int]:
     new = (folder / "memory.max").exists()
     limit = _number(folder / ("memory.max" if new else "memory.limit_in_bytes"))
     used = _number(folder / ("memory.current" if new else "memory.usage_in_bytes"))
-    if not limit or limit > UNLIMITED or used is None:
+    if not limit or limit > MAX_CGROUP_LIMIT or used is None:
         return {}
     # What was read from files and can be dropped at once is no need of the program.
     key = "inactive_file" if new else "total_inactive_file"
@@ -287,13 +295,13 @@ def counter(path: Path, name: str) -> int | None:
         lines = path.read_text().splitlines()
     except OSError:
         return None
-    found = (line.split() for line in lines)
-    return next((int(words[1]) for words in found if words[0] == name and len(words) > 1), None)
+    rows = (line.split() for line in lines)
+    return next((int(fields[1]) for fields in rows if fields[0] == name and len(fields) > 1), None)
 
 
 def _number(path: Path) -> int | None:
     try:
-        said = path.read_text().strip()
+        text = path.read_text().strip()
     except OSError:
         return None
-    return int(said) if said.isdigit() else None
+    return int(text) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""Histograms, texts, tables and settings, as a caller gives them, made into the store's nouns."""
+"""Convert histograms, texts, tables and settings of a caller to the types of the store."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,23 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.storage.typed import MAX_FLOAT_INTEGER
 from rlvitals.tracking import tensors
 from rlvitals.types import Histogram, Table
 
-BINS = 64
-MAX_WHOLE = 2.0**52  # up to here float64 holds every half between two whole numbers
-MAX_DEPTH = 32  # levels of nested settings
-MAX_CELLS = 1_000_000  # of a table's column, and of settings
-MAX_COLUMNS = 10_000  # of a table
-MAX_INT = 2**1023  # a larger whole number is a text: no float holds it
-CELL_BYTES = 16  # of a value in a list or a dict, beside itself
-PLAIN = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
+HISTOGRAM_BINS = 64
+MAX_EXACT_HALF = 2.0**52  # up to here float64 holds every half between two whole numbers
+MAX_SETTINGS_DEPTH = 32  # levels of nested settings
+MAX_COLUMN_CELLS = 1_000_000  # of a table's column, and of settings
+MAX_TABLE_COLUMNS = 10_000  # of a table
+
+CELL_BYTES = 16  # overhead of a value in a list or a dict
+JSON_TYPES = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
 
 
 def histogram(
     step: int, time: float, values: object, edges: object, counts: object
 ) -> tuple[Callable[[], Histogram], int]:
-    """Fix what was given as it is now, and say how many bytes wait.
+    """Copy a histogram's data and return its size in bytes.
 
     The call that is returned counts the values, later and on another thread.
 
@@ -39,14 +40,14 @@ def histogram(
             raise UsageError("a histogram is values, or counts [n] and edges [n + 1]")
         if not (np.diff(bounds) >= 0).all():
             raise UsageError("the edges of a histogram must ascend")
-        made = Histogram(step, time, bounds, amounts)
-        return (lambda: made), bounds.nbytes + amounts.nbytes
-    kept = fixed(values)
-    return (lambda: counted(step, time, array(kept).ravel())), size(kept)
+        result = Histogram(step, time, bounds, amounts)
+        return (lambda: result), bounds.nbytes + amounts.nbytes
+    values_copy = copy_values(values)
+    return (lambda: count_values(step, time, array(values_copy).ravel())), size(values_copy)
 
 
-def fixed(values: object) -> object:
-    """Copy an array or a tensor where it lies: what the caller does with it is its own affair."""
+def copy_values(values: object) -> object:
+    """Copy an array or a tensor on its device: the caller may change it afterwards."""
     if hasattr(values, "detach") and hasattr(values, "clone"):
         return values.detach().clone()
     if hasattr(values, "block_until_ready"):
@@ -56,25 +57,25 @@ def fixed(values: object) -> object:
 
 def array(values: object) -> NDArray[np.float64]:
     """Copy numbers of any shape to float64. Raises UsageError."""
-    given: Any = values
+    source: Any = values
     try:
-        if hasattr(given, "detach"):
-            given = given.detach().double().cpu().numpy()
-        if given is not None:
-            return np.array(given, np.float64)
+        if hasattr(source, "detach"):
+            source = source.detach().double().cpu().numpy()
+        if source is not None:
+            return np.array(source, np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{tensors.kind(values)} holds no numbers: {error}") from None
     raise UsageError("a histogram needs values, or counts and edges")
 
 
-def counted(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
-    """Count values in bins: one for each whole number where they are few, else 64.
+def count_values(step: int, time: float, values: NDArray[np.float64]) -> Histogram:
+    """Count values in bins: one for each integer where they are few, else 64.
 
-    NaN is left out; infinities fall into outermost bins of their own.
+    NaN is left out; infinities get separate outermost bins.
     """
-    known = values[np.isfinite(values)]
-    edges = _edges(known)
-    counts = np.histogram(known, edges)[0].astype(np.float64)
+    finite = values[np.isfinite(values)]
+    edges = _edges(finite)
+    counts = np.histogram(finite, edges)[0].astype(np.float64)
     low, high = float((values == -np.inf).sum()), float((values == np.inf).sum())
     if low:
         edges, counts = np.append(-np.inf, edges), np.append(low, counts)
@@ -88,12 +89,12 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not len(values):
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
-    small = max(-low, high) < MAX_WHOLE
-    if small and high - low < BINS and (values == np.round(values)).all():
+    small = max(-low, high) < MAX_EXACT_HALF
+    if small and high - low < HISTOGRAM_BINS and (values == np.round(values)).all():
         return np.arange(low, high + 2) - 0.5
     if high - low < np.inf:
-        return np.minimum(np.linspace(low, high, BINS + 1), high)
-    return np.linspace(low / 2, high / 2, BINS + 1) * 2  # the difference exceeds float64
+        return np.minimum(np.linspace(low, high, HISTOGRAM_BINS + 1), high)
+    return np.linspace(low / 2, high / 2, HISTOGRAM_BINS + 1) * 2  # the difference exceeds float64
 
 
 def table(step: int, columns: Mapping[str, object]) -> Table:
@@ -103,8 +104,8 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
     """
     if not isinstance(columns, Mapping):
         raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
-    named = islice(columns.items(), MAX_COLUMNS)
-    cells = {text(name): _cells(column) for name, column in named}
+    items = islice(columns.items(), MAX_TABLE_COLUMNS)
+    cells = {text(name): _cells(column) for name, column in items}
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"a table's columns must have one length, not {lengths}")
@@ -113,17 +114,17 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
 
 
 def _cells(column: object) -> Sequence[object]:
-    given: Any = column
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-    if hasattr(given, "tolist"):
-        given = given.tolist()
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+    source: Any = column
+    if hasattr(source, "detach"):
+        source = source.detach().cpu()
+    if hasattr(source, "tolist"):
+        source = source.tolist()
+    if isinstance(source, str | bytes) or not hasattr(source, "__iter__"):
         raise UsageError(f"a table's column must be a list, not {tensors.kind(column)}")
-    cells = list(islice(given, MAX_CELLS + 1))
-    if len(cells) > MAX_CELLS:
-        raise UsageError(f"a table's column must have at most {MAX_CELLS:,} cells")
-    return cells if PLAIN.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
+    cells = list(islice(source, MAX_COLUMN_CELLS + 1))
+    if len(cells) > MAX_COLUMN_CELLS:
+        raise UsageError(f"a table's column must have at most {MAX_COLUMN_CELLS:,} cells")
+    return cells if JSON_TYPES.issuperset(map(type, cells)) else [plain(cell) for cell in cells]
 
 
 def settings(changed: object) -> dict[str, object]:
@@ -148,15 +149,15 @@ def _flatten(prefix: str, value: object, flat: dict[str, object]) -> None:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it; a stranger as its text. Nothing is raised.
+    """Convert a value to what JSON can represent; other objects to their text. Never raises.
 
-    What holds itself, lies deeper than `MAX_DEPTH` or goes on beyond `MAX_CELLS` is cut there.
+    A value is cut where it contains itself, at `MAX_SETTINGS_DEPTH` and at `MAX_COLUMN_CELLS`.
     """
-    return _Plain().of(value, 0)
+    return _JsonConverter().of(value, 0)
 
 
-class _Plain:
-    """Makes one value plain, and counts what it takes."""
+class _JsonConverter:
+    """Converts one value to JSON's types and counts its cells."""
 
     def __init__(self) -> None:
         self._cells = 0
@@ -166,7 +167,7 @@ class _Plain:
         """Return a value as JSON has it."""
         try:
             return self._of(value, depth)
-        except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+        except Exception as error:  # noqa: BLE001 - a caller's object may raise anything
             return f"{tensors.kind(value)} that cannot be read ({type(error).__name__})"
 
     def _of(self, value: object, depth: int) -> object:
@@ -176,7 +177,7 @@ class _Plain:
         if isinstance(value, str):
             return text(str.__str__(value))
         if isinstance(value, int):
-            return int(value) if abs(value) <= MAX_INT else text(value)
+            return int(value) if abs(value) <= MAX_FLOAT_INTEGER else text(value)
         if isinstance(value, float):
             return float(value)
         mapping = _fields(value)
@@ -187,11 +188,11 @@ class _Plain:
     def _container(self, value: object, mapping: Mapping[Any, object] | None, depth: int) -> object:
         if id(value) in self._above:
             return f"{tensors.kind(value)} that holds itself"
-        if depth >= MAX_DEPTH:
-            return f"{tensors.kind(value)}, nested more than {MAX_DEPTH} deep"
+        if depth >= MAX_SETTINGS_DEPTH:
+            return f"{tensors.kind(value)}, nested more than {MAX_SETTINGS_DEPTH} deep"
         self._above.add(id(value))
         try:
-            room = max(MAX_CELLS - self._cells, 0)
+            room = max(MAX_COLUMN_CELLS - self._cells, 0)
             if mapping is not None:
                 cells = islice(mapping.items(), room)
                 return {text(key): self.of(cell, depth + 1) for key, cell in cells}
@@ -219,28 +220,28 @@ def _fields(value: object) -> Mapping[Any, object] | None:
             return {field.name: getattr(value, field.name) for field in fields(value)}
         is_namespace = type(value).__module__ == "argparse" or isinstance(value, SimpleNamespace)
         return dict(vars(value)) if is_namespace else None
-    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+    except Exception:  # noqa: BLE001 - a caller's property may raise anything
         return None
 
 
 def text(value: object) -> str:
     """Return the text of anything, one that every file can hold; nothing is raised."""
     try:
-        words = str(value) if type(value) is not str else value
-        return words.encode("utf-8", "backslashreplace").decode()
-    except Exception as error:  # noqa: BLE001 - a stranger's __str__ may raise anything
+        raw = str(value) if type(value) is not str else value
+        return raw.encode("utf-8", "backslashreplace").decode()
+    except Exception as error:  # noqa: BLE001 - a caller's __str__ may raise anything
         return f"{tensors.kind(value)} without a text ({type(error).__name__})"
 
 
 def size(value: object) -> int:
-    """Return about how many bytes a text, a table, settings, numbers take in memory."""
+    """Return about how many bytes a text, a table, settings or numbers take in memory."""
     if isinstance(value, Table):
         return sum(map(size, value.columns.values()))
     if isinstance(value, dict):
         return sum(size(key) + size(cell) for key, cell in value.items())
     if isinstance(value, list):
         return sum(map(size, value)) + CELL_BYTES
-    if type(value) in PLAIN:
+    if type(value) in JSON_TYPES:
         return getsizeof(value) + CELL_BYTES
     nbytes = getattr(value, "nbytes", 0)
     return nbytes if isinstance(nbytes, int) else 0

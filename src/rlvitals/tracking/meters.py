@@ -1,4 +1,4 @@
-"""What a training loop measures itself: plain helpers that return dicts for `run.log`."""
+"""Helpers for training loops that return dicts for `run.log`: averages, speeds, action shares."""
 
 import math
 import time
@@ -42,11 +42,11 @@ class Ema:
         return {f"{self.name}_ema": self.value}
 
     def state_dict(self) -> dict[str, float]:
-        """Return what a checkpoint must hold to go on with the same average."""
+        """Return the state that a checkpoint needs to resume the average."""
         return {"alpha": self.alpha, "sum": self._sum, "weight": self._weight}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Go on from a checkpoint. Raises UsageError where it holds no average."""
+        """Resume from a checkpoint. Raises UsageError where it has no average."""
         try:
             alpha, total, weight = (float(state[key]) for key in ("alpha", "sum", "weight"))
         except (KeyError, TypeError, ValueError) as error:
@@ -55,7 +55,7 @@ class Ema:
 
 
 class Recorder(Protocol):
-    """What tells how long recording took: a Run."""
+    """The interface that reports how long recording took: a Run."""
 
     @property
     def overhead(self) -> float:
@@ -74,7 +74,7 @@ class _Totals:
 
 
 class SpeedMeter:
-    """Counts what a loop does and tells its speeds over the last `window` seconds."""
+    """Counts the work of a loop and reports its speeds over the last `window` seconds."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SpeedMeter:
         run: Recorder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin to count; with a `run`, the share of time that recording takes is told too."""
+        """Begin to count; with a `run`, report the share of time that recording takes as well."""
         self.window = window
         self._run, self._clock = run, clock
         self._now = _Totals(time=clock())
@@ -104,56 +104,56 @@ class SpeedMeter:
     @contextmanager
     def collecting(self) -> Iterator[None]:
         """Time the part of the loop that collects experience."""
-        begun = self._clock()
+        start = self._clock()
         try:
             yield
         finally:
-            self._now.collecting += self._clock() - begun
+            self._now.collecting += self._clock() - start
 
     @contextmanager
     def learning(self) -> Iterator[None]:
         """Time the part of the loop that learns."""
-        begun = self._clock()
+        start = self._clock()
         try:
             yield
         finally:
-            self._now.learning += self._clock() - begun
+            self._now.learning += self._clock() - start
 
     def read(self) -> dict[str, float]:
         """Return speeds per second and shares of the time; what was never counted is left out."""
-        now = self._now
-        now.time = self._clock()
+        totals = self._now
+        totals.time = self._clock()
         if self._run is not None:
-            now.recording = self._run.overhead
-        while len(self._past) > 1 and self._past[1].time <= now.time - self.window:
+            totals.recording = self._run.overhead
+        while len(self._past) > 1 and self._past[1].time <= totals.time - self.window:
             self._past.popleft()
-        before = self._past[0]
-        seconds = now.time - before.time
+        oldest = self._past[0]
+        seconds = totals.time - oldest.time
         self._past.append(self._copy())
-        return self._speeds(before, seconds) if seconds > 0 else {}
+        return self._speeds(oldest, seconds) if seconds > 0 else {}
 
-    def _speeds(self, before: _Totals, seconds: float) -> dict[str, float]:
-        now, found = self._now, {}
-        for counted in ("steps", "updates", "episodes"):
-            if total := getattr(now, counted):
-                done = total - getattr(before, counted)
-                found[f"throughput/{counted}_per_second"] = done / seconds
-        for phase, word in (("collecting", "collect"), ("learning", "learn")):
-            if total := getattr(now, phase):
-                spent = total - getattr(before, phase)
-                found[f"throughput/{word}_share"] = spent / seconds
-        if now.collecting > before.collecting and now.steps:
-            done = now.steps - before.steps
-            found["throughput/sampler_rate"] = done / (now.collecting - before.collecting)
+    def _speeds(self, oldest: _Totals, seconds: float) -> dict[str, float]:
+        totals, speeds = self._now, {}
+        for name in ("steps", "updates", "episodes"):
+            if total := getattr(totals, name):
+                count = total - getattr(oldest, name)
+                speeds[f"throughput/{name}_per_second"] = count / seconds
+        for phase, verb in (("collecting", "collect"), ("learning", "learn")):
+            if total := getattr(totals, phase):
+                duration = total - getattr(oldest, phase)
+                speeds[f"throughput/{verb}_share"] = duration / seconds
+        if totals.collecting > oldest.collecting and totals.steps:
+            count = totals.steps - oldest.steps
+            speeds["throughput/sampler_rate"] = count / (totals.collecting - oldest.collecting)
         if self._run is not None:
-            found["throughput/recorder_share"] = (now.recording - before.recording) / seconds
-        return found
+            speeds["throughput/recorder_share"] = (totals.recording - oldest.recording) / seconds
+        return speeds
 
     def _copy(self) -> _Totals:
-        now = self._now
+        totals = self._now
         return _Totals(
-            now.time, now.steps, now.updates, now.episodes, now.collecting, now.learning,
-            now.recording,
+            totals.time, totals.steps, totals.updates, totals.episodes, totals.collecting,
+            totals.learning, totals.recording,
         )  # fmt: skip
 
 
@@ -166,53 +166,55 @@ def reward_parts(
     the largest of them: a part is missing, counted twice, or of another sign.
     """
     numbers = {name: float(value) for name, value in parts.items()}
-    added = math.fsum(numbers.values()) if all(map(math.isfinite, numbers.values())) else math.nan
-    found = {f"reward/component/{name}": value for name, value in numbers.items()}
-    found["outcome/reward"] = added if total is None else float(total)
-    scale = max([1.0, abs(found["outcome/reward"]), *map(abs, numbers.values())])
-    if total is not None and abs(float(total) - added) > tolerance * scale:
-        said = " + ".join(f"{name} {value:g}" for name, value in numbers.items())
+    sum_of_parts = (
+        math.fsum(numbers.values()) if all(map(math.isfinite, numbers.values())) else math.nan
+    )
+    row = {f"reward/component/{name}": value for name, value in numbers.items()}
+    row["outcome/reward"] = sum_of_parts if total is None else float(total)
+    scale = max([1.0, abs(row["outcome/reward"]), *map(abs, numbers.values())])
+    if total is not None and abs(float(total) - sum_of_parts) > tolerance * scale:
+        terms = " + ".join(f"{name} {value:g}" for name, value in numbers.items())
         raise UsageError(
-            f"the parts of the reward add up to {added:g}, not {float(total):g}",
-            where=said,
+            f"the parts of the reward add up to {sum_of_parts:g}, not {float(total):g}",
+            where=terms,
             hint="log every part with the sign and the weight it has in the total",
         )
-    return found
+    return row
 
 
 def action_shares(
     actions: ArrayLike, count: int | None = None, *, names: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Count discrete actions of any shape: how often each was chosen, its share, the largest share.
+    """Count discrete actions of any shape: the count and share of each, the largest share.
 
-    `count` is the number of actions there are: those never chosen are told as 0. `names` tells
-    them by name. Raises UsageError where an action is no whole number from 0 on.
+    `count` is the number of actions: those never chosen are reported as 0. `names` gives
+    their names. Raises UsageError where an action is not an integer of at least 0.
     """
-    chosen = _chosen(actions, max(count or 0, len(names)))
-    total = max(int(chosen.sum()), 1)
-    known = [names[i] if i < len(names) else str(i) for i in range(len(chosen))]
-    found = {f"policy/action_count/{name}": float(n) for name, n in zip(known, chosen, strict=True)}
-    shares = chosen / total
-    found |= {
-        f"policy/action_share/{name}": float(s) for name, s in zip(known, shares, strict=True)
-    }
+    counts = _count_actions(actions, max(count or 0, len(names)))
+    total = max(int(counts.sum()), 1)
+    labels = [names[i] if i < len(names) else str(i) for i in range(len(counts))]
+    row = {f"policy/action_count/{name}": float(n) for name, n in zip(labels, counts, strict=True)}
+    shares = counts / total
+    row |= {f"policy/action_share/{name}": float(s) for name, s in zip(labels, shares, strict=True)}
     if len(shares):
-        found["policy/action_share_max"] = float(shares.max())
-    return found
+        row["policy/action_share_max"] = float(shares.max())
+    return row
 
 
 def action_histogram(
     actions: ArrayLike, count: int | None = None
 ) -> tuple[list[float], list[float]]:
     """Return `edges` [n + 1] and `counts` [n] of discrete actions, for `run.log_histogram`."""
-    chosen = _chosen(actions, count or 0)
-    return [i - 0.5 for i in range(len(chosen) + 1)], [float(n) for n in chosen]
+    counts = _count_actions(actions, count or 0)
+    return [i - 0.5 for i in range(len(counts) + 1)], [float(n) for n in counts]
 
 
-def _chosen(actions: ArrayLike, least: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _count_actions(
+    actions: ArrayLike, min_length: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     flat = np.asarray(actions).ravel()
     if flat.dtype.kind in "iuf":
-        whole = flat.astype(np.int64)
-        if (whole == flat).all() and (whole >= 0).all():
-            return np.bincount(whole, minlength=least)
+        integers = flat.astype(np.int64)
+        if (integers == flat).all() and (integers >= 0).all():
+            return np.bincount(integers, minlength=min_length)
     raise UsageError("discrete actions are whole numbers from 0 on")

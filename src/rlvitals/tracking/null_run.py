@@ -1,4 +1,4 @@
-"""A run that is not recorded: `RLVITALS_MODE=off` makes every call free."""
+"""A run that records nothing: `RLVITALS_MODE=off` makes every call free."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from rlvitals.tracking import requests as control
 from rlvitals.tracking.run import Run
 
 
-class Off(Run):
-    """Takes every call of a Run and does nothing; touches no disk and starts no thread.
+class NullRun(Run):
+    """Accepts every call of a Run and does nothing; touches no disk and starts no thread.
 
     Its folder is the one that it would have been recorded into: checkpoints lie where they would
     have lain, whether or not anything is recorded, and never in the working folder by accident.
@@ -19,11 +19,11 @@ class Off(Run):
     def __init__(
         self, folder: Path, name: str, settings: Mapping[str, object], *, failed: bool = False
     ) -> None:
-        """Be a run that nobody records; `failed`: somebody wanted it to be recorded."""
+        """Create a run that is not recorded; `failed`: recording was requested."""
         self._failed = failed
         self.folder, self.id, self.name, self.attempt = folder, "", name, 0
-        place = launcher_rank.place(os.environ)
-        self.rank, self.world_size = place.rank, place.world_size
+        process = launcher_rank.read_place(os.environ)
+        self.rank, self.world_size = process.rank, process.world_size
         self._settings = dict(settings)
         self.compiled = False
 
@@ -37,22 +37,22 @@ class Off(Run):
         """No time."""
         return 0.0
 
-    def log(self, *call: object, **named: object) -> None:
+    def log(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_histogram(self, *call: object, **named: object) -> None:
+    def log_histogram(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_text(self, *call: object, **named: object) -> None:
+    def log_text(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def log_table(self, *call: object, **named: object) -> None:
+    def log_table(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def update_settings(self, *call: object, **named: object) -> None:
+    def update_settings(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
-    def event(self, *call: object, **named: object) -> None:
+    def event(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
     def note(self, text: object) -> None:
@@ -60,7 +60,7 @@ class Off(Run):
 
     def requests(self) -> control.Requests:
         """Return that nobody asked for anything."""
-        return control.NOTHING
+        return control.NO_REQUESTS
 
     def at_finish(self, call: Callable[[str], None]) -> None:
         """Do nothing."""

@@ -8,7 +8,7 @@ from rlvitals.tracking.heartbeat import Beat
 from rlvitals.types import Process
 
 MAX_ATTEMPTS = 8  # that are looked at: the newest
-BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
+MIN_BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
 FRESH_SECONDS = 30.0  # three beats
 
 
@@ -30,7 +30,7 @@ class OtherProcesses:
             time, count = self._beats.get(beat.attempt, (beat.time, 0))
             if beat.time != time:
                 count += 1
-                if count == BEATS:
+                if count == MIN_BEATS:
                     certain.append(beat)
             self._beats[beat.attempt] = beat.time, count
         return certain
@@ -63,14 +63,14 @@ def _is_alive(beat: Beat, time_now: float) -> bool:
         namespace=writer.namespace,
         born=writer.born,
     )
-    return liveness.look((process,), time_now).alive is True
+    return liveness.check_processes((process,), time_now).alive is True
 
 
 def _beats(folder: Path) -> list[Beat]:
     """Read the signs of life of the newest attempts' first processes, the oldest first."""
     paths = {}
     try:
-        for path in (folder / heartbeat.FOLDER).glob("*-0.beat"):
+        for path in (folder / heartbeat.HEARTBEAT_FOLDER).glob("*-0.beat"):
             number = path.stem.partition("-")[0]
             if number.isdecimal():
                 paths[int(number)] = path

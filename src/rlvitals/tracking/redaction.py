@@ -1,8 +1,8 @@
-"""The gate before every sink of a run: what passes it holds no secret.
+"""Redact all that is passed to the sinks of a run.
 
 A run's pump hands rows and messages to sinks through a `Gate` and in no other way. `Names` is
 shared by the gates of a run, so that all sinks write the same names. Files that are written beside
-the sinks have the same gate at their own writer: `store.events` and `store.run_folder`.
+the sinks have the same gate at their own writer: `storage.events` and `storage.run_folder`.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from rlvitals.storage import redact
-from rlvitals.tracking.sinks.sink import Rows, Writing
+from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
 
-MAX_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
-MAX_RENAMED = 10_000  # names with a secret that are told apart by a number; the others share one
+MAX_NAME_LAYOUTS = 10_000  # remembered; the dictionary is emptied when names are new at every step
+MAX_RENAMED_METRICS = 10_000  # names with a secret that get a number each; the others share one
 
 
 class Names:
@@ -28,12 +28,12 @@ class Names:
         self._taken: set[str] = set()
 
     def layout(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of a row; the same tuple where none holds a secret."""
+        """Return the redacted names of a row; the same tuple where none has a secret."""
         clean = self._layouts.get(keys)
         if clean is None:
             names = tuple(map(self.name, keys))
             clean = keys if names == keys else names
-            if len(self._layouts) >= MAX_LAYOUTS:
+            if len(self._layouts) >= MAX_NAME_LAYOUTS:
                 self._layouts.clear()
             self._layouts[keys] = clean
         return clean
@@ -43,7 +43,7 @@ class Names:
         clean = redact.text(raw)
         if clean == raw:
             return raw
-        if raw not in self._renamed and len(self._renamed) < MAX_RENAMED:
+        if raw not in self._renamed and len(self._renamed) < MAX_RENAMED_METRICS:
             count, base = 1, clean
             while clean in self._taken:
                 count += 1
@@ -54,15 +54,15 @@ class Names:
 
 
 class Gate:
-    """One sink behind the gate. It has the calls of `Writing` and no others."""
+    """A sink that gets redacted data. It has the calls of `OpenSink` and no others."""
 
-    def __init__(self, sink: Writing, names: Names) -> None:
+    def __init__(self, sink: OpenSink, names: Names) -> None:
         """Stand before a sink."""
         self._sink = sink
         self._names = names
 
     def scalars(self, rows: Rows) -> None:
-        """Pass rows on, as they are where no name holds a secret."""
+        """Pass rows on, unchanged where no name has a secret."""
         keys = self._names.layout(rows.keys)
         self._sink.scalars(rows if keys is rows.keys else replace(rows, keys=keys))
 
@@ -78,18 +78,18 @@ class Gate:
     def table(self, key: str, table: Table) -> None:
         """Pass rows of a table on."""
         columns = {
-            self._names.name(name): [redact.cell(name, one) for one in cells]
+            self._names.name(name): [redact.cell(name, cell) for cell in cells]
             for name, cells in table.columns.items()
         }
         self._sink.table(self._names.name(key), replace(table, columns=columns))
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Pass changed settings on."""
-        self._sink.settings(step, redact.written(changed))
+        self._sink.settings(step, redact.clean_mapping(changed))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
         """Pass an event on."""
-        self._sink.event(redact.text(kind), step, redact.written(facts))
+        self._sink.event(redact.text(kind), step, redact.clean_mapping(facts))
 
     def flush(self) -> None:
         """Flush the sink."""
@@ -100,8 +100,8 @@ class Gate:
         self._sink.close(redact.text(status))
 
 
-class Keeping(Writing, Protocol):
-    """The native sink: it keeps what the disk does not take, and counts what it gave up."""
+class NativeSink(OpenSink, Protocol):
+    """The native sink: it keeps what a full disk does not take, and counts what it dropped."""
 
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
         """Write a row on the caller's own thread, where nothing waits before it."""
@@ -125,7 +125,7 @@ class Keeping(Writing, Protocol):
 class NativeGate(Gate):
     """The native sink behind the gate, with the calls that it alone has."""
 
-    def __init__(self, sink: Keeping, names: Names) -> None:
+    def __init__(self, sink: NativeSink, names: Names) -> None:
         """Stand before the native sink; single rows ask for their names once for each layout."""
         super().__init__(sink, names)
         self._native = sink

@@ -1,4 +1,4 @@
-"""What someone outside asks of a running loop, through a file in the run folder."""
+"""Read requests to a running loop (save, stop) from a file in the run folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,23 +6,23 @@ from pathlib import Path
 from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 
-FILE = "requests.jsonl"
-KINDS = ("save", "stop")
+REQUESTS_FILE = "requests.jsonl"
+REQUEST_KINDS = ("save", "stop")
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What was asked for: `save` since the last call, `stop` from then on."""
+    """The pending requests: `save` since the last call, `stop` from then on."""
 
     save: bool = False
     stop: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything was."""
+        """Whether there is a request."""
         return self.save or self.stop
 
 
-NOTHING = Requests()
+NO_REQUESTS = Requests()
 
 
 class Control:
@@ -33,39 +33,41 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         """Watch a run's folder from now on. OSError."""
-        self._path = folder / FILE
+        self._path = folder / REQUESTS_FILE
         self._cursor = events.read(self._path).cursor
         self._saves = self._stops = 0  # written by the thread that looks
         self._saved = 0  # written by the loop
 
     def look(self) -> list[str]:
-        """Read what is new, and return it. OSError."""
-        found = events.read(self._path, self._cursor)
-        self._cursor = found.cursor
-        asked = [event.kind for event in found.events if event.kind in KINDS]
-        self._saves += asked.count("save")
-        self._stops += asked.count("stop")
-        return asked
+        """Read the new requests and return their kinds. Raises OSError."""
+        scan = events.read(self._path, self._cursor)
+        self._cursor = scan.cursor
+        kinds = [event.kind for event in scan.events if event.kind in REQUEST_KINDS]
+        self._saves += kinds.count("save")
+        self._stops += kinds.count("stop")
+        return kinds
 
     def requests(self) -> Requests:
-        """Return what was asked."""
+        """Return the pending requests."""
         saves = self._saves
         if saves == self._saved and not self._stops:
-            return NOTHING
-        found = Requests(saves > self._saved, self._stops > 0)
+            return NO_REQUESTS
+        requests = Requests(saves > self._saved, self._stops > 0)
         self._saved = saves
-        return found
+        return requests
 
 
-def ended(run: RunFolder) -> str:
-    """Tell how the run's last attempt ended; "" where nothing says that it did. OSError."""
-    last = max((one.number for one in run.about.attempts), default=0)
-    said = [event for event in events.read(run.events_path).events if event.kind == "finish"]
-    of_last = [one.facts for one in said if one.facts.get("attempt") == last]
-    alone = [facts for facts in of_last if not facts.get("rank")]
-    return str(alone[-1].get("status", "finished")) if alone else ""
+def last_status(run: RunFolder) -> str:
+    """Return the status of the run's last attempt; "" where it has not ended. Raises OSError."""
+    last = max((item.number for item in run.about.attempts), default=0)
+    finish_events = [
+        event for event in events.read(run.events_path).events if event.kind == "finish"
+    ]
+    last_facts = [item.facts for item in finish_events if item.facts.get("attempt") == last]
+    first_rank_facts = [facts for facts in last_facts if not facts.get("rank")]
+    return str(first_rank_facts[-1].get("status", "finished")) if first_rank_facts else ""
 
 
-def ask(folder: Path, what: str) -> None:
-    """Ask the loop that records into a folder for something. OSError."""
-    events.append(folder / FILE, what)
+def ask(folder: Path, kind: str) -> None:
+    """Append a request for the loop that records into a folder. Raises OSError."""
+    events.append(folder / REQUESTS_FILE, kind)

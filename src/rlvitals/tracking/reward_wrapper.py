@@ -1,4 +1,4 @@
-"""A reward function, watched: what it returns, how long it takes, what it fails at."""
+"""Wrap a reward function to record its values, duration and exceptions."""
 
 import functools
 import inspect
@@ -14,61 +14,62 @@ from rlvitals.tracking import run as runs
 from rlvitals.tracking import tensors
 from rlvitals.tracking.run import Run
 
-P = ParamSpec("P")
-R = TypeVar("R")
-EVERY = 1.0  # seconds between rows, where a call returns a single reward
-PAIR = 2  # of a total and its parts
+CallParams = ParamSpec("CallParams")
+ResultT = TypeVar("ResultT")
+ROW_INTERVAL_SECONDS = 1.0  # seconds between rows, where a call returns a single reward
+PAIR_LENGTH = 2  # of a total and its parts
 
 
 def observe(
-    fn: Callable[P, R],
+    fn: Callable[CallParams, ResultT],
     run: Run | None = None,
     *,
     name: str = "",
     step: Callable[[], int] | None = None,
-) -> Callable[P, R]:
+) -> Callable[CallParams, ResultT]:
     """Watch a reward function without changing what it takes, returns or raises.
 
     It may return a number, a batch of numbers with None among them, a dict of parts, or a total
     with such a dict. Recorded are the mean and the spread of each part, the share of None and of
     NaN, seconds a call, calls and exceptions. `run` is the one started last where none is given;
-    `step` tells the step, else it is the last one that the run logged.
+    `step` returns the step; by default it is the last one that the run logged.
     """
-    seen = _Seen(name or getattr(fn, "__name__", type(fn).__name__), run, step)
+    calls = _CallStats(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 
     @functools.wraps(fn)
-    def watched(*args: P.args, **kwargs: P.kwargs) -> R:
-        begun = time.perf_counter()
+    def wrapper(*args: CallParams.args, **kwargs: CallParams.kwargs) -> ResultT:
+        start = time.perf_counter()
         try:
             returned = fn(*args, **kwargs)
         except Exception as error:
-            seen.failed(error, time.perf_counter() - begun)
+            calls.add_exception(error, time.perf_counter() - start)
             raise
-        seen.returned(returned, time.perf_counter() - begun)
+        calls.add_result(returned, time.perf_counter() - start)
         return returned
 
     @functools.wraps(fn)
-    async def awaited(*args: P.args, **kwargs: P.kwargs) -> object:
-        begun = time.perf_counter()
+    async def async_wrapper(*args: CallParams.args, **kwargs: CallParams.kwargs) -> object:
+        start = time.perf_counter()
         try:
             returned = await cast("Awaitable[object]", fn(*args, **kwargs))
         except Exception as error:
-            seen.failed(error, time.perf_counter() - begun)
+            calls.add_exception(error, time.perf_counter() - start)
             raise
-        seen.returned(returned, time.perf_counter() - begun)
+        calls.add_result(returned, time.perf_counter() - start)
         return returned
 
-    return cast("Callable[P, R]", awaited) if inspect.iscoroutinefunction(fn) else watched
+    function = async_wrapper if inspect.iscoroutinefunction(fn) else wrapper
+    return cast("Callable[CallParams, ResultT]", function)
 
 
-class _Seen:
+class _CallStats:
     """Sums over the calls since the last row."""
 
     def __init__(self, name: str, run: Run | None, step: Callable[[], int] | None) -> None:
         self.name, self.run, self.step = name, run, step
         self.calls = self.exceptions = 0  # since the beginning
         self._lock = Lock()
-        self._due = 0.0
+        self._next_row_time = 0.0
         self._clear()
 
     def _clear(self) -> None:
@@ -76,56 +77,56 @@ class _Seen:
         self._seconds = 0.0
         self._count = self._none = self._rewards = 0
 
-    def returned(self, value: object, seconds: float) -> None:
-        """Take what a call returned; nothing that is wrong with it may reach the caller."""
+    def add_result(self, value: object, seconds: float) -> None:
+        """Add the result of a call; an error in it must not reach the caller."""
         run = self.run or runs.current()
         if run is None:
             return
         try:
             with self._lock:
-                whole = self._take(value)
-                self._called(seconds)
-                if whole or time.monotonic() >= self._due:
+                is_batch = self._add_value(value)
+                self._count_call(seconds)
+                if is_batch or time.monotonic() >= self._next_row_time:
                     self._write(run)
-        except Exception as error:  # noqa: BLE001 - the training goes on: counted, and seen
+        except Exception as error:  # noqa: BLE001 - training continues: counted and noted
             run.note(f"observe {self.name}: {type(error).__name__}: {error}")
 
-    def failed(self, error: Exception, seconds: float) -> None:
-        """Count an exception and name it once a kind."""
+    def add_exception(self, error: Exception, seconds: float) -> None:
+        """Count an exception, and note each kind once."""
         run = self.run or runs.current()
         if run is None:
             return
         with self._lock:
             self.exceptions += 1
-            self._called(seconds)
+            self._count_call(seconds)
             run.note(f"reward {self.name} raised {type(error).__name__}: {error}")
             self._safely(run)
 
     def _safely(self, run: Run) -> None:
         try:
             self._write(run)
-        except Exception as error:  # noqa: BLE001 - the function's own exception goes on
+        except Exception as error:  # noqa: BLE001 - the function's own exception is raised
             run.note(f"observe {self.name}: {type(error).__name__}: {error}")
 
-    def _called(self, seconds: float) -> None:
+    def _count_call(self, seconds: float) -> None:
         self.calls += 1
         self._count += 1
         self._seconds += seconds
 
-    def _take(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
-        """Sort a returned value into parts; tell whether it is a whole batch."""
-        if isinstance(value, tuple) and len(value) == PAIR and isinstance(value[1], Mapping):
-            whole = self._part(self.name, value[0])
-            return self._parts(value[1]) or whole
+    def _add_value(self, value: Any) -> bool:  # noqa: ANN401 - anything a reward function returns
+        """Add a returned value to its components; return whether it is a batch."""
+        if isinstance(value, tuple) and len(value) == PAIR_LENGTH and isinstance(value[1], Mapping):
+            is_batch = self._add_component(self.name, value[0])
+            return self._add_components(value[1]) or is_batch
         if isinstance(value, Mapping):
-            return self._parts(value)
-        return self._part(self.name, value)
+            return self._add_components(value)
+        return self._add_component(self.name, value)
 
-    def _parts(self, parts: Mapping[object, object]) -> bool:
-        batches = [self._part(str(name), one) for name, one in parts.items()]
+    def _add_components(self, components: Mapping[object, object]) -> bool:
+        batches = [self._add_component(str(name), value) for name, value in components.items()]
         return any(batches)
 
-    def _part(self, name: str, value: Any) -> bool:  # noqa: ANN401 - a number or a batch of them
+    def _add_component(self, name: str, value: Any) -> bool:  # noqa: ANN401 - a number or a batch of them
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         batch = np.ndim(value) > 0 if isinstance(value, np.ndarray) else isinstance(value, list)
@@ -144,17 +145,17 @@ class _Seen:
     def _write(self, run: Run) -> None:
         row: dict[str, float] = {}
         for name, numbers in self._values.items():
-            known = [number for number in numbers if math.isfinite(number)]
-            if known:
-                row[f"reward/component/{name}"] = float(np.mean(known))
-                row[f"reward/component_std/{name}"] = float(np.std(known))
-            if len(known) < len(numbers):
-                row[f"observed/{name}/not_finite"] = len(numbers) - len(known)
+            finite = [number for number in numbers if math.isfinite(number)]
+            if finite:
+                row[f"reward/component/{name}"] = float(np.mean(finite))
+                row[f"reward/component_std/{name}"] = float(np.std(finite))
+            if len(finite) < len(numbers):
+                row[f"observed/{name}/not_finite"] = len(numbers) - len(finite)
         if self._rewards:
             row[f"observed/{self.name}/none_share"] = self._none / self._rewards
         row[f"observed/{self.name}/seconds"] = self._seconds / max(self._count, 1)
         row[f"observed/{self.name}/calls"] = self.calls
         row[f"observed/{self.name}/exceptions"] = self.exceptions
         self._clear()
-        self._due = time.monotonic() + EVERY
+        self._next_row_time = time.monotonic() + ROW_INTERVAL_SECONDS
         run.log(run.step if self.step is None else self.step(), row)

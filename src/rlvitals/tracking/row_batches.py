@@ -1,4 +1,4 @@
-"""Rows as they were logged, laid out in columns: what a flush does."""
+"""Convert logged rows to columns at a flush."""
 
 import struct
 import time as clock
@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.tracking import tensors
-from rlvitals.tracking.sinks.sink import AXIS, Rows
+from rlvitals.tracking.sinks.sink import AXIS_PREFIX, Rows
 from rlvitals.tracking.warnings_log import Notes
 
-FIELDS = 4  # of a row in a flat list: step, time, dict, None; or step, time, packed, names
-BURST = 256  # rows laid out before other threads may run: a quarter of a millisecond for 20 numbers
+ROW_FIELDS = 4  # of a row in a flat list: step, time, dict, None; or step, time, packed, names
+YIELD_ROWS = (
+    256  # rows laid out before other threads may run: a quarter of a millisecond for 20 numbers
+)
 
 Keys = tuple[str, ...]
 Row = tuple[int, float, dict[str, object]]
@@ -33,7 +35,7 @@ class Batcher:
         self._checked: set[Keys] = set()  # layouts whose names are all strings
 
     def rows(self, flat: Sequence[object], *, gently: bool = False) -> list[Rows]:
-        """Lay out what was logged. Within each metric the order stays.
+        """Convert logged rows to columns. Within each metric the order stays.
 
         `gently` lets other threads run in between.
         """
@@ -45,12 +47,16 @@ class Batcher:
         if keys in self._checked and layouts.count(keys) == len(layouts):
             return self._columns(keys, flat)
         return [
-            part
-            for keys, one in _groups(flat, layouts)
-            for part in (self._columns(keys, one) if self._strings(keys) else self._mended(one))
+            rows
+            for keys, group in _groups(flat, layouts)
+            for rows in (
+                self._columns(keys, group)
+                if self._has_string_keys(keys)
+                else self._rows_of_numbers(group)
+            )
         ]
 
-    def _strings(self, keys: Keys) -> bool:
+    def _has_string_keys(self, keys: Keys) -> bool:
         if keys not in self._checked:
             if not all(isinstance(key, str) for key in keys):
                 return False
@@ -60,90 +66,94 @@ class Batcher:
         return True
 
     def _columns(self, keys: Keys, flat: Sequence[object]) -> list[Rows]:
-        count, width = len(flat) // FIELDS, len(keys)
+        count, width = len(flat) // ROW_FIELDS, len(keys)
         if not width:
             return []
         values = np.empty((width, count))
         try:
-            steps = np.array(flat[::FIELDS], np.int64)
-            times = np.array(flat[1::FIELDS], np.float64)
-            for begin in range(0, count, BURST):
+            steps = np.array(flat[::ROW_FIELDS], np.int64)
+            times = np.array(flat[1::ROW_FIELDS], np.float64)
+            for begin in range(0, count, YIELD_ROWS):
                 if begin and self._gently:
                     clock.sleep(0)  # the training loop waits for the interpreter no longer
-                end = min(begin + BURST, count)
-                packed = _packed(flat[begin * FIELDS : end * FIELDS], width)
+                end = min(begin + YIELD_ROWS, count)
+                packed = _pack_rows(flat[begin * ROW_FIELDS : end * ROW_FIELDS], width)
                 values[:, begin:end] = np.frombuffer(packed).reshape(-1, width).T
-        except Exception:  # noqa: BLE001 - a stranger's number may raise anything: one by one then
-            return self._mended(flat)
+        except Exception:  # noqa: BLE001 - a caller's number may raise anything: one by one then
+            return self._rows_of_numbers(flat)
         return [Rows(keys, steps, times, values.T)]
 
-    def _mended(self, flat: Sequence[object]) -> list[Rows]:
-        """Lay out rows some of whose values are no numbers: those are left out and counted."""
-        whole: list[object] = []
-        fields: Iterator[Any] = zip(*(flat[i::FIELDS] for i in range(FIELDS)), strict=True)
+    def _rows_of_numbers(self, flat: Sequence[object]) -> list[Rows]:
+        """Convert rows with values that are no numbers: those are left out and counted."""
+        clean: list[object] = []
+        fields: Iterator[Any] = zip(*(flat[i::ROW_FIELDS] for i in range(ROW_FIELDS)), strict=True)
         for step, time, row, names in fields:
-            as_dict = row if names is None else dict(zip(names, _unpacked(row), strict=True))
+            as_dict = row if names is None else dict(zip(names, _unpack_row(row), strict=True))
             numbers = self._numbers(as_dict)
-            number = tensors.whole(step)
+            number = tensors.to_int64(step)
             if number is None:
                 self._notes.add(f"a step must be a whole number, not {tensors.kind(step)}")
             elif numbers:
-                whole += (number, time, numbers, None)
-        return [Rows(keys, *_table(keys, one)) for keys, one in _groups(whole, _layouts(whole))]
+                clean += (number, time, numbers, None)
+        return [Rows(keys, *_table(keys, group)) for keys, group in _groups(clean, _layouts(clean))]
 
     def _numbers(self, row: dict[object, object]) -> dict[str, float]:
-        found = tensors.settled(row, at_once=True)
-        for text in found.wrong:
+        metrics = tensors.flatten_metrics(row, at_once=True)
+        for text in metrics.wrong:
             self._notes.add(text)
-        for name in found.none:
+        for name in metrics.none:
             self._notes.add(f"{name} was None")
-        numbers = {name: tensors.number(value) for name, value in found.values.items()}
+        numbers = {name: tensors.number(value) for name, value in metrics.values.items()}
         return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _layouts(flat: Sequence[object]) -> list[Keys]:
-    rows: Iterator[Any] = zip(flat[2::FIELDS], flat[3::FIELDS], strict=True)
+    rows: Iterator[Any] = zip(flat[2::ROW_FIELDS], flat[3::ROW_FIELDS], strict=True)
     return [tuple(row) if names is None else names for row, names in rows]
 
 
 def _groups(flat: Sequence[object], layouts: Sequence[Keys]) -> Iterator[tuple[Keys, list[object]]]:
-    """Collect rows by layout; layouts that share a metric are kept in order."""
+    """Group rows by layout; layouts that share a metric are kept in order."""
     waiting: dict[Keys, list[object]] = {}
     names: set[object] = set()  # the metrics of the layouts that wait
     for i, keys in enumerate(layouts):
         if keys not in waiting:
-            metrics = [key for key in keys if not str(key).startswith(AXIS)]
+            metrics = [key for key in keys if not str(key).startswith(AXIS_PREFIX)]
             if not names.isdisjoint(metrics):
                 yield from waiting.items()
                 waiting = {}
                 names.clear()
             names.update(metrics)
             waiting[keys] = []
-        waiting[keys] += flat[i * FIELDS : (i + 1) * FIELDS]
+        waiting[keys] += flat[i * ROW_FIELDS : (i + 1) * ROW_FIELDS]
     yield from waiting.items()
 
 
-def _packed(flat: Sequence[object], width: int) -> bytes:
+def _pack_rows(flat: Sequence[object], width: int) -> bytes:
     """Return the numbers of rows of one layout as float64, row by row."""
-    rows: list[Any] = flat[2::FIELDS]  # type: ignore[assignment]
-    as_dicts = flat[3::FIELDS].count(None)
+    rows: list[Any] = flat[2::ROW_FIELDS]  # type: ignore[assignment]
+    as_dicts = flat[3::ROW_FIELDS].count(None)
     if not as_dicts:
         return b"".join(rows)
     cells = (
         map(dict.values, rows)
         if as_dicts == len(rows)
-        else (_unpacked(row) if type(row) is bytes else row.values() for row in rows)
+        else (_unpack_row(row) if type(row) is bytes else row.values() for row in rows)
     )
     return struct.pack(f"{width * len(rows)}d", *chain.from_iterable(cells))
 
 
-def _unpacked(row: bytes) -> Sequence[float]:
+def _unpack_row(row: bytes) -> Sequence[float]:
     return memoryview(row).cast("d")
 
 
 def _table(
     keys: Keys, flat: list[object]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    rows: list[dict[str, float]] = flat[2::FIELDS]  # type: ignore[assignment]
+    rows: list[dict[str, float]] = flat[2::ROW_FIELDS]  # type: ignore[assignment]
     values = np.array([[row[key] for row in rows] for key in keys], np.float64)
-    return np.array(flat[::FIELDS], np.int64), np.array(flat[1::FIELDS], np.float64), values.T
+    return (
+        np.array(flat[::ROW_FIELDS], np.int64),
+        np.array(flat[1::ROW_FIELDS], np.float64),
+        values.T,
+    )

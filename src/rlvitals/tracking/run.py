@@ -1,4 +1,4 @@
-"""A run that is being recorded: what `rlvitals.start()` returns."""
+"""The run that `rlvitals.start()` returns."""
 
 import atexit
 import os
@@ -19,33 +19,33 @@ from rlvitals.storage.run_folder import EVENTS_FILE
 from rlvitals.tracking import fastlog, heartbeat, media, tensors, validation
 from rlvitals.tracking import requests as control
 from rlvitals.tracking.heartbeat import EXITING, exit_code_of
-from rlvitals.tracking.row_batches import FIELDS
+from rlvitals.tracking.row_batches import ROW_FIELDS
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import error_text
-from rlvitals.tracking.writer_thread import Message, Pump
+from rlvitals.tracking.writer_thread import Message, WriterThread
 from rlvitals.types import Text
 
-FINISHING = 40.0  # seconds that `finish` waits for the sinks at the most
-FORKED = "a forked process logged: its rows are not recorded"
+FORKED_REASON = "a forked process logged: its rows are not recorded"
 _copy, _now = dict.copy, clock.time
 Metrics = Mapping[str, object]
 Axis = float | None
-P = ParamSpec("P")
+MethodParams = ParamSpec("MethodParams")
+Method = Callable[Concatenate["Run", MethodParams], None]
 
 
 class _Never:
-    """What no sum is."""
+    """A type that no sum has."""
 
 
 _started: "list[Run]" = []  # in this process, until they finish
 
 
-def _noted(method: Callable[Concatenate["Run", P], None]) -> Callable[Concatenate["Run", P], None]:
-    """Make of a method's exceptions a note each: of its arguments as well, were they too few."""
+def _catch_errors(method: Method[MethodParams]) -> Method[MethodParams]:
+    """Turn the exceptions of a method into notes, wrong arguments included."""
 
     @wraps(method)
-    def safely(run: "Run", /, *args: P.args, **named: P.kwargs) -> None:
-        run._safely(partial(method, run, *args, **named))  # noqa: SLF001 - ours
+    def safely(run: "Run", /, *args: MethodParams.args, **kwargs: MethodParams.kwargs) -> None:
+        run._safely(partial(method, run, *args, **kwargs))  # noqa: SLF001 - ours
 
     return safely
 
@@ -63,7 +63,7 @@ class Run:
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
         self,
         opening: Opening,
-        pump: Pump,
+        pump: WriterThread,
         *,
         world_size: int,
         strict: bool,
@@ -85,7 +85,7 @@ class Run:
         self._rows = pump.rows
         self._limit = pump.limit
         self._closed = ""  # why nothing more is recorded
-        self._told = False
+        self._is_fork_noted = False
         self._endings: list[Callable[[str], None]] = []
         self._control = control.Control(self.folder)
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
@@ -135,12 +135,12 @@ class Run:
         """Record numbers at a step: Python's, numpy's, torch's; nested dicts join with "/".
 
         `log(step, metrics)`, or as other trackers have it `log(metrics, step=step)`. Without a step
-        the row stands one behind the row logged last, also of an earlier attempt; the first is 0.
+        the row's step is that of the last row plus 1, also of an earlier attempt; the first is 0.
 
         None is left out and counted; NaN and infinity are kept. `episode` and `tokens` are other
         x-axes of the same row; `time` (seconds since the epoch) replaces now.
         """
-        # A third of a microsecond for 20 numbers: a sum that fails or tells of a type where
+        # A third of a microsecond for 20 numbers: a sum that fails or has another type where
         # anything is no plain number, a copy, and one extension of a list, which no signal divides.
         # Nothing here is closed over, as each variable of a closure is made anew at every call. The
         # first two have no name that a caller can use: `step=` may follow a dict.
@@ -158,7 +158,7 @@ class Run:
         else:
             self._safely(partial(self._log, step, metrics, more, named))
 
-    @_noted
+    @_catch_errors
     def log_histogram(
         self,
         step: int,
@@ -169,59 +169,59 @@ class Run:
         counts: object = None,
     ) -> None:
         """Record a distribution: `values` of any shape, or `counts` [n] between `edges` [n + 1]."""
-        at, key = validation.step(step), validation.name(name)
-        made, size = media.histogram(at, clock.time(), values, edges, counts)
-        self._send(lambda writing: writing.histogram(key, made()), "histograms", size)
+        checked_step, key = validation.step(step), validation.name(name)
+        build, size = media.histogram(checked_step, clock.time(), values, edges, counts)
+        self._send(lambda writing: writing.histogram(key, build()), "histograms", size)
 
-    @_noted
+    @_catch_errors
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
-        at, key = validation.step(step), validation.name(name)
-        one = Text(at, clock.time(), media.text(text))
-        self._send(lambda writing: writing.text(key, one), "texts", media.size(one.text))
+        checked_step, key = validation.step(step), validation.name(name)
+        entry = Text(checked_step, clock.time(), media.text(text))
+        self._send(lambda writing: writing.text(key, entry), "texts", media.size(entry.text))
 
-    @_noted
+    @_catch_errors
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
-        at, key = validation.step(step), validation.name(name)
-        one = media.table(at, columns)
-        self._send(lambda writing: writing.table(key, one), "tables", media.size(one))
+        checked_step, key = validation.step(step), validation.name(name)
+        rows = media.table(checked_step, columns)
+        self._send(lambda writing: writing.table(key, rows), "tables", media.size(rows))
 
-    @_noted
+    @_catch_errors
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
-        """Say that settings changed: each change is an event of the run, and holds from now on."""
-        at = self.step if step is None else validation.step(step)
+        """Record that settings changed: each change is an event, valid from this step on."""
+        checked_step = self.step if step is None else validation.step(step)
         new = media.settings(changed)
         facts = validation.changes(self._settings, new)
         if facts:
             self._settings |= new
             if self._thinning.lets_through("settings"):
                 size = media.size(new)
-                self._send(lambda writing: writing.settings(at, new), "settings", size)
-                self._event("settings", at, {"changed": facts})
+                self._send(lambda writing: writing.settings(checked_step, new), "settings", size)
+                self._event("settings", checked_step, {"changed": facts})
 
-    @_noted
+    @_catch_errors
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
-        at = None if step is None else validation.step(step)
+        checked_step = None if step is None else validation.step(step)
         name, plain = validation.name(kind), cast("dict[str, object]", media.plain(facts))
         if self._thinning.lets_through(name):
-            self._event(name, at, {"time": clock.time(), **redact.written(plain)})
+            self._event(name, checked_step, {"time": clock.time(), **redact.clean_mapping(plain)})
 
     def note(self, text: object) -> None:
-        """Count something a person should know of; equal texts are one note with a count."""
+        """Count a note for the user; equal texts are one note with a count."""
         self._notes.add(media.text(text))
 
     def requests(self) -> control.Requests:
-        """Say what someone outside asked for since the last call; cheap enough for every step."""
+        """Return the requests since the last call; cheap enough for every step."""
         return self._control.requests()
 
     def at_finish(self, call: Callable[[str], None]) -> None:
-        """Call something with the run's status before its sinks close; the last added is first."""
+        """Call a function with the run's status before its sinks close; the last added is first."""
         self._endings.append(call)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what is logged by now is with the system; return whether all of it is.
+        """Wait until all logged data is with the system; return whether it is.
 
         False also where something was lost since the last call. Other sinks are not waited for.
         """
@@ -230,15 +230,15 @@ class Run:
     def finish(
         self, status: str | int = "finished", *, traceback: str = "", exit_code: int | None = None
     ) -> None:
-        """Record how the run ended (a word, or an exit code), write what waits and close, once."""
+        """Record how the run ended (a status or an exit code), write what is pending and close."""
         status, exit_code = validation.ending(status, exit_code)
         if self._closed and self._pump.closed:
             return
         if not self._closed:
             self._end(status, traceback, exit_code)
         # A process that ends by itself, without a word: sinks know of no other end than that.
-        word = "finished" if status == EXITING else status
-        if not self._pump.close(word, FINISHING) and self._pump.alive:
+        final_status = "finished" if status == EXITING else status
+        if not self._pump.close(final_status, timeout=40.0) and self._pump.alive:
             sys.stderr.write(f"rlvitals: {self.folder} could not be closed in time\n")
         if self._pump.closed:
             atexit.unregister(self._at_exit)
@@ -262,8 +262,8 @@ class Run:
         elif error is None:
             self.finish()
         else:
-            word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            self.finish(word, traceback="".join(traceback.format_exception(kind, error, trace)))
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.finish(status, traceback="".join(traceback.format_exception(kind, error, trace)))
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be sent to another process. Raises UsageError."""
@@ -274,51 +274,52 @@ class Run:
         )
 
     def _log(
-        self, one: object, other: object, more: Sequence[object], named: Mapping[str, object]
+        self, first: object, second: object, more: Sequence[object], keywords: Mapping[str, object]
     ) -> None:
-        call = validation.understood(one, other, more, named)
+        call = validation.parse_call(first, second, more, keywords)
         for text in call.wrong:
             self._wrong(text)
         metrics = call.metrics()
-        at = validation.step(self._next() if call.counted else call.said.get("step"))
-        found = tensors.settled(metrics, at_once=self._durable)
-        for name in found.none:
+        step = validation.step(self._next() if call.is_counted else call.arguments.get("step"))
+        numbers = tensors.flatten_metrics(metrics, at_once=self._durable)
+        for name in numbers.none:
             self._notes.add(f"{name} was None: left out")
-        for text in found.wrong:
+        for text in numbers.wrong:
             self._wrong(text)
-        row, moment = found.values | call.axes(), call.moment()
-        if self._durable and self._pump.at_once(at, moment, row):
+        row, moment = numbers.values | call.axes(), call.moment()
+        if self._durable and self._pump.write_now(step, moment, row):
             return
-        self._rows += (at, moment, row, None)
+        self._rows += (step, moment, row, None)
         if self._durable:
-            self._pump.through()
+            self._pump.wait_durable()
         elif len(self._rows) > self._limit:
             self._pump.catch_up()
 
     def _last(self) -> int | None:
         self._pump.gather()
         try:
-            return tensors.whole(self._rows[-FIELDS])
+            return tensors.to_int64(self._rows[-ROW_FIELDS])
         except IndexError:  # all is with the thread already
             return self._pump.last_step
 
     def _next(self) -> int:
-        """Count on from the row logged last: once, in a run that goes on, from what it holds."""
+        """Return the step after the last row; in a resumed run, after the stored rows."""
         last = self._last()
         if last is None and self.attempt > 1:
-            last, _ = tail_index.row_before(self.folder, self.attempt, self.rank) or (None, None)
+            row = tail_index.newest_row_before(self.folder, self.attempt, self.rank)
+            last = None if row is None else row[0]
         return 0 if last is None else last + 1
 
-    def _event(self, kind: str, at: int | None, facts: Mapping[str, object]) -> None:
-        self._send(lambda writing: writing.event(kind, at, facts), "events", media.size(facts))
+    def _event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
+        self._send(lambda writing: writing.event(kind, step, facts), "events", media.size(facts))
 
     def _send(self, message: Message, kind: str, size: int) -> None:
         self._pump.send(message, kind, size)
         if self._durable:
-            self._pump.through()
+            self._pump.wait_durable()
 
     def _safely(self, call: Callable[[], None]) -> None:
-        """Do what a caller asked for: the one place where the recorder promises not to raise."""
+        """Run a call: the one place where the recorder promises not to raise."""
         if self._closed:
             self._refuse()
             return
@@ -334,10 +335,10 @@ class Run:
             self._notes.add(f"not recorded: {error_text(error)}")
 
     def _refuse(self) -> None:
-        if self._closed == FORKED and not self._told:
-            self._told = True
+        if self._closed == FORKED_REASON and not self._is_fork_noted:
+            self._is_fork_noted = True
             with suppress(OSError):
-                Events(self.folder / EVENTS_FILE).append("note", text=FORKED, count=1)
+                Events(self.folder / EVENTS_FILE).append("note", text=FORKED_REASON, count=1)
         self._notes.add(f"not recorded: {self._closed}")
         if self._strict:
             raise UsageError(f"nothing is recorded: {self._closed}", where=self.name)
@@ -348,8 +349,8 @@ class Run:
         self._notes.add(text)
 
     def _look(self) -> None:
-        for what in self._control.look():
-            self.event("asked", self.step, what=what)
+        for kind in self._control.look():
+            self.event("asked", self.step, what=kind)
 
     def _end(self, status: str, trace: str, exit_code: int | None) -> None:
         for call in reversed(self._endings):
@@ -363,25 +364,25 @@ class Run:
         self._stop()
 
     def _at_exit(self) -> None:
-        """Close a run that its script did not finish; how the process ends is noted by itself."""
+        """Close a run that its script did not finish; the exit code is recorded separately."""
         error = getattr(sys, "last_value", None)
         if error is None or not self._pump.alive:
             self.finish(EXITING)
         else:
             self.__exit__(type(error), error, error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
-            heartbeat.still_interrupted()
+            heartbeat.keep_interrupt_flag()
 
-    def _forked(self) -> None:
-        """Leave the run to the parent: in a forked child nothing of it is written."""
-        self._closed, self._plain = FORKED, _Never
+    def _abandon(self) -> None:
+        """Leave the run to the parent process: a forked child writes nothing."""
+        self._closed, self._plain = FORKED_REASON, _Never
         self._stop()
         self._rows = []
         self._strict = False
         atexit.unregister(self._at_exit)
 
 
-_method = Run.log  # what the compiled way stands in for; not for a subclass's, nor for a spy's
+_method = Run.log  # the compiled way replaces this method only, not a subclass's nor a spy's
 
 
 def current() -> Run | None:
@@ -391,7 +392,7 @@ def current() -> Run | None:
 
 def _after_fork() -> None:
     for run in _started:
-        run._forked()  # noqa: SLF001 - ours
+        run._abandon()  # noqa: SLF001 - ours
     _started.clear()
 
 

@@ -1,4 +1,4 @@
-"""What goes on beside a run: its lifecycle, its machine, and what it cannot be repeated without."""
+"""Start the services of a run: its lifecycle, machine sampler and environment facts."""
 
 import threading
 from collections.abc import Mapping
@@ -9,15 +9,16 @@ from rlvitals.storage.run_folder import About, RunFolder
 from rlvitals.tracking import environment, lifecycle
 from rlvitals.tracking.machine import Sampler
 from rlvitals.tracking.run import Run
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.writer_thread import WriterThread
 
-FACTS_WAIT = 0.3  # seconds that a start has to itself
-FACTS_SECONDS = 3.0  # that the end of a run waits for its facts
-IN_RUN_FILE = ("git", "host")  # the others stand under `more`
+FACTS_DELAY_SECONDS = 0.3  # seconds that a start has to itself
+FACTS_TIMEOUT_SECONDS = 3.0  # that the end of a run waits for its facts
 
 
-def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn: bool) -> None:
-    """Begin all of it on threads: `learn` the facts, and look at the machine (0 s: never)."""
+def begin(
+    run: Run, pump: WriterThread, events: Events, *, machine_seconds: float, learn: bool
+) -> None:
+    """Start all services on threads: `learn` the facts, sample the machine (0 s: never)."""
     folder = run.folder
     handle = lifecycle.begin(
         folder,
@@ -31,69 +32,73 @@ def begin(run: Run, pump: Pump, events: Events, *, machine_seconds: float, learn
     if machine_seconds > 0:
         _sample(run, pump, Sampler(machine_seconds, folder).start())
     if learn:
-        _learn(run)
+        _start_facts(run)
 
 
-def _learn(run: Run) -> None:
-    """Gather the facts on a thread, once whoever started the run has gone on."""
+def _start_facts(run: Run) -> None:
+    """Gather the facts on a thread, shortly after the start."""
     hurry = threading.Event()
 
     def gather() -> None:
-        hurry.wait(FACTS_WAIT)
+        hurry.wait(FACTS_DELAY_SECONDS)
         _gather(run)
 
     def finish(_: str) -> None:
         hurry.set()
-        thread.join(FACTS_SECONDS)
+        thread.join(FACTS_TIMEOUT_SECONDS)
 
     thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
     thread.start()
     run.at_finish(finish)
 
 
-def _sample(run: Run, pump: Pump, sampler: Sampler) -> None:
-    """Log what the machine did with the newest row, and what is left at the end."""
+def _sample(run: Run, pump: WriterThread, sampler: Sampler) -> None:
+    """Log the machine's measurements with the newest row, and the remaining ones at the end."""
 
-    def rest(_: str) -> None:
+    def log_last(_: str) -> None:
         sampler.stop()
-        pump.beside = dict
-        if left := sampler.take():
-            run.log(run.step, left)
+        pump.measure_machine = dict
+        if row := sampler.take():
+            run.log(run.step, row)
 
-    pump.beside = sampler.take
-    run.at_finish(rest)
+    pump.measure_machine = sampler.take
+    run.at_finish(log_last)
 
 
 def _gather(run: Run) -> None:
     try:
-        found = environment.gather(run.settings)
+        facts = environment.gather(run.settings)
         folder = RunFolder.open(run.folder)
         if run.attempt == 1:
-            _write(folder, found)
-        elif changed := _changed(folder.about, found):
+            _write(folder, facts)
+        elif changed := _changed_facts(folder.about, facts):
             run.event("facts", None, **changed)
     except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
         run.note(f"facts not recorded: {type(error).__name__}: {error}")
 
 
-def _write(folder: RunFolder, found: Mapping[str, object]) -> None:
-    own = {name: found[name] for name in IN_RUN_FILE if name in found}
-    if "command" in found:
-        own["command"] = tuple(cast("list[str]", found["command"]))
-    rest = {name: value for name, value in found.items() if name not in own}
-    folder.update(**own, more={**folder.about.more, **rest})
+def _write(folder: RunFolder, facts: Mapping[str, object]) -> None:
+    run_fields = {name: facts[name] for name in ("git", "host") if name in facts}
+    if "command" in facts:
+        run_fields["command"] = tuple(cast("list[str]", facts["command"]))
+    extra = {name: value for name, value in facts.items() if name not in run_fields}
+    folder.update(**run_fields, more={**folder.about.more, **extra})
 
 
-def _changed(about: About, found: Mapping[str, object]) -> dict[str, object]:
-    """Return what another attempt does not share with the first: of packages, those alone."""
-    before: dict[str, object] = {"git": about.git, "host": about.host, **about.more}
-    before["command"] = list(about.command)
-    changed = {name: value for name, value in found.items() if before.get(name) != value}
-    packages, known = found.get("packages"), before.get("packages")
-    if isinstance(packages, Mapping) and isinstance(known, Mapping) and "packages" in changed:
+def _changed_facts(info: About, facts: Mapping[str, object]) -> dict[str, object]:
+    """Return the facts that differ from the first attempt's; of packages, the changed ones."""
+    recorded: dict[str, object] = {"git": info.git, "host": info.host, **info.more}
+    recorded["command"] = list(info.command)
+    changed = {name: value for name, value in facts.items() if recorded.get(name) != value}
+    packages, recorded_packages = facts.get("packages"), recorded.get("packages")
+    if (
+        isinstance(packages, Mapping)
+        and isinstance(recorded_packages, Mapping)
+        and "packages" in changed
+    ):
         changed["packages"] = {
             name: packages.get(name, "")
-            for name in sorted({*packages, *known})
-            if packages.get(name) != known.get(name)
+            for name in sorted({*packages, *recorded_packages})
+            if packages.get(name) != recorded_packages.get(name)
         }
     return changed

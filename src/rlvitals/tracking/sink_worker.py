@@ -1,4 +1,4 @@
-"""A sink beside the native one, on a thread of its own: one that hangs holds up no other.
+"""Run a sink on a thread of its own, so that a slow sink blocks no other.
 
 A person is told by `logging` that a sink fails: when it first does, and at the end of the run.
 """
@@ -12,24 +12,22 @@ from queue import SimpleQueue
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.storage import redact
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking.sinks.sink import Writing
+from rlvitals.tracking.sinks.sink import OpenSink
 from rlvitals.tracking.warnings_log import Notes
 
-WAITING_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
-CALL_BYTES = 200  # of a call that waits, without content
-CLOSING = 20.0  # seconds that the sinks of a finished run have
-LONGEST = 160  # characters of why: an error's text may be a page
-LONGEST_READ = 20 * LONGEST  # characters in which secrets are looked for, before the cut
-LOG = logging.getLogger(__name__)
+MAX_QUEUE_SHARE = 0.5  # of the budget, that calls may fill which wait for slow sinks
+SINK_CLOSE_SECONDS = 20.0  # seconds that the sinks of a finished run have
+MAX_REASON_LETTERS = 160  # characters of why: an error's text may be a page
+logger = logging.getLogger(__name__)
 
-Call = Callable[[Writing], None]
+Call = Callable[[OpenSink], None]
 
 
-class Outlet:
-    """Hands calls to one sink in their order; counts what it refuses or is too slow for."""
+class SinkWorker:
+    """Calls one sink in order; counts its failures and what it is too slow for."""
 
-    def __init__(self, name: str, writing: Writing, notes: Notes, budget: Budget) -> None:
-        """Own a sink from now on; `start` begins. What waits for it counts in the budget."""
+    def __init__(self, name: str, writing: OpenSink, notes: Notes, budget: Budget) -> None:
+        """Take over a sink; `start` begins. Pending calls count in the budget."""
         self.name = name
         self._writing = writing
         self._notes = notes
@@ -45,30 +43,30 @@ class Outlet:
         self._thread.start()
 
     def put(self, call: Call, size: int = 0, rows: int = 1) -> None:
-        """Hand on a call of so many bytes, unless too much waits already."""
-        if size and not self._budget.fits(size, WAITING_SHARE):
+        """Queue a call of so many bytes, unless too much is pending."""
+        if size and not self._budget.fits(size, MAX_QUEUE_SHARE):
             self._fails("too slow, rows left out", rows)
             return
         self._budget.used += size
         self._calls.put((call, size))
 
     def flush(self) -> None:
-        """Flush the sink once it has come so far."""
-        self.put(lambda writing: writing.flush(), CALL_BYTES)
+        """Queue a flush of the sink."""
+        self.put(lambda writing: writing.flush(), 200)  # bytes of a call without content
 
     def close(self, status: str) -> None:
-        """Close the sink once it has come so far; `join` waits for it."""
-        self._closed_by = time.monotonic() + CLOSING
+        """Queue the close of the sink; `join` waits for it."""
+        self._closed_by = time.monotonic() + SINK_CLOSE_SECONDS
         self._calls.put((lambda writing: writing.close(status), 0))
         self._calls.put(None)
 
     def join(self) -> None:
-        """Wait for the sink to close, not for ever."""
+        """Wait for the sink to close, up to a time limit."""
         self._thread.join(max(self._closed_by - time.monotonic(), 0.0))
         if self._thread.is_alive():
-            self._fails(f"did not close in {CLOSING:.0f} s")
+            self._fails(f"did not close in {SINK_CLOSE_SECONDS:.0f} s")
         if self._failed > 1:
-            LOG.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
+            logger.warning("sink %s: %s (%d times)", self.name, self._last, self._failed)
 
     def _run(self) -> None:
         while (item := self._calls.get()) is not None:
@@ -82,21 +80,21 @@ class Outlet:
         try:
             call(self._writing)
         except Exception as error:  # noqa: BLE001 - a sink may raise anything: it is counted
-            self._fails(_why(error))
+            self._fails(_format_error(error))
 
-    def _fails(self, why: str, count: int = 1) -> None:
-        self._notes.add(f"sink {self.name}: {why}", count)
+    def _fails(self, reason: str, count: int = 1) -> None:
+        self._notes.add(f"sink {self.name}: {reason}", count)
         if not self._failed:
-            LOG.warning("sink %s: %s", self.name, why)
+            logger.warning("sink %s: %s", self.name, reason)
         self._failed += count
-        self._last = why
+        self._last = reason
 
 
-def _why(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Return an error as one line."""
     if isinstance(error, VitalsError):
         text = "; ".join(filter(None, (error.problem, error.hint)))
     else:
         text = f"{type(error).__name__}: {error}"
-    text = harmless(redact.text(" ".join(text[:LONGEST_READ].split())))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+    text = harmless(redact.text(" ".join(text[: 20 * MAX_REASON_LETTERS].split())))
+    return text if len(text) <= MAX_REASON_LETTERS else f"{text[:MAX_REASON_LETTERS]} ..."

@@ -1,4 +1,4 @@
-"""Begin to record a run."""
+"""Start the recording of a run."""
 
 import os
 import secrets
@@ -27,15 +27,14 @@ from rlvitals.storage.run_folder import (
 )
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import launcher_rank, media, run_services, tensors
-from rlvitals.tracking.null_run import Off
+from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.sinks import native, selection
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import Notes, error_text
-from rlvitals.tracking.writer_thread import Pump
+from rlvitals.tracking.writer_thread import WriterThread
 
-MAX_TAGS = 1_000
-RESUME = ("auto", "must", "never")
+RESUME_MODES = ("auto", "must", "never")
 Where = str | os.PathLike[str]
 
 
@@ -57,9 +56,9 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     strict: bool | None = None,
     flush_seconds: float | None = None,
 ) -> Run:
-    """Record a run into a folder; a folder that holds one already gets another attempt of it.
+    """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `framework` says whose names the logged keys are where they are not plain ones: "verl".
+    `framework` is the source of the logged keys' names where they are not plain: "verl".
     `sinks` names what else to write, or maps each name to its options. `columns`: names that
     the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
     writes each call before it returns, so that nothing logged is lost when the process is
@@ -67,38 +66,38 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     raise: the default under pytest. Raises UsageError for a wrong folder, sink, column or option;
     a folder that cannot be written is a warning; where `strict`, a VitalsError.
     """
-    checked = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
-    said = _texts(strict=checked, project=project, name=name, group=group, framework=framework)
-    said |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
-    every = _chosen(said | {"durable": durable or None, "flush_seconds": flush_seconds})
-    chosen = every.recording
-    kept, wrong = _settings(settings, strict=checked)
-    if chosen.mode == "off":
-        return Off(_path(chosen), chosen.name, kept)
-    own = selection.chosen(sinks, every, columns)
-    number = seed if seed is None or checked else tensors.whole(seed)
-    wanted = _Start(chosen, own, resume, kept, number, media.text(notes))
-    return _begun(wanted, wrong, strict=checked)
+    is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+    texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
+    texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
+    options = _load_options(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
+    recording = options.recording
+    run_settings, wrong = _settings(settings, strict=is_strict)
+    if recording.mode == "off":
+        return NullRun(_path(recording), recording.name, run_settings)
+    sink_options = selection.select(sinks, options, columns)
+    number = seed if seed is None or is_strict else tensors.to_int64(seed)
+    launch = _Launch(recording, sink_options, resume, run_settings, number, media.text(notes))
+    return _begin_or_warn(launch, wrong, strict=is_strict)
 
 
 def _texts(*, strict: bool, **values: object) -> dict[str, object]:
-    """Return what is not None as texts; as it is where `strict`, to be refused where it is none."""
-    said = ((key, value) for key, value in values.items() if value is not None)
-    return {key: value if strict else media.text(value) for key, value in said}
+    """Return the values other than None as text; unchanged where `strict`, to be refused later."""
+    items = ((key, value) for key, value in values.items() if value is not None)
+    return {key: value if strict else media.text(value) for key, value in items}
 
 
 def _tags(tags: object) -> tuple[str, ...]:
-    """Return tags as texts; those that cannot be read are left out."""
+    """Return tags as text; unreadable ones are left out."""
     try:
         if isinstance(tags, str):
             return (media.text(tags),)
-        return tuple(map(media.text, islice(cast("Iterable[object]", tags), MAX_TAGS)))
-    except Exception:  # noqa: BLE001 - a stranger's iterator may raise anything
+        return tuple(map(media.text, islice(cast("Iterable[object]", tags), 1_000)))
+    except Exception:  # noqa: BLE001 - a caller's iterator may raise anything
         return ()
 
 
 def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
-    """Return settings as they are recorded, and what is wrong with them."""
+    """Return settings as they are recorded, and the problems with them."""
     try:
         return ({} if settings is None else media.settings(settings)), []
     except UsageError as error:
@@ -107,42 +106,42 @@ def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], lis
         return {}, [error.problem]
 
 
-def _begun(wanted: "_Start", wrong: Sequence[str], *, strict: bool) -> Run:
+def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> Run:
     try:
-        run = wanted.begin(strict)
+        run = launch.begin(strict)
     except UsageError:
         raise
     except Exception as error:
-        why = error.problem if isinstance(error, VitalsError) else error_text(error)
+        reason = error.problem if isinstance(error, VitalsError) else error_text(error)
         file = ""
         if isinstance(error, OSError):
-            why, file = error.strerror or str(error), str(error.filename or "")
+            reason, file = error.strerror or str(error), str(error.filename or "")
         elif strict:
             raise
-        problem = f"nothing is recorded: {why}"
+        problem = f"nothing is recorded: {reason}"
         if strict:
             raise VitalsError(problem, where=file) from error
-        where = f" ({file or wanted.chosen.folder})"
-        warnings.warn(f"rlvitals: {problem}{where}", RuntimeWarning, stacklevel=3)
-        return Off(_path(wanted.chosen), wanted.chosen.name, wanted.settings, failed=True)
+        location = f" ({file or launch.recording.folder})"
+        warnings.warn(f"rlvitals: {problem}{location}", RuntimeWarning, stacklevel=3)
+        return NullRun(_path(launch.recording), launch.recording.name, launch.settings, failed=True)
     for text in wrong:
         run.note(text)
     return run
 
 
-def _chosen(said: Mapping[str, object]) -> options.Settings:
-    """Put a call's arguments over the environment, the settings file and the defaults."""
-    given = {key: value for key, value in said.items() if value is not None}
-    checked = options.check("recording", given, "rlvitals.start()")
+def _load_options(arguments: Mapping[str, object]) -> options.Settings:
+    """Combine a call's arguments with the environment, the settings file and the defaults."""
+    values = {key: value for key, value in arguments.items() if value is not None}
+    checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
     return options.load(near, {"recording": checked}, os.environ, records=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """What a run begins with."""
+class _Launch:
+    """The arguments that a run starts with."""
 
-    chosen: Recording
+    recording: Recording
     sinks: Mapping[str, Mapping[str, object]]
     resume: str
     settings: Mapping[str, object]
@@ -150,81 +149,86 @@ class _Start:
     notes: str
 
     def begin(self, strict: bool) -> Run:  # noqa: FBT001 - what `start` was told
-        """Make or join the folder, open the sinks, start the thread."""
-        place = launcher_rank.place(os.environ)
-        path = self._folder(place)
-        opening = _open(path, self._about(path), place, durable=self.chosen.durable)
-        others = selection.opened(opening, self.sinks) if place.rank == 0 else []
+        """Create or join the folder, open the sinks, start the thread."""
+        process = launcher_rank.read_place(os.environ)
+        path = self._folder(process)
+        opening = _open_run(path, self._run_info(path), process, durable=self.recording.durable)
+        sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = Pump(folder, others, Notes(), self.chosen.flush_seconds, budget)
+        pump = WriterThread(folder, sinks, Notes(), self.recording.flush_seconds, budget)
         run = Run(
             opening,
             pump,
-            world_size=place.world_size,
+            world_size=process.world_size,
             strict=strict,
-            durable=self.chosen.durable,
+            durable=self.recording.durable,
             settings=self.settings,
         )
-        seconds = self.chosen.machine_seconds if place.first_of_node else 0.0
-        learn = self.chosen.facts and place.rank == 0
+        seconds = self.recording.machine_seconds if process.first_of_node else 0.0
+        learn = self.recording.facts and process.rank == 0
         run_services.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
-        how = {"resumed": opening.resumed, "compiled": run.compiled}
-        run.event("start", attempt=opening.attempt, pid=os.getpid(), **how)
+        facts = {"resumed": opening.resumed, "compiled": run.compiled}
+        run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 
-    def _folder(self, place: launcher_rank.Place) -> Path:
+    def _folder(self, process: launcher_rank.Place) -> Path:
         """Choose the run folder and see that `resume` fits it. Raises UsageError."""
-        if self.resume not in RESUME:
-            hint = f"one of {', '.join(RESUME)}"
+        if self.resume not in RESUME_MODES:
+            hint = f"one of {', '.join(RESUME_MODES)}"
             raise UsageError(f"resume cannot be {self.resume!r}", hint=hint)
-        if not self.chosen.folder and place.world_size > 1 and not self.chosen.name:
+        if not self.recording.folder and process.world_size > 1 and not self.recording.name:
             raise UsageError(
-                f"{place.world_size} ranks need a folder that all of them know",
+                f"{process.world_size} ranks need a folder that all of them know",
                 where="rlvitals.start()",
                 hint="rlvitals.start(folder), or RLVITALS_RECORDING_FOLDER",
             )
-        path = _path(self.chosen)
-        there = is_run(path)
-        if self.resume == "must" and not there:
+        path = _path(self.recording)
+        run_exists = is_run(path)
+        if self.resume == "must" and not run_exists:
             raise UsageError("no run to resume is here", where=str(path))
-        if self.resume == "never" and there and place.rank == 0:
+        if self.resume == "never" and run_exists and process.rank == 0:
             raise UsageError("a run is here already", where=str(path), hint='resume="auto"')
         return path
 
-    def _about(self, path: Path) -> About:
+    def _run_info(self, path: Path) -> About:
         return About(
-            name=self.chosen.name or path.resolve().name,
-            project=self.chosen.project,
-            group=self.chosen.group,
-            framework=self.chosen.framework,
+            name=self.recording.name or path.resolve().name,
+            project=self.recording.project,
+            group=self.recording.group,
+            framework=self.recording.framework,
             seed=self.seed,
-            settings=redact.written(self.settings),
-            tags=self.chosen.tags,
-            notes=redact.written_text(self.notes),
-            command=tuple(map(redact.homeless, redact.command(sys.argv))),
+            settings=redact.clean_mapping(self.settings),
+            tags=self.recording.tags,
+            notes=redact.clean_text(self.notes),
+            command=tuple(map(redact.hide_home, redact.command(sys.argv))),
         )
 
 
-def _path(chosen: Recording) -> Path:
-    return Path(chosen.folder or Path("runs", chosen.project, chosen.name or _name()))
+def _path(recording: Recording) -> Path:
+    return Path(
+        recording.folder or Path("runs", recording.project, recording.name or _default_name())
+    )
 
 
-def _open(path: Path, about: About, place: launcher_rank.Place, *, durable: bool) -> Opening:
-    """Make or join the run's folder and its attempt."""
-    made = RunFolder.create(path, replace(about, id=_known_id(path)))
-    made, attempt, _ = made.begin(
-        place.rank, launch=place.launch, host=socket.gethostname(), world_size=place.world_size
+def _open_run(path: Path, info: About, process: launcher_rank.Place, *, durable: bool) -> Opening:
+    """Create or join the run's folder and its attempt."""
+    folder = RunFolder.create(path, replace(info, id=_known_id(path)))
+    folder, attempt, _ = folder.begin(
+        process.rank,
+        launch=process.launch,
+        host=socket.gethostname(),
+        world_size=process.world_size,
     )
     return Opening(
         folder=path,
-        run_id=made.about.id,
-        name=made.about.name,
-        project=made.about.project,
-        group=made.about.group,
-        settings=about.settings,
+        run_id=folder.about.id,
+        name=folder.about.name,
+        project=folder.about.project,
+        group=folder.about.group,
+        settings=info.settings,
         attempt=attempt,
-        rank=place.rank,
+        rank=process.rank,
         resumed=attempt > 1,
         options={"durable": durable},
     )
@@ -243,11 +247,11 @@ def _known_id(path: Path) -> str:
             return ""
     else:
         return ""
-    from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded where a run goes on
+    from rlvitals.checkpoints import manifest  # noqa: PLC0415 - loaded for a resumed run
 
-    return manifest.run_id(path)
+    return manifest.find_run_id(path)
 
 
-def _name() -> str:
+def _default_name() -> str:
     script = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else "run"
     return f"{script or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

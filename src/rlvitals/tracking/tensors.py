@@ -1,4 +1,4 @@
-"""What a caller logs, made into numbers that stay as they were when they were logged."""
+"""Convert logged values to numbers that do not change after the call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,72 +11,77 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.storage.typed import INT64_RANGE
+
 # A dict of these alone can be kept as it is: none of them can change after the call.
-FIXED = frozenset({
+IMMUTABLE_TYPES = frozenset({
     float, int, bool, np.float64, np.float32, np.float16, np.int64, np.int32, np.int16, np.int8,
     np.uint64, np.uint32, np.uint16, np.uint8, np.bool_,
 })  # fmt: skip
-NAMES = frozenset({str})
-DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
-MAX_NAMES = 1_000_000  # of a row: a mapping without end is cut there
-INT64 = range(-(2**63), 2**63)
+NAME_TYPES = frozenset({str})
+MAX_DICT_DEPTH = 16  # levels of nested dicts; deeper is a dict that holds itself
+MAX_ROW_NAMES = 1_000_000  # of a row: a mapping without end is cut there
 
 
 @dataclass(slots=True)
-class Settled:
-    """One call's metrics: flat, and fixed as they were; what was wrong with it, in words."""
+class FlatMetrics:
+    """The metrics of a call: flat, copied, with the problems found in them."""
 
     at_once: bool  # whether other devices are waited for
     values: dict[str, object] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     none: list[str] = field(default_factory=list)  # names whose value was None
 
-    def take(self, metrics: Mapping[object, object], prefix: str = "", depth: int = DEPTH) -> None:
+    def take(
+        self, metrics: Mapping[object, object], prefix: str = "", depth: int = MAX_DICT_DEPTH
+    ) -> None:
         """Take a dict, nested ones with "/" between their names."""
-        for key, value in islice(metrics.items(), MAX_NAMES - len(self.values)):
+        for key, value in islice(metrics.items(), MAX_ROW_NAMES - len(self.values)):
             try:
                 self._take(key, value, prefix, depth)
-            except Exception as error:  # noqa: BLE001 - a stranger's object may raise anything
+            except Exception as error:  # noqa: BLE001 - a caller's object may raise anything
                 name = prefix + (key if type(key) is str else kind(key))
-                why = type(error).__name__
-                self.wrong.append(f"{name}: {kind(value)} is no number ({why})")
+                error_name = type(error).__name__
+                self.wrong.append(f"{name}: {kind(value)} is no number ({error_name})")
 
     def _take(self, key: object, value: object, prefix: str, depth: int) -> None:
         if not isinstance(key, str):
             self.wrong.append(f"a metric's name must be a string, not {kind(key)}")
-        elif type(value) in FIXED:
+        elif type(value) in IMMUTABLE_TYPES:
             self.values[prefix + key] = value
         elif value is None:
             self.none.append(prefix + key)
         elif not isinstance(value, Mapping):
-            if (kept := _kept(value, at_once=self.at_once)) is None:
+            if (number := _freeze(value, at_once=self.at_once)) is None:
                 self.wrong.append(f"{prefix}{key}: {kind(value)} is no number")
             else:
-                self.values[prefix + key] = kept
+                self.values[prefix + key] = number
         elif depth:
             self.take(value, f"{prefix}{key}/", depth - 1)
         else:
-            self.wrong.append(f"{prefix[:60]}...: dicts nested more than {DEPTH} deep")
+            self.wrong.append(f"{prefix[:60]}...: dicts nested more than {MAX_DICT_DEPTH} deep")
 
 
-def settled(metrics: Mapping[object, object], *, at_once: bool) -> Settled:
-    """Flatten nested dicts with "/" and fix every value as it is now.
+def flatten_metrics(metrics: Mapping[object, object], *, at_once: bool) -> FlatMetrics:
+    """Flatten nested dicts with "/" and copy every value as it is now.
 
     Tensors on the CPU and arrays of one element become numbers. Tensors on another device are
     copied there and become numbers at the next flush; `at_once` makes them so now, and waits for
     the device.
     """
     plain = type(metrics) is dict
-    kept = dict(metrics) if plain else dict(islice(metrics.items(), MAX_NAMES))
-    if FIXED.issuperset(map(type, kept.values())) and NAMES.issuperset(map(type, kept)):
-        return Settled(at_once, kept)  # type: ignore[arg-type]
-    found = Settled(at_once)
-    found.take(kept)
+    row = dict(metrics) if plain else dict(islice(metrics.items(), MAX_ROW_NAMES))
+    if IMMUTABLE_TYPES.issuperset(map(type, row.values())) and NAME_TYPES.issuperset(
+        map(type, row)
+    ):
+        return FlatMetrics(at_once, row)  # type: ignore[arg-type]
+    found = FlatMetrics(at_once)
+    found.take(row)
     return found
 
 
-def _kept(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at all
-    """Return what stands for a value until the flush: a number, or a device's own copy."""
+def _freeze(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at all
+    """Return the value to keep until the flush: a number, or a copy on the device."""
     if isinstance(value, int | float | np.generic | Decimal | Fraction):
         return number(value)
     device = getattr(value, "device", None)
@@ -90,9 +95,9 @@ def _kept(value: Any, *, at_once: bool) -> object:  # noqa: ANN401 - anything at
 
 
 def number(value: object) -> float | None:
-    """Return a value as float64, None where it is no single number.
+    """Return a value as float64, None where it is not a single number.
 
-    A whole number beyond float64's range becomes an infinity of its sign, as rounding would.
+    An integer beyond float64's range becomes an infinity of its sign, as rounding would.
     """
     if isinstance(value, str | bytes) or value is None:
         return None
@@ -109,21 +114,21 @@ def number(value: object) -> float | None:
         return None
 
 
-def whole(step: object) -> int | None:
-    """Return a step as an int64, None where it is no whole number or too large."""
+def to_int64(step: object) -> int | None:
+    """Return a step as an int64, None where it is not an integer or too large."""
     try:
         if isinstance(step, bool | np.bool_):
             return None
         try:
-            found = index(step)  # type: ignore[arg-type]
+            integer = index(step)  # type: ignore[arg-type]
         except TypeError:
             amount = number(step)
             if amount is None or not amount.is_integer():
                 return None
-            found = int(amount)
-    except Exception:  # noqa: BLE001 - a stranger's __index__ may raise anything
+            integer = int(amount)
+    except Exception:  # noqa: BLE001 - a caller's __index__ may raise anything
         return None
-    return found if found in INT64 else None
+    return integer if integer in INT64_RANGE else None
 
 
 def kind(value: object) -> str:
@@ -133,7 +138,7 @@ def kind(value: object) -> str:
     full = name if home == "builtins" else f"{home}.{name}"
     try:
         shape: Any = getattr(value, "shape", None)
-        size = f" {list(islice(shape, DEPTH))}" if shape is not None and len(shape) else ""
-    except Exception:  # noqa: BLE001 - a stranger's property may raise anything
+        size = f" {list(islice(shape, MAX_DICT_DEPTH))}" if shape is not None and len(shape) else ""
+    except Exception:  # noqa: BLE001 - a caller's property may raise anything
         size = ""
     return f"{'an' if full[0] in 'aeiou' else 'a'} {full}{size}"

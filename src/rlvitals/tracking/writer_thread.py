@@ -1,4 +1,4 @@
-"""The thread that owns a run's sinks: it takes what the loop logged and hands it on."""
+"""The thread that takes the logged rows and passes them to the sinks of a run."""
 
 import os
 import threading
@@ -12,30 +12,35 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking.lost_rows import AT_END, BLOCKED, FASTER, FULL, Losses
-from rlvitals.tracking.redaction import Gate, Keeping, Names, NativeGate
-from rlvitals.tracking.row_batches import FIELDS, Batcher
-from rlvitals.tracking.sink_worker import Outlet
-from rlvitals.tracking.sinks.sink import Rows, Writing
+from rlvitals.tracking.lost_rows import (
+    AT_END_REASON,
+    BLOCKED_REASON,
+    FULL_REASON,
+    TOO_FAST_REASON,
+    Losses,
+)
+from rlvitals.tracking.redaction import Gate, Names, NativeGate, NativeSink
+from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
+from rlvitals.tracking.sink_worker import SinkWorker
+from rlvitals.tracking.sinks.sink import OpenSink, Rows
 from rlvitals.tracking.warnings_log import Notes, error_text
 
 BURST_ROWS = 1200  # logged faster than flushed: laid out in about 1.5 ms for 20 numbers a row
 CHUNK_ROWS = 65_536  # laid out before they are handed to the disk: they are in memory twice
-# Of a row that waits in a list, of each number in its dict, of a call beside its content.
+# Of a pending row, of each number in its dict, of a call without its content.
 ROW_BYTES, NUMBER_BYTES, MESSAGE_BYTES = 200, 100, 500
 CONTENT_SHARE = 0.75  # of the budget, that texts, tables and histograms may fill
-STUCK = 2.0  # seconds that a durable log waits for another thread's write
-BLOCKED_SECONDS = 0.2  # of one write: the disk blocks, and nobody waits for it
-PATIENCE = 0.005  # seconds that a loop faster than its recorder lets it catch up
-MAX_PATIENCE = 0.25  # seconds that such a loop waits where the budget is half used
-POLL_SECONDS = 0.002
-ALIVE_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
+DURABLE_SECONDS = 2.0  # seconds that a durable log waits for another thread's write
+BLOCKED_SECONDS = 0.2  # of one write, after which the disk is blocked and callers do not wait
+CATCH_UP_SECONDS = 0.005  # seconds that a loop faster than its recorder lets it catch up
+MAX_CATCH_UP_SECONDS = 0.25  # seconds that such a loop waits where the budget is half used
+ALIVE_CHECK_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
 
-Message = Callable[[Writing], None]
+Message = Callable[[OpenSink], None]
 
 
 class Lock(Protocol):
-    """What `threading.Lock` returns: released and acquired without Python code in between."""
+    """The interface of `threading.Lock`: acquired and released without Python code in between."""
 
     def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool:  # noqa: FBT001 - its own
         """Take it."""
@@ -46,30 +51,30 @@ class Lock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What a caller waits for."""
+    """A request of a caller that waits for the thread."""
 
-    done: Lock
+    lock: Lock
     status: str | None = None  # of a run that ends with this
     all_sinks: bool = True
     written: list[bool] = field(default_factory=list)  # the answer: whether all is with the system
 
 
-class Pump:
-    """Takes rows and messages from any thread and hands them to the sinks from its own.
+class WriterThread:
+    """Takes rows and messages from any thread and passes them to the sinks on its own.
 
     Nothing here holds a lock while a signal's handler may come and want the same one: callers
     append to a list and a deque, and put orders into a SimpleQueue, which may be interrupted.
     """
 
     def __init__(
-        self, native: Keeping, others: Sequence[tuple[str, Writing]], notes: Notes,
+        self, native: NativeSink, sinks: Sequence[tuple[str, OpenSink]], notes: Notes,
         flush_seconds: float, budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        """Own the sinks from now on; `start` begins."""
+        """Take over the sinks; `start` begins."""
         self.rows: list[object] = []  # step, time, dict, None; step, time, dict, None; ...
         self.gather: Callable[[], object] = int  # brings rows that wait elsewhere; this: nothing
         self.written: list[object] = []  # rows that the native sink has: they are the others' still
-        self.limit = FIELDS * BURST_ROWS
+        self.limit = ROW_FIELDS * BURST_ROWS
         self.messages: deque[tuple[int, Message]] = deque()  # bytes and call
         self.budget = Budget() if budget is None else budget
         self.notes = notes
@@ -77,11 +82,13 @@ class Pump:
         self.spent = 0.0  # CPU seconds of the thread
         self.last_step: int | None = None  # of rows that were taken
         self.chores: list[Callable[[], object]] = []  # done each time the thread wakes
-        self.beside: Callable[[], Mapping[str, float]] = dict  # what is logged with the last row
+        self.measure_machine: Callable[[], Mapping[str, float]] = (
+            dict  # what is logged with the last row
+        )
         names = Names()  # of all gates: every sink writes a metric under the same name
         self._native = NativeGate(native, names)
-        gates = ((name, Gate(writing, names)) for name, writing in others)
-        self._outlets = [Outlet(name, gate, notes, self.budget) for name, gate in gates]
+        gates = ((name, Gate(writing, names)) for name, writing in sinks)
+        self._outlets = [SinkWorker(name, gate, notes, self.budget) for name, gate in gates]
         self._seconds = flush_seconds
         self._batcher = Batcher(notes)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
@@ -101,7 +108,7 @@ class Pump:
         self._thread = threading.Thread(target=self._run, name="rlvitals", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         for outlet in self._outlets:
             outlet.start()
         self._ended = False
@@ -109,15 +116,15 @@ class Pump:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is there to take rows: not in a forked child."""
+        """Whether the thread can take rows: not in a forked child."""
         # Not `Thread.is_alive`: interrupted by an exception it takes a thread for ended (3.11).
         return not self._ended and os.getpid() == self._pid
 
     def catch_up(self) -> None:
-        """Let the thread lay out what waits, for a moment; without room, drop the newest rows."""
+        """Let the thread process pending rows for a moment; without room, drop the newest rows."""
         waiting, room = len(self.rows) + len(self.written), self._room_for_rows()
         tried = self._tried <= waiting < self._tried + self.limit
-        if self.alive and not self._blocked and not tried:
+        if self.alive and not self._is_blocked and not tried:
             if 2 * waiting > room:
                 self._wait_for_room(room)
             elif not self._writing_since:
@@ -130,33 +137,35 @@ class Pump:
         self._awaited = True
         self._orders.put(None)
         # The further behind, the longer: the thread may be short of a processor.
-        if not self._room.acquire(timeout=min(PATIENCE * waiting / self.limit, MAX_PATIENCE)):
+        if not self._room.acquire(
+            timeout=min(CATCH_UP_SECONDS * waiting / self.limit, MAX_CATCH_UP_SECONDS)
+        ):
             self._tried = waiting  # once more only after as many rows again
         self._awaited = False
 
     def _wait_for_room(self, room: int) -> None:
         """Sleep, so that the thread has a processor: every caller, where many log."""
         self._orders.put(None)
-        until = time.monotonic() + MAX_PATIENCE
+        deadline = time.monotonic() + MAX_CATCH_UP_SECONDS
         while 2 * (waiting := len(self.rows) + len(self.written)) > room:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 self._tried = waiting  # once more only after as many rows again
-            if self._tried == waiting or self._blocked or not self.alive:
+            if self._tried == waiting or self._is_blocked or not self.alive:
                 return
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.002)
         self._tried = 0
 
     @property
-    def _blocked(self) -> bool:
-        since = self._writing_since
-        return bool(since) and time.monotonic() > since + BLOCKED_SECONDS
+    def _is_blocked(self) -> bool:
+        start = self._writing_since
+        return bool(start) and time.monotonic() > start + BLOCKED_SECONDS
 
     def _room_for_rows(self) -> int:
         """Return how many items of rows may wait, were all as large as the newest."""
-        newest = (self.rows or self.written)[-FIELDS:]
-        row = newest[2] if len(newest) == FIELDS else ()
+        newest = (self.rows or self.written)[-ROW_FIELDS:]
+        row = newest[2] if len(newest) == ROW_FIELDS else ()
         size = len(row) if isinstance(row, bytes) else NUMBER_BYTES * len(row)  # type: ignore[arg-type]
-        return FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
+        return ROW_FIELDS * max((self.budget.limit - self.budget.used) // (ROW_BYTES + size), 1)
 
     def _drop_newest(self, room: int) -> None:
         # Not waited for: a signal's handler may log while its thread is in here.
@@ -164,28 +173,32 @@ class Pump:
             return
         try:
             rows = self.rows or self.written
-            over = min(len(self.rows) + len(self.written) - room, len(rows))
-            if over > 0:
-                del rows[-over:]
-                self.losses.add("rows", over // FIELDS, BLOCKED if self._blocked else FASTER)
+            excess = min(len(self.rows) + len(self.written) - room, len(rows))
+            if excess > 0:
+                del rows[-excess:]
+                self.losses.add(
+                    "rows",
+                    excess // ROW_FIELDS,
+                    BLOCKED_REASON if self._is_blocked else TOO_FAST_REASON,
+                )
         finally:
             self._taking.release()
 
     def send(self, message: Message, kind: str = "events", size: int = 0) -> None:
-        """Hand a call on to every sink at the next flush; `size`: bytes of its content."""
+        """Queue a call for every sink at the next flush; `size`: bytes of its content."""
         size += MESSAGE_BYTES
         if self.budget.fits(size, 1.0 if kind in {"events", "settings"} else CONTENT_SHARE):
             self.budget.used += size
             self.messages.append((size, message))
         else:
-            self.losses.add(kind, 1, BLOCKED if self._blocked else FULL)
+            self.losses.add(kind, 1, BLOCKED_REASON if self._is_blocked else FULL_REASON)
 
     def end(self, message: Message) -> None:
-        """Hand on a run's last call, whatever waits."""
+        """Queue the last call of a run, even where the budget is used up."""
         self.messages.append((0, message))
 
-    def at_once(self, step: int, moment: float, row: Mapping[str, object]) -> bool:
-        """Write a row before this returns, on the caller's own thread; False where others wait."""
+    def write_now(self, step: int, moment: float, row: Mapping[str, object]) -> bool:
+        """Write a row on the caller's thread; False where other rows are pending."""
         if self.rows or not self._native.row(step, moment, row):
             return False
         self.last_step = step
@@ -194,29 +207,31 @@ class Pump:
             self.catch_up()
         return True
 
-    def through(self) -> None:
-        """Wait until what is logged by now is with the system: the durable way."""
+    def wait_durable(self) -> None:
+        """Wait until all logged data is with the system, for durable runs."""
         if self._stuck:
             self.notes.add("a durable row waits in memory: the disk blocks")
-        elif not self._order(None, STUCK, all_sinks=False) and self.alive:
+        elif not self._order(None, DURABLE_SECONDS, all_sinks=False) and self.alive:
             self._stuck = True
 
     def flush(self, timeout: float) -> bool:
-        """Wait until what is logged by now is with the system; False where it is not."""
+        """Wait until all logged data is with the system; return whether it is."""
         return self._order(None, timeout)
 
     def close(self, status: str, timeout: float) -> bool:
-        """Hand on what waits, close the sinks, end the thread. May be called again."""
+        """Write what is pending, close the sinks and end the thread. May be called again."""
         self._order(status, timeout)
         return self.closed
 
     def _order(self, status: str | None, timeout: float, *, all_sinks: bool = True) -> bool:
-        (done := threading.Lock()).acquire()
-        order, until = _Order(done, status, all_sinks), time.monotonic() + timeout
+        (lock := threading.Lock()).acquire()
+        order, deadline = _Order(lock, status, all_sinks), time.monotonic() + timeout
         if self.alive:
             self._orders.put(order)
-        while self.alive and time.monotonic() < until:
-            if done.acquire(timeout=min(max(0.0, until - time.monotonic()), ALIVE_SECONDS)):
+        while self.alive and time.monotonic() < deadline:
+            if lock.acquire(
+                timeout=min(max(0.0, deadline - time.monotonic()), ALIVE_CHECK_SECONDS)
+            ):
                 return all(order.written)
         return self.closed and not self.losses.total
 
@@ -228,19 +243,19 @@ class Pump:
 
     def _work(self) -> None:
         status = None
-        due = looked = time.monotonic() + self._seconds
+        deadline = looked = time.monotonic() + self._seconds
         while status is None:
             order = None
             with suppress(Empty):
-                order = self._orders.get(timeout=max(due - time.monotonic(), 0.0))
-            due = time.monotonic() + self._seconds  # of rows that are logged while it writes
+                order = self._orders.get(timeout=max(deadline - time.monotonic(), 0.0))
+            deadline = time.monotonic() + self._seconds  # of rows that are logged while it writes
             if order is None or order.all_sinks or time.monotonic() >= looked:
                 self._do_chores()
-                looked = due
+                looked = deadline
             self._safely(self._cycle)
             if order is not None:
                 status = order.status
-                self._settle(order)
+                self._answer(order)
             self.spent = time.thread_time()
 
     def _do_chores(self) -> None:
@@ -250,7 +265,7 @@ class Pump:
     def _safely(self, call: Callable[[], object]) -> None:
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - the recorder goes on: it counts
+        except Exception as error:  # noqa: BLE001 - the recorder continues and counts
             self.notes.add(f"not done: {error_text(error)}")
 
     def _cycle(self) -> None:
@@ -259,44 +274,44 @@ class Pump:
             with suppress(RuntimeError):  # nobody waits
                 self._room.release()
             self._write()
-            self._count_dropped()
+            self._count_drops()
             self._say(self.notes.news())
         finally:
             self._stuck = False
 
-    def _settle(self, order: _Order) -> None:
+    def _answer(self, order: _Order) -> None:
         if order.status is not None:
             self._safely(partial(self._close, order.status))
             self._ended = True  # before the caller goes on, who may ask for more
         elif order.all_sinks:
             for outlet in self._outlets:
                 outlet.flush()
-            order.written.append(self._all_written())
-        order.done.release()
+            order.written.append(self._has_flushed_all())
+        order.lock.release()
 
-    def _all_written(self) -> bool:
-        """Return whether nothing waits, and nothing was lost since this was asked last."""
-        lost, self._lost_before = self.losses.total - self._lost_before, self.losses.total
+    def _has_flushed_all(self) -> bool:
+        """Return whether nothing is pending and nothing was lost since the last call."""
+        new_losses, self._lost_before = self.losses.total - self._lost_before, self.losses.total
         failed, self._failed = self._failed, False
-        return not (lost or failed or self._native.pending)
+        return not (new_losses or failed or self._native.pending)
 
     def _take(self) -> None:
-        """Hand what is logged by now to the sinks, so many rows at a time."""
+        """Pass all logged data to the sinks, in chunks of rows."""
         self.gather()
-        left, beside = len(self.rows), True
-        while left > 0 or beside:
+        remaining, is_first = len(self.rows), True
+        while remaining > 0 or is_first:
             with self._taking:
-                flat, written = self.rows[: FIELDS * CHUNK_ROWS], self.written[:]
+                flat, written = self.rows[: ROW_FIELDS * CHUNK_ROWS], self.written[:]
                 if flat:  # said before they are gone: who counts on finds it here or there
-                    self.last_step = flat[-FIELDS]  # type: ignore[assignment]
+                    self.last_step = flat[-ROW_FIELDS]  # type: ignore[assignment]
                 del self.rows[: len(flat)]
                 del self.written[: len(written)]
-            left -= len(flat)
-            if (flat or written) and beside:
-                self._stand_beside(flat, flat or written)
-            beside = False
+            remaining -= len(flat)
+            if (flat or written) and is_first:
+                self._add_machine_row(flat, flat or written)
+            is_first = False
             self._lay_out(flat, written)
-            if left > 0:
+            if remaining > 0:
                 self._write()
         for _ in range(len(self.messages)):
             size, message = self.messages.popleft()
@@ -305,7 +320,7 @@ class Pump:
             self._others_do(message, size)
 
     def _lay_out(self, flat: list[object], written: list[object]) -> None:
-        """Hand rows to the sinks; `written` ones are with the native one."""
+        """Pass rows to the sinks; the native sink has the `written` ones already."""
         if self._outlets:
             for rows in self._batcher.rows(written, gently=not self._awaited):
                 self._others_do(partial(_scalars, rows), _size(rows), len(rows))
@@ -313,10 +328,10 @@ class Pump:
             self._native_does(partial(_scalars, rows))
             self._others_do(partial(_scalars, rows), _size(rows), len(rows))
 
-    def _stand_beside(self, flat: list[object], logged: list[object]) -> None:
-        """Add a row at the step logged last: what the machine did until then."""
-        if measured := self.beside():
-            step, moment, *_ = logged[-FIELDS:]
+    def _add_machine_row(self, flat: list[object], logged: list[object]) -> None:
+        """Add a row with the machine's measurements at the last step."""
+        if measured := self.measure_machine():
+            step, moment, *_ = logged[-ROW_FIELDS:]
             flat += (step, moment, dict(measured), None)
 
     def _others_do(self, call: Message, size: int, rows: int = 1) -> None:
@@ -341,16 +356,16 @@ class Pump:
         finally:
             self._writing_since = 0.0
 
-    def _count_dropped(self) -> None:
+    def _count_drops(self) -> None:
         dropped = self._native.dropped
         for kind, count in (dropped - self._dropped).items():
-            self.losses.add(kind, count, FULL)
+            self.losses.add(kind, count, FULL_REASON)
         self._dropped = dropped
 
     def _say(self, news: list[tuple[str, int]]) -> None:
         for text, count in news:
             self._native_does(partial(_note, {"text": text, "count": count}))
-            self.notes.said(text, count)
+            self.notes.remember(text, count)
 
     def _close(self, status: str) -> None:
         self._take()
@@ -358,11 +373,11 @@ class Pump:
             outlet.close(status)
         for outlet in self._outlets:
             outlet.join()
-        self._count_dropped()
-        self._say(self.notes.rest())
+        self._count_drops()
+        self._say(self.notes.remaining())
         self._native_does(lambda native: native.close(status))
         for kind, count in self._native.waiting.items():
-            self.losses.add(kind, count, AT_END)
+            self.losses.add(kind, count, AT_END_REASON)
         self.losses.summarise()
         self.closed = True
 
@@ -372,9 +387,9 @@ def _size(rows: Rows) -> int:
     return MESSAGE_BYTES + rows.values.nbytes + rows.steps.nbytes + rows.times.nbytes
 
 
-def _scalars(rows: Rows, writing: Writing) -> None:
+def _scalars(rows: Rows, writing: OpenSink) -> None:
     writing.scalars(rows)
 
 
-def _note(facts: Mapping[str, object], writing: Writing) -> None:
+def _note(facts: Mapping[str, object], writing: OpenSink) -> None:
     writing.event("note", None, facts)

@@ -1,1 +1,1 @@
-"""Training stacks, built on the public API alone."""
+"""Trainers built on the public API."""

@@ -1,4 +1,4 @@
-"""The console of a training: it outlives its readers."""
+"""Write to the console of a training without failing when nobody reads it."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import TextIO
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Write to the console; a training goes on where nobody reads that any more.
+    """Write to the console; an error of the console does not end the training.
 
     As after `| head -1`, when the terminal is gone, or where the disk behind `> FILE` is full.
     `stream`: where to, in place of stdout.

@@ -1,4 +1,4 @@
-"""A disk that takes no more: one error that says so, and logs that do not fail because of it."""
+"""Report a full disk as one error, and keep logging from failing because of it."""
 
 import logging
 import os
@@ -10,34 +10,38 @@ from pathlib import Path
 
 import rlvitals
 
-HINT = "free some space, and run the same command again: it goes on from the newest checkpoint"
+DISK_FULL_HINT = (
+    "free some space, and run the same command again: it goes on from the newest checkpoint"
+)
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Raise VitalsError, naming the folder, for whatever Python, torch or safetensors raise."""
     try:
         yield
     except rlvitals.VitalsError:
-        raise  # it says itself what, where, and what to try
+        raise  # it already has its place and hint
     except Exception as raised:
         if not rlvitals.disk_is_full(raised):
             raise
         raise error(folder) from raised
 
 
-def error(folder: Path, what: str = "the training cannot go on") -> rlvitals.VitalsError:
-    """Return the error that says so, and what that comes to."""
-    return rlvitals.VitalsError(f"the disk is full: {what}", where=str(folder), hint=HINT)
+def error(folder: Path, problem: str = "the training cannot go on") -> rlvitals.VitalsError:
+    """Return the VitalsError for a full disk."""
+    return rlvitals.VitalsError(
+        f"the disk is full: {problem}", where=str(folder), hint=DISK_FULL_HINT
+    )
 
 
-def saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
-    """Tell whether a step's checkpoint stands: `Checkpoints` told, and went on, where it does not.
+def is_saved(checkpoints: rlvitals.Checkpoints, step: int, *, last: bool) -> bool:
+    """Return True if a step's checkpoint was saved; `Checkpoints` has reported it if not.
 
     The last one of a training is what it was for: without it VitalsError is raised.
     """
     try:
-        stands = any(one.step == step for one in checkpoints.all())
+        stands = any(checkpoint.step == step for checkpoint in checkpoints.all())
     except rlvitals.CannotResume:  # an older one cannot be read: no reason to end a training
         return True
     if last and not stands:
@@ -62,6 +66,6 @@ class LogFile(logging.FileHandler):
             super().handleError(record)
 
     def close(self) -> None:
-        """Close the file; what is still to be written may not fit."""
+        """Close the file; buffered lines may not fit on the disk."""
         with suppress(OSError):
             super().close()

@@ -1,4 +1,4 @@
-"""How any training goes: it learns, is stopped or fails, and ends well whatever happens."""
+"""Run a training to its end: stop on a signal, record a failure, close everything."""
 
 import logging
 import traceback
@@ -9,24 +9,24 @@ from typing import Any
 
 import rlvitals
 from rlvitals.trainers import full_disk
-from rlvitals.trainers.signal_handlers import Stopping
+from rlvitals.trainers.signal_handlers import SignalHandler
 
-GO_ON = "run the same command again to go on"
+RESUME_HINT = "run the same command again to go on"
 
 
-class Course(ABC):
-    """One training in its folder. `run` trains to the end and returns how it ended."""
+class Harness(ABC):
+    """A training in its folder. `run` trains to the end and returns its status."""
 
     fresh = False  # start at step 0, and set checkpoints aside
     require_resume = False  # never start at step 0
 
     def __init__(self, folder: Path, log: logging.Logger) -> None:
-        """Train in a folder, and tell a log; nothing has begun."""
+        """Set the folder and the log; nothing is started."""
         self.folder, self.log = folder, log
-        self.stopping = Stopping()
+        self.stopping = SignalHandler()
 
-    def begin_as(self, flags: Mapping[str, Any]) -> None:
-        """Say where `run` may begin, by the flags of the command; by default it resumes.
+    def set_resume_flags(self, flags: Mapping[str, Any]) -> None:
+        """Set where `run` starts, from the flags of the command; it resumes by default.
 
         `fresh`: at step 0, with the checkpoints of the folder set aside. `require_resume`: from a
         checkpoint, else `run` raises CannotResume.
@@ -35,49 +35,49 @@ class Course(ABC):
         self.require_resume = bool(flags.get("require_resume"))
 
     @abstractmethod
-    def trained(self) -> str:
+    def train(self) -> str:
         """Train; return "finished" or "stopped"."""
 
     @abstractmethod
-    def say_interrupted(self) -> None:
-        """Say that a signal ended it, and how to go on."""
+    def log_interruption(self) -> None:
+        """Log that a signal ended the training, and how to resume."""
 
     @abstractmethod
-    def say_failed(self, error: Exception, trace: str, level: int) -> None:
-        """Say what went wrong, and how to go on; the traceback is for the file.
+    def log_failure(self, error: Exception, trace: str, level: int) -> None:
+        """Log the error and how to resume; the traceback goes to the file.
 
-        `level` is DEBUG for what a person can mend: who called says that, alone.
+        `level` is DEBUG for errors that a person can fix: the caller reports those.
         """
 
     @abstractmethod
     def end(self, status: str, trace: str, problem: str) -> None:
-        """Close what is open, and record the end: what was said last is in the log already."""
+        """Close open resources and record the end; the last lines are already logged."""
 
     def run(self) -> str:
         """Train; returns "finished", or "stopped" where someone asked for it.
 
-        Ctrl-C and SIGTERM save a checkpoint, say how to go on, and are raised. So is any error:
+        Ctrl-C and SIGTERM save a checkpoint, log how to resume, and are raised. So is any error:
         the newest checkpoint is kept, and the run is recorded as failed. A disk that takes no
         more is a VitalsError, whoever found out.
         """
         status = trace = problem = ""
         with self.stopping:
             try:
-                with full_disk.explained(self.folder):
-                    status = self.trained()
+                with full_disk.translate_errors(self.folder):
+                    status = self.train()
             except KeyboardInterrupt:
                 status = "interrupted"
-                self.say_interrupted()
+                self.log_interruption()
                 raise
             except Exception as error:
                 status, trace, problem = "failed", traceback.format_exc(), str(error)
                 mendable = isinstance(error, rlvitals.VitalsError)
-                self.say_failed(error, trace, logging.DEBUG if mendable else logging.ERROR)
+                self.log_failure(error, trace, logging.DEBUG if mendable else logging.ERROR)
                 raise
             finally:
                 self.end(status, trace, problem)
         return status
 
-    def diagnosed(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
-        """Say what the live diagnosis found."""
+    def log_diagnosis(self, text: str, bad: bool) -> None:  # noqa: FBT001 - as it is called
+        """Log a result of the live diagnosis."""
         (self.log.warning if bad else self.log.info)("[diagnosis] %s", text)

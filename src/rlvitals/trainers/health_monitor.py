@@ -1,4 +1,4 @@
-"""Diagnose a run while it trains: what is new is told, and it costs little."""
+"""Diagnose a run while it trains, at a bounded cost, and report what is new."""
 
 import time
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import rlvitals
 
-GROWTH = 0.05  # of the run: so far apart are two diagnoses at least
-SHARE = 0.02  # of the time: so much do they take at most
+MIN_GROWTH_SHARE = 0.05  # of the run: so far apart are two diagnoses at least
+MAX_TIME_SHARE = 0.02  # of the time: so much do they take at most
 
 
-class Judge:
-    """Diagnoses a run's folder now and then, and tells what was not there before.
+class HealthMonitor:
+    """Diagnose a run's folder at intervals, and report what is new.
 
-    `tell` gets each line, with whether it is a warning.
+    `tell(line, is_warning)` is called with each line.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Judge:
         self._folder, self._every, self._total, self._tell = folder, every, total_steps, tell
         self._then, self._step = time.monotonic(), 0
         self._cost = 0.0  # seconds of the last one
-        self._told: set[str] = set()  # findings, by their rules' names
+        self._reported: set[str] = set()  # findings, by their rules' names
         self.diagnosis: rlvitals.Diagnosis | None = None
 
     def begin(self, step: int) -> None:
@@ -35,49 +35,53 @@ class Judge:
         self._total = total_steps
         self.begin(step)
 
-    def due(self, step: int) -> bool:
-        """Tell whether it is time."""
-        if not self._every or step - self._step < GROWTH * self._total:
+    def is_due(self, step: int) -> bool:
+        """Return True if a diagnosis is due."""
+        if not self._every or step - self._step < MIN_GROWTH_SHARE * self._total:
             return False
-        return time.monotonic() - self._then >= max(self._every, self._cost / SHARE)
+        return time.monotonic() - self._then >= max(self._every, self._cost / MAX_TIME_SHARE)
 
-    def judge(self, step: int) -> None:
-        """Diagnose the run as it stands, and tell what is new. A failure is told too."""
-        began = time.monotonic()
+    def diagnose(self, step: int) -> None:
+        """Diagnose the run and report what is new, or why there is no diagnosis."""
+        started = time.monotonic()
         try:
-            found = rlvitals.diagnose(self._folder)
+            diagnosis = rlvitals.diagnose(self._folder)
         except rlvitals.VitalsError as error:
             self._tell(f"no diagnosis: {error.problem}", False)
         else:
-            self._compare(found)
+            self._compare(diagnosis)
         self._then, self._step = time.monotonic(), step
-        self._cost = self._then - began
+        self._cost = self._then - started
 
-    def _compare(self, found: rlvitals.Diagnosis) -> None:
-        before = self.diagnosis
-        known = set() if before is None else {rule.name for rule in _bad(before)}
-        now = {rule.name for rule in _bad(found)}
-        for rule, finding in found.findings:
-            if rule.name not in now or rule.name in known:
+    def _compare(self, diagnosis: rlvitals.Diagnosis) -> None:
+        previous = self.diagnosis
+        previous_rules = (
+            set() if previous is None else {rule.name for rule in _warning_rules(previous)}
+        )
+        current_rules = {rule.name for rule in _warning_rules(diagnosis)}
+        for rule, finding in diagnosis.findings:
+            if rule.name not in current_rules or rule.name in previous_rules:
                 continue
-            if rule.name in self._told:
+            if rule.name in self._reported:
                 self._tell(f"{rule.name} is back", True)
             else:
                 self._tell(f"{rule.name} since step {finding.began}: {finding.summary}", True)
-                self._told.add(rule.name)
-        for name in sorted(known - now):
+                self._reported.add(rule.name)
+        for name in sorted(previous_rules - current_rules):
             self._tell(f"{name} is over", False)
-        if before is None or found.verdict.word is not before.verdict.word:
-            self._tell(f"the run is {found.verdict.word.value}", False)
-        self.diagnosis = found
+        if previous is None or diagnosis.verdict.word is not previous.verdict.word:
+            self._tell(f"the run is {diagnosis.verdict.word.value}", False)
+        self.diagnosis = diagnosis
 
     def health(self, step: int) -> str:
         """Return "healthy", or what is wrong, by the last diagnosis before a step."""
         del step
         if self.diagnosis is None:
             return "not judged"
-        return ", ".join(rule.name for rule in _bad(self.diagnosis)) or "healthy"
+        return ", ".join(rule.name for rule in _warning_rules(self.diagnosis)) or "healthy"
 
 
-def _bad(found: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
-    return [rule for rule, finding in found.findings if finding.severity > rlvitals.Severity.NOTE]
+def _warning_rules(diagnosis: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
+    return [
+        rule for rule, finding in diagnosis.findings if finding.severity > rlvitals.Severity.NOTE
+    ]

@@ -1,4 +1,4 @@
-"""One training in a folder at a time: two would resume from each other's checkpoints."""
+"""Allow one training at a time in a folder: two would resume from each other's checkpoints."""
 
 import os
 from collections.abc import Iterator
@@ -12,18 +12,16 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-RECORD = "run.json"  # of a folder that something was recorded in
-
 
 def check(folder: Path) -> None:
-    """Raise UsageError where a training goes on in a folder, as far as can be told."""
-    if not (folder / RECORD).exists():
+    """Raise UsageError if a training is known to run in a folder."""
+    if not (folder / "run.json").exists():
         return
     try:
         life = rlvitals.trace(folder).lifecycle
     except rlvitals.VitalsError:
         return  # what nobody can read, nobody is known to write
-    # Not `over`: what a person says by --finished lets no second training in.
+    # Not `over`: a run that a person marked as --finished may still be alive.
     if life.alive and not life.ended and life.exit_code is None:
         raise rlvitals.UsageError(
             "another training goes on here",
@@ -33,8 +31,8 @@ def check(folder: Path) -> None:
 
 
 @contextmanager
-def entered(folder: Path) -> Iterator[None]:
-    """Check, and let no other training in before this one has begun to record.
+def acquire(folder: Path) -> Iterator[None]:
+    """Check the folder, and lock it until this training has started to record.
 
     Two that are started at the same moment would both find an empty folder.
     """
@@ -43,10 +41,10 @@ def entered(folder: Path) -> Iterator[None]:
         check(folder)
         yield
         return
-    held = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)  # for as long as the other needs to begin
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # for as long as the other needs to begin
         check(folder)
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)

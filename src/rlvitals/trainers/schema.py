@@ -1,7 +1,7 @@
-"""One typed schema for a training's settings: it checks files, makes flags, and writes the docs.
+"""Typed schemas for settings: read files, make command-line flags, write the documentation.
 
 A section is a frozen dataclass whose fields are made by `rlvitals.option`; a field may be a section
-itself. What an option's `item` says is also its range: a SHARE lies between 0 and 1.
+itself. An option's `item` also gives its range: a SHARE lies between 0 and 1.
 """
 
 import json
@@ -19,18 +19,21 @@ from rlvitals import UsageError, nearest
 T = TypeVar("T")
 Values = Mapping[str, Any]
 # What an item may be, both ends included; any other number from 0 on.
-RANGES = {
+ITEM_RANGES = {
     "SHARE": (0.0, 1.0), "GAMMA": (0.0, 1.0), "LAMBDA": (0.0, 1.0), "WEIGHT": (-inf, inf),
     "SEED": (0.0, 2**32 - 1),  # NumPy's
 }  # fmt: skip
-QUICK_TEST = "--quick-test"
-EMPTY: Values = MappingProxyType({})
-LITTLE = ("alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type")
+QUICK_TEST_FLAG = "--quick-test"
+NO_VALUES: Values = MappingProxyType({})
+# A flag of such a name says little without its section.
+GENERIC_NAMES = (
+    "alpha", "beta", "enable", "enabled", "limit", "max", "min", "mode", "scale", "type",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One option of a schema, by its way through the sections."""
+    """An option of a schema, with its path through the sections."""
 
     path: tuple[str, ...]
     default: Any
@@ -42,130 +45,140 @@ class Key:
 
     @property
     def name(self) -> str:
-        """How a file's reader would say it: `ppo_config.learning_rate`."""
+        """The dotted name: `ppo_config.learning_rate`."""
         return ".".join(self.path)
 
 
 def keys(schema: type[Any]) -> tuple[Key, ...]:
     """List all options of a schema, in the order they are declared."""
-    return tuple(_named(_walk(schema, ())))
+    return tuple(_make_keys(_walk(schema, ())))
 
 
-def _named(found: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
-    """Name each key's flag by itself; a word that says little, or is taken, after its section."""
-    taken = set(LITTLE)
-    for path, one in found:
-        name = path[-1] if path[-1] not in taken else "-".join(path[-2:])
-        taken.add(name)
-        about = one.metadata
+def _make_keys(options: Iterable[tuple[tuple[str, ...], Any]]) -> Iterator[Key]:
+    """Yield the keys; a generic or used flag name is prefixed with its section."""
+    used_names = set(GENERIC_NAMES)
+    for path, field in options:
+        name = path[-1] if path[-1] not in used_names else "-".join(path[-2:])
+        used_names.add(name)
+        metadata = field.metadata
         flag = f"--{name.replace('_', '-')}"
         yield Key(
-            path, _default(one), about["doc"], about["choices"], about["item"], flag, _inner(one)
+            path,
+            _default(field),
+            metadata["doc"],
+            metadata["choices"],
+            metadata["item"],
+            flag,
+            _inner(field),
         )
 
 
 def _walk(schema: type[Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for one in fields(schema):
-        path = (*above, one.name)
-        if is_dataclass(_default(one)):
-            yield from _walk(type(_default(one)), path)
-        elif one.metadata:
-            yield path, one
+    for field in fields(schema):
+        path = (*above, field.name)
+        if is_dataclass(_default(field)):
+            yield from _walk(type(_default(field)), path)
+        elif field.metadata:
+            yield path, field
 
 
-def _default(one: Any) -> Any:  # noqa: ANN401 - a field of any type
-    return one.default if one.default is not MISSING else one.default_factory()
+def _default(field: Any) -> Any:  # noqa: ANN401 - a field of any type
+    return field.default if field.default is not MISSING else field.default_factory()
 
 
 def read(
-    schema: type[T], values: object, where: str, above: str = "", whole: type[Any] | None = None
+    schema: type[T], values: object, source: str, above: str = "", root: type[Any] | None = None
 ) -> T:
     """Make a section of the values of a file. Raises UsageError for what the schema has not.
 
-    `whole`: the schema that the section is of, where a misplaced key is looked for.
+    `root`: the schema of the complete file, where a misplaced key is looked for.
     """
     if not isinstance(values, Mapping):
-        raise UsageError(f"{above or 'the settings'} is no table but {values!r}", where=where)
-    known = {one.name: one for one in fields(schema)}  # type: ignore[arg-type]
-    made: dict[str, Any] = {}
-    whole = whole or schema
+        raise UsageError(f"{above or 'the settings'} is no table but {values!r}", where=source)
+    fields_by_name = {field.name: field for field in fields(schema)}  # type: ignore[arg-type]
+    options: dict[str, Any] = {}
+    root = root or schema
     for name, value in values.items():
-        at = f"{above}.{name}" if above else name
-        if name not in known:
-            raise UsageError(f"there is no {at}", where=where, hint=_meant(name, known, whole))
-        default = _default(known[name])
+        path = f"{above}.{name}" if above else name
+        if name not in fields_by_name:
+            raise UsageError(
+                f"there is no {path}", where=source, hint=_suggest_key(name, fields_by_name, root)
+            )
+        default = _default(fields_by_name[name])
         if is_dataclass(default):
-            made[name] = read(type(default), value, where, at, whole)
+            options[name] = read(type(default), value, source, path, root)
         else:
-            made[name] = _checked(known[name], default, value, f"{where}, {at}")
-    return schema(**made)
+            options[name] = _check_value(fields_by_name[name], default, value, f"{source}, {path}")
+    return schema(**options)
 
 
-def _meant(name: str, known: Collection[str], whole: type[Any]) -> str:
+def _suggest_key(name: str, names: Collection[str], root: type[Any]) -> str:
     """Return the same key of another section, else the nearest of this one, else all of them."""
-    places = [key.name for key in keys(whole) if key.path[-1] == name]
-    return f"did you mean {' or '.join(places)}?" if places else _nearest(name, known)
+    places = [key.name for key in keys(root) if key.path[-1] == name]
+    return f"did you mean {' or '.join(places)}?" if places else _suggest_name(name, names)
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    return nearest(name, known) or f"one of {', '.join(known)}"
+def _suggest_name(name: str, names: Collection[str]) -> str:
+    return nearest(name, names) or f"one of {', '.join(names)}"
 
 
-def _checked(one: Any, default: Any, value: Any, at: str) -> Any:  # noqa: ANN401 - of any type
+def _check_value(field: Any, default: Any, value: Any, path: str) -> Any:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
-        raise UsageError(f"{value!r} is not true or false", where=at)
+        raise UsageError(f"{value!r} is not true or false", where=path)
     if isinstance(default, str):
-        return _text(one, value, at)
+        return _check_text(field, value, path)
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple):
-            hint = '["this", "that"]' if _inner(one) is str else "[1, 2]"
-            raise UsageError(f"{value!r} is not a list", where=at, hint=hint)
-        check = _text if _inner(one) is str else _number_like(default[0] if default else 0.0)
-        return tuple(check(one, item, at) for item in value)
-    return _number_like(default)(one, value, at)
+            hint = '["this", "that"]' if _inner(field) is str else "[1, 2]"
+            raise UsageError(f"{value!r} is not a list", where=path, hint=hint)
+        check = (
+            _check_text if _inner(field) is str else _number_check(default[0] if default else 0.0)
+        )
+        return tuple(check(field, item, path) for item in value)
+    return _number_check(default)(field, value, path)
 
 
-def _inner(one: Any) -> Any:  # noqa: ANN401 - a type
-    """Return the type of a list's items: `tuple[str, ...]` says str, of an empty one too."""
-    return next(iter(get_args(one.type)), None)
+def _inner(field: Any) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a list's items: str for `tuple[str, ...]`, also if it is empty."""
+    return next(iter(get_args(field.type)), None)
 
 
-def _text(one: Any, value: Any, at: str) -> str:  # noqa: ANN401 - of any type
-    choices = one.metadata["choices"]
+def _check_text(field: Any, value: Any, path: str) -> str:  # noqa: ANN401 - of any type
+    choices = field.metadata["choices"]
     if not isinstance(value, str):
-        raise UsageError(f"{value!r} is not a text", where=at)
+        raise UsageError(f"{value!r} is not a text", where=path)
     if choices and value not in choices:
-        raise UsageError(f"it cannot be {value!r}", where=at, hint=_nearest(value, choices))
+        raise UsageError(f"it cannot be {value!r}", where=path, hint=_suggest_name(value, choices))
     return value
 
 
-def _number_like(default: float) -> Callable[[Any, Any, str], float]:
-    """Return what checks a number: whole where `default` is."""
-    whole = isinstance(default, int)
+def _number_check(default: float) -> Callable[[Any, Any, str], float]:
+    """Return a function that checks a number, an integer if `default` is one."""
+    is_integer = isinstance(default, int)
 
-    def check(one: Any, value: Any, at: str) -> float:  # noqa: ANN401 - of any type
+    def check(field: Any, value: Any, path: str) -> float:  # noqa: ANN401 - of any type
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise UsageError(f"{value!r} is not a number", where=at, hint=f"as {default}")
-        if whole and value != int(value):
-            raise UsageError(f"{value!r} is not a whole number", where=at, hint=f"as {default}")
-        low, high = RANGES.get(one.metadata["item"], (0.0, inf))
+            raise UsageError(f"{value!r} is not a number", where=path, hint=f"as {default}")
+        if is_integer and value != int(value):
+            raise UsageError(f"{value!r} is not a whole number", where=path, hint=f"as {default}")
+        low, high = ITEM_RANGES.get(field.metadata["item"], (0.0, inf))
         low = min(low, default)
         if low <= value <= high:
-            return int(value) if whole else float(value)
+            return int(value) if is_integer else float(value)
         limits = f"between {low:g} and {high:.10g}" if isfinite(high) else f"{low:g} or more"
-        raise UsageError(f"it cannot be {value!r}", where=at, hint=limits)
+        raise UsageError(f"it cannot be {value!r}", where=path, hint=limits)
 
     return check
 
 
-def written(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
-    """Return a section as a file says it."""
+def to_dict(section: Any) -> dict[str, Any]:  # noqa: ANN401 - any section
+    """Return a section as a dictionary, as in a settings file."""
     return {
-        one.name: written(value) if is_dataclass(value) else _plain(value)
-        for one in fields(section)
-        for value in (getattr(section, one.name),)
+        field.name: to_dict(value) if is_dataclass(value) else _plain(value)
+        for field in fields(section)
+        for value in (getattr(section, field.name),)
     }
 
 
@@ -176,59 +189,59 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any type
 def load(  # noqa: PLR0913 - what a file may be, each by its name
     schema: type[T],
     file: Path | None,
-    said: Values,
+    overrides: Values,
     *,
-    below: Values = EMPTY,
+    below: Values = NO_VALUES,
     unread: Mapping[str, str] = MappingProxyType({}),
     tell: Callable[[str], None] = lambda _: None,
 ) -> T:
-    """Put what a command line said, by dotted names, over a JSON file, and that over the defaults.
+    """Combine overrides by dotted names with a JSON file and the defaults, in this precedence.
 
     `below`: values by dotted names between the file and the defaults. `unread`: sections of files
-    by other programs, with what does their part here, which is told where a file has one.
+    by other programs, with their replacement here, which is reported if a file has one.
 
     Raises UsageError for a file that cannot be read, and as `read`.
     """
-    values: dict[str, Any] = {} if file is None else content(file)
-    for name, instead in unread.items():
-        inner, key = _place(values, name) if name.partition(".")[0] in values else ({}, name)
+    values: dict[str, Any] = {} if file is None else read_json(file)
+    for name, replacement in unread.items():
+        inner, key = _find_section(values, name) if name.partition(".")[0] in values else ({}, name)
         if inner.pop(key, None) is not None:
-            tell(f"{file}: {name} is not read: {instead}")
-    for name, value in said.items():
-        inner, key = _place(values, name)
+            tell(f"{file}: {name} is not read: {replacement}")
+    for name, value in overrides.items():
+        inner, key = _find_section(values, name)
         inner[key] = value
     for name, value in below.items():
-        inner, key = _place(values, name)
+        inner, key = _find_section(values, name)
         inner.setdefault(key, value)
     return read(schema, values, "the command line" if file is None else str(file))
 
 
-def _place(values: dict[str, Any], name: str) -> tuple[Any, str]:
+def _find_section(values: dict[str, Any], name: str) -> tuple[Any, str]:
     """Return the section that a dotted name is in, and its key there."""
     *sections, key = name.split(".")
     inner: Any = values
     for section in sections:
         inner = inner.setdefault(section, {})
         if not isinstance(inner, dict):
-            return {}, key  # it is told what the file has there
+            return {}, key  # `read` reports what the file has there
     return inner, key
 
 
-def content(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
     """Return the values of a JSON file. Raises UsageError for one that cannot be read."""
     try:
-        found = json.loads(file.read_bytes())
+        values = json.loads(file.read_bytes())
     except OSError as error:
         raise UsageError(
             f"the settings cannot be read: {error.strerror}", where=str(file)
         ) from None
     except ValueError as error:
         raise UsageError(f"the settings are not JSON: {error}", where=str(file)) from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise UsageError(
             "the settings are no table", where=str(file), hint='{"section": {"key": 1}}'
         )
-    return found
+    return values
 
 
 def add_flags(
@@ -237,12 +250,12 @@ def add_flags(
     *,
     sections: Collection[str] = (),
     aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    shown: Sequence[tuple[Values, str]] = (),
+    defaults: Sequence[tuple[Values, str]] = (),
 ) -> None:
     """Give a parser a flag for each option of a schema, or of some of its sections.
 
     `aliases`: other flags that mean the same, by the option's dotted name. A flag of a truth needs
-    no value: `--wandb` is `--wandb true`. `shown`: what stands in for defaults, and whose values
+    no value: `--wandb` is `--wandb true`. `defaults`: what stands in for defaults, and whose values
     these are, empty where that goes without saying; of several that have a key the first counts.
     """
     groups: dict[str, Any] = {}
@@ -258,101 +271,103 @@ def add_flags(
             type=_parse(key), choices=key.choices or None,
             nargs="*" if isinstance(key.default, tuple) else "?" if truth else None,
             const=True if truth else None,
-            help=f"{key.doc} (default: {_from(key, shown)})".replace("%", "%%"),
+            help=f"{key.doc} (default: {_format_default(key, defaults)})".replace("%", "%%"),
         )  # fmt: skip
 
 
-def quick(options: Sequence[str], values: Values) -> tuple[Values, str]:
+def quick_test_defaults(options: Sequence[str], values: Values) -> tuple[Values, str]:
     """Return what a quick test sets, as `add_flags` shows it; nothing where none is asked for."""
-    return values if QUICK_TEST in options else EMPTY, QUICK_TEST
+    return values if QUICK_TEST_FLAG in options else NO_VALUES, QUICK_TEST_FLAG
 
 
-def asked(
+def read_choice(
     options: Sequence[str],
     flags: Sequence[str],
-    at: str,
+    name: str,
     default: str,
     *,
     find: Callable[[Path], Path] = Path,
 ) -> str:
     """Return one text that flags, else their file, say: that by which a preset is chosen.
 
-    `at`: its dotted name; `find` says where the file lies. What is wrong is for the whole parser.
+    `name`: its dotted name; `find` locates the file. Errors are left to the complete parser.
     """
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument(*flags, dest="said")
+    parser.add_argument(*flags, dest="value")
     parser.add_argument("--config", "--config-file", type=Path)
     try:
-        given = parser.parse_known_args(options)[0]
+        args = parser.parse_known_args(options)[0]
     except ArgumentError:
         return default
-    section, key = at.split(".")
-    held = content(find(given.config)).get(section) if given.config else None
-    return str(given.said or (held.get(key) if isinstance(held, dict) else None) or default)
+    section, key = name.split(".")
+    values = read_json(find(args.config)).get(section) if args.config else None
+    return str(args.value or (values.get(key) if isinstance(values, dict) else None) or default)
 
 
-def said(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
+def flag_values(options: Mapping[str, Any], schema: type[Any]) -> dict[str, Any]:
     """Return what the flags of a schema were given, by dotted names."""
     return {
         key.name: options[key.name] for key in keys(schema) if options.get(key.name) is not None
     }
 
 
-def changed(
+def list_changes(
     file: Path,
     section: Any,  # noqa: ANN401 - any section
     *,
     besides: Collection[str] = (),
 ) -> list[str]:
-    """List what a section says otherwise than a file of `text`: "training.seed 1 -> 2".
+    """Return the settings that differ from a file of `text`: "training.seed 1 -> 2".
 
     Nothing of `besides`, dotted names; and nothing where no such file can be read.
     """
     try:
-        before = content(file)
+        old = read_json(file)
     except UsageError:
         return []
-    found = dict(_changed(before, written(section), ()))
-    return [f"{name} {said}" for name, said in found.items() if name not in besides]
+    changes = dict(_iter_changes(old, to_dict(section), ()))
+    return [f"{name} {change}" for name, change in changes.items() if name not in besides]
 
 
-def _changed(before: Values, now: Values, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for name, value in now.items():
-        then = before.get(name)
+def _iter_changes(old: Values, new: Values, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for name, value in new.items():
+        old_value = old.get(name)
         if isinstance(value, dict):
-            yield from _changed(then if isinstance(then, dict) else {}, value, (*above, name))
-        elif name in before and then != value:
-            yield ".".join((*above, name)), f"{then} -> {value}"
+            yield from _iter_changes(
+                old_value if isinstance(old_value, dict) else {}, value, (*above, name)
+            )
+        elif name in old and old_value != value:
+            yield ".".join((*above, name)), f"{old_value} -> {value}"
 
 
 def text(section: Any) -> str:  # noqa: ANN401 - any section
     """Return a section as the text of a file that `load` reads."""
-    return f"{json.dumps(written(section), indent=1)}\n"
+    return f"{json.dumps(to_dict(section), indent=1)}\n"
 
 
 def write(file: Path, section: Any) -> None:  # noqa: ANN401 - any section
     """Replace a file by the `text` of a section; of a link there, the link alone. OSError."""
-    made = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+    temporary = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
     try:
-        with made.open("x", encoding="utf-8") as opened:
-            opened.write(text(section))
-        made.replace(file)
+        with temporary.open("x", encoding="utf-8") as stream:
+            stream.write(text(section))
+        temporary.replace(file)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _metavar(key: Key) -> str | None:
     return None if key.choices else "true|false" if isinstance(key.default, bool) else "X"
 
 
-def _from(key: Key, shown: Sequence[tuple[Values, str]]) -> str:
-    own = ({key.name: key.default}, "")
-    values, source = next(one for one in (*shown, own) if key.name in one[0])
-    said = _shown(values[key.name]) or "none"
-    return f"{said}, {source}" if source else said
+def _format_default(key: Key, defaults: Sequence[tuple[Values, str]]) -> str:
+    declared = ({key.name: key.default}, "")
+    values, source = next(layer for layer in (*defaults, declared) if key.name in layer[0])
+    text = _format_value(values[key.name]) or "none"
+    return f"{text}, {source}" if source else text
 
 
-def _shown(default: Any) -> str:  # noqa: ANN401 - of any type
+def _format_value(default: Any) -> str:  # noqa: ANN401 - of any type
     if isinstance(default, bool):
         return str(default).lower()
     return " ".join(map(str, default)) or "none" if isinstance(default, tuple) else f"{default}"
@@ -375,12 +390,11 @@ def table(schema: type[Any]) -> str:
     lines: list[str] = []
     section = ""
     for key in keys(schema):
-        if (now := ".".join(key.path[:-1])) != section:
-            section = now
+        if (heading := ".".join(key.path[:-1])) != section:
+            section = heading
             lines += ["", f"## `{section}`", "", "| key | default | what it does | flag |"]
             lines += ["| --- | --- | --- | --- |"]
-        which = f" ({', '.join(key.choices)})" if key.choices else ""
-        lines.append(
-            f"| `{key.path[-1]}` | {_shown(key.default)} | {key.doc}{which} | `{key.flag}` |"
-        )
+        choices = f" ({', '.join(key.choices)})" if key.choices else ""
+        default = _format_value(key.default)
+        lines.append(f"| `{key.path[-1]}` | {default} | {key.doc}{choices} | `{key.flag}` |")
     return "\n".join(lines).strip() + "\n"

@@ -1,12 +1,12 @@
-"""End a training when asked by a signal: after its update, so that what is saved can go on."""
+"""Stop a training on a signal, after the update in progress so that it can be saved."""
 
 import signal
 from types import FrameType
 from typing import Self
 
-# SIGHUP: the terminal is gone. Windows has none.
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+HANDLED_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class Terminated(KeyboardInterrupt):
@@ -18,11 +18,11 @@ class Terminated(KeyboardInterrupt):
         super().__init__()
 
 
-class Stopping:
+class SignalHandler:
     """Between `with` and its end, notes the first signal; a second one raises at once.
 
     Until `patient` is set, the first raises too: there is nothing yet that could be saved. What
-    comes after one that raised is left out: how it ended is being written down. In another thread
+    comes after one that raised is ignored: the end is being recorded. In another thread
     than the main one, signals stay what they were, and so do those that the program was started to
     ignore, as under nohup.
     """
@@ -30,36 +30,36 @@ class Stopping:
     def __init__(self) -> None:
         """Note nothing yet."""
         self.patient = False
-        self.asked: int | None = None  # the signal's number
+        self.signal_number: int | None = None  # the signal's number
         self._raised = False
-        self._before: dict[int, object] = {}
+        self._previous_handlers: dict[int, object] = {}
 
     def __enter__(self) -> Self:
         """Take the signals over."""
         try:
-            for number in SIGNALS:
+            for number in HANDLED_SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._noted)
+                    self._previous_handlers[number] = signal.signal(number, self._handle)
         except ValueError:  # not the main thread
-            self._before.clear()
+            self._previous_handlers.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give them back."""
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before.clear()
+        self._previous_handlers.clear()
 
     def check(self) -> None:
         """Raise what was asked for, if anything was."""
-        if self.asked is not None:
-            raise _error(self.asked)
+        if self.signal_number is not None:
+            raise _error(self.signal_number)
 
-    def _noted(self, number: int, _: FrameType | None) -> None:
+    def _handle(self, number: int, _: FrameType | None) -> None:
         if self._raised:
             return
-        again, self.asked = self.asked is not None, number
-        if again or not self.patient:
+        repeated, self.signal_number = self.signal_number is not None, number
+        if repeated or not self.patient:
             self._raised = True
             raise _error(number)
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a run, for the terminal: which one a resume takes, then all of them."""
+"""Render a run's checkpoints for the terminal, the one to resume from first."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,101 +6,100 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.checkpoints.inspect_run import Look, Seen, State
+from rlvitals.checkpoints.inspect_run import CheckpointState, CheckpointStatus, Inspection
 from rlvitals.errors import harmless
 from rlvitals.tracking import clock
 from rlvitals.views.console import grid
 
-COLOUR: Mapping[State, str] = {
+CHECKPOINT_COLOURS: Mapping[State, str] = {
     State.WHOLE: "green",
     State.SEALED: "green",
     State.DAMAGED: "bold red",
     State.UNREADABLE: "bold red",
     State.UNSEALED: "yellow",
 }
-UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-HEADS = ("step", "saved", "size", "state", "health", "kept because")
+SIZE_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def table(found: Look, differs: Sequence[str]) -> RenderableType:
-    """Lay out the answer, then a line for each checkpoint."""
-    blocks: list[RenderableType] = [_answer(found, differs)]
-    if found.seen:
-        blocks += [Text(), _rows(found)]
-    if wrong := [one for one in found.seen if one.why]:
-        blocks += [Text(), _whys(wrong)]
+def table(inspection: Look, differs: Sequence[str]) -> RenderableType:
+    """Render the checkpoint to resume from, then a row for each checkpoint."""
+    blocks: list[RenderableType] = [_answer(inspection, differs)]
+    if inspection.seen:
+        blocks += [Text(), _rows(inspection)]
+    if damaged := [checkpoint for checkpoint in inspection.seen if checkpoint.why]:
+        blocks += [Text(), _whys(damaged)]
     return Group(*blocks)
 
 
-def _answer(found: Look, differs: Sequence[str]) -> RenderableType:
-    taken = found.taken
-    if taken is None:
-        head = Text.assemble(("A resume takes none", "bold"), f": {harmless(found.why)}")
+def _answer(inspection: Look, differs: Sequence[str]) -> RenderableType:
+    resume_point = inspection.taken
+    if resume_point is None:
+        head = Text.assemble(("A resume takes none", "bold"), f": {harmless(inspection.why)}")
     else:
         head = Text.assemble(
-            ("A resume takes ", ""), (harmless(taken.folder.name), "bold"),
-            f": {harmless(found.why)}",
+            ("A resume takes ", ""), (harmless(resume_point.folder.name), "bold"),
+            f": {harmless(inspection.why)}",
         )  # fmt: skip
-    lines = [head, *(Text(f"  but {harmless(one)}", "yellow") for one in differs)]
-    if any(one.complete for one in found.seen):
-        lines.append(Text(f"  try: rlvitals checkpoints {harmless(str(found.folder))} --seal"))
+    lines = [head, *(Text(f"  but {harmless(difference)}", "yellow") for difference in differs)]
+    if any(checkpoint.complete for checkpoint in inspection.seen):
+        lines.append(Text(f"  try: rlvitals checkpoints {harmless(str(inspection.folder))} --seal"))
     return Group(*lines)
 
 
-def _rows(found: Look) -> RenderableType:
+def _rows(inspection: Look) -> RenderableType:
     rows = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for head in ("", *HEADS):
+    for head in ("", "step", "saved", "size", "state", "health", "kept because"):
         rows.add_column(head, justify="right" if head in {"step", "size"} else "left")
-    for one in reversed(found.seen):
+    for checkpoint in reversed(inspection.seen):
         rows.add_row(
-            Text("▸" if _is(one, found.taken) else "", "bold green"),
-            f"{one.step:,}",
-            Text("" if one.saved is None else clock.date(one.saved), "dim"),
-            size(one.size),
-            Text(one.state.value, COLOUR.get(one.state, "dim")),
-            harmless(one.health, 40) if one.health else Text("-", "dim"),
-            Text(", ".join(one.kept), "dim"),
+            Text("▸" if _is(checkpoint, inspection.taken) else "", "bold green"),
+            f"{checkpoint.step:,}",
+            Text("" if checkpoint.saved is None else clock.date(checkpoint.saved), "dim"),
+            size(checkpoint.size),
+            Text(checkpoint.state.value, CHECKPOINT_COLOURS.get(checkpoint.state, "dim")),
+            harmless(checkpoint.health, 40) if checkpoint.health else Text("-", "dim"),
+            Text(", ".join(checkpoint.kept), "dim"),
         )
     return rows
 
 
-def _is(one: Seen, other: Seen | None) -> bool:
-    return other is not None and one.folder == other.folder
+def _is(checkpoint: Seen, resume_point: Seen | None) -> bool:
+    return resume_point is not None and checkpoint.folder == resume_point.folder
 
 
-def _whys(wrong: Sequence[Seen]) -> RenderableType:
-    names = [harmless(one.folder.name) for one in reversed(wrong)]
+def _whys(checkpoints: Sequence[Seen]) -> RenderableType:
+    names = [harmless(checkpoint.folder.name) for checkpoint in reversed(checkpoints)]
     rows = grid(max(map(len, names)))
-    for name, one in zip(names, reversed(wrong), strict=True):
-        rows.add_row(Text(name, "dim"), harmless(one.why))
+    for name, checkpoint in zip(names, reversed(checkpoints), strict=True):
+        rows.add_row(Text(name, "dim"), harmless(checkpoint.why))
     return rows
 
 
 def size(count: int) -> str:
-    """Write a number of bytes."""
-    unit, one = next((pair for pair in UNITS if count >= pair[1]), ("B", 1.0))
-    return f"{count / one:,.3g} {unit}" if unit != "B" else f"{count:,} B"
+    """Format a number of bytes in the largest fitting decimal unit."""
+    unit, factor = next((pair for pair in SIZE_UNITS if count >= pair[1]), ("B", 1.0))
+    return f"{count / factor:,.3g} {unit}" if unit != "B" else f"{count:,} B"
 
 
-def facts(found: Look, differs: Sequence[str]) -> dict[str, object]:
-    """Choose what `--json` tells."""
+def facts(inspection: Look, differs: Sequence[str]) -> dict[str, object]:
+    """Return the members of the JSON document."""
     return {
-        "resume": None if found.taken is None else found.taken.folder.name,
-        "why": found.why,
+        "resume": None if inspection.taken is None else inspection.taken.folder.name,
+        "why": inspection.why,
         "differs": list(differs),
-        "of_other_programs": list(found.others),
+        "of_other_programs": list(inspection.others),
         "checkpoints": [
             {
-                "name": one.folder.name,
-                "step": one.step,
-                "state": one.state.value,
-                "why": one.why,
-                "bytes": one.size,
-                "saved": one.saved,
-                "health": one.health,
-                "kept": list(one.kept),
-                "complete": one.complete,
+                "name": checkpoint.folder.name,
+                "step": checkpoint.step,
+                "state": checkpoint.state.value,
+                "why": checkpoint.why,
+                "bytes": checkpoint.size,
+                "saved": checkpoint.saved,
+                "health": checkpoint.health,
+                "kept": list(checkpoint.kept),
+                "complete": checkpoint.complete,
             }
-            for one in found.seen
+            for checkpoint in inspection.seen
         ],
     }

@@ -1,4 +1,4 @@
-"""Where text goes: how wide, and whether in colour."""
+"""Print to the console with the right width and colour."""
 
 import os
 import shutil
@@ -9,12 +9,12 @@ from typing import TextIO
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-NARROWEST, WIDEST = 40, 100  # columns: narrower cannot be laid out, wider is hard to read
-PLAIN = 88  # columns where there is no terminal to ask: a file, a pipe
+COLUMN_GAP = 2  # between the columns of a table
+DEFAULT_WIDTH = 88  # columns of a file or a pipe
 
 
 def console(file: TextIO | None = None, width: int | None = None) -> Console:
-    """Open a console: colour on a terminal alone, unless NO_COLOR or FORCE_COLOR says otherwise."""
+    """Return a console: coloured on a terminal unless NO_COLOR or FORCE_COLOR overrides it."""
     file = file or sys.stdout
     terminal = file.isatty()
     forced = bool(os.environ.get("FORCE_COLOR"))
@@ -34,7 +34,7 @@ def console(file: TextIO | None = None, width: int | None = None) -> Console:
 
 
 def emit(renderable: RenderableType, width: int | None = None) -> None:
-    """Write to stdout: in colour for a person at a terminal, else without trailing blanks."""
+    """Print to stdout: coloured on a terminal, else as text without trailing spaces."""
     out = console(width=width)
     if out.no_color:
         out.file.write(f"{plain(renderable, width=out.width)}\n")
@@ -44,12 +44,13 @@ def emit(renderable: RenderableType, width: int | None = None) -> None:
 
 def _width(*, terminal: bool) -> int:
     if not terminal and "COLUMNS" not in os.environ:
-        return PLAIN
-    return max(NARROWEST, min(shutil.get_terminal_size((PLAIN, 24)).columns, WIDEST))
+        return DEFAULT_WIDTH
+    # Tables do not fit in fewer than 40 columns, lines are hard to read beyond 100.
+    return max(40, min(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, 100))
 
 
-def plain(renderable: RenderableType, width: int = PLAIN) -> str:
-    """Render to text without colour and without trailing blanks."""
+def plain(renderable: RenderableType, width: int = DEFAULT_WIDTH) -> str:
+    """Render to text without colour and trailing spaces."""
     file = StringIO()
     out = Console(
         file=file, width=width, color_system=None, force_jupyter=False, markup=False, emoji=False,
@@ -60,8 +61,8 @@ def plain(renderable: RenderableType, width: int = PLAIN) -> str:
 
 
 def grid(label: int) -> Table:
-    """Begin a grid of labels, in `label` columns, and texts beside them."""
-    made = Table.grid(padding=(0, 1, 0, 0))
-    made.add_column(width=label, no_wrap=True)
-    made.add_column(overflow="fold")
-    return made
+    """Return an empty grid with a label column of width `label` and a text column."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(width=label, no_wrap=True)
+    table.add_column(overflow="fold")
+    return table

@@ -1,70 +1,71 @@
-"""What the doctor found, for the terminal: the answer, then each trouble with what to try."""
+"""Render an examination by the doctor: the answer, then each trouble with remedies."""
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from rlvitals.doctor.check import Check, Examined, Trouble
+from rlvitals.doctor.check import Check, Examination, Problem
 from rlvitals.errors import harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.views import phrases
 from rlvitals.views.console import grid
 
-LABEL = 10  # columns
-INDENT = 2
 
-
-def report(found: Examined) -> RenderableType:
-    """Lay out the answer, the troubles, and what was fine."""
-    blocks: list[RenderableType] = [_answer(found)]
-    for check, trouble in found.troubles:
+def report(examination: Examined) -> RenderableType:
+    """Render the answer, the troubles and the passed checks."""
+    blocks: list[RenderableType] = [_answer(examination)]
+    for check, trouble in examination.troubles:
         blocks += [Text(), _trouble(check, trouble)]
-    blocks += [Text(), Text(f"fine: {', '.join(one.name for one in found.fine)}", "dim")]
+    blocks += [Text(), Text(f"fine: {', '.join(check.name for check in examination.fine)}", "dim")]
     return Group(*blocks)
 
 
-def _answer(found: Examined) -> Text:
-    where = harmless(str(found.scene.path))
-    graver = [one for _, one in found.troubles if one.severity > Severity.NOTE]
-    if not graver:
-        also = f", {_count(len(found.troubles), 'thing')} to know" if found.troubles else ""
-        return Text.assemble(("Nothing is wrong", "bold green"), f" with {where}{also}.")
-    colour = phrases.SEVERITY[graver[0].severity]
-    said = f"{_count(len(graver), 'thing')} {'is' if len(graver) == 1 else 'are'} wrong"
-    return Text.assemble((said, f"bold {colour}"), f" with {where}.")
+def _answer(examination: Examined) -> Text:
+    path = harmless(str(examination.scene.path))
+    problems = [trouble for _, trouble in examination.troubles if trouble.severity > Severity.NOTE]
+    if not problems:
+        suffix = (
+            f", {_count(len(examination.troubles), 'thing')} to know"
+            if examination.troubles
+            else ""
+        )
+        return Text.assemble(("Nothing is wrong", "bold green"), f" with {path}{suffix}.")
+    colour = phrases.SEVERITY_COLOURS[problems[0].severity]
+    summary = f"{_count(len(problems), 'thing')} {'is' if len(problems) == 1 else 'are'} wrong"
+    return Text.assemble((summary, f"bold {colour}"), f" with {path}.")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _trouble(check: Check, trouble: Trouble) -> RenderableType:
-    colour = phrases.SEVERITY[trouble.severity]
+    colour = phrases.SEVERITY_COLOURS[trouble.severity]
     head = Text.assemble(
         (f"{trouble.severity.name.lower()}[{check.name}]", f"bold {colour}"),
         " ",
         (harmless(trouble.said), "bold"),
     )
-    rows = grid(LABEL)
+    rows = grid(10)
     for label, texts in (("found", trouble.evidence), ("try", trouble.tries)):
         for i, text in enumerate(texts):
             rows.add_row(Text("" if i else label, "dim"), Text(harmless(text)))
-    return Group(head, Padding(rows, (0, 0, 0, INDENT), expand=False))
+    return Group(head, Padding(rows, (0, 0, 0, 2), expand=False))
 
 
-def facts(found: Examined) -> dict[str, object]:
-    """Choose what `--json` tells."""
+def facts(examination: Examined) -> dict[str, object]:
+    """Return the members of the JSON document."""
     return {
-        "path": str(found.scene.path),
+        "path": str(examination.scene.path),
         "troubles": [
             {
                 "check": check.name,
-                "severity": one.severity,
-                "said": one.said,
-                "evidence": list(one.evidence),
-                "try": list(one.tries),
+                "severity": trouble.severity,
+                "said": trouble.said,
+                "evidence": list(trouble.evidence),
+                "try": list(trouble.tries),
             }
-            for check, one in found.troubles
+            for check, trouble in examination.troubles
         ],
-        "fine": [check.name for check in found.fine],
+        "fine": [check.name for check in examination.fine],
     }

@@ -1,4 +1,4 @@
-"""The page of a name: a metric, a framework's key, a rule, a term, a setting, an environment."""
+"""Write the manual page of a metric, key, rule, term, setting or environment."""
 
 import re
 from collections.abc import Iterator
@@ -23,43 +23,43 @@ ALTERNATIVES = re.compile(r"(.+?)\s+/\s+(.+)")  # "Success / win rate"
 
 
 def explain(name: str) -> str:
-    """Return the page of a name as Markdown; a name with several meanings has several parts.
+    """Return the page of a name as Markdown, with a part for each meaning.
 
     A name may be followed by its symbol or its long form in brackets, and two names may be
-    separated by " / ". Raises UsageError with the nearest names where it has none.
+    separated by " / ". Raises UsageError with the nearest name if there is none.
     """
-    wanted = name.strip()
-    found = _pages(wanted)
-    if not found:
-        hint = _elsewhere(wanted) or nearest(wanted, known())
+    query = name.strip()
+    pages = _pages(query)
+    if not pages:
+        hint = _elsewhere(query) or nearest(query, known_names())
         hint = hint or "rlvitals metrics, or rlvitals rules"
-        raise UsageError(f"nothing is called {wanted!r}", hint=hint)
-    return "\n\n".join(found)
+        raise UsageError(f"nothing is called {query!r}", hint=hint)
+    return "\n\n".join(pages)
 
 
 def _pages(name: str) -> list[str]:
-    """Return all pages of a name; where it has none, those of the names it is made of."""
+    """Return all pages of a name, or else those of the names it consists of."""
     kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
     if pages := [page for kind in kinds for page in kind(name)]:
         return pages
-    if parts := IN_BRACKETS.fullmatch(name):
-        return _pages(parts[1]) or _pages(parts[2])
-    if parts := ALTERNATIVES.fullmatch(name):
-        first, second = parts.groups()
+    if match := IN_BRACKETS.fullmatch(name):
+        return _pages(match[1]) or _pages(match[2])
+    if match := ALTERNATIVES.fullmatch(name):
+        first, second = match.groups()
         pages = (_pages(first) or _pages(f"{first} {second.split()[-1]}")) + _pages(second)
         return list(dict.fromkeys(pages))
     return []
 
 
 def _elsewhere(name: str) -> str:
-    """Name the command that answers for what has no page: a framework, a reader."""
+    """Return the command that describes a framework or a reader, or an empty string."""
     if name in {table.framework for table in TABLES}:
         return f"rlvitals metrics --framework {name}"
     return "rlvitals readers" if name in {reader.name for reader in READERS} else ""
 
 
-def known() -> set[str]:
-    """Every name that has a page."""
+def known_names() -> set[str]:
+    """Return every name that has a page."""
     names = {metric.name for metric in metrics.CATALOGUE} | {rule.name for rule in CATALOGUE}
     for table in TABLES:
         names |= {*table.keys, *table.settings}
@@ -68,15 +68,15 @@ def known() -> set[str]:
     return names | {option.key for option in settings.options("diagnose")}
 
 
-def _same(one: str, other: str) -> bool:
-    """Compare as people type: no difference between explained_variance and Explained variance."""
+def _names_match(name: str, query: str) -> bool:
+    """Compare names ignoring case, hyphens, underscores and spaces."""
     plain = str.maketrans("_ ", "--")
-    return one.casefold().translate(plain) == other.casefold().translate(plain)
+    return name.casefold().translate(plain) == query.casefold().translate(plain)
 
 
 def _terms(name: str) -> Iterator[str]:
     for term in glossary.TERMS:
-        if any(_same(word, name) for word in (term.name, *term.also)):
+        if any(_names_match(alias, name) for alias in (term.name, *term.also)):
             lines = [f"# term {term.name}", "", term.meaning]
             facts = [f"- **also**: {', '.join(term.also)}"] if term.also else []
             if term.see_also:
@@ -85,11 +85,11 @@ def _terms(name: str) -> Iterator[str]:
 
 
 def _rules(name: str) -> Iterator[str]:
-    return (rule_page(rule) for rule in CATALOGUE if _same(rule.name, name))
+    return (rule_page(rule) for rule in CATALOGUE if _names_match(rule.name, name))
 
 
 def rule_page(rule: Rule) -> str:
-    """Write a rule's page: its docstring, and what it is made of."""
+    """Return a rule's page: its docstring, metrics, remedies, thresholds and rates."""
     needs = [f"`{m.name}`" for m in rule.needs]
     if rule.needs_any:
         needs.append(f"one of {', '.join(f'`{m.name}`' for m in rule.needs_any)}")
@@ -109,20 +109,21 @@ def rule_page(rule: Rule) -> str:
         + (["", "## Likely causes", *likely] if likely else [])
         + (["", "## Try", *tries] if tries else [])
         + (["", "## Numbers it judges by", *numbers] if numbers else [])
-        + ["", "## Measured", *_measured(rule)]
+        + ["", "## Measured", *_rate_lines(rule)]
     )
 
 
-def _measured(rule: Rule) -> Iterator[str]:
-    """Write how often a rule rings on healthy runs, and how often it catches what it should."""
+def _rate_lines(rule: Rule) -> Iterator[str]:
+    """Yield a rule's measured false-alarm and detection rates."""
     rates = RATES.get(rule.name, ())
     for rate in rates:
-        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{_between(rate.false_alarms)}"
+        interval = _format_interval(rate.false_alarms)
+        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{interval}"
         errors = f", {rate.errors} of them as an error" if rate.errors else ""
         caught = ""
         if rate.faulted:
             caught = f"; catches {rate.caught} of {rate.faulted} of its faults"
-            caught += f"{_between(rate.recall)}, {rate.first} as the first root cause"
+            caught += f"{_format_interval(rate.recall)}, {rate.first} as the first root cause"
         yield f"- {rate.family}: {share}{errors}{caught}"
     if rule.no_threshold:
         yield "- an identity or an invariant: it needs no measuring"
@@ -130,23 +131,23 @@ def _measured(rule: Rule) -> Iterator[str]:
         yield f"- held at a note until {ENOUGH} healthy runs of one family have shown how it rings"
 
 
-def _between(interval: Interval) -> str:
+def _format_interval(interval: Interval) -> str:
     return f" (95 %: {interval.low:.0%} to {interval.high:.0%})"
 
 
 def _metrics(name: str) -> Iterator[str]:
     for metric in metrics.CATALOGUE:
         member = metric.family and name.startswith(f"{metric.name}/")
-        if member or _same(metric.name, name) or _same(metric.title, name):
+        if member or _names_match(metric.name, name) or _names_match(metric.title, name):
             yield metric_page(metric)
 
 
 def metric_page(metric: Metric) -> str:
-    """Write a metric's page: meaning, formula, range, who logs it as what, which rules read it."""
+    """Return a metric's page: meaning, formula, range, keys in frameworks, rules."""
     kind = "setting" if metric.kind == "setting" else "metric"
-    shown = f"{metric.name}/..." if metric.family else metric.name
+    title = f"{metric.name}/..." if metric.family else metric.name
     unit = f" ({metric.unit})" if metric.unit else ""
-    lines = [f"# {kind} {shown}", "", f"**{metric.title}**{unit}. {metric.meaning}"]
+    lines = [f"# {kind} {title}", "", f"**{metric.title}**{unit}. {metric.meaning}"]
     if metric.formula:
         lines += ["", f"    {metric.formula}"]
     facts = [f"- **healthy range**: {text}" for text in _ranges(metric)]
@@ -175,18 +176,18 @@ def _ranges(metric: Metric) -> Iterator[str]:
 def _band(band: Band) -> str:
     low = _end("from", band.low, band.low_from)
     high = _end("up to", band.high, band.high_from)
-    return " ".join(part for part in (low, high) if part)
+    return " ".join(end for end in (low, high) if end)
 
 
-def _end(word: str, value: float | None, setting: str | None) -> str:
-    """Say one end of a range: its number, and the setting that overrides it."""
-    said = [number(value)] if value is not None else []
-    said += [f"the run's `{setting}`"] if setting else []
-    return f"{word} {', or '.join(said)}" if said else ""
+def _end(preposition: str, value: float | None, setting: str | None) -> str:
+    """Return the text of one end of a range: its number, and the overriding setting."""
+    texts = [number(value)] if value is not None else []
+    texts += [f"the run's `{setting}`"] if setting else []
+    return f"{preposition} {', or '.join(texts)}" if texts else ""
 
 
 def _aliases(table: Table, metric: Metric) -> Iterator[str]:
-    """One line for the keys that one framework measures alike."""
+    """Yield a line for the keys that one framework measures in the same way."""
     alike: dict[str, list[str]] = {}
     for key, name in table.keys.items():
         if name.metric.name == metric.name:
@@ -205,7 +206,7 @@ def _how(name: Name) -> str:
     scale = "" if name.scale == 1.0 else f"logged x {number(1 / name.scale)}"
     window = f"mean over the last {name.window}" if name.window > 1 else ""
     how = [name.how, scale, "" if "last" in name.how else window]
-    return "; ".join(part for part in how if part)
+    return "; ".join(text for text in how if text)
 
 
 def _alias(key: str, name: Name) -> str:
@@ -214,19 +215,23 @@ def _alias(key: str, name: Name) -> str:
 
 
 def _keys(name: str) -> Iterator[str]:
-    """Explain a framework's key, unless it is the canonical name itself."""
-    seen: dict[str, list[str]] = {}
+    """Yield the pages of a framework's key, unless it is the canonical name."""
+    lines_by_metric: dict[str, list[str]] = {}
     for table in TABLES:
-        if table is GENERIC and seen:
-            continue  # a framework's own word is better than a plain name's
-        if found := lookup.find(table, name):
-            canonical, measured = found
-            seen.setdefault(canonical, []).append(f"- {table.title}: {_alias(name, measured)}")
+        if table is GENERIC and lines_by_metric:
+            continue  # a framework's own key takes precedence
+        if match := lookup.find(table, name):
+            canonical, key = match
+            lines_by_metric.setdefault(canonical, []).append(
+                f"- {table.title}: {_alias(name, key)}"
+            )
         elif name in table.settings:
-            seen.setdefault(table.settings[name], []).append(f"- {table.title}: `{name}`")
-    for canonical, lines in seen.items():
+            lines_by_metric.setdefault(table.settings[name], []).append(
+                f"- {table.title}: `{name}`"
+            )
+    for canonical, lines in lines_by_metric.items():
         metric = metrics.find(canonical)
-        if metric is None or _same(canonical, name) or _same(metric.title, name):
+        if metric is None or _names_match(canonical, name) or _names_match(metric.title, name):
             continue
         yield "\n".join([f"# key {name}", "", f"is `{canonical}` in", "", *lines])
         yield metric_page(metric)
@@ -246,7 +251,7 @@ def _environments(name: str) -> Iterator[str]:
         "dimensions of a continuous action": env.action_dim,
         "mean return of the best agent published": env.best_return,
     }
-    lines = [f"- **{what}**: {number(v)}" for what, v in facts.items() if v is not None]
+    lines = [f"- **{label}**: {number(v)}" for label, v in facts.items() if v is not None]
     source = [f"- **source**: {env.source}"] if env.source else []
     yield "\n".join([f"# environment {env.name}", "", *lines, *source])
 
@@ -266,6 +271,6 @@ def _options(name: str) -> Iterator[str]:
             *([choices] if choices else []),
             f"- **command line**: `{option.flag}`",
             f"- **environment**: `{option.variable}`",
-            f"- **{toml_files.FILE}**: `{option.key}` under `[{option.section}]`",
+            f"- **{toml_files.SETTINGS_FILE}**: `{option.key}` under `[{option.section}]`",
         ]
         yield "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What is said of all runs together, below them: what is new, gone, muted."""
+"""Write messages on several runs: new, missing and muted findings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,65 +11,75 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import harmless
 
 Read = Sequence[tuple[str, Diagnosis]]  # runs by name
-MOST = 12  # muted findings that are named one by one
+MAX_LISTED_CHANGES = 12  # findings in one message
 
 
-def wrote(file: Path, runs: Sequence[Judged]) -> str:
-    """Say how much a baseline holds."""
+def describe_baseline(file: Path, runs: Sequence[Judged]) -> str:
+    """Return the number of findings and runs in a baseline as a sentence."""
     count = sum(len(entries(run.found)) for run in runs)
-    held = sum(bool(entries(run.found)) for run in runs)
-    return f"{file} holds {_findings(count)} of {held} run{'' if held == 1 else 's'} now"
+    run_count = sum(bool(entries(run.found)) for run in runs)
+    return f"{file} holds {_findings(count)} of {run_count} run{'' if run_count == 1 else 's'} now"
 
 
-def lines(runs: Read, gone: Mapping[str, Sequence[Gone]]) -> list[str]:
-    """Say what a baseline lacks, run by run, and what of it is gone. One run has said the first."""
-    said = _new(runs) if len(runs) > 1 else []
-    for file, lost in gone.items():
-        if lost:
-            where = f"--write-baseline {file}"
-            what = ", ".join(f"{one.known.rule} in {one.run}" for one in lost[:MOST])
-            more = f" and {len(lost) - MOST} more" if len(lost) > MOST else ""
-            are = "is" if len(lost) == 1 else "are"
-            said.append(
-                f"{len(lost)} of the baseline's findings {are} gone: rewrite it ({where}): "
-                f"{what}{more}"
+def baseline_lines(runs: Read, missing_by_file: Mapping[str, Sequence[Gone]]) -> list[str]:
+    """Return messages on new findings of several runs, and on the baseline's missing findings."""
+    messages = _new(runs) if len(runs) > 1 else []
+    for file, missing in missing_by_file.items():
+        if missing:
+            command = f"--write-baseline {file}"
+            names = ", ".join(
+                f"{entry.known.rule} in {entry.run}" for entry in missing[:MAX_LISTED_CHANGES]
             )
-    return said
+            more = (
+                f" and {len(missing) - MAX_LISTED_CHANGES} more"
+                if len(missing) > MAX_LISTED_CHANGES
+                else ""
+            )
+            verb = "is" if len(missing) == 1 else "are"
+            messages.append(
+                f"{len(missing)} of the baseline's findings {verb} gone: rewrite it ({command}): "
+                f"{names}{more}"
+            )
+    return messages
 
 
 def _new(runs: Read) -> list[str]:
-    said, known = [], 0
-    for name, found in runs:
-        if found.new is None:
+    messages, known_count = [], 0
+    for name, diagnosis in runs:
+        if diagnosis.new is None:
             continue
-        known += sum(one.rule not in found.new for one in entries(found))
-        said += [
-            f"new: {name}: {one.severity.name.lower()}[{rule.name}] {one.summary}"
-            for rule, one in found.findings
-            if rule.name in found.new
+        known_count += sum(finding.rule not in diagnosis.new for finding in entries(diagnosis))
+        messages += [
+            f"new: {name}: {finding.severity.name.lower()}[{rule.name}] {finding.summary}"
+            for rule, finding in diagnosis.findings
+            if rule.name in diagnosis.new
         ]
-        said += [
-            f"new: {name}: {found.verdict.why}" for one in (FAILED, UNTOLD) if one in found.new
+        messages += [
+            f"new: {name}: {diagnosis.verdict.why}"
+            for finding in (FAILED, UNTOLD)
+            if finding in diagnosis.new
         ]
-    if all(found.new is None for _, found in runs):
+    if all(diagnosis.new is None for _, diagnosis in runs):
         return []
-    return [*said, f"{len(said) or 'none'} new, {known} known by the baseline"]
+    return [*messages, f"{len(messages) or 'none'} new, {known_count} known by the baseline"]
 
 
-def muted(runs: Read) -> list[str]:
-    """Count what is muted, over several runs: one run has said so itself."""
-    hits = [(name, one) for name, found in runs for one in found.muted]
+def muted_lines(runs: Read) -> list[str]:
+    """Return a message on the muted findings of several runs; none for a single run."""
+    hits = [(name, mute) for name, diagnosis in runs for mute in diagnosis.muted]
     if len(runs) < 2 or not hits:  # noqa: PLR2004 - several
         return []
-    named = "; ".join(f"{one.rule.name} in {name} ({one.reason})" for name, one in hits[:MOST])
-    more = f"; and {len(hits) - MOST} more" if len(hits) > MOST else ""
-    return [f"{len(hits)} muted: {named}{more}"]
+    names = "; ".join(
+        f"{mute.rule.name} in {name} ({mute.reason})" for name, mute in hits[:MAX_LISTED_CHANGES]
+    )
+    more = f"; and {len(hits) - MAX_LISTED_CHANGES} more" if len(hits) > MAX_LISTED_CHANGES else ""
+    return [f"{len(hits)} muted: {names}{more}"]
 
 
-def block(said: Sequence[str]) -> RenderableType:
-    """Lay the lines out below the runs: what is new stands out."""
+def render_messages(messages: Sequence[str]) -> RenderableType:
+    """Render the messages, highlighting new findings."""
     text = Text()
-    for line in said:
+    for line in messages:
         text.append(f"\n{harmless(line)}", "" if line.startswith("new: ") else "dim")
     return text
 

@@ -1,4 +1,4 @@
-"""What is told of growing runs: a calm line for each change, or an object."""
+"""Render the changes of growing runs as lines."""
 
 from datetime import datetime
 from typing import assert_never
@@ -12,7 +12,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.errors import harmless
 from rlvitals.following import changes
 from rlvitals.following.changes import Change
-from rlvitals.following.duration_text import span
+from rlvitals.following.duration_text import format_duration
 from rlvitals.following.loop import Watch
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import liveness
@@ -20,60 +20,66 @@ from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Trace
 from rlvitals.views import phrases
 
-NAME = 28  # columns of the widest name that is not folded
-
 
 class Lines:
-    """Lays changes out under each other: the time, the run, what happened."""
+    """Render changes as aligned lines of time, run and event."""
 
     def __init__(self, *, notes: bool = False) -> None:
-        """`notes`: tell findings that are only notes too."""
+        """`notes`: include findings of note severity."""
         self._notes = notes
         self._width = 0
         self._new: set[str] = set()
-        self._before = ("", "")  # the last line's time and name: they are not told twice
+        self._before = ("", "")  # time and name of the last line, which are not repeated
 
     def line(self, change: Change) -> RenderableType | None:
-        """Lay one change out; None for what a person need not read."""
+        """Render one change; None if it is not worth a line."""
         text = self._text(change)
         if text is None:
             return None
         name = harmless(change.run)
-        self._width = min(max(self._width, cell_len(name)), NAME)
+        self._width = min(max(self._width, cell_len(name)), 28)  # longer names are wrapped
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column(width=self._width, overflow="fold")
         grid.add_column(overflow="fold")
-        when = clock(change.time)
-        same, self._before = self._before == (when, name), (when, name)
-        grid.add_row(Text(" " * len(when) if same else when, "dim"), "" if same else name, text)
+        time_text = clock(change.time)
+        is_repeated, self._before = self._before == (time_text, name), (time_text, name)
+        grid.add_row(
+            Text(" " * len(time_text) if is_repeated else time_text, "dim"),
+            "" if is_repeated else name,
+            text,
+        )
         return grid
 
     def _text(self, change: Change) -> Text | None:
-        """Say what is said of how a run goes; None for what a person need not read."""
+        """Return the text of a change; None if it is not worth a line."""
         match change:
             case changes.Points():
                 return None
             case changes.Judged():
-                # That nothing can be told of the first rows is no news.
-                early = change.first and change.run in self._new
-                found = change.diagnosis
-                # That it failed, and of what, is said by its end.
-                ended = change.turned and found.verdict.word is Word.FAILED
-                return None if ended or (early and not found.can_tell) else _judged(change)
+                # An undecided verdict on the first rows is not worth a line.
+                is_first = change.first and change.run in self._new
+                diagnosis = change.diagnosis
+                # The end of the run reports a failure and its cause.
+                is_failure = change.turned and diagnosis.verdict.word is Word.FAILED
+                return (
+                    None
+                    if is_failure or (is_first and not diagnosis.can_tell)
+                    else _judgement(change)
+                )
             case changes.Found():
                 self._new |= {change.run} if change.new else set()
-                # Of a run that is there and will be judged at once, the judgement says enough.
-                return _found(change) if change.new or not change.points else None
+                # An existing run with rows is judged next, and its verdict suffices.
+                return _discovery(change) if change.new or not change.points else None
             case changes.Fired() | changes.Regraded() | changes.Cleared():
-                graver = max(change.finding.severity, getattr(change, "before", Severity.NOTE))
-                return _about(change) if self._notes or graver > Severity.NOTE else None
+                severity = max(change.finding.severity, getattr(change, "before", Severity.NOTE))
+                return _finding_change(change) if self._notes or severity > Severity.NOTE else None
             case _:
                 return _life(change)
 
 
-def _about(change: changes.Fired | changes.Regraded | changes.Cleared) -> Text:
-    """Say what became of a finding."""
+def _finding_change(change: changes.Fired | changes.Regraded | changes.Cleared) -> Text:
+    """Return the text of a finding that fired, cleared or changed severity."""
     match change:
         case changes.Cleared():
             text = Text.assemble((f"cleared[{change.rule.name}]", "bold green"), " ")
@@ -81,11 +87,13 @@ def _about(change: changes.Fired | changes.Regraded | changes.Cleared) -> Text:
         case changes.Fired():
             cause = f" (explained by {change.cause})" if change.cause else ""
             return _finding(change.rule, change.finding).append(cause, "dim")
-    word = change.before.name.lower()
+    severity = change.before.name.lower()
     milder = change.finding.severity < change.before
-    why = "".join(f": {why}" for why in change.finding.counter[-1:]) if milder else ""
-    was = f" (was {'an' if word == 'error' else 'a'} {word}{why})"
-    return _finding(change.rule, change.finding).append(harmless(was), "dim")
+    evidence = (
+        "".join(f": {evidence}" for evidence in change.finding.counter[-1:]) if milder else ""
+    )
+    suffix = f" (was {'an' if severity == 'error' else 'a'} {severity}{evidence})"
+    return _finding(change.rule, change.finding).append(harmless(suffix), "dim")
 
 
 def _life(  # noqa: PLR0911 - one for each kind of change
@@ -98,54 +106,54 @@ def _life(  # noqa: PLR0911 - one for each kind of change
     | changes.Unreadable
     | changes.Readable,
 ) -> Text:
-    """Say how a run lives."""
+    """Return the text of a change in a run's state."""
     match change:
         case changes.Renamed():
             return Text(f"was called {harmless(change.before)} so far", "dim")
         case changes.Resumed():
-            return _headed("goes on", "bold", change.why)
+            return _with_head("goes on", "bold", change.why)
         case changes.Restarted():
-            return _headed("started anew", "bold", f"{change.where} holds other rows")
+            return _with_head("started anew", "bold", f"{change.where} holds other rows")
         case changes.Ended():
-            return _ended(change)
+            return _end_text(change)
         case changes.Quiet():
-            said = f"no new row for {span(change.seconds)}, at step {change.step:,}"
-            return _headed("quiet", "bold yellow", said)
+            text = f"no new row for {span(change.seconds)}, at step {change.step:,}"
+            return _with_head("quiet", "bold yellow", text)
         case changes.Vanished():
-            return _headed("gone", "bold", change.why)
+            return _with_head("gone", "bold", change.why)
         case changes.Unreadable():
-            return _headed("cannot be read", "bold yellow", f"{change.where}: {change.problem}")
+            return _with_head("cannot be read", "bold yellow", f"{change.where}: {change.problem}")
         case changes.Readable():
             return Text(f"{harmless(change.where)} can be read again")
     assert_never(change)
 
 
-def _headed(head: str, style: str, text: str) -> Text:
-    return Text.assemble((head, style), f": {harmless(text)}")
+def _with_head(label: str, style: str, text: str) -> Text:
+    return Text.assemble((label, style), f": {harmless(text)}")
 
 
-def status(watch: Watch, now: float) -> str:
-    """Say in one line how things stand, for a person who waits for the next change."""
+def status(watch: Watch, now_s: float) -> str:
+    """Return a status line on all runs; `now` is in seconds since the epoch."""
     if not watch.runs:
-        where = ", ".join(str(tree.path) for tree in watch.waiting)
-        return harmless(f"{clock(now)}  waiting for a log in {where}")
+        paths = ", ".join(str(tree.path) for tree in watch.waiting)
+        return harmless(f"{clock(now_s)}  waiting for a log in {paths}")
     counts = {"growing": 0, "quiet": 0, "over": 0}
-    for one in watch.runs:
-        counts[one.state(now)] += 1
+    for run in watch.runs:
+        counts[run.state(now_s)] += 1
     runs = len(watch.runs)
-    said = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    ages = [one.silence(now) for one in watch.runs if one.moves]
-    last = f" · grew {span(min(ages))} ago" if ages and min(ages) > 0 else ""
-    said = said if runs != 1 else next(word for word, count in counts.items() if count)
-    return f"{clock(now)}  {runs:,} run{'' if runs == 1 else 's'}: {said}{last}"
+    states = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
+    ages = [run.silence(now_s) for run in watch.runs if run.moves]
+    age_text = f" · grew {span(min(ages))} ago" if ages and min(ages) > 0 else ""
+    states = states if runs != 1 else next(state for state, count in counts.items() if count)
+    return f"{clock(now_s)}  {runs:,} run{'' if runs == 1 else 's'}: {states}{age_text}"
 
 
 def clock(seconds: float) -> str:
-    """Write a moment as this machine's clock shows it."""
+    """Format seconds since the epoch as local time."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
 
 
-def _found(change: changes.Found) -> Text:
+def _discovery(change: changes.Found) -> Text:
     text = Text("a new run" if change.new else "found", "bold" if change.new else "")
     sources = ", ".join(change.sources)
     if not change.points:
@@ -155,45 +163,44 @@ def _found(change: changes.Found) -> Text:
     return text.append(f", at step {change.step or 0:,}", "default")
 
 
-def _judged(change: changes.Judged) -> Text:
+def _judgement(change: changes.Judged) -> Text:
     trace = change.diagnosis.trace
     if not change.turned:
         return Text(_progress(trace), "dim")
-    word = change.diagnosis.verdict.word
-    text = Text.assemble((word.value, f"bold {phrases.VERDICT[word]}"), f": {_why(change)}")
+    verdict = change.diagnosis.verdict.word
+    text = Text.assemble(
+        (verdict.value, f"bold {phrases.VERDICT_COLOURS[verdict]}"),
+        f": {harmless(change.diagnosis.verdict.why)}",
+    )
     if change.first:
         text.append(f" · step {trace.last_step:,}", "dim")
     unknown = change.first and liveness(trace).live is None
     return text.append(" · not known whether it goes on", "dim") if unknown else text
 
 
-def _why(change: changes.Judged) -> str:
-    return harmless(change.diagnosis.verdict.why)
-
-
 def _progress(trace: Trace) -> str:
-    """Say how far a run has come, and the last value of what it is judged by."""
-    said = f"step {trace.last_step:,}"
+    """Return a run's step, budget and last outcome."""
+    text = f"step {trace.last_step:,}"
     if trace.budget is not None:
-        said += f" of {trace.budget.steps:,}"
-    now = judged(trace)
-    series = trace.numbers(now.metric) if now.metric else None
+        text += f" of {trace.budget.steps:,}"
+    judged_metric = judged(trace)
+    series = trace.numbers(judged_metric.metric) if judged_metric.metric else None
     if series is not None:
-        name = now.metric.rpartition("/")[2].replace("_", " ")
-        said += f" · {name} {phrases.number(float(series.values[-1]))}"
-    return harmless(said)
+        name = judged_metric.metric.rpartition("/")[2].replace("_", " ")
+        text += f" · {name} {phrases.number(float(series.values[-1]))}"
+    return harmless(text)
 
 
 def _finding(rule: Rule, finding: Finding) -> Text:
     severity = finding.severity
     return Text.assemble(
-        (f"{severity.name.lower()}[{rule.name}]", f"bold {phrases.SEVERITY[severity]}"),
+        (f"{severity.name.lower()}[{rule.name}]", f"bold {phrases.SEVERITY_COLOURS[severity]}"),
         f" {harmless(finding.summary)}",
         (f" (since {finding.began:,})", "dim"),
     )
 
 
-def _ended(change: changes.Ended) -> Text:
+def _end_text(change: changes.Ended) -> Text:
     colour = {"failed": "bold red", "stopped": "bold yellow"}.get(change.how, "bold green")
-    said = f" at step {change.step:,}{f': {harmless(change.why)}' if change.why else ''}"
-    return Text.assemble((f"ended, {change.how},", colour), said)
+    text = f" at step {change.step:,}{f': {harmless(change.why)}' if change.why else ''}"
+    return Text.assemble((f"ended, {change.how},", colour), text)

@@ -1,8 +1,8 @@
-"""The nouns as strict JSON, field by field under their own names.
+"""Write diagnoses, traces and changes as strict JSON, with the names of their fields.
 
-Every document holds `"format": 1`. JSON has no NaN and no infinity: NaN is `null`, infinities
-are the texts "Infinity" and "-Infinity". A metric stands for itself by its name, a severity by
-its word. A diagnosis tells how long each series is; `trace` gives the columns.
+Every document contains `"format": 1`. JSON has no NaN and no infinity: NaN is `null`, infinities
+are the strings "Infinity" and "-Infinity". A metric is written as its name, a severity as its
+word. A diagnosis contains the length of each series; `trace` contains the columns.
 """
 
 import json
@@ -30,112 +30,124 @@ from rlvitals.types import Series, Trace
 from rlvitals.views import lists
 from rlvitals.views import rules as rulebook
 
-FORMAT = 1
-HELD = ("series", "histograms", "texts", "tables")  # what a trace holds by key
+JSON_FORMAT = 1
+KEYED_FIELDS = ("series", "histograms", "texts", "tables")  # mappings of a trace
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
-def diagnosis(found: Diagnosis) -> str:
-    """Write one diagnosis."""
-    return _document({"format": FORMAT, **_diagnosis(found)})
+def diagnosis(result: Diagnosis) -> str:
+    """Return one diagnosis as JSON."""
+    return _document({"format": JSON_FORMAT, **_diagnosis(result)})
 
 
 def diagnoses(runs: Sequence[tuple[str, Diagnosis | VitalsError]]) -> str:
-    """Write the diagnoses of several runs as a list; a run that cannot be read holds its error."""
+    """Return the diagnoses of several runs as a list; an unreadable run contains its error."""
     documents: list[Json] = []
-    for name, found in runs:
-        if isinstance(found, Diagnosis):
-            documents.append({"format": FORMAT, **_diagnosis(found)})
+    for name, result in runs:
+        if isinstance(result, Diagnosis):
+            documents.append({"format": JSON_FORMAT, **_diagnosis(result)})
         else:
-            error: Json = {"problem": found.problem, "where": found.where, "hint": found.hint}
-            documents.append({"format": FORMAT, "run": name, "error": error})
+            error: Json = {"problem": result.problem, "where": result.where, "hint": result.hint}
+            documents.append({"format": JSON_FORMAT, "run": name, "error": error})
     return _document(documents)
 
 
 def trace(run: Trace) -> str:
-    """Write a trace with its columns."""
-    return _document({"format": FORMAT, **_trace(run, columns=True)})
+    """Return a trace with its columns as JSON."""
+    return _document({"format": JSON_FORMAT, **_trace(run, columns=True)})
 
 
 def rules() -> str:
-    """Write the catalogue, each rule with its kind and what it sees."""
-    return _document({"format": FORMAT, "rules": [_listed(rule) for rule in CATALOGUE]})
+    """Return the catalogue of rules with their kinds and summaries as JSON."""
+    return _document(
+        {"format": JSON_FORMAT, "rules": [_catalogue_entry(rule) for rule in CATALOGUE]}
+    )
 
 
-def change(told: Change) -> str:
-    """Write one change of a run that is followed, on one line.
+def change(event: Change) -> str:
+    """Return one change of a followed run as JSON on one line.
 
-    Points that were there when the run was found, and a judgement's traces, are told by how many
-    there are.
+    The first points of a run and the traces of a judgement are written as counts.
     """
-    said: dict[str, Json] = {"format": FORMAT, "change": type(told).__name__.lower()}
-    said |= {f.name: _plain(getattr(told, f.name)) for f in fields(told) if f.name not in SHORT}
-    match told:
+    members: dict[str, Json] = {"format": JSON_FORMAT, "change": type(event).__name__.lower()}
+    members |= {
+        f.name: _plain(getattr(event, f.name))
+        for f in fields(event)
+        if f.name not in ABBREVIATED_FIELDS
+    }
+    match event:
         case Points():
-            told_as = _extent if told.first else _columns
-            said["series"] = {_text(key): told_as(one) for key, one in told.series.items()}
+            write_series = _extent if event.first else _columns
+            members["series"] = {
+                _text(key): write_series(series) for key, series in event.series.items()
+            }
         case Judged():
-            found = told.diagnosis
-            said |= {"verdict": found.verdict.word.value, "why": _text(found.verdict.why)}
-            said |= {"step": found.trace.last_step, "profile": found.trace.profile.value}
-            said["findings"] = {
-                rule.name: finding.severity.name.lower() for rule, finding in found.findings
+            diagnosis = event.diagnosis
+            members |= {
+                "verdict": diagnosis.verdict.word.value,
+                "why": _text(diagnosis.verdict.why),
+            }
+            members |= {"step": diagnosis.trace.last_step, "profile": diagnosis.trace.profile.value}
+            members["findings"] = {
+                rule.name: finding.severity.name.lower() for rule, finding in diagnosis.findings
             }
         case Fired() | Regraded() | Cleared():
-            said["rule"] = told.rule.name
-    return json.dumps(said, allow_nan=False, ensure_ascii=True)
+            members["rule"] = event.rule.name
+    return json.dumps(members, allow_nan=False, ensure_ascii=True)
 
 
-SHORT = ("series", "diagnosis", "rule")  # of a change: told by what they come to
+ABBREVIATED_FIELDS = ("series", "diagnosis", "rule")  # of a change: written in a short form
 
 
-def _listed(rule: Rule) -> Json:
+def _catalogue_entry(rule: Rule) -> Json:
     _, sees, _, _ = lists.rule(rule)
     return {"kind": rulebook.kind(rule), "sees": sees, **_rule(rule)}
 
 
 def coverage(runs: Sequence[Diagnosis]) -> str:
-    """Write which rules could judge each run, and what would let the others."""
-    return _document({"format": FORMAT, "runs": [_coverage(found) for found in runs]})
+    """Return the rules that could judge each run, and the missing metrics, as JSON."""
+    return _document({"format": JSON_FORMAT, "runs": [_coverage(diagnosis) for diagnosis in runs]})
 
 
-def _coverage(found: Diagnosis) -> Json:
-    more, _ = unlocks(found.trace, found.undecided)
+def _coverage(diagnosis: Diagnosis) -> Json:
+    more, _ = unlocks(diagnosis.trace, diagnosis.undecided)
     waiting: list[Json] = [
         {"rule": rule.name, "why": answer.why, "wants": _plain(answer.wants)}
-        for rule, answer in found.undecided
+        for rule, answer in diagnosis.undecided
     ]
     return {
-        "run": _text(found.trace.name),
-        "profile": found.trace.profile.value,
-        "asked": found.coverage.asked,
-        "judged": _plain(rulebook.judged(found)),
+        "run": _text(diagnosis.trace.name),
+        "profile": diagnosis.trace.profile.value,
+        "asked": diagnosis.coverage.asked,
+        "judged": _plain(rulebook.judging_rules(diagnosis)),
         "unlocks": _plain(more),
         "undecided": waiting,
-        "not_for_this_profile": _plain(rulebook.apart(found)),
+        "not_for_this_profile": _plain(rulebook.inapplicable_rules(diagnosis)),
     }
 
 
 def document(members: Mapping[str, object]) -> str:
-    """Write what a view has chosen to tell, under its own names."""
-    return _document({"format": FORMAT, **{key: _plain(value) for key, value in members.items()}})
+    """Return a document of the given members as JSON."""
+    return _document(
+        {"format": JSON_FORMAT, **{key: _plain(value) for key, value in members.items()}}
+    )
 
 
-def noun(told: object) -> str:
-    """Write a noun field by field."""
-    return _document({"format": FORMAT, **_members(told)})
+def noun(value: object) -> str:
+    """Return a dataclass instance as JSON, field by field."""
+    return _document({"format": JSON_FORMAT, **_members(value)})
 
 
 def _document(content: Json) -> str:
-    # ASCII alone: what a log's names hold can neither break a parser nor move a cursor.
+    # ASCII only: names from a log can neither break a parser nor move a cursor.
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=True)
 
 
-def _diagnosis(found: Diagnosis) -> dict[str, Json]:
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, Json]:
     return {
-        "can_tell": found.can_tell,
-        "goes_on": _plain(liveness(found.trace)),
-        **{f.name: _plain(getattr(found, f.name)) for f in fields(found)},
+        "can_tell": diagnosis.can_tell,
+        "goes_on": _plain(liveness(diagnosis.trace)),
+        **{f.name: _plain(getattr(diagnosis, f.name)) for f in fields(diagnosis)},
     }
 
 
@@ -143,15 +155,17 @@ def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
     series: dict[str, Json] = {
         _text(name): _columns(s) if columns else _extent(s) for name, s in run.series.items()
     }
-    rest = {f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name not in HELD}
-    held: dict[str, Json] = {
-        name: {
-            _text(key): _plain(found) if columns else {"entries": len(found)}
-            for key, found in getattr(run, name).items()
-        }
-        for name in HELD[1:]
+    members = {
+        f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name not in KEYED_FIELDS
     }
-    return {**rest, "series": series, **held}
+    by_key: dict[str, Json] = {
+        name: {
+            _text(key): _plain(entries) if columns else {"entries": len(entries)}
+            for key, entries in getattr(run, name).items()
+        }
+        for name in KEYED_FIELDS[1:]
+    }
+    return {**members, "series": series, **by_key}
 
 
 def _extent(series: Series) -> Json:
@@ -207,22 +221,22 @@ def _members(value: object) -> dict[str, Json]:
 
 
 def _fields(value: object) -> Json:
-    told = _members(value)
+    members = _members(value)
     match value:
         case Rate():
-            told |= {"false_alarms": _plain(value.false_alarms), "recall": _plain(value.recall)}
+            members |= {"false_alarms": _plain(value.false_alarms), "recall": _plain(value.recall)}
         case Forecast():
-            told |= {"sentence": value.sentence}
+            members |= {"sentence": value.sentence}
         case Alternative() | Retraction():
-            told["rule"] = value.rule.name  # it stands in full among the rest
-    return told
+            members["rule"] = value.rule.name  # written in full elsewhere in the document
+    return members
 
 
 def _rule(rule: Rule) -> dict[str, Json]:
-    """Everything but the function that checks and the page that explains."""
-    kept = (f.name for f in fields(rule) if f.name not in {"check", "doc"})
-    told: dict[str, Json] = {name: _plain(getattr(rule, name)) for name in kept}
-    return {**told, "remedies": [neutral(remedy) for remedy in rule.remedies]}
+    """Return every field except the check function and the docstring."""
+    names = (f.name for f in fields(rule) if f.name not in {"check", "doc"})
+    members: dict[str, Json] = {name: _plain(getattr(rule, name)) for name in names}
+    return {**members, "remedies": [neutral(remedy) for remedy in rule.remedies]}
 
 
 def _number(value: float) -> Json:
@@ -232,5 +246,5 @@ def _number(value: float) -> Json:
 
 
 def _text(text: str) -> str:
-    # Half of a surrogate pair, from a file name that is not UTF-8, is no JSON text.
+    # A lone surrogate, from a file name that is not UTF-8, is not valid JSON text.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

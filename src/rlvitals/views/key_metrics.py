@@ -1,4 +1,4 @@
-"""The crucial values of a run, for the terminal and for a file: each in a line, its words below."""
+"""Render the crucial values of a run, each as a line with its explanation below."""
 
 from collections.abc import Iterator
 
@@ -11,78 +11,84 @@ from rlvitals.diagnosis.key_metrics import Crucial, Value
 from rlvitals.errors import harmless
 from rlvitals.metrics.metric import Bound
 from rlvitals.views import phrases
-from rlvitals.views.console import grid
+from rlvitals.views.console import COLUMN_GAP, grid
 
-PARTS = {"goals": "what it is trained for", "stability": "whether its updates are sound"}
-GAP = 2
-INDENT = 4
+SECTION_TITLES = {"goals": "what it is trained for", "stability": "whether its updates are sound"}
 
 
-def crucial(found: Diagnosis, told: Crucial, name: str = "") -> RenderableType:
-    """Lay the page out: the verdict, a table of each part, and what some of them say together."""
-    word = found.verdict.word
-    colour = phrases.VERDICT[word]
-    badge = f" {word.value.upper()} "
+def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> RenderableType:
+    """Render the verdict, a table of each section, and the joint judgement."""
+    verdict = diagnosis.verdict.word
+    colour = phrases.VERDICT_COLOURS[verdict]
+    badge = f" {verdict.value.upper()} "
     head = grid(len(badge))
-    about = f"{name}: {found.verdict.why}" if name else found.verdict.why
-    ink = f"bold {phrases.INK[colour]} on {colour}"
-    head.add_row(Text(badge, ink), Text(harmless(about), "bold"))
+    text = f"{name}: {diagnosis.verdict.why}" if name else diagnosis.verdict.why
+    ink = f"bold {phrases.BADGE_INK[colour]} on {colour}"
+    head.add_row(Text(badge, ink), Text(harmless(text), "bold"))
     blocks: list[RenderableType] = [head]
-    rows = [(one, _row(one)) for one in told.values]
+    rows = [(value, _row(value)) for value in key_metrics.values]
     widths = [max(map(len, column)) for column in zip(*(row for _, row in rows), strict=True)]
-    for part, title in PARTS.items():
-        held = [(one, row) for one, row in rows if one.part == part]
-        if held:
-            blocks += [Text(), Text(title, "dim"), *(_told(*pair, widths) for pair in held)]
-    if told.together:
-        last = grid(1)
-        last.add_row(_sign(told.together_sign), Text(harmless(told.together)))
-        blocks += [Text(), Text("ratio, clipping and KL together", "dim"), last]
+    for section, title in SECTION_TITLES.items():
+        section_rows = [(value, row) for value, row in rows if value.part == section]
+        if section_rows:
+            blocks += [
+                Text(),
+                Text(title, "dim"),
+                *(_value_block(*pair, widths) for pair in section_rows),
+            ]
+    if key_metrics.together:
+        line = grid(1)
+        line.add_row(_sign(key_metrics.together_sign), Text(harmless(key_metrics.together)))
+        blocks += [Text(), Text("ratio, clipping and KL together", "dim"), line]
     return Group(*blocks)
 
 
-def _row(one: Value) -> tuple[str, str, str]:
-    return harmless(one.title), _number(one.now), _change(one)
+def _row(value: Value) -> tuple[str, str, str]:
+    return harmless(value.title), _number(value.now), _change(value)
 
 
-def _told(one: Value, row: tuple[str, str, str], widths: list[int]) -> RenderableType:
-    """Lay out a value: its numbers in a line, what is said of it below."""
-    title, now, change = row
+def _value_block(value: Value, row: tuple[str, str, str], widths: list[int]) -> RenderableType:
+    """Render a value: its numbers in a line, its explanation below."""
+    title, value_text, change = row
     line = Text.assemble(
-        _sign(one.sign), " ", (title.ljust(widths[0] + GAP), "bold"), now.rjust(widths[1]),
-        " " * GAP, (change, "dim"),
+        _sign(value.sign), " ", (title.ljust(widths[0] + COLUMN_GAP), "bold"),
+        value_text.rjust(widths[1]), " " * COLUMN_GAP, (change, "dim"),
     )  # fmt: skip
-    words = Text.assemble(harmless(one.why), *((f"\n{harmless(t)}", "dim") for t in _about(one)))
-    return Group(line, Padding(words, (0, 0, 0, INDENT), expand=False))
+    explanation = Text.assemble(
+        harmless(value.why), *((f"\n{harmless(t)}", "dim") for t in _annotations(value))
+    )
+    return Group(line, Padding(explanation, (0, 0, 0, 4), expand=False))
 
 
 def _sign(sign: str) -> Text:
-    return Text(phrases.SIGNS[sign], phrases.COLOURS[sign])
+    return Text(phrases.SIGN_MARKS[sign], phrases.SIGN_COLOURS[sign])
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else phrases.number(value)
 
 
-def _change(one: Value) -> str:
-    if one.first is None or one.last is None:
+def _change(value: Value) -> str:
+    if value.first is None or value.last is None:
         return ""
-    return f"{phrases.number(one.first)} → {phrases.number(one.last)}"
+    return f"{phrases.number(value.first)} → {phrases.number(value.last)}"
 
 
-def _about(one: Value) -> Iterator[str]:
-    """Say what is healthy, under the log's own name, and the bounds with where they came from."""
-    if one.key:
-        yield f"{one.key}: {one.healthy}{bounds(one)}"
+def _annotations(value: Value) -> Iterator[str]:
+    """Yield the healthy range under the logged key, with the bounds and their origins."""
+    if value.key:
+        yield f"{value.key}: {value.healthy}{bounds(value)}"
 
 
-def bounds(one: Value) -> str:
-    """Say the bounds of a value and their origin; empty without one."""
-    if one.counts is not None:
-        return f"; by {phrases.number(one.counts.value)} at least ({one.counts.origin})"
-    told = [_bound(word, bound) for word, bound in (("≥", one.low), ("≤", one.high)) if bound]
-    return f"; {', '.join(told)}" if told else ""
+def bounds(value: Value) -> str:
+    """Return the bounds of a value with their origins, or an empty string."""
+    if value.counts is not None:
+        return f"; by {phrases.number(value.counts.value)} at least ({value.counts.origin})"
+    texts = [
+        _bound_text(sign, bound) for sign, bound in (("≥", value.low), ("≤", value.high)) if bound
+    ]
+    return f"; {', '.join(texts)}" if texts else ""
 
 
-def _bound(word: str, bound: Bound) -> str:
-    return f"{word} {phrases.number(bound.value)} ({bound.origin})"
+def _bound_text(sign: str, bound: Bound) -> str:
+    return f"{sign} {phrases.number(bound.value)} ({bound.origin})"

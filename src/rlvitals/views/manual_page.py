@@ -1,4 +1,4 @@
-"""A manual page for the terminal: the small Markdown that our own pages are written in."""
+"""Render a manual page, written in a small subset of Markdown, for the terminal."""
 
 import re
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from rich.text import Text
 
 from rlvitals.errors import harmless
 
-SPANS = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
+INLINE_MARKUP = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
 
 
 def page(markdown: str) -> RenderableType:
-    """Lay out headings, paragraphs, lists and indented formulas."""
+    """Render headings, paragraphs, lists and indented formulas."""
     return Group(*(_block(kind, text) for kind, text in blocks(markdown)))
 
 
 def blocks(markdown: str) -> Iterator[tuple[str, str]]:
-    """Split a page into (kind, text): lines of one paragraph or item are joined."""
+    """Yield (kind, text) of each block; the lines of a paragraph or item are joined."""
     kind, lines = "", list[str]()
     for line in [*markdown.splitlines(), ""]:
         mark = re.match(r"(#+ |- |    (?=\S))", line)
@@ -53,13 +53,13 @@ def _block(kind: str, text: str) -> RenderableType:
 
 
 def spans(text: str) -> Text:
-    """Set **bold** and `code`."""
+    """Render **bold** and `code`."""
     line = Text()
-    for part in SPANS.split(text):
-        if part.startswith("**") and len(part) > 4:  # noqa: PLR2004 - the marks themselves
-            line.append(harmless(part[2:-2]), "bold")
-        elif part.startswith("`") and len(part) > 2:  # noqa: PLR2004 - the same
-            line.append(harmless(part[1:-1]), "cyan")
+    for piece in INLINE_MARKUP.split(text):
+        if piece.startswith("**") and len(piece) > 4:  # noqa: PLR2004 - the marks themselves
+            line.append(harmless(piece[2:-2]), "bold")
+        elif piece.startswith("`") and len(piece) > 2:  # noqa: PLR2004 - the same
+            line.append(harmless(piece[1:-1]), "cyan")
         else:
-            line.append(harmless(part))
+            line.append(harmless(piece))
     return line

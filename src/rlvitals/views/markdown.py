@@ -1,4 +1,4 @@
-"""A diagnosis as Markdown: for an issue, a pull request, a job's summary."""
+"""Write a diagnosis as Markdown for issues, pull requests and job summaries."""
 
 import re
 from collections.abc import Iterable
@@ -10,48 +10,47 @@ from rlvitals.types import Trace
 from rlvitals.views import phrases
 from rlvitals.views.sparkline import sparkline
 
-CHART = 40  # columns of a sparkline
-MARKS = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
+SIGN_ICONS = {"good": "✅", "bad": "❌", "neutral": "▫️", "unknown": "❔"}
 
 
-def diagnosis(found: Diagnosis) -> str:
-    """Write the whole report."""
-    return "\n".join([*answer(found), *evidence(found), "", *rest(found)])
+def diagnosis(result: Diagnosis) -> str:
+    """Return the complete report."""
+    return "\n".join([*answer(result), *evidence(result), "", *coverage_lines(result)])
 
 
-def answer(found: Diagnosis) -> list[str]:
-    """Say whether it is learning, and what that rests on."""
+def answer(diagnosis: Diagnosis) -> list[str]:
+    """Return the lines of the verdict and its reasons."""
     return [
-        f"## {found.verdict.word.value.upper()}: {safe(found.verdict.why)}",
+        f"## {diagnosis.verdict.word.value.upper()}: {safe(diagnosis.verdict.why)}",
         "",
-        f"{safe(phrases.headline(found))} · {phrases.counts(found)}",
-        *filter(None, (phrases.liveness(found),)),
+        f"{safe(phrases.headline(diagnosis))} · {phrases.counts(diagnosis)}",
+        *filter(None, (phrases.liveness(diagnosis),)),
         "",
-        *(f"- {MARKS[s.sign]} {safe(s.text)}" for s in found.tldr),
+        *(f"- {SIGN_ICONS[s.sign]} {safe(s.text)}" for s in diagnosis.tldr),
     ]
 
 
-def evidence(found: Diagnosis) -> list[str]:
-    """Tell every finding in full."""
-    return [line for case in found.cases for line in ("", *_case(case, found.trace))]
+def evidence(diagnosis: Diagnosis) -> list[str]:
+    """Return the lines of every finding."""
+    return [line for case in diagnosis.cases for line in ("", *_case(case, diagnosis.trace))]
 
 
-def part(name: str, found: Diagnosis | VitalsError) -> str:
-    """Write one of several runs; one that cannot be read says why."""
-    if isinstance(found, Diagnosis):
-        return diagnosis(found)
-    return f"## UNREADABLE: {safe(name)}\n\n{safe(found.problem)} ({safe(found.where)})"
+def run_section(name: str, result: Diagnosis | VitalsError) -> str:
+    """Return the section of one run; of an unreadable one, its error."""
+    if isinstance(result, Diagnosis):
+        return diagnosis(result)
+    return f"## UNREADABLE: {safe(name)}\n\n{safe(result.problem)} ({safe(result.where)})"
 
 
 def _case(case: Case, trace: Trace) -> list[str]:
     severity = case.finding.severity.name.lower()
     lines = [f"### {severity}[`{case.rule.name}`] {safe(case.finding.summary)}", ""]
     if (curve := phrases.curve(case.finding, trace)) is not None:
-        drawn = sparkline(curve.series, trace.first_step, trace.last_step, CHART)
-        span = f"{phrases.number(drawn.low)} to {phrases.number(drawn.high)}"
-        lines += [f"{code(curve.name)} `{drawn.line}` {span}", ""]
-    said = phrases.details(case, trace)
-    lines += [f"- **{line.label}**: {safe(line.text)}" for line in said]
+        chart = sparkline(curve.series, trace.first_step, trace.last_step, 40)
+        span = f"{phrases.number(chart.low)} to {phrases.number(chart.high)}"
+        lines += [f"{code(curve.name)} `{chart.line}` {span}", ""]
+    lines_of_case = phrases.details(case, trace)
+    lines += [f"- **{line.label}**: {safe(line.text)}" for line in lines_of_case]
     lines += _symptoms(case.symptoms)
     return lines + [f"- **{line.label}**: {safe(line.text)}" for line in phrases.consequences(case)]
 
@@ -66,47 +65,50 @@ def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
         yield from _symptoms(case.symptoms, depth + 1)
 
 
-def rest(found: Diagnosis) -> list[str]:
-    """Tell what is known of the reading, and what is not known of the run."""
-    trace = found.trace
+def coverage_lines(diagnosis: Diagnosis) -> list[str]:
+    """Return the lines on forecasts, coverage, settings and unmapped keys."""
+    trace = diagnosis.trace
     lines: list[str] = []
-    if found.outlook is not None:
-        lines += [f"**Ahead**: {safe(found.outlook.sentence)}", ""]
-    lines += [f"- taken back: {safe(phrases.retracted(one))}" for one in found.retracted]
-    lines += [""] if found.retracted else []
-    lines += [f"**Coverage**: {safe(phrases.coverage(found))}", "", "<details>"]
+    if diagnosis.outlook is not None:
+        lines += [f"**Ahead**: {safe(diagnosis.outlook.sentence)}", ""]
+    lines += [
+        f"- taken back: {safe(phrases.retraction_text(retraction))}"
+        for retraction in diagnosis.retracted
+    ]
+    lines += [""] if diagnosis.retracted else []
+    lines += [f"**Coverage**: {safe(phrases.coverage(diagnosis))}", "", "<details>"]
     lines += ["<summary>What was clear, what could not be judged, how it was read</summary>", ""]
     lines += [f"- note: {safe(note)}" for note in phrases.notes(trace)]
-    if unknown := phrases.unknown_settings(found):
+    if unknown := phrases.unknown_settings(diagnosis):
         lines.append(f"- settings of this run that are not known: {unknown}")
-    if text := phrases.against_baseline(found):
+    if text := phrases.against_baseline(diagnosis):
         lines.append(f"- baseline: {safe(text)}")
-    if text := phrases.muted(found):
+    if text := phrases.muted_text(diagnosis):
         lines.append(f"- muted: {safe(text)}")
-    if found.clear:
-        lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in found.clear))}")
-    for why, names in phrases.undecided(found).items():
+    if diagnosis.clear:
+        lines.append(f"- clear: {', '.join(sorted(f'`{rule.name}`' for rule in diagnosis.clear))}")
+    for reason, names in phrases.undecided_rules(diagnosis).items():
         rules = ", ".join(f"`{name}`" for name in names)
-        lines.append(f"- cannot judge: {safe(why)}: {rules}")
-    if unmapped := phrases.unmapped(trace):
+        lines.append(f"- cannot judge: {safe(reason)}: {rules}")
+    if unmapped := phrases.unmapped_text(trace):
         lines.append(f"- not mapped: {safe(unmapped)}")
     return [*lines, "", "</details>"]
 
 
-def listed(said: Iterable[str]) -> list[str]:
-    """Write what is to be said of all runs together: one list, or nothing."""
-    lines = [f"- {safe(line)}" for line in said]
+def list_messages(messages: Iterable[str]) -> list[str]:
+    """Return the messages on all runs as one list, or nothing."""
+    lines = [f"- {safe(line)}" for line in messages]
     return ["\n".join(lines)] if lines else []
 
 
 def safe(text: str) -> str:
-    """Escape what Markdown or HTML would obey in a text that a log may have written."""
+    """Escape Markdown and HTML in a text that may come from a log."""
     escaped = re.sub(r"([\\`*\[\]<>|#~])", r"\\\1", harmless(text))
-    # An underscore inside a word is plain; at its edge it would open emphasis. "@" would notify.
+    # An underscore at the edge of a word opens emphasis. "@" notifies a user.
     escaped = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", escaped)
     return escaped.replace("&", "&amp;").replace("@", "&#64;")
 
 
 def code(text: str) -> str:
-    """Set a name in code, whatever it holds."""
+    """Format a name as code, whatever its characters."""
     return f"`{harmless(text).replace('`', chr(39))}`"

@@ -1,4 +1,4 @@
-"""A Diagnosis in a notebook: IPython is told how to show it, the noun is not."""
+"""Show a Diagnosis in a notebook through IPython's formatters."""
 
 import sys
 from io import StringIO
@@ -9,27 +9,26 @@ from rich.console import Console
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.views import terminal
 
-WIDTH = 100
-# The colours of the page show through, so that light and dark notebooks both stay legible.
-FRAME = (
+# Without background, so that light and dark notebooks stay legible.
+CODE_FORMAT = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:1.35;'
     "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\"><code>{code}</code></pre>"
 )
 
 
 def html(diagnosis: Diagnosis) -> str:
-    """Write the terminal report as HTML; everything a log wrote is escaped."""
+    """Return the terminal report as HTML, with text from logs escaped."""
     console = Console(
-        file=StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="standard",
+        file=StringIO(), record=True, width=100, force_terminal=True, color_system="standard",
         force_jupyter=False, markup=False, highlight=False, emoji=False, legacy_windows=False,
         no_color=False,
     )  # fmt: skip
     console.print(terminal.report(diagnosis))
-    return console.export_html(inline_styles=True, code_format=FRAME)
+    return console.export_html(inline_styles=True, code_format=CODE_FORMAT)
 
 
 def register() -> None:
-    """Teach a running IPython to show a Diagnosis; does nothing where none runs."""
+    """Register the formatters of a Diagnosis with a running IPython, if there is one."""
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython is not None else None
     if shell is None:
@@ -37,5 +36,5 @@ def register() -> None:
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(Diagnosis, html)
     formatters["text/plain"].for_type(
-        Diagnosis, lambda found, printer, _cycle: printer.text(terminal.diagnosis(found))
+        Diagnosis, lambda diagnosis, printer, _cycle: printer.text(terminal.diagnosis(diagnosis))
     )

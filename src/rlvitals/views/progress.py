@@ -1,16 +1,16 @@
-"""How far many runs have come, for a person at a terminal."""
+"""Show a progress bar on a terminal."""
 
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
-MANY = 20  # runs: fewer are done before one has read the line
+MIN_PROGRESS_RUNS = 20  # fewer finish before a bar can be read
 
 
 def progress(items: Iterable[T], total: int) -> Iterator[T]:
-    """Pass items on; where stderr is a terminal, count them there until the last has come."""
-    if total < MANY or not sys.stderr.isatty():
+    """Yield the items, with a progress bar if stderr is a terminal."""
+    if total < MIN_PROGRESS_RUNS or not sys.stderr.isatty():
         yield from items
         return
     from rich.console import Console  # noqa: PLC0415 - a small run needs no bar

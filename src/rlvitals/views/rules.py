@@ -1,4 +1,4 @@
-"""The rules by kind, and which of them a run lets judge."""
+"""Render the rules by kind, and the coverage of a run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,12 +15,11 @@ from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.types import Profile
 from rlvitals.views import lists, phrases
 
-LABEL = 12  # columns: "cannot judge"
-FEW = 3  # kinds of training that are named as those to which a rule does not apply
+MAX_EXCLUDED_PROFILES = 3  # more are written as the profiles that it applies to
 
 
 def by_kind(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
-    """Group rules by what they judge: the folder that each lies in."""
+    """Group rules by their kind, the folder of their module."""
     kinds: dict[str, list[Rule]] = {}
     for rule in rules:
         kinds.setdefault(kind(rule), []).append(rule)
@@ -28,90 +27,96 @@ def by_kind(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 
 
 def kind(rule: Rule) -> str:
-    """Return what a rule judges: outcome, policy, language, ..."""
+    """Return the kind of a rule: outcome, policy, language, ..."""
     return rule.check.__module__.split(".")[2]
 
 
 def rules(profile: Profile | None = None) -> RenderableType:
-    """Every rule under its kind: what it sees, what it needs, where it applies.
+    """Render the rules by kind, with summary, needed metrics and profiles.
 
-    With a profile, the rules that apply to it alone.
+    With a profile, only the rules that apply to it.
     """
-    shown = [rule for rule in CATALOGUE if profile is None or rule.applies(profile)]
-    width = max(len(rule.name) for rule in shown)
-    parts: list[RenderableType] = []
-    for name, found in by_kind(shown).items():
-        rows = [[Text(rule.name.ljust(width), "bold"), _about(rule)] for rule in found]
-        parts += [lists.Columns((name, "sees"), rows, 1), Text()]
-    return Group(*parts, Text(f"{len(shown)} rules", "dim"))
+    applicable = [rule for rule in CATALOGUE if profile is None or rule.applies(profile)]
+    width = max(len(rule.name) for rule in applicable)
+    blocks: list[RenderableType] = []
+    for name, group in by_kind(applicable).items():
+        rows = [[Text(rule.name.ljust(width), "bold"), _describe(rule)] for rule in group]
+        blocks += [lists.Columns((name, "sees"), rows, 1), Text()]
+    return Group(*blocks, Text(f"{len(applicable)} rules", "dim"))
 
 
-def _about(rule: Rule) -> Text:
+def _describe(rule: Rule) -> Text:
     text = Text(lists.rule(rule)[1])
-    for fact in (f"needs {needs(rule)}" if needs(rule) else "", where(rule)):
+    for fact in (f"needs {needs(rule)}" if needs(rule) else "", profiles_text(rule)):
         if fact:
             text.append(f"\n{fact}", "dim")
     return text
 
 
 def needs(rule: Rule) -> str:
-    """Say what must be logged before a rule can judge."""
+    """Return the metrics that a rule needs as text."""
     if rule.needs_any == OUTCOME_METRICS:
         return "the run's outcome"
     one_of = " or ".join(metric.name for metric in rule.needs_any)
     return " and ".join([*(metric.name for metric in rule.needs), *([one_of] if one_of else [])])
 
 
-def where(rule: Rule) -> str:
-    """Say to what kinds of training a rule applies; empty where to all."""
-    other = [profile for profile in Profile if not rule.applies(profile)]
-    if not other:
+def profiles_text(rule: Rule) -> str:
+    """Return the profiles a rule applies to as text; empty for all."""
+    excluded = [profile for profile in Profile if not rule.applies(profile)]
+    if not excluded:
         return ""
-    if len(other) <= FEW:
-        return f"for every kind of training but {', '.join(other)}"
+    if len(excluded) <= MAX_EXCLUDED_PROFILES:
+        return f"for every kind of training but {', '.join(excluded)}"
     return f"for {', '.join(p for p in rule.profiles if p is not Profile.UNKNOWN)}"
 
 
-def apart(found: Diagnosis) -> tuple[str, ...]:
-    """Name the rules that do not apply to this kind of training, sorted."""
-    profile = found.trace.profile
+def inapplicable_rules(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return the sorted names of rules that do not apply to the run's profile."""
+    profile = diagnosis.trace.profile
     return tuple(sorted(rule.name for rule in CATALOGUE if not rule.applies(profile)))
 
 
-def judged(found: Diagnosis) -> tuple[str, ...]:
-    """Name the rules that could judge a run, sorted."""
-    hits = [*(rule for rule, _ in found.findings), *(one.rule for one in found.muted)]
-    return tuple(sorted(rule.name for rule in (*hits, *found.clear)))
+def judging_rules(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return the sorted names of rules that could judge the run."""
+    hits = [*(rule for rule, _ in diagnosis.findings), *(mute.rule for mute in diagnosis.muted)]
+    return tuple(sorted(rule.name for rule in (*hits, *diagnosis.clear)))
 
 
-def coverage(found: Diagnosis) -> RenderableType:
-    """Tell which rules could judge a run, what to log for more, and which do not apply."""
+def coverage(diagnosis: Diagnosis) -> RenderableType:
+    """Render the rules that could judge a run, the metrics to log for more, and the rest."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=LABEL)
+    table.add_column(no_wrap=True, min_width=len("cannot judge"))
     table.add_column(overflow="fold")
-    asked = found.coverage.asked
-    able = judged(found)
+    asked_count = diagnosis.coverage.asked
+    able = judging_rules(diagnosis)
     table.add_row(
-        Text("could judge", "green"), Text(f"{len(able)} of {asked}: {', '.join(able) or 'none'}")
+        Text("could judge", "green"),
+        Text(f"{len(able)} of {asked_count}: {', '.join(able) or 'none'}"),
     )
-    more, rest = unlocks(found.trace, found.undecided)
-    for label, cells in (("log", _wanted(found, more)), ("cannot judge", _stuck(found, rest))):
+    more, blocked = unlocks(diagnosis.trace, diagnosis.undecided)
+    for label, cells in (
+        ("log", _missing_metrics(diagnosis, more)),
+        ("cannot judge", _blocked_reasons(diagnosis, blocked)),
+    ):
         for i, cell in enumerate(cells):
             table.add_row(Text("" if i else label, "yellow"), cell)
-    if other := apart(found):
-        said = f"{len(other)} are for other kinds of training: {', '.join(other)}"
-        table.add_row(Text("do not apply", "dim"), Text(said, "dim"))
-    return Group(Text(harmless(phrases.headline(found)), "bold"), table)
+    if excluded := inapplicable_rules(diagnosis):
+        text = f"{len(excluded)} are for other kinds of training: {', '.join(excluded)}"
+        table.add_row(Text("do not apply", "dim"), Text(text, "dim"))
+    return Group(Text(harmless(phrases.headline(diagnosis)), "bold"), table)
 
 
-def _wanted(found: Diagnosis, more: Sequence[Unlock]) -> Iterator[Text]:
-    for one in more:
-        names = " and ".join(phrases.to_know(found.trace, name) for name in one.names)
-        yield Text.assemble((harmless(names), "bold"), f": {', '.join(one.rules)}")
+def _missing_metrics(diagnosis: Diagnosis, more: Sequence[Unlock]) -> Iterator[Text]:
+    for unlock in more:
+        names = " and ".join(phrases.to_know(diagnosis.trace, name) for name in unlock.names)
+        yield Text.assemble((harmless(names), "bold"), f": {', '.join(unlock.rules)}")
 
 
-def _stuck(found: Diagnosis, rest: Sequence[tuple[Rule, object]]) -> Iterator[Text]:
-    names = {rule.name for rule, _ in rest}
-    for why, rules_ in phrases.undecided(found).items():
-        if left := [name for name in rules_ if name in names]:
-            yield Text.assemble(harmless(why), (f": {', '.join(left)}", "dim"))
+def _blocked_reasons(
+    diagnosis: Diagnosis, blocked: Sequence[tuple[Rule, object]]
+) -> Iterator[Text]:
+    names = {rule.name for rule, _ in blocked}
+    for reason, rules_ in phrases.undecided_rules(diagnosis).items():
+        if stuck := [name for name in rules_ if name in names]:
+            yield Text.assemble(harmless(reason), (f": {', '.join(stuck)}", "dim"))

@@ -1,4 +1,4 @@
-"""Two runs: the answer first, what differs, since when metrics part, what that suggests."""
+"""Render the diff of two runs: answer, differences, divergence steps, suggestions."""
 
 import math
 from collections.abc import Sequence
@@ -7,95 +7,107 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rlvitals.comparison.diff import Apart, Changed
-from rlvitals.comparison.divergence_step import Parting
+from rlvitals.comparison.diff import Difference, RunDiff
+from rlvitals.comparison.divergence_step import Divergence
 from rlvitals.errors import harmless
 from rlvitals.views import phrases
-from rlvitals.views.console import grid
+from rlvitals.views.console import COLUMN_GAP, grid
 
-LABEL = 10  # columns: "suggests"
-GAP = 2
-SHOWN = 8  # packages, variables or metrics that are shown: of more, how many
-LONGEST = 44  # characters of a value: a commit fits
-
-
-def report(found: Apart, *, everything: bool = False) -> RenderableType:
-    """Lay out what differs between two runs."""
-    most = len(found.changed) + len(found.partings) if everything else SHOWN
-    blocks: list[RenderableType] = [_answer(found)]
-    if found.changed:
-        blocks.append(_changed(found, most))
-    if any(one.step is not None for one in found.partings):
-        blocks.append(_partings(found, most))
-    if rest := _rest(found):
-        blocks.append(rest)
-    return Group(*[part for block in blocks for part in (block, Text())][:-1])
+DIFF_LABEL_COLUMNS = 10  # fits "cannot say"
+MAX_DIFF_ROWS = 8  # packages, variables or metrics, unless all are requested
+MAX_VALUE_CHARS = 44  # of a value: a commit hash fits
 
 
-def _answer(found: Apart) -> RenderableType:
-    rows = grid(LABEL)
-    rows.add_row(Text("A", "dim"), Text(harmless(found.first)))
-    rows.add_row(Text("B", "dim"), Text(harmless(found.second)))
-    return Group(Text(harmless(found.sentence), "bold"), rows)
+def report(diff: Apart, *, everything: bool = False) -> RenderableType:
+    """Render the differences between two runs."""
+    max_rows = len(diff.changed) + len(diff.partings) if everything else MAX_DIFF_ROWS
+    blocks: list[RenderableType] = [_answer(diff)]
+    if diff.changed:
+        blocks.append(_change_table(diff, max_rows))
+    if any(divergence.step is not None for divergence in diff.partings):
+        blocks.append(_divergence_table(diff, max_rows))
+    if details := _details(diff):
+        blocks.append(details)
+    return Group(*[item for block in blocks for item in (block, Text())][:-1])
 
 
-def _changed(found: Apart, most: int) -> RenderableType:
+def _answer(diff: Apart) -> RenderableType:
+    rows = grid(DIFF_LABEL_COLUMNS)
+    rows.add_row(Text("A", "dim"), Text(harmless(diff.first)))
+    rows.add_row(Text("B", "dim"), Text(harmless(diff.second)))
+    return Group(Text(harmless(diff.sentence), "bold"), rows)
+
+
+def _change_table(diff: Apart, max_rows: int) -> RenderableType:
     table = _columns("differs", "", "A", "B")
-    for area in dict.fromkeys(one.area for one in found.changed):
-        own = [one for one in found.changed if one.area == area]
-        kept = own if area in {"setting", "seed", "code"} else own[:most]
-        for i, one in enumerate(kept):
-            table.add_row(*_row(one, area if not i else ""))
-        if len(kept) < len(own):
-            table.add_row(Text(), Text(f"and {len(own) - len(kept)} more", "dim"), Text(), Text())
+    for area in dict.fromkeys(change.area for change in diff.changed):
+        area_changes = [change for change in diff.changed if change.area == area]
+        rows = area_changes if area in {"setting", "seed", "code"} else area_changes[:max_rows]
+        for i, change in enumerate(rows):
+            table.add_row(*_row(change, area if not i else ""))
+        if len(rows) < len(area_changes):
+            table.add_row(
+                Text(), Text(f"and {len(area_changes) - len(rows)} more", "dim"), Text(), Text()
+            )
     return table
 
 
-def _row(one: Changed, area: str) -> tuple[Text, ...]:
-    values = (Text(_short(value) or "-") for value in (one.first, one.second))
-    return (Text(area, "dim"), Text(harmless(one.key)), *values)
+def _row(change: Changed, area: str) -> tuple[Text, ...]:
+    values = (Text(_short(value) or "-") for value in (change.first, change.second))
+    return (Text(area, "dim"), Text(harmless(change.key)), *values)
 
 
 def _short(text: str) -> str:
-    said = harmless(" ".join(text.split()))
-    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+    line = harmless(" ".join(text.split()))
+    return line if len(line) <= MAX_VALUE_CHARS else f"{line[: MAX_VALUE_CHARS - 1]}…"
 
 
-def _partings(found: Apart, most: int) -> RenderableType:
-    held = [one for one in found.partings if one.step is not None]
+def _divergence_table(diff: Apart, max_rows: int) -> RenderableType:
+    divergences = [divergence for divergence in diff.partings if divergence.step is not None]
     table = _columns("parts at", "metric", "A", "B")
-    for one in held[:most]:
-        table.add_row(Text(f"{one.step:,}", "bold"), Text(harmless(one.metric)), *_levels(one))
-    if len(held) > most:
-        table.add_row(Text(), Text(f"and {len(held) - most} more", "dim"), Text(), Text())
+    for divergence in divergences[:max_rows]:
+        table.add_row(
+            Text(f"{divergence.step:,}", "bold"),
+            Text(harmless(divergence.metric)),
+            *_levels(divergence),
+        )
+    if len(divergences) > max_rows:
+        table.add_row(
+            Text(), Text(f"and {len(divergences) - max_rows} more", "dim"), Text(), Text()
+        )
     return table
 
 
-def _levels(one: Parting) -> tuple[Text, Text]:
+def _levels(divergence: Parting) -> tuple[Text, Text]:
     first, second = (
-        "-" if math.isnan(value) else phrases.number(value) for value in (one.first, one.second)
+        "-" if math.isnan(value) else phrases.number(value)
+        for value in (divergence.first, divergence.second)
     )
     return Text(first), Text(second)
 
 
 def _columns(*heads: str) -> Table:
-    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+    table = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), pad_edge=False, header_style="dim")
     for head in heads:
         table.add_column(head, overflow="fold")
     return table
 
 
-def _rest(found: Apart) -> RenderableType | None:
-    rows = grid(LABEL)
-    lines: list[tuple[str, Sequence[str]]] = [("suggests", found.suggests)]
-    together = [one.metric for one in found.partings if one.step is None and not one.why]
+def _details(diff: Apart) -> RenderableType | None:
+    rows = grid(DIFF_LABEL_COLUMNS)
+    lines: list[tuple[str, Sequence[str]]] = [("suggests", diff.suggests)]
+    together = [
+        divergence.metric
+        for divergence in diff.partings
+        if divergence.step is None and not divergence.why
+    ]
     lines.append(("together", [", ".join(together)] if together else []))
     unknown: dict[str, list[str]] = {}
-    for one in found.partings:
-        if one.why:
-            unknown.setdefault(one.why, []).append(one.metric)
-    lines.append(("cannot say", [f"{why}: {', '.join(of)}" for why, of in unknown.items()]))
-    lines.append(("not known", [", ".join(found.unknown)] if found.unknown else []))
+    for divergence in diff.partings:
+        if divergence.why:
+            unknown.setdefault(divergence.why, []).append(divergence.metric)
+    lines.append(("cannot say", [f"{reason}: {', '.join(of)}" for reason, of in unknown.items()]))
+    lines.append(("not known", [", ".join(diff.unknown)] if diff.unknown else []))
     for label, texts in lines:
         for i, text in enumerate(texts):
             rows.add_row(Text("" if i else label, "dim"), Text(harmless(text)))

@@ -1,4 +1,4 @@
-"""Many runs, one line each, worst first."""
+"""Render a table of many runs, worst first."""
 
 import re
 from collections.abc import Sequence
@@ -16,28 +16,26 @@ from rlvitals.errors import VitalsError, harmless
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import UNTOLD
 from rlvitals.views import phrases
+from rlvitals.views.console import COLUMN_GAP
 
-WHY = 28  # columns of the screen that a reason is left, beside the longest name
-NAME = 30  # columns that a name is left before the reason has none
-GAP = 2
-SCREEN = 20  # runs that are seen at a glance: more are counted
-Judged = tuple[str, Diagnosis | VitalsError]  # a run's name, and what came of it
+MAX_UNCOUNTED_RUNS = 20  # more runs get a tally
+Judged = tuple[str, Diagnosis | VitalsError]  # name and diagnosis, or error
 
 
 def worst_first(runs: Sequence[Judged]) -> list[Judged]:
-    """Order runs: unreadable, then by the worst finding, by the verdict, by name."""
+    """Sort runs: unreadable first, then by worst finding, verdict and name."""
     return sorted(runs, key=_badness)
 
 
 def table(runs: Sequence[Judged]) -> RenderableType:
-    """Lay out verdict, findings, name and reason of each run; count them where they are many."""
+    """Render verdict, findings, name and reason of each run, and a tally if there are many."""
     above, names = _without_common([harmless(name) for name, _ in worst_first(runs)])
     rows = [
-        _Row(_verdict(found), _counts(found), name, _why(found))
-        for name, (_, found) in zip(names, worst_first(runs), strict=True)
+        _Row(_verdict(result), _counts(result), name, _reason(result))
+        for name, (_, result) in zip(names, worst_first(runs), strict=True)
     ]
     head = [Text(f"in {above}", "dim")] if above else []
-    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > SCREEN else []
+    tail = [Text(), Text(_tally(runs), "dim")] if len(runs) > MAX_UNCOUNTED_RUNS else []
     return Group(*head, _Rows(rows), *tail)
 
 
@@ -51,12 +49,12 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A name is told whole, over several lines if need be; the reason gives way before it."""
+    """Rows of the table; names are wrapped, reasons are truncated."""
 
     rows: Sequence[_Row]
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table for the width there is."""
+        """Yield the table, fitted to the available width."""
         fixed = [
             max(cell_len(head), *(cell_len(cell.plain) for cell in cells))
             for head, cells in (
@@ -64,24 +62,25 @@ class _Rows:
                 ("findings", [row.counts for row in self.rows]),
             )
         ]
-        left = options.max_width - sum(fixed) - 3 * GAP
+        room = options.max_width - sum(fixed) - 3 * COLUMN_GAP
         widest = max(cell_len("run"), *(cell_len(row.name) for row in self.rows))
-        name = min(widest, max(left - WHY, NAME), left)
-        grid = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+        # 28 columns for the reason, unless the name is left with fewer than 30
+        name = min(widest, max(room - 28, 30), room)
+        grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), pad_edge=False, header_style="dim")
         for head, width in zip(("verdict", "findings", "run"), (*fixed, name), strict=True):
             grid.add_column(head, no_wrap=True, width=width)
-        why = min(left - name, max(cell_len(row.why) for row in self.rows))
-        if why >= len("why"):
-            grid.add_column("why", no_wrap=True, width=why)
+        why_width = min(room - name, max(cell_len(row.why) for row in self.rows))
+        if why_width >= len("why"):
+            grid.add_column("why", no_wrap=True, width=why_width)
         for row in self.rows:
-            cells = (row.verdict, row.counts, Text(_folded(row.name, name)), Text(row.why))
+            cells = (row.verdict, row.counts, Text(_break_name(row.name, name)), Text(row.why))
             cells[-1].overflow = "ellipsis"
             grid.add_row(*cells[: len(grid.columns)])
         yield grid
 
 
 def _without_common(names: Sequence[str]) -> tuple[str, list[str]]:
-    """Tell the folder that all runs lie in apart from their names."""
+    """Split the common folder of all runs from their names."""
     folders = [name.split("/")[:-1] for name in names]
     common = list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False)))
     above = "/".join(level[0] for level in common)
@@ -90,57 +89,57 @@ def _without_common(names: Sequence[str]) -> tuple[str, list[str]]:
     return above, [name.removeprefix(f"{above}/") for name in names]
 
 
-def _folded(name: str, width: int) -> str:
-    """Break a name before the folder that does not fit, and within one that is too long."""
+def _break_name(name: str, width: int) -> str:
+    """Wrap a name between folders, and within a folder that is too long."""
     lines = [""]
-    for part in re.findall(r"[^/]*/|[^/]+", name):
-        if lines[-1] and cell_len(lines[-1] + part) > width:
+    for piece in re.findall(r"[^/]*/|[^/]+", name):
+        if lines[-1] and cell_len(lines[-1] + piece) > width:
             lines.append("")
-        lines[-1:] = chop_cells(lines[-1] + part, width)
+        lines[-1:] = chop_cells(lines[-1] + piece, width)
     return "\n".join(lines)
 
 
 def _tally(runs: Sequence[Judged]) -> str:
-    """Count the runs of each verdict, worst first: 3 runs: 1 failed, 2 learning."""
-    words = [_verdict(found).plain for _, found in worst_first(runs)]
-    order = sorted({*words}, key=words.index)
-    return f"{len(words):,} runs: {', '.join(f'{words.count(w):,} {w}' for w in order)}"
+    """Return the number of runs by verdict, worst first: "3 runs: 1 failed, 2 learning"."""
+    verdicts = [_verdict(result).plain for _, result in worst_first(runs)]
+    order = sorted({*verdicts}, key=verdicts.index)
+    return f"{len(verdicts):,} runs: {', '.join(f'{verdicts.count(w):,} {w}' for w in order)}"
 
 
-def _verdict(found: Diagnosis | VitalsError) -> Text:
-    if isinstance(found, VitalsError):
+def _verdict(result: Diagnosis | VitalsError) -> Text:
+    if isinstance(result, VitalsError):
         return Text("unreadable", "bold red")
-    return Text(found.verdict.word.value, f"bold {phrases.VERDICT[found.verdict.word]}")
+    return Text(result.verdict.word.value, f"bold {phrases.VERDICT_COLOURS[result.verdict.word]}")
 
 
-def _why(found: Diagnosis | VitalsError) -> str:
-    if isinstance(found, VitalsError):
-        return harmless(found.problem)
-    # The worst finding says more than the verdict where the two speak of different things.
-    graver = found.worst is not None and found.worst > Severity.NOTE
-    why = found.cases[0].finding.summary if graver else found.verdict.why
-    return harmless(why.removeprefix(UNTOLD))  # "unknown" says so already
+def _reason(result: Diagnosis | VitalsError) -> str:
+    if isinstance(result, VitalsError):
+        return harmless(result.problem)
+    # The worst finding is more informative than a verdict on something else.
+    is_severe = result.worst is not None and result.worst > Severity.NOTE
+    sentence = result.cases[0].finding.summary if is_severe else result.verdict.why
+    return harmless(sentence.removeprefix(UNTOLD))  # implied by "unknown"
 
 
-def _counts(found: Diagnosis | VitalsError) -> Text:
-    """Count by severity, shortest: 1E 2W 1N."""
+def _counts(result: Diagnosis | VitalsError) -> Text:
+    """Return the number of findings by severity: "1E 2W 1N"."""
     text = Text()
-    if isinstance(found, VitalsError):
+    if isinstance(result, VitalsError):
         return text
     for severity in sorted(Severity, reverse=True):
-        count = sum(f.severity is severity for _, f in found.findings)
+        count = sum(f.severity is severity for _, f in result.findings)
         if count:
-            text.append(f"{count}{severity.name[0]} ", phrases.SEVERITY[severity])
+            text.append(f"{count}{severity.name[0]} ", phrases.SEVERITY_COLOURS[severity])
     text.rstrip()
     return text
 
 
 def _badness(run: Judged) -> tuple[int, int, str]:
-    name, found = run
-    if isinstance(found, VitalsError):
+    name, result = run
+    if isinstance(result, VitalsError):
         return (-len(Severity), 0, name)
-    worst = -1 if found.worst is None else int(found.worst)
-    # "unknown" is the last word to be tried, yet it is no good news: before plateau and better.
-    order: list[Word] = [word for word in Word if word != Word.UNKNOWN]
+    worst = -1 if result.worst is None else int(result.worst)
+    # "unknown" comes last in Word, but ranks as worse than a plateau.
+    order: list[Word] = [verdict for verdict in Word if verdict != Word.UNKNOWN]
     order.insert(order.index(Word.PLATEAU), Word.UNKNOWN)
-    return (-worst, order.index(found.verdict.word), name)
+    return (-worst, order.index(result.verdict.word), name)

@@ -1,4 +1,4 @@
-"""The options as a table for the manual, from their schema."""
+"""Write the options as tables for the manual, from their schema."""
 
 from dataclasses import fields
 
@@ -7,11 +7,11 @@ from rlvitals.options import Mute
 
 
 def settings_table() -> str:
-    """Write every section of `rlvitals.toml` as Markdown."""
+    """Return every section of `rlvitals.toml` as Markdown."""
     lines: list[str] = []
     for section, schema in settings.SCHEMA.items():
-        about = (schema.__doc__ or "").strip()
-        lines += [f"## `[{section}]`", "", about, ""]
+        doc_text = (schema.__doc__ or "").strip()
+        lines += [f"## `[{section}]`", "", doc_text, ""]
         flags = section in settings.FLAGS
         heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
         lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
@@ -24,26 +24,26 @@ def settings_table() -> str:
                 f"`{option.variable}` |"
             )
         lines.append("")
-    for section, (doc, flag) in settings.FREE.items():
-        variable = f"`{settings.PREFIX}{section.upper()}`"
+    for section, (doc, flag) in settings.FREE_SECTIONS.items():
+        variable = f"`{settings.ENV_PREFIX}{section.upper()}`"
         lines += [f"## `[{section}]`", "", f"{doc[0].upper()}{doc[1:]}.", ""]
         pair = "RULE.WORD=NUMBER" if section == "thresholds" else "KEY=VALUE"
         lines += [f"On the command line `{flag} {pair}`, in the environment {variable}.", ""]
-    return "\n".join([*lines, *_muted()]).rstrip()
+    return "\n".join([*lines, *_mute_section()]).rstrip()
 
 
 def _default(option: settings.Option) -> str:
-    said = option.default
-    return ",".join(said) if isinstance(said, tuple) else str(said)
+    value = option.default
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _muted() -> list[str]:
-    """The sections of which there may be several: one for each muted finding."""
+def _mute_section() -> list[str]:
+    """Return the section of mutes, which may occur several times."""
     rows = [
         f"| `{f.name}` | {f.metadata['doc']} | {f.metadata['item']} |"
         for f in fields(Mute)
         if f.metadata
     ]
-    about = (Mute.__doc__ or "").strip()
-    head = [f"## `[[{settings.MUTED}]]`", "", about, "A rule and a reason are asked for.", ""]
+    doc_text = (Mute.__doc__ or "").strip()
+    head = [f"## `[[{settings.MUTED}]]`", "", doc_text, "A rule and a reason are asked for.", ""]
     return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]

@@ -1,4 +1,4 @@
-"""A series as one line of blocks, over the whole run."""
+"""Draw a series as one line of block characters."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Series
 
-BLOCKS = "▁▂▃▄▅▆▇█"
-GAP = "·"  # rows were logged there, none of them a number
-NOTHING = " "  # nothing was logged there
-BRIDGE = 3.0  # times the usual distance of two rows: a longer silence is shown as one
-PEAK = 3.0  # times the range of the means: such a peak must not drown in its mean
+SPARK_BLOCKS = "▁▂▃▄▅▆▇█"
+NAN_BLOCK = "·"  # rows without numbers
+EMPTY_BLOCK = " "  # no rows
+MAX_BRIDGED_GAPS = 3.0  # of the median distance of rows; longer gaps are shown
+MIN_PEAK_RATIO = 3.0  # of the range of the means, from which peaks are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,61 +27,72 @@ class Sparkline:
 def sparkline(
     series: Series, first: int, last: int, width: int, mark: int | None = None
 ) -> Sparkline:
-    """Draw `series` between two steps in at most `width` columns, each of equal steps.
+    """Draw `series` between two steps in at most `width` columns of equal step ranges.
 
-    A column shows the mean of its numbers; where single values stand far outside of all
-    means, the value furthest from the median.
+    A column shows the mean of its values, or, if single values lie far outside all means, the
+    value farthest from the median.
     """
     width = max(1, min(width, len(series), last - first + 1))
     columns = np.clip((series.steps - first) * width // max(last - first + 1, 1), 0, width - 1)
     levels = _levels(series.values, columns, width)
     finite = levels[np.isfinite(levels)]
     low, high = (finite.min(), finite.max()) if len(finite) else (np.nan, np.nan)
-    logged = _logged(series.steps, columns, width)
-    shown = _carried(levels, columns, width)
-    blocks = [_block(shown[i], low, high) if logged[i] else NOTHING for i in range(width)]
-    at = None
+    logged = _logged_columns(series.steps, columns, width)
+    drawn_levels = _carry_forward(levels, columns, width)
+    blocks = [
+        _block(drawn_levels[i], low, high) if logged[i] else EMPTY_BLOCK for i in range(width)
+    ]
+    mark_column = None
     if mark is not None and first <= mark <= last:
-        at = int((mark - first) * width // max(last - first + 1, 1))
-    return Sparkline("".join(blocks), at, float(low), float(high))
+        mark_column = int((mark - first) * width // max(last - first + 1, 1))
+    return Sparkline("".join(blocks), mark_column, float(low), float(high))
 
 
 def _levels(
     values: NDArray[np.float64], columns: NDArray[np.int64], width: int
 ) -> NDArray[np.float64]:
-    """Return one level per column [width], NaN where it holds no number."""
+    """Return a level for each column [width], NaN for one without numbers."""
     good = np.isfinite(values)
     if not good.any():
         return np.full(width, np.nan)
-    kept, at = values[good], columns[good]
-    counts = np.bincount(at, minlength=width)
-    size = float(np.abs(kept).max()) or 1.0  # a sum of 1e308s must not overflow
+    numbers, number_columns = values[good], columns[good]
+    counts = np.bincount(number_columns, minlength=width)
+    size = float(np.abs(numbers).max()) or 1.0  # avoids overflow of sums of 1e308
     means = np.full(width, np.nan)
-    np.divide(np.bincount(at, kept / size, width) * 1.0, counts, out=means, where=counts > 0)
-    switch = np.isin(kept, (0.0, 1.0)).all()  # a switch is drawn as the share of time it is on
-    if switch or np.ptp(kept / size) <= PEAK * np.nanmax(np.abs(means - np.nanmedian(means))):
+    np.divide(
+        np.bincount(number_columns, numbers / size, width) * 1.0,
+        counts,
+        out=means,
+        where=counts > 0,
+    )
+    switch = np.isin(numbers, (0.0, 1.0)).all()  # drawn as the share of time it is on
+    if switch or np.ptp(numbers / size) <= MIN_PEAK_RATIO * np.nanmax(
+        np.abs(means - np.nanmedian(means))
+    ):
         return means * size
-    order = np.argsort(np.abs(kept / size - np.median(kept / size)), kind="stable")
+    order = np.argsort(np.abs(numbers / size - np.median(numbers / size)), kind="stable")
     levels = np.full(width, np.nan)
-    levels[at[order]] = kept[order]  # the furthest is written last
+    levels[number_columns[order]] = numbers[order]  # the farthest is written last
     return levels
 
 
-def _logged(steps: NDArray[np.int64], columns: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
-    """Tell which columns lie within the series and in no long silence [width]."""
+def _logged_columns(
+    steps: NDArray[np.int64], columns: NDArray[np.int64], width: int
+) -> NDArray[np.bool_]:
+    """Return a mask of columns within the series and outside long gaps [width]."""
     logged = np.zeros(width, dtype=np.bool_)
     logged[columns] = True
     gaps = np.diff(steps)
     usual = float(np.median(gaps)) if len(gaps) else 0.0
-    for i in np.flatnonzero((np.diff(columns) > 1) & (gaps <= BRIDGE * usual)):
+    for i in np.flatnonzero((np.diff(columns) > 1) & (gaps <= MAX_BRIDGED_GAPS * usual)):
         logged[columns[i] : columns[i + 1]] = True
     return logged
 
 
-def _carried(
+def _carry_forward(
     levels: NDArray[np.float64], columns: NDArray[np.int64], width: int
 ) -> NDArray[np.float64]:
-    """Give a column without rows the level of the one before it [width]."""
+    """Fill columns without rows with the previous level [width]."""
     has_rows = np.zeros(width, dtype=np.bool_)
     has_rows[columns] = True
     source = np.maximum.accumulate(np.where(has_rows, np.arange(width), 0))
@@ -91,7 +102,7 @@ def _carried(
 
 def _block(level: float, low: float, high: float) -> str:
     if not np.isfinite(level):
-        return GAP
-    span = high / 2 - low / 2  # halves, as the whole may be beyond float64
+        return NAN_BLOCK
+    span = high / 2 - low / 2  # halves: the full range may overflow float64
     share = (level / 2 - low / 2) / span if span > 0 else 0.5
-    return BLOCKS[min(int(share * len(BLOCKS)), len(BLOCKS) - 1)]
+    return SPARK_BLOCKS[min(int(share * len(SPARK_BLOCKS)), len(SPARK_BLOCKS) - 1)]

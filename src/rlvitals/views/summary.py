@@ -1,108 +1,113 @@
-"""What is to be said of a run that is over, as lines of text: the file and the terminal alike."""
+"""Write the summary of a finished run as text, for the terminal and files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from rlvitals.diagnosis.training_summary import FLAT, LAST, Answered, Summary
 from rlvitals.errors import harmless
-from rlvitals.types import NOTED, Profile
+from rlvitals.types import RECORDER_NOTE_PREFIX, Profile
 from rlvitals.views import phrases
 
-SIGNS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}
-CONVERGED: Mapping[Answered, str] = {
+GOAL_MARKS: Mapping[Answered, str] = {"yes": "✓", "no": "✗", "unknown": "?"}
+CONVERGENCE_TEXTS: Mapping[Answered, str] = {
     "yes": "✓ Converged",
     "no": "⚠ Not fully converged",
     "unknown": "? Whether it converged cannot be told",
 }
-UNTOLD = "whether the outcome improves, and so whether it converged, cannot be told: "
-FAILED = f"{NOTED}sink "
-REWARD = "reward"  # topic of the sentence that says whether the outcome improves
-HOUR = 3600.0  # seconds
-MIN_HOURS = 0.1  # a shorter training is written in minutes or seconds alone
-NO_SCORE = "no score: the loss of a policy need not fall as it learns"
-# What may be trained without a policy: there a loss that falls may be progress.
-WITHOUT_POLICY = (Profile.SUPERVISED, Profile.UNKNOWN)
-NAMED = 3  # findings, and sinks that failed
+SINK_NOTE = f"{NOTED}sink "
+SECONDS_PER_HOUR = 3600.0
+MIN_HOURS = 0.1  # a shorter time is written in minutes or seconds
+LOSS_CAVEAT = "no score: the loss of a policy need not fall as it learns"
+# Training without a policy, where a falling loss may be progress.
+MAX_SUMMARY_NAMES = 3  # of findings, and of failed sinks
 
 
 def page(runs: Sequence[Summary]) -> str:
-    """Write all of them, a blank line between two."""
-    return "\n\n".join("\n".join(lines(one)) for one in runs)
+    """Return the summaries of all runs, separated by blank lines."""
+    return "\n\n".join("\n".join(lines(summary)) for summary in runs)
 
 
-def lines(one: Summary) -> Iterator[str]:
-    """Write one run; what cannot be told, and why, is said once."""
-    verdict, unit = one.found.verdict, "" if one.unit == "steps" else f" {one.unit}"
-    untold = one.outcome.state == "unknown" and verdict.why == one.outcome.sentence
-    why = f"{UNTOLD}{one.outcome.why}" if untold else verdict.why
-    if one.form:
-        yield harmless(one.form)
+def lines(summary: Summary) -> Iterator[str]:
+    """Yield the lines of one run; an unknown result and its reason are stated once."""
+    verdict, unit = summary.found.verdict, "" if summary.unit == "steps" else f" {summary.unit}"
+    is_unknown = summary.outcome.state == "unknown" and verdict.why == summary.outcome.sentence
+    reason = verdict.why
+    if is_unknown:
+        unknown = "whether the outcome improves, and so whether it converged, cannot be told"
+        reason = f"{unknown}: {summary.outcome.why}"
+    if summary.form:
+        yield harmless(summary.form)
     yield "TRAINING SUMMARY:"
-    yield f"  Run: {harmless(one.name)}"
-    yield f"  Verdict: {verdict.word.value}: {harmless(why)}"
-    yield f"  Total steps: {one.steps:,}{unit}"
-    if one.outcome.sentence != verdict.why:
-        yield f"  Reward: {harmless(one.outcome.sentence)}"
-    rate = "not logged" if one.learning_rate is None else phrases.number(one.learning_rate)
+    yield f"  Run: {harmless(summary.name)}"
+    yield f"  Verdict: {verdict.word.value}: {harmless(reason)}"
+    yield f"  Total steps: {summary.steps:,}{unit}"
+    if summary.outcome.sentence != verdict.why:
+        yield f"  Reward: {harmless(summary.outcome.sentence)}"
+    rate = "not logged" if summary.learning_rate is None else phrases.number(summary.learning_rate)
     yield f"  Final learning rate: {rate}"
-    yield f"  Training time: {_time(one)}"
-    if not untold:
-        reason = one.why.removesuffix(verdict.why).removesuffix(": ")  # the verdict is above
-        yield f"  {CONVERGED[one.converged]}{f' ({harmless(reason)})' if reason else ''}"
-    yield from _loss(one)
-    yield f"  Goals: {' · '.join(f'{SIGNS[goal.had]} {goal.text}' for goal in one.goals)}"
-    if one.spread is not None:
-        yield f"  Replicas: {one.spread.sentence}"
-    if one.coupling is not None:
-        yield f"  Temperature: {one.coupling.sentence}"
-    if one.found.findings:
-        yield f"  Findings: {phrases.counts(one.found)}: {_names(one)}"
-    noted = [note.partition(FAILED)[2] for note in one.found.trace.notes if FAILED in note]
-    yield from (f"  Sink {harmless(note)}" for note in noted[:NAMED])
+    yield f"  Training time: {_time(summary)}"
+    if not is_unknown:
+        reason = summary.why.removesuffix(verdict.why).removesuffix(": ")  # written above
+        suffix = f" ({harmless(reason)})" if reason else ""
+        yield f"  {CONVERGENCE_TEXTS[summary.converged]}{suffix}"
+    yield from _loss(summary)
+    yield f"  Goals: {' · '.join(f'{GOAL_MARKS[goal.had]} {goal.text}' for goal in summary.goals)}"
+    if summary.spread is not None:
+        yield f"  Replicas: {summary.spread.sentence}"
+    if summary.coupling is not None:
+        yield f"  Temperature: {summary.coupling.sentence}"
+    if summary.found.findings:
+        yield f"  Findings: {phrases.counts(summary.found)}: {_names(summary)}"
+    sink_notes = [
+        note.partition(SINK_NOTE)[2] for note in summary.found.trace.notes if SINK_NOTE in note
+    ]
+    yield from (f"  Sink {harmless(note)}" for note in sink_notes[:MAX_SUMMARY_NAMES])
     yield "  In short:"
-    for sentence in one.found.tldr:
-        if not (untold and sentence.topic == REWARD):
-            yield f"    {phrases.SIGNS[sentence.sign]} {harmless(sentence.text)}"
+    for sentence in summary.found.tldr:
+        if not (is_unknown and sentence.topic == "reward"):
+            yield f"    {phrases.SIGN_MARKS[sentence.sign]} {harmless(sentence.text)}"
 
 
-def _loss(one: Summary) -> Iterator[str]:
-    """Write the last loss; of a policy in one line, which offers no progress."""
-    loss, profile = one.loss, one.found.trace.profile
+def _loss(summary: Summary) -> Iterator[str]:
+    """Yield the last loss; of a policy on one line, because its loss measures no progress."""
+    loss, profile = summary.loss, summary.found.trace.profile
     if loss is None:
         yield "  Final loss: not logged"
         return
     last = phrases.number(loss.last)
-    course = f"{phrases.number(loss.first)} → {last}"
-    if profile not in WITHOUT_POLICY:
-        scatter = "" if one.ratio is None else f"; std/mean of the last {LAST}: {one.ratio:.4f}"
-        yield f"  Final loss: {last}, {NO_SCORE} ({course}{scatter})"
+    change = f"{phrases.number(loss.first)} → {last}"
+    if profile not in (Profile.SUPERVISED, Profile.UNKNOWN):
+        scatter = (
+            "" if summary.ratio is None else f"; std/mean of the last {LAST}: {summary.ratio:.4f}"
+        )
+        yield f"  Final loss: {last}, {LOSS_CAVEAT} ({change}{scatter})"
         return
-    yield f"  Final loss: {last}{'' if profile is Profile.SUPERVISED else f', {NO_SCORE}'}"
+    yield f"  Final loss: {last}{'' if profile is Profile.SUPERVISED else f', {LOSS_CAVEAT}'}"
     if loss.first <= 0 or loss.share is None:
-        yield f"  Loss change: {loss.last - loss.first:+.4g} ({course})"
+        yield f"  Loss change: {loss.last - loss.first:+.4g} ({change})"
     elif loss.share <= 0:
-        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % ({course})"
+        yield f"  Loss reduction: {abs(100 * loss.share):.1f} % ({change})"
     else:
-        yield f"  Loss increase: {100 * loss.share:.1f} % ({course})"
-    yield f"  Last {LAST} losses: {_scatter(one)}"
+        yield f"  Loss increase: {100 * loss.share:.1f} % ({change})"
+    yield f"  Last {LAST} losses: {_scatter(summary)}"
 
 
-def _time(one: Summary) -> str:
-    if one.seconds is None:
+def _time(summary: Summary) -> str:
+    if summary.seconds is None:
         return "not known: neither the log nor a progress file has times"
-    if one.seconds < MIN_HOURS * HOUR:
-        return f"{phrases.duration(one.seconds)}, from {one.seconds_from}"
-    short = f" ({phrases.duration(one.seconds)})" if one.seconds < HOUR else ""
-    return f"{one.seconds / HOUR:.2f} hours{short}, from {one.seconds_from}"
+    if summary.seconds < MIN_HOURS * SECONDS_PER_HOUR:
+        return f"{phrases.duration(summary.seconds)}, from {summary.seconds_from}"
+    short = f" ({phrases.duration(summary.seconds)})" if summary.seconds < SECONDS_PER_HOUR else ""
+    return f"{summary.seconds / SECONDS_PER_HOUR:.2f} hours{short}, from {summary.seconds_from}"
 
 
-def _scatter(one: Summary) -> str:
-    if one.ratio is None:
+def _scatter(summary: Summary) -> str:
+    if summary.ratio is None:
         return "too few, or too near zero, for std/mean to say anything"
-    flat = "flat" if one.ratio < FLAT else "not flat"
-    return f"std/mean = {one.ratio:.4f}, {flat} (below {FLAT:g}); no proof by itself"
+    flat = "flat" if summary.ratio < FLAT else "not flat"
+    return f"std/mean = {summary.ratio:.4f}, {flat} (below {FLAT:g}); no proof by itself"
 
 
-def _names(one: Summary) -> str:
-    names = [rule.name for rule, _ in one.found.findings]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+def _names(summary: Summary) -> str:
+    names = [rule.name for rule, _ in summary.found.findings]
+    suffix = f" and {len(names) - MAX_SUMMARY_NAMES} more" if len(names) > MAX_SUMMARY_NAMES else ""
+    return f"{', '.join(names[:MAX_SUMMARY_NAMES])}{suffix}"

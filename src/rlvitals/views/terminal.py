@@ -1,4 +1,4 @@
-"""A diagnosis for the terminal: the answer first, then the evidence, then what is not known."""
+"""Render a diagnosis for the terminal: answer, evidence, coverage."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,82 +16,80 @@ from rlvitals.errors import harmless
 from rlvitals.rules.rule import Curve, Finding, Rule
 from rlvitals.types import Trace
 from rlvitals.views import phrases
-from rlvitals.views.console import PLAIN, grid, plain
+from rlvitals.views.console import DEFAULT_WIDTH, grid, plain
 from rlvitals.views.sparkline import sparkline
 
-LABEL = 14  # columns: "speaks against"
-INDENT = 2
-CHART = 48  # columns of a sparkline, where there is room
-NAMED = 12  # rules that wait for the same: more are a wall of names
-ALL = "named by `rlvitals rules --coverage PATH`"
+LABEL_COLUMNS = 14  # fits "speaks against"
+FINDING_INDENT = 2
+MAX_WAITING_RULES = 12  # with the same reason; more are counted
 
 
-def diagnosis(found: Diagnosis, width: int = PLAIN) -> str:
-    """Write the whole report as plain text."""
-    return plain(report(found), width=width)
+def diagnosis(result: Diagnosis, width: int = DEFAULT_WIDTH) -> str:
+    """Return the complete report as plain text."""
+    return plain(report(result), width=width)
 
 
-def finding(rule: Rule, found: Finding, trace: Trace, width: int = PLAIN) -> str:
-    """Write one finding as plain text: a rule's golden."""
-    tries, _ = remedies.fill_in(found.remedies or rule.remedies, trace)
-    return plain(_case(Case(rule, replace(found, remedies=tries)), trace), width=width)
+def finding(rule: Rule, result: Finding, trace: Trace, width: int = DEFAULT_WIDTH) -> str:
+    """Return one finding as plain text, as in a rule's golden file."""
+    tries, _ = remedies.fill_in(result.remedies or rule.remedies, trace)
+    return plain(_case(Case(rule, replace(result, remedies=tries)), trace), width=width)
 
 
-def report(found: Diagnosis) -> RenderableType:
-    """Lay the whole report out; every part is a block of its own."""
-    blocks: list[RenderableType] = [_answer(found)]
-    blocks += [_case(case, found.trace) for case in found.cases]
-    blocks += [_rest(found)]
-    return Group(*_spaced(blocks))
+def report(diagnosis: Diagnosis) -> RenderableType:
+    """Render the complete report, with a blank line between parts."""
+    blocks: list[RenderableType] = [_answer(diagnosis)]
+    blocks += [_case(case, diagnosis.trace) for case in diagnosis.cases]
+    blocks += [_coverage_rows(diagnosis)]
+    return Group(*_separate(blocks))
 
 
-def _answer(found: Diagnosis) -> RenderableType:
-    word = found.verdict.word
-    colour = phrases.VERDICT[word]
-    badge = f" {word.value.upper()} "
+def _answer(diagnosis: Diagnosis) -> RenderableType:
+    verdict = diagnosis.verdict.word
+    colour = phrases.VERDICT_COLOURS[verdict]
+    badge = f" {verdict.value.upper()} "
     head = grid(len(badge))
     head.add_row(
-        Text(badge, f"bold {phrases.INK[colour]} on {colour}"),
-        Text(harmless(found.verdict.why), "bold"),
+        Text(badge, f"bold {phrases.BADGE_INK[colour]} on {colour}"),
+        Text(harmless(diagnosis.verdict.why), "bold"),
     )
-    worst = "dim" if found.worst is None else phrases.SEVERITY[found.worst]
-    about = Text.assemble(
-        (phrases.counts(found), worst), (f" · {harmless(phrases.headline(found))}", "dim")
+    worst = "dim" if diagnosis.worst is None else phrases.SEVERITY_COLOURS[diagnosis.worst]
+    summary = Text.assemble(
+        (phrases.counts(diagnosis), worst), (f" · {harmless(phrases.headline(diagnosis))}", "dim")
     )
     lines = grid(1)
-    for sentence in found.tldr:
-        style = phrases.COLOURS[sentence.sign]
-        lines.add_row(Text(phrases.SIGNS[sentence.sign], style), Text(harmless(sentence.text)))
-    unknown = phrases.liveness(found)
-    known = [Text(unknown, "dim")] if unknown else []
-    return Group(head, about, *known, Text(), lines)
+    for sentence in diagnosis.tldr:
+        style = phrases.SIGN_COLOURS[sentence.sign]
+        lines.add_row(Text(phrases.SIGN_MARKS[sentence.sign], style), Text(harmless(sentence.text)))
+    unknown = phrases.liveness(diagnosis)
+    liveness = [Text(unknown, "dim")] if unknown else []
+    return Group(head, summary, *liveness, Text(), lines)
 
 
 def _case(case: Case, trace: Trace) -> RenderableType:
-    colour = phrases.SEVERITY[case.finding.severity]
-    rows = grid(LABEL)
+    colour = phrases.SEVERITY_COLOURS[case.finding.severity]
+    rows = grid(LABEL_COLUMNS)
     label = ""
     curve = phrases.curve(case.finding, trace)
     chart = None if curve is None else Chart(curve, case.finding.began, trace, colour)
     for line in phrases.details(case, trace):
         if chart is not None and line.label == "limit":
             rows.add_row(Text(), chart)
-        # A label stands once over its lines: three remedies are one "try".
-        shown = "" if line.label == label else line.label
+        # A label is written once for consecutive lines: three remedies share one "try".
+        row_label = "" if line.label == label else line.label
         label = line.label
-        rows.add_row(Text(shown, "dim"), Text(harmless(line.text)))
+        rows.add_row(Text(row_label, "dim"), Text(harmless(line.text)))
     if case.symptoms:
         rows.add_row(Text("it explains", "dim"), Group(*_symptoms(case.symptoms)))
     for line in phrases.consequences(case):
-        shown = "" if line.label == label else line.label
+        row_label = "" if line.label == label else line.label
         label = line.label
-        rows.add_row(Text(shown, "dim"), Text(harmless(line.text)))
-    return Group(_title(case), Padding(rows, (0, 0, 0, INDENT), expand=False))
+        rows.add_row(Text(row_label, "dim"), Text(harmless(line.text)))
+    return Group(_title(case), Padding(rows, (0, 0, 0, FINDING_INDENT), expand=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What shows a finding, over the run, with the onset marked below it."""
+    """The sparkline of a finding, with the onset marked below."""
 
     curve: Curve
     began: int
@@ -99,39 +97,42 @@ class Chart:
     colour: str
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw as wide as there is room."""
-        name, began = self.curve.name, self.began
+        """Draw the sparkline in the available width."""
+        name, onset_step = self.curve.name, self.began
         first, last = self.trace.first_step, self.trace.last_step
-        width = min(CHART, options.max_width)
-        drawn = sparkline(self.curve.series, first, last, width, began)
-        span = f"{phrases.number(drawn.low)} to {phrases.number(drawn.high)}"
-        yield Text(f"{harmless(name)}: {'no number' if isnan(drawn.low) else span}", "dim")
-        onset = len(drawn.line) if drawn.mark is None else drawn.mark
-        yield Text.assemble(drawn.line[:onset], (drawn.line[onset:], self.colour))
-        if drawn.mark is not None:
-            label = f"▲ {began:,}"
-            fits = drawn.mark + len(label) <= options.max_width
-            start = drawn.mark if fits else drawn.mark + 1 - len(label)
-            label = label if fits else f"{began:,} ▲"
+        width = min(48, options.max_width)
+        line = sparkline(self.curve.series, first, last, width, onset_step)
+        span = f"{phrases.number(line.low)} to {phrases.number(line.high)}"
+        yield Text(f"{harmless(name)}: {'no number' if isnan(line.low) else span}", "dim")
+        onset = len(line.line) if line.mark is None else line.mark
+        yield Text.assemble(line.line[:onset], (line.line[onset:], self.colour))
+        if line.mark is not None:
+            label = f"▲ {onset_step:,}"
+            fits = line.mark + len(label) <= options.max_width
+            start = line.mark if fits else line.mark + 1 - len(label)
+            label = label if fits else f"{onset_step:,} ▲"
             yield Text(" " * max(start, 0) + label, self.colour)
 
 
 def _title(case: Case) -> Text:
     severity = case.finding.severity
     return Text.assemble(
-        (f"{severity.name.lower()}[{case.rule.name}]", f"bold {phrases.SEVERITY[severity]}"),
+        (
+            f"{severity.name.lower()}[{case.rule.name}]",
+            f"bold {phrases.SEVERITY_COLOURS[severity]}",
+        ),
         " ",
         (harmless(case.finding.summary), "bold"),
     )
 
 
 def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> list[RenderableType]:
-    """One line each: what it explains, since when."""
+    """Return a line for each symptom and its own symptoms."""
     lines: list[RenderableType] = []
     for case in symptoms:
         severity = case.finding.severity
         text = Text.assemble(
-            (f"{severity.name.lower()}[{case.rule.name}]", phrases.SEVERITY[severity]),
+            (f"{severity.name.lower()}[{case.rule.name}]", phrases.SEVERITY_COLOURS[severity]),
             f" {harmless(case.finding.summary)}",
             (f" (since {case.finding.began:,})", "dim"),
         )
@@ -140,43 +141,47 @@ def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> list[RenderableType]:
     return lines
 
 
-def _rest(found: Diagnosis) -> RenderableType:
-    """What is known of the reading, and what is not known of the run."""
-    rows = grid(LABEL + INDENT)
-    trace = found.trace
-    _beside(rows, found)
-    rows.add_row(Text("coverage", "dim"), Text(harmless(phrases.coverage(found))))
-    if found.clear:
-        names = ", ".join(sorted(rule.name for rule in found.clear))
+def _coverage_rows(diagnosis: Diagnosis) -> RenderableType:
+    """Render context, coverage, missing settings and unmapped keys."""
+    rows = grid(LABEL_COLUMNS + FINDING_INDENT)
+    trace = diagnosis.trace
+    _add_context_rows(rows, diagnosis)
+    rows.add_row(Text("coverage", "dim"), Text(harmless(phrases.coverage(diagnosis))))
+    if diagnosis.clear:
+        names = ", ".join(sorted(rule.name for rule in diagnosis.clear))
         rows.add_row(Text("clear", "dim"), Text(names))
-    for i, (why, waiting) in enumerate(phrases.undecided(found).items()):
-        named = ", ".join(waiting) if len(waiting) <= NAMED else f"{len(waiting)} rules ({ALL})"
-        text = Text.assemble(harmless(why), (f": {named}", "dim"))
+    for i, (reason, waiting) in enumerate(phrases.undecided_rules(diagnosis).items()):
+        names_text = (
+            ", ".join(waiting)
+            if len(waiting) <= MAX_WAITING_RULES
+            else f"{len(waiting)} rules (named by `rlvitals rules --coverage PATH`)"
+        )
+        text = Text.assemble(harmless(reason), (f": {names_text}", "dim"))
         rows.add_row(Text("" if i else "cannot judge", "dim"), text)
-    if unknown := phrases.unknown_settings(found):
+    if unknown := phrases.unknown_settings(diagnosis):
         rows.add_row(Text("not known", "dim"), Text(f"settings of this run: {unknown}"))
-    if unmapped := phrases.unmapped(trace):
+    if unmapped := phrases.unmapped_text(trace):
         rows.add_row(Text("not mapped", "dim"), Text(harmless(unmapped)))
     return rows
 
 
-def _beside(rows: Table, found: Diagnosis) -> None:
-    """Add what stands beside the findings: pace, what was taken back, notes, what is known."""
-    if found.outlook is not None:
-        rows.add_row(Text("ahead", "dim"), Text(harmless(found.outlook.sentence)))
-    for i, retraction in enumerate(found.retracted):
-        text = Text(harmless(phrases.retracted(retraction)))
+def _add_context_rows(rows: Table, diagnosis: Diagnosis) -> None:
+    """Add rows on the forecast, retractions, notes, the baseline and mutes."""
+    if diagnosis.outlook is not None:
+        rows.add_row(Text("ahead", "dim"), Text(harmless(diagnosis.outlook.sentence)))
+    for i, retraction in enumerate(diagnosis.retracted):
+        text = Text(harmless(phrases.retraction_text(retraction)))
         rows.add_row(Text("" if i else "taken back", "dim"), text)
-    for i, note in enumerate(phrases.notes(found.trace)):
+    for i, note in enumerate(phrases.notes(diagnosis.trace)):
         rows.add_row(Text("" if i else "notes", "dim"), Text(harmless(note)))
-    if said := phrases.against_baseline(found):
-        rows.add_row(Text("baseline", "dim"), Text(harmless(said)))
-    if said := phrases.muted(found):
-        rows.add_row(Text("muted", "dim"), Text(harmless(said)))
+    if sentence := phrases.against_baseline(diagnosis):
+        rows.add_row(Text("baseline", "dim"), Text(harmless(sentence)))
+    if sentence := phrases.muted_text(diagnosis):
+        rows.add_row(Text("muted", "dim"), Text(harmless(sentence)))
 
 
-def _spaced(blocks: list[RenderableType]) -> list[RenderableType]:
-    spaced: list[RenderableType] = []
+def _separate(blocks: list[RenderableType]) -> list[RenderableType]:
+    rows: list[RenderableType] = []
     for block in blocks:
-        spaced += [block, Text()]
-    return spaced[:-1]
+        rows += [block, Text()]
+    return rows[:-1]

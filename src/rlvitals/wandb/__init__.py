@@ -87,5 +87,5 @@ def __getattr__(name: str) -> Any:
     if name == "run":
         return session.state.run
     if name in {"config", "summary"}:
-        return getattr(session.needed(), name)
+        return getattr(session.current_run(), name)
     raise AttributeError(f"rlvitals.wandb has no {name!r}: it records, and talks to no server")

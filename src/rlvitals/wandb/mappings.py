@@ -3,30 +3,30 @@
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-Told = Callable[[Mapping[str, Any]], None]
+OnChange = Callable[[Mapping[str, Any]], None]
 
 
 class Config(MutableMapping[str, Any]):
     """A run's settings: read and written as items or attributes; every change is recorded."""
 
-    def __init__(self, told: Told) -> None:
-        """Begin empty; `told` gets every change."""
+    def __init__(self, on_change: OnChange) -> None:
+        """Begin empty; `on_change` is called with every change."""
         object.__setattr__(self, "_values", {})
-        object.__setattr__(self, "_told", told)
+        object.__setattr__(self, "_told", on_change)
 
-    def update(self, *given: Any, allow_val_change: bool | None = None, **more: Any) -> None:
+    def update(self, *sources: Any, allow_val_change: bool | None = None, **more: Any) -> None:
         """Take the settings of a mapping, of pairs, or of parsed arguments."""
         del allow_val_change  # a change is an event here, never an error
-        found: dict[str, Any] = {}
-        for one in given:
-            found |= as_mapping(one)
-        found |= more
-        self._values.update(found)
-        self._told(found)
+        settings: dict[str, Any] = {}
+        for source in sources:
+            settings |= as_mapping(source)
+        settings |= more
+        self._values.update(settings)
+        self._told(settings)
 
-    def setdefaults(self, given: Mapping[str, Any]) -> None:
+    def setdefaults(self, defaults: Mapping[str, Any]) -> None:
         """Take those settings that have no value yet."""
-        self.update({key: value for key, value in given.items() if key not in self._values})
+        self.update({key: value for key, value in defaults.items() if key not in self._values})
 
     def as_dict(self) -> dict[str, Any]:
         """Return a copy as a plain dictionary."""
@@ -75,10 +75,10 @@ class Settings:
         self.__dict__.update(settings)
 
 
-def as_mapping(given: Any) -> Mapping[str, Any]:
+def as_mapping(source: Any) -> Mapping[str, Any]:
     """Read a mapping, pairs, or an object's attributes (parsed arguments); None is empty."""
-    if given is None:
+    if source is None:
         return {}
-    if isinstance(given, Mapping):
-        return given
-    return vars(given) if hasattr(given, "__dict__") else dict(given)
+    if isinstance(source, Mapping):
+        return source
+    return vars(source) if hasattr(source, "__dict__") else dict(source)

@@ -1,4 +1,4 @@
-"""What scripts log besides numbers. Tables and histograms are recorded, pictures only noted."""
+"""The media types that scripts log. Tables and histograms are recorded, pictures only noted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +23,8 @@ class Table:
             self.columns = [str(name) for name in frame.columns]
             self.data = [list(row) for row in frame.itertuples(index=False, name=None)]
             return
-        found = data if data is not None else rows
-        self.data = [list(row) for row in found] if found is not None else []
+        cells = data if data is not None else rows
+        self.data = [list(row) for row in cells] if cells is not None else []
         width = len(self.data[0]) if self.data else 3
         self.columns = list(columns) if columns is not None else _default(width)
 
@@ -45,8 +45,8 @@ class Table:
 
     def get_column(self, name: str, **_: object) -> list[Any]:
         """Return the cells of a column."""
-        at = self.columns.index(name)
-        return [row[at] for row in self.data]
+        index = self.columns.index(name)
+        return [row[index] for row in self.data]
 
     def get_dataframe(self) -> Any:
         """Return a data frame; needs pandas."""
@@ -85,11 +85,11 @@ class Histogram:
                 sequence = sequence.detach().cpu().numpy()
             values = np.asarray(sequence, dtype=np.float64).ravel()
             np_histogram = np.histogram(values[np.isfinite(values)], bins=num_bins)
-        self.histogram, self.bins = (np.asarray(part).tolist() for part in np_histogram)
+        self.histogram, self.bins = (np.asarray(column).tolist() for column in np_histogram)
 
 
 class Medium:
-    """What a run folder does not hold: its kind is noted, once."""
+    """A media type that a run folder does not store: its kind is noted, once."""
 
     def __init__(self, *_: object, **__: object) -> None:
         """Take anything, keep nothing."""
@@ -124,7 +124,7 @@ class Plotly(Medium):
 
 
 class Chart(Medium):
-    """What `wandb.plot...` returns."""
+    """The result of `wandb.plot...`."""
 
 
 class Artifact:

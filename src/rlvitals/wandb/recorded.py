@@ -1,4 +1,4 @@
-"""`wandb.Run`: what W&B's run can do that makes sense in a folder."""
+"""Implement `wandb.Run` on a run folder."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AlertLevel(StrEnum):
-    """How much an alert matters."""
+    """The severity of an alert."""
 
     INFO = "INFO"
     WARN = "WARN"
@@ -25,10 +25,10 @@ class AlertLevel(StrEnum):
 
 
 class Run:
-    """One run under W&B's names; `recording` is the run as rlvitals knows it."""
+    """A run under W&B's names; `recording` is the rlvitals run."""
 
     def __init__(self, recording: "Recording", facts: Mapping[str, Any]) -> None:
-        """Record into `recording`; `facts` are what the run says of itself: id, project, ..."""
+        """Record into `recording`; `facts` are the run's id, project and other metadata."""
         self.recording = recording
         self.id: str = facts["id"]
         self.name: str = facts["name"]
@@ -43,23 +43,23 @@ class Run:
         self.dir = str(recording.folder)
         self.url: str | None = None  # there is no page
         self.config = Config(recording.update_settings)
-        self.summary = Config(self._summarised)
+        self.summary = Config(self._record_summary)
         self.ignored: set[str] = set()
         self._axes = Axes()
         self._steps = Steps(self._emit)
-        self._kept: dict[str, str] = {}  # key -> which of its values the summary keeps
+        self._reductions: dict[str, str] = {}  # key -> which of its values the summary keeps
         self._watching = Watching(recording)
         self.finished = False
 
     @property
     def step(self) -> int:
-        """The step that the next call of `log()` stands at."""
+        """The step of the next call of `log()`."""
         return self._steps.step
 
     @property
     def path(self) -> str:
         """Entity, project and id, as W&B writes them."""
-        return "/".join(part for part in (self.entity, self.project, self.id) if part)
+        return "/".join(segment for segment in (self.entity, self.project, self.id) if segment)
 
     def log(
         self,
@@ -68,15 +68,15 @@ class Run:
         commit: bool | None = None,
         **unknown: object,
     ) -> None:
-        """Record a row, or a part of one: without `step` each call is a step of its own."""
+        """Record a row, or a part of one: without `step` each call is a new step."""
         self.ignore(*(f"log({name}=...)" for name in unknown))
         if not isinstance(data, Mapping):
             self.ignore(f"log() of a {type(data).__name__}")
             return
         if step is not None and int(step) < self._steps.step:
             self.recording.note("log() was called with a step below an earlier one: kept as said")
-        at = None if step is None else int(step)
-        self._steps.add(dict(_flat(data)), at, commit=commit)
+        row_step = None if step is None else int(step)
+        self._steps.add(dict(_flat(data)), row_step, commit=commit)
         self._watching.step = self._steps.step
 
     def define_metric(
@@ -88,13 +88,13 @@ class Run:
         summary: str | None = None,
         **options: object,
     ) -> "Metric":
-        """Say what a metric stands over, and which of its values the summary keeps."""
+        """Set the step metric of a metric, and which of its values the summary keeps."""
         del step_sync, hidden, options  # they concern W&B's pages
         metric = str(step_metric) if step_metric else ""
         if metric:
             self._axes.define(name, metric)
         if summary:
-            self._kept[name] = summary.split(",")[0]
+            self._reductions[name] = summary.split(",")[0]
         return Metric(name)
 
     def alert(
@@ -106,8 +106,8 @@ class Run:
     ) -> None:
         """Record an alert as an event of the run."""
         del wait_duration  # nothing is sent, so nothing is sent too often
-        said = str(level or AlertLevel.INFO)
-        self.recording.event("alert", step=self.step, title=title, text=text, level=said)
+        severity = str(level or AlertLevel.INFO)
+        self.recording.event("alert", step=self.step, title=title, text=text, level=severity)
 
     def watch(
         self,
@@ -139,9 +139,9 @@ class Run:
         """Record the names of files: they stay where they are."""
         del base_path, policy
         path = Path(glob_str) if glob_str is not None else None
-        found = [] if path is None else sorted(str(p) for p in path.parent.glob(path.name))
-        self.recording.event("files", step=self.step, files=[Path(name).name for name in found])
-        return found
+        names = [] if path is None else sorted(str(p) for p in path.parent.glob(path.name))
+        self.recording.event("files", step=self.step, files=[Path(name).name for name in names])
+        return names
 
     def log_artifact(
         self,
@@ -153,15 +153,15 @@ class Run:
         """Record an artifact by its names: its files stay where they are."""
         artifact = artifact_or_path
         if not isinstance(artifact, Artifact):
-            where = Path(artifact)
-            artifact = Artifact(name or where.stem, type or "file")
-            artifact.add_file(where.name)
+            file = Path(artifact)
+            artifact = Artifact(name or file.stem, type or "file")
+            artifact.add_file(file.name)
         self.recording.event(
             "artifact",
             step=self.step,
             name=artifact.name,
             type=artifact.type,
-            files=[Path(one).name for one in artifact.files],
+            files=[Path(file_name).name for file_name in artifact.files],
             metadata=artifact.metadata,
         )
         return artifact
@@ -174,22 +174,22 @@ class Run:
         self.recording.event("preempting", step=self.step)
 
     def finish(self, exit_code: int | None = None, quiet: object = None) -> None:
-        """Write what is pending and close the run: failed, if an exit code says so."""
+        """Write what is pending and close the run; failed with a non-zero exit code."""
         del quiet
         if not self.finished:
             self.finished = True
             self._steps.flush()
             self._watching.close()
             if self.summary:
-                self._summarised(dict(self.summary))
+                self._record_summary(dict(self.summary))
             self.recording.finish("failed" if exit_code else "finished")
 
-    def ignore(self, *what: str) -> None:
-        """Note, once each, what means nothing here."""
-        for one in what:
-            if one not in self.ignored:
-                self.ignored.add(one)
-                self.recording.note(f"of W&B: {one} has no effect here")
+    def ignore(self, *features: str) -> None:
+        """Note, once each, features that have no effect here."""
+        for feature in features:
+            if feature not in self.ignored:
+                self.ignored.add(feature)
+                self.recording.note(f"of W&B: {feature} has no effect here")
 
     def __enter__(self) -> Self:
         """Record until the block ends."""
@@ -208,15 +208,15 @@ class Run:
         self.recording.__exit__(kind, error, trace)
 
     def _emit(self, step: int, row: Row) -> None:
-        for at, part in self._axes.split(step, row):
-            numbers = {key: value for key, value in part.items() if _is_number(value)}
+        for row_step, cells in self._axes.split(step, row):
+            numbers = {key: value for key, value in cells.items() if _is_number(value)}
             if numbers:
-                self.recording.log(at, numbers)
+                self.recording.log(row_step, numbers)
                 self._keep(numbers)
-            for key in part.keys() - numbers.keys():
-                self._other(at, key, part[key])
+            for key in cells.keys() - numbers.keys():
+                self._record_value(row_step, key, cells[key])
 
-    def _other(self, step: int, key: str, value: Any) -> None:
+    def _record_value(self, step: int, key: str, value: Any) -> None:
         if isinstance(value, str):
             self.recording.log_text(step, key, value)
         elif isinstance(value, Table):
@@ -231,23 +231,23 @@ class Run:
             self.ignore(f"{key} ({kind} {type(first).__name__})")
 
     def _keep(self, numbers: Mapping[str, Any]) -> None:
-        """Follow the summary, as `define_metric(summary=...)` asks for it."""
+        """Update the summary, as `define_metric(summary=...)` requests."""
         values = object.__getattribute__(self.summary, "_values")
         for key, value in numbers.items():
-            kept = self._kept.get(key)
-            if kept in {"min", "max"}:
-                best = {"min": min, "max": max}[kept]
+            reduction = self._reductions.get(key)
+            if reduction in {"min", "max"}:
+                best = {"min": min, "max": max}[reduction]
                 values[key] = best(float(value), values.get(key, float(value)))
-            elif kept != "none":
+            elif reduction != "none":
                 values[key] = value
 
-    def _summarised(self, values: Mapping[str, Any]) -> None:
+    def _record_summary(self, values: Mapping[str, Any]) -> None:
         plain = {key: float(v) if _is_number(v) else str(v) for key, v in values.items()}
         self.recording.event("summary", step=self.step, values=plain)
 
 
 class Metric:
-    """What `define_metric` returns; its text is the metric's name."""
+    """The result of `define_metric`; its text is the metric's name."""
 
     def __init__(self, name: str) -> None:
         """Name it."""

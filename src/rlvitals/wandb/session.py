@@ -1,4 +1,4 @@
-"""The module's functions: they act on the run that `init()` began."""
+"""The module-level functions of `wandb`: they act on the run that `init()` began."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.errors import UsageError
-from rlvitals.tracking.null_run import Off
+from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.start import start
 from rlvitals.wandb.mappings import as_mapping
 from rlvitals.wandb.media import Artifact
@@ -17,12 +17,11 @@ from rlvitals.wandb.recorded import Metric, Run
 from rlvitals.wandb.util import generate_id
 
 # Without meaning where nothing is sent, and without loss: not worth a note.
-QUIET = {
+SILENT_OPTIONS = {
     "allow_val_change", "anonymous", "config_exclude_keys", "config_include_keys", "force",
     "group", "job_type", "mode", "reinit", "resume", "save_code", "settings",
 }  # fmt: skip
-OFF = {"disabled", "dryrun-disabled"}
-RESUME = {"must": "must", "never": "never"}  # all else goes on where there is something
+DISABLED_MODES = {"disabled", "dryrun-disabled"}
 
 
 @dataclass(slots=True)
@@ -46,37 +45,37 @@ def init(
     config: Any = None,
     **options: Any,
 ) -> Run:
-    """Begin a run in `<dir>/runs/`; while one is going on, return it.
+    """Begin a run in `<dir>/runs/`; return the current one if it is not finished.
 
     W&B's environment variables hold where an argument is not given: `WANDB_PROJECT`,
     `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
     `WANDB_MODE`, `WANDB_RESUME`.
     """
-    going_on = state.run
-    if going_on is not None and not going_on.finished:
+    open_run = state.run
+    if open_run is not None and not open_run.finished:
         if options.get("reinit") in {None, False, "default", "return_previous"}:
-            going_on.config.update(config)
-            return going_on
-        going_on.finish()
-    given = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
-    said = {key: value or _environment(key) for key, value in given.items()}
-    said["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
-    said["job_type"] = options.get("job_type") or _environment("job_type")
-    kept = _chosen(as_mapping(config), options)
-    facts = {**said, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
-    state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, kept, options)
-    run.config.update(kept)
-    unknown = {key for key, value in options.items() if key not in QUIET and value}
+            open_run.config.update(config)
+            return open_run
+        open_run.finish()
+    arguments = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
+    texts = {key: value or _environment(key) for key, value in arguments.items()}
+    texts["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
+    texts["job_type"] = options.get("job_type") or _environment("job_type")
+    settings = _select_config(as_mapping(config), options)
+    facts = {**texts, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
+    state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, settings, options)
+    run.config.update(settings)
+    unknown = {key for key, value in options.items() if key not in SILENT_OPTIONS and value}
     run.ignore(*(f"init({key}=...)" for key in sorted(unknown)))
     return run
 
 
 def _environment(name: str) -> str:
-    spelt = {"id": "RUN_ID"}.get(name, name.upper())
-    return os.environ.get(f"WANDB_{spelt}", "")
+    suffix = {"id": "RUN_ID"}.get(name, name.upper())
+    return os.environ.get(f"WANDB_{suffix}", "")
 
 
-def _chosen(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _select_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     only, without = options.get("config_include_keys"), options.get("config_exclude_keys") or ()
     return {k: v for k, v in config.items() if (only is None or k in only) and k not in without}
 
@@ -85,13 +84,20 @@ def _begin(
     root: Path, facts: Mapping[str, Any], config: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Run:
     mode = str(options.get("mode") or _environment("mode"))
-    own = facts["id"] or generate_id()
-    name = facts["name"] or own
-    known = {**facts, "id": own, "name": name, "disabled": mode in OFF, "resumed": False}
-    folder = _folder(root / "runs", facts["id"], own, name)
-    if mode in OFF:
-        return Run(Off(folder, name, config), known)
-    known["resumed"] = folder.exists()
+    run_id = facts["id"] or generate_id()
+    name = facts["name"] or run_id
+    run_facts = {
+        **facts,
+        "id": run_id,
+        "name": name,
+        "disabled": mode in DISABLED_MODES,
+        "resumed": False,
+    }
+    folder = _folder(root / "runs", facts["id"], run_id, name)
+    if mode in DISABLED_MODES:
+        return Run(NullRun(folder, name, config), run_facts)
+    run_facts["resumed"] = folder.exists()
+    resume = str(options.get("resume") or _environment("resume"))
     recording = start(
         folder,
         project=facts["project"] or None,
@@ -99,23 +105,23 @@ def _begin(
         group=facts["group"] or None,
         seed=config["seed"] if isinstance(config.get("seed"), int) else None,
         settings={"job_type": facts["job_type"]} if facts["job_type"] else None,
-        resume=RESUME.get(str(options.get("resume") or _environment("resume")), "auto"),
+        resume=resume if resume in {"must", "never"} else "auto",
         tags=facts["tags"],
         notes=facts["notes"],
     )
-    return Run(recording, known)
+    return Run(recording, run_facts)
 
 
-def _folder(root: Path, asked: str, own: str, name: str) -> Path:
+def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
     """Find the folder of an id that is asked for again; else name a new one."""
-    if asked:
-        safe = re.sub(r"[^\w.-]+", "_", asked)
+    if requested_id:
+        safe = re.sub(r"[^\w.-]+", "_", requested_id)
         return next(iter(sorted(root.glob(f"*-{safe}"))), root / safe)
     plain = re.sub(r"[^\w.-]+", "_", name)
-    return root / (own if name == own else f"{plain}-{own}")
+    return root / (run_id if name == run_id else f"{plain}-{run_id}")
 
 
-def needed() -> Run:
+def current_run() -> Run:
     """Return the run; UsageError before `init()`, as W&B's own functions raise it."""
     if state.run is None:
         raise UsageError("no run has begun", hint="call wandb.init() first")
@@ -126,42 +132,42 @@ def log(
     data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
 ) -> None:
     """Record a row of the run: see `Run.log`."""
-    needed().log(data, step, commit, **more)
+    current_run().log(data, step, commit, **more)
 
 
 def define_metric(name: str, step_metric: str | Metric | None = None, **options: Any) -> Metric:
-    """Say what a metric stands over: see `Run.define_metric`."""
-    return needed().define_metric(name, step_metric, **options)
+    """Set the step metric of a metric: see `Run.define_metric`."""
+    return current_run().define_metric(name, step_metric, **options)
 
 
-def alert(title: str, text: str = "", *args: Any, **named: Any) -> None:
+def alert(title: str, text: str = "", *args: Any, **kwargs: Any) -> None:
     """Record an alert: see `Run.alert`."""
-    needed().alert(title, text, *args, **named)
+    current_run().alert(title, text, *args, **kwargs)
 
 
-def watch(*args: Any, **named: Any) -> None:
+def watch(*args: Any, **kwargs: Any) -> None:
     """Watch a model: see `Run.watch`."""
-    needed().watch(*args, **named)
+    current_run().watch(*args, **kwargs)
 
 
 def unwatch(models: object = None) -> None:
     """Stop watching."""
-    needed().unwatch(models)
+    current_run().unwatch(models)
 
 
-def save(*args: Any, **named: Any) -> list[str]:
+def save(*args: Any, **kwargs: Any) -> list[str]:
     """Record the names of files: see `Run.save`."""
-    return needed().save(*args, **named)
+    return current_run().save(*args, **kwargs)
 
 
-def log_artifact(*args: Any, **named: Any) -> Artifact:
+def log_artifact(*args: Any, **kwargs: Any) -> Artifact:
     """Record an artifact by its names: see `Run.log_artifact`."""
-    return needed().log_artifact(*args, **named)
+    return current_run().log_artifact(*args, **kwargs)
 
 
 def mark_preempting() -> None:
     """Record that the machine is about to be taken away."""
-    needed().mark_preempting()
+    current_run().mark_preempting()
 
 
 def finish(exit_code: int | None = None, quiet: object = None) -> None:

@@ -1,4 +1,4 @@
-"""Which step a row stands at, counted as W&B counts it, and read as its runs are read.
+"""Assign steps to rows as W&B does.
 
 One step for each call of `log()`; `commit=False` adds to a row, and so does a call with the same
 `step`. Where `define_metric` names a step metric for a key, that metric's value is the key's step;
@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvitals.readers.wandb.steps import KNOWN, StepChoice
+from rlvitals.readers.wandb.steps import STEP_COLUMN_UNITS, StepChoice
 
-DECIDED = 2  # rows: the first may be logged before training begins
+MAX_STEP_KEY_ROWS = 2  # rows: the first may be logged before training begins
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Steps:
-    """Collects rows, and hands each on when it is over."""
+    """Collects rows, and emits each when it is complete."""
 
     emit: Callable[[int, Row], None]  # gets the row's own step, and its values
     step: int = 0
@@ -41,7 +41,7 @@ class Steps:
 
 
 class Axes:
-    """Finds for each key of a row the step that it stands at."""
+    """Assigns each key of a row its step."""
 
     def __init__(self) -> None:
         """Begin with W&B's own count of steps."""
@@ -55,22 +55,22 @@ class Axes:
         self.choice = self.choice.define(keys, metric)
 
     def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
-        """Part a row by the steps that its keys stand at."""
+        """Split a row by the steps of its keys."""
         self.rows += 1
-        if not self.main and self.rows <= DECIDED:
+        if not self.main and self.rows <= MAX_STEP_KEY_ROWS:
             self.main = next((name for name in KNOWN if name in row), "")
         columns = {self.main, *self.choice.defined.values()}
         for name in columns & row.keys():
-            if (at := _whole(row[name])) is not None:
-                self.last[name] = at
-        parts: dict[int, Row] = {}
+            if (key_step := _to_integer(row[name])) is not None:
+                self.last[name] = key_step
+        rows: dict[int, Row] = {}
         for key, value in row.items():
-            at = self.last.get(self.choice.metric_of(key) or self.main, step)
-            parts.setdefault(at, {})[key] = value
-        yield from parts.items()
+            key_step = self.last.get(self.choice.metric_of(key) or self.main, step)
+            rows.setdefault(key_step, {})[key] = value
+        yield from rows.items()
 
 
-def _whole(value: object) -> int | None:
+def _to_integer(value: object) -> int | None:
     """Return a number without fraction as an integer; None for anything else."""
     try:
         number = float(value)  # type: ignore[arg-type] # whatever was logged

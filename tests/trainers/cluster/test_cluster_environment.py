@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import rlvitals
-from rlvitals.trainers.ppo.cluster import ID, PARTS, ClusterConfig, RewardConfig, register
+from rlvitals.trainers.ppo.cluster import ID, REWARD_PARTS, ClusterConfig, RewardConfig, register
 from rlvitals.trainers.ppo.cluster.vector import ClusterVectorEnv
 
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
@@ -74,7 +74,7 @@ def test_an_episode_lasts_its_horizon():
         observation, reward, terminated, truncated, info = env.step(step % 4)
         assert isinstance(reward, float)
         assert (terminated, truncated) == (False, step == 40)
-    assert sum(info[name] for name in PARTS) == pytest.approx(reward, abs=1e-12)
+    assert sum(info[name] for name in REWARD_PARTS) == pytest.approx(reward, abs=1e-12)
     assert info["utilisation"].shape == (4,)
 
 

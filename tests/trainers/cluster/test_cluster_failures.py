@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines, evaluate
-from rlvitals.trainers.ppo.cluster.config import configured
+from rlvitals.trainers.ppo.cluster.config import build_config
 from rlvitals.trainers.ppo.cluster.failures import send_again
 from rlvitals.trainers.ppo.cluster.replicas import idle_replicas, route
 from rlvitals.trainers.ppo.cluster.vector import ClusterVectorEnv
@@ -13,7 +13,7 @@ OFTEN = {"mean_time_to_failure": 4.0, "mean_time_to_repair": 2.0}
 
 
 def failing(**settings):
-    return configured(None, {"failures": OFTEN, **settings})
+    return build_config(None, {"failures": OFTEN, **settings})
 
 
 def begun(config, batch=16, seed=0):
@@ -25,7 +25,7 @@ def begun(config, batch=16, seed=0):
 def test_the_share_of_time_up_and_the_lengths_are_those_of_the_settings():
     # So seldom that the last one up, which does not fail, plays no part.
     failures = {"mean_time_to_failure": 4.0, "mean_time_to_repair": 0.8}
-    cluster, rng = begun(configured(None, {"failures": failures, "qps": 20.0}), batch=32)
+    cluster, rng = begun(build_config(None, {"failures": failures, "qps": 20.0}), batch=32)
     ups, ends, seconds = [], 0, 0.0
     for _ in range(1200):
         before, now = cluster.up, cluster.now.copy()
@@ -52,7 +52,7 @@ def test_failures_are_the_same_whatever_a_scheduler_decides():
 
 def test_one_replica_always_stays_up():
     failures = {"mean_time_to_failure": 0.2, "mean_time_to_repair": 5.0}
-    cluster, rng = begun(configured(None, {"failures": failures}))
+    cluster, rng = begun(build_config(None, {"failures": failures}))
     least = 4
     for _ in range(400):
         cluster.step(baselines()["lor"](None, cluster), rng)

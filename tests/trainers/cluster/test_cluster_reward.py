@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlvitals
-from rlvitals.trainers.ppo.cluster import PARTS, Cluster, ClusterConfig, RewardConfig, SafetyConfig
-from rlvitals.trainers.ppo.cluster.reward import compressed
+from rlvitals.trainers.ppo.cluster import (
+    REWARD_PARTS,
+    Cluster,
+    ClusterConfig,
+    RewardConfig,
+    SafetyConfig,
+)
+from rlvitals.trainers.ppo.cluster.reward import compress
 
 FULL = {  # every weight of the reward at work
     "beta": 0.3,
@@ -43,12 +49,12 @@ def rewards(reward, steps=250, **settings):
 def test_the_parts_add_up_to_the_reward_bit_for_bit(mode):
     reward, info = rewards({"mode": mode, **FULL}, **BUSY)
     total = np.zeros_like(reward)
-    for name in PARTS:
+    for name in REWARD_PARTS:
         total += info[name]
     assert reward.dtype == np.float64
     assert np.array_equal(total, reward)
     assert (info["compression"] != 0).any()
-    first = {name: float(info[name][9, 0]) for name in PARTS}
+    first = {name: float(info[name][9, 0]) for name in REWARD_PARTS}
     rlvitals.reward_parts(first, float(reward[9, 0]))  # raises where they do not
 
 
@@ -164,11 +170,11 @@ def test_the_same_decisions_earn_the_same():
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0.01, 10))
 def test_compression_keeps_sign_and_order(a, b, limit):
-    low, high = compressed(np.array(sorted((a, b))), limit)
+    low, high = compress(np.array(sorted((a, b))), limit)
     assert low <= high
     assert np.sign(low) == np.sign(min(a, b))
     if abs(a) <= limit:
-        assert compressed(np.array([a]), limit)[0] == a
+        assert compress(np.array([a]), limit)[0] == a
 
 
 def test_an_episode_that_breaks_the_latency_limit_ends_and_costs():

@@ -16,7 +16,7 @@ from rlvitals.trainers.ppo.cluster import (
     backends,
     baselines,
 )
-from rlvitals.trainers.ppo.cluster.config import configured
+from rlvitals.trainers.ppo.cluster.config import build_config
 
 OTHER = {
     "replicas": 5,
@@ -63,7 +63,7 @@ def played(config, steps=150):
 @pytest.mark.parametrize("name", sampled(OTHER, 3))
 def test_every_setting_changes_something(name):
     base = ClusterConfig(load=1.2, arrivals="gamma" if name == "cv" else "poisson")
-    assert played(base) != played(configured(base, {name: OTHER[name]}))
+    assert played(base) != played(build_config(base, {name: OTHER[name]}))
 
 
 def test_all_settings_are_tried():
@@ -99,12 +99,12 @@ def test_all_settings_are_tried():
 )
 def test_nonsense_is_refused_by_name(settings, said):
     with pytest.raises(rlvitals.UsageError) as told:
-        configured(None, settings)
+        build_config(None, settings)
     assert said in str(told.value)
 
 
 def test_speeds_are_repeated_over_more_replicas():
-    config = configured(None, {"replicas": 6, "speeds": [2, 1]})
+    config = build_config(None, {"replicas": 6, "speeds": [2, 1]})
     assert config.all_speeds == (2.0, 1.0, 2.0, 1.0, 2.0, 1.0)
     assert config.speeds == (2.0, 1.0)
 
@@ -199,10 +199,10 @@ def test_a_curriculum_ramps_load_and_differences_of_speed():
 
 @pytest.fixture
 def without_numba(monkeypatch):
-    backends.chosen_backend.cache_clear()
+    backends.resolve_backend.cache_clear()
     monkeypatch.setattr(backends, "find_spec", lambda _: None)
     yield
-    backends.chosen_backend.cache_clear()
+    backends.resolve_backend.cache_clear()
 
 
 @pytest.mark.usefixtures("without_numba")

@@ -21,7 +21,7 @@ NEVER_THE_SAME = ("manifest.json", "adapter_config.json", "README.md")  # names,
 
 def training(folder, said=SMALL, **more):
     said = {**said, "rlhf.output_dir": str(folder), **more}
-    return Training(schema.load(Config, None, said, below=command.TINY))
+    return Training(schema.load(Config, None, said, below=command.TINY_LM_PRESET))
 
 
 def run(folder, said=SMALL, **more):
@@ -33,15 +33,15 @@ def run(folder, said=SMALL, **more):
 def cut_short(folder, said, at, error=KeyboardInterrupt):
     """Train until an update, and stop in its middle as a kill would: nothing is saved."""
     made = training(folder, said)
-    collect = made.ppo.collect
+    collect = made.ppo.collect_rollout
 
     def broken():
-        if made.ppo.at.updates == at:
+        if made.ppo.counters.updates == at:
             collect()
             raise error
         return collect()
 
-    made.ppo.collect = broken
+    made.ppo.collect_rollout = broken
     try:
         made.run()
     except error:

@@ -8,7 +8,7 @@ import rlhf_parts
 import rlhf_programs as programs
 import torch
 
-from rlvitals.trainers.language.rlhf.batch import Batch, Sampled
+from rlvitals.trainers.language.rlhf.batch import Batch, Responses
 
 SAID = {"batch_size": 8, "response_length": 5, "missing_eos_penalty": 0.5, "kl_coef": 0.3}
 
@@ -20,18 +20,18 @@ def uneven(completions, **_):
 def joined(folder):
     """The gradient of one global batch, and the numbers of an update of it, as rank 0 has them."""
     ppo = rlhf_parts.page(uneven, **SAID, forward_batch_size=3)
-    drawn = Sampled(**torch.load(folder / "drawn.pt"))
+    drawn = Responses(**torch.load(folder / "drawn.pt"))
     given = torch.load(folder / "given.pt")
     share = 8 // ppo.accelerator.num_processes
     own = torch.arange(8)[ppo.accelerator.process_index * share :][:share]
     drawn, given = drawn.rows(own), given[own]
     batch: Batch = ppo.reward(drawn, given)
     rows = torch.arange(share)
-    count = ppo._sum(batch.learned.sum())
-    ppo._slope(drawn, batch, rows, count)
+    count = ppo._sum(batch.learned_mask.sum())
+    ppo._backward(drawn, batch, rows, count)
     slope = torch.cat([one.grad.flatten() for one in ppo.learning])
     ppo.optimizer.zero_grad()
-    ppo.collect = lambda: (drawn, batch, ppo._scored(drawn, {"prompt": ["1+1="] * share}))
+    ppo.collect_rollout = lambda: (drawn, batch, ppo._score(drawn, {"prompt": ["1+1="] * share}))
     numbers = dict(ppo.iterate().numbers)
     if ppo.accelerator.is_main_process:
         torch.save({"slope": slope, "weights": rlhf_parts.weights(ppo)}, folder / f"{share}.pt")

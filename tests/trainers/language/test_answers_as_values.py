@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvitals.trainers.language.rewards.values import number, plain, same
+from rlvitals.trainers.language.rewards.values import is_same, number, plain
 
 READING = Fraction(1, 20)
 CLASSES = [  # within a class all mean the same; no two of different classes do
@@ -30,15 +30,15 @@ CLASSES = [  # within a class all mean the same; no two of different classes do
 def test_spellings_of_one_answer_are_the_same(members):
     for a in members:
         for b in members:
-            assert same(a, b), (a, b)
+            assert is_same(a, b), (a, b)
 
 
 def test_answers_that_differ_are_not_the_same():
     for one, other in combinations(CLASSES, 2):
         for a in one:
             for b in other:
-                assert not same(a, b), (a, b)
-                assert not same(b, a), (b, a)
+                assert not is_same(a, b), (a, b)
+                assert not is_same(b, a), (b, a)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_answers_that_differ_are_not_the_same():
     [("0.12", "12%"), ("12%", "0.12"), ("12 million", "12"), ("12", "12K"), ("12 kg", "12")],
 )
 def test_a_scale_or_a_unit_may_be_left_out(answer, reference):
-    assert same(answer, reference)
+    assert is_same(answer, reference)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_scale_or_a_unit_may_be_left_out(answer, reference):
     [("5 kg", "5 g"), ("$5", "€5"), ("0.12%", "12%"), ("5 million", "5 thousand"), ("5 m", "5 km")],
 )
 def test_another_scale_or_unit_is_wrong(answer, reference):
-    assert not same(answer, reference)
-    assert not same(answer, reference, READING)
+    assert not is_same(answer, reference)
+    assert not is_same(answer, reference, READING)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_another_scale_or_unit_is_wrong(answer, reference):
     ],
 )
 def test_a_value_read_off_a_chart_may_be_five_percent_off(answer, reference, right):
-    assert same(answer, reference, READING) is right
+    assert is_same(answer, reference, READING) is right
 
 
 NO_NUMBERS = ["nan", "inf", "-", ".", "", "%", "--5", "+-5", "5 5", "1.2.3", "1,23", "٣", "1e9999"]
@@ -92,18 +92,18 @@ def test_what_is_no_number(text):
 @settings(deadline=None)
 @given(st.integers())
 def test_large_whole_numbers_are_told_apart(value):
-    assert same(f"{value:,}", str(value))
-    assert not same(str(value + 1), str(value))
+    assert is_same(f"{value:,}", str(value))
+    assert not is_same(str(value + 1), str(value))
 
 
 @settings(deadline=None)
 @given(st.integers(), st.integers())
 def test_a_sign_is_never_lost(a, b):
-    assert same(str(a), str(b), READING) == (abs(a - b) * 20 <= abs(b))
+    assert is_same(str(a), str(b), READING) == (abs(a - b) * 20 <= abs(b))
 
 
 @settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_text_may_be_asked(a, b):
-    assert same(a, b) == same(b, a)
-    assert same(a, a) == bool(plain(a))
+    assert is_same(a, b) == is_same(b, a)
+    assert is_same(a, a) == bool(plain(a))

@@ -48,7 +48,7 @@ def test_the_entropy_is_of_the_distributions_that_tokens_were_drawn_from(made, t
     policy = Policy(made.model, made.processor, temperature, LONGEST)
     total = Entropy()
     torch.manual_seed(3)
-    found = generate.sampled(policy, ROWS * 8, total)
+    found = generate.sample(policy, ROWS * 8, total)
     nats = []
     for row, ids in zip(ROWS * 8, found.ids, strict=True):
         prompt = policy.processor(row["prompt"]).input_ids
@@ -63,7 +63,7 @@ def test_samples_are_drawn_from_all_tokens_by_the_generators_seed(made):
 
     def drawn(seed):
         torch.manual_seed(seed)
-        return generate.sampled(policy, ROWS[:1] * 2000, Entropy()).ids
+        return generate.sample(policy, ROWS[:1] * 2000, Entropy()).ids
 
     first = drawn(0)
     assert first == drawn(0) != drawn(1)
@@ -76,7 +76,7 @@ def test_a_question_that_is_read_once_has_the_answers_of_one_that_is_read_each_t
     for rows, each in ((ROWS, 5), ([row for row in ROWS for _ in range(5)], 1)):
         torch.manual_seed(4)
         total = Entropy()
-        found.append((generate.sampled(policy, rows, total, each=each).ids, total.tokens))
+        found.append((generate.sample(policy, rows, total, each=each).ids, total.tokens))
     assert found[0] == found[1]
     assert len(found[0][0]) == 5 * len(ROWS)
 
@@ -101,7 +101,7 @@ def test_a_completion_ends_with_any_token_that_the_model_names(policy):
     policy.model.generation_config = GenerationConfig(eos_token_id=[own.eos_token_id, two])
     try:
         torch.manual_seed(0)
-        found = generate.sampled(policy, ROWS * 50, Entropy())
+        found = generate.sample(policy, ROWS * 50, Entropy())
     finally:
         policy.model.generation_config = own
     ended = [ids for ids in found.ids if two in ids]
@@ -135,7 +135,7 @@ def test_a_model_that_sees_is_shown_each_question_its_own_image(tmp_path):
     total, other = Entropy(), Entropy()
     for images, into in ((rows, total), (blank, other)):
         torch.manual_seed(0)
-        generate.sampled(policy, images, into)
+        generate.sample(policy, images, into)
     assert total.nats != other.nats
 
 

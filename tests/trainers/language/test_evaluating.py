@@ -46,7 +46,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapted(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapted") / "run"
-    shutil.copytree(run / models.BASE, folder / models.BASE)
+    shutil.copytree(run / models.BASE_FOLDER, folder / models.BASE_FOLDER)
     return trained(folder, **{"model.lora": True})
 
 
@@ -65,8 +65,8 @@ def greedy(folder, rows, tokenizer):
 
 
 def test_each_checkpoint_is_judged_by_its_own_weights(run):
-    tokenizer = AutoTokenizer.from_pretrained(run / models.BASE)
-    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE}
+    tokenizer = AutoTokenizer.from_pretrained(run / models.BASE_FOLDER)
+    places = {4: run / "checkpoint-4", 2: run / "checkpoint-2", 0: run / models.BASE_FOLDER}
     found = set()
     for step, place in places.items():
         made = evaluate_model.load(run, step=step)
@@ -125,7 +125,7 @@ def test_more_samples_than_a_batch_holds_are_drawn_in_several(run):
 
 
 def test_it_shows_how_far_it_is_beside_what_it_prints(run, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate_model, "TINY_BATCH", 16)
+    monkeypatch.setattr(evaluate_model, "TINY_BATCH_SIZE", 16)
     assert main(["evaluate", str(run), "--samples", "4", "--json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["samples"] == 4
@@ -215,7 +215,7 @@ def test_what_is_no_run_is_said(tmp_path, capsys):
 def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
     """Its checkpoints would be asked questions of a form that they never saw."""
     run = shutil.copytree(run, tmp_path / "run")
-    recipe = run / models.BASE / tiny.RECIPE
+    recipe = run / models.BASE_FOLDER / tiny.RECIPE_FILE
     said = json.loads(recipe.read_text())
     del said["task"]  # as the first runs left it
     recipe.write_text(json.dumps(said))
@@ -225,17 +225,17 @@ def test_a_run_that_began_with_another_task_is_refused(run, tmp_path, capsys):
         assert told in capsys.readouterr().err
     with pytest.raises(VitalsError, match=told):
         trained(run, **{"training.max_steps": 6})
-    shutil.rmtree(run / models.BASE)
+    shutil.rmtree(run / models.BASE_FOLDER)
     assert main(["evaluate", str(run)]) == 2
     assert "began with is gone" in capsys.readouterr().err
-    assert not (run / models.BASE).exists()
+    assert not (run / models.BASE_FOLDER).exists()
 
 
 def test_a_task_that_keeps_no_questions_back_is_said(run, tmp_path):
-    config = json.loads((run / factory.SAVED_AS).read_text())
+    config = json.loads((run / factory.LANGUAGE_CONFIG_FILE).read_text())
     config["data"]["held_out"] = 0
-    (tmp_path / factory.SAVED_AS).write_text(json.dumps(config))
-    (tmp_path / models.BASE).symlink_to(run / models.BASE)
+    (tmp_path / factory.LANGUAGE_CONFIG_FILE).write_text(json.dumps(config))
+    (tmp_path / models.BASE_FOLDER).symlink_to(run / models.BASE_FOLDER)
     with pytest.raises(UsageError, match="no questions"):
         evaluate_model.load(tmp_path, step=0)
 
@@ -250,7 +250,7 @@ def test_an_answer_in_the_right_form_is_not_right_for_that():
     answers = Answers([f"{thought}<answer>{value}</answer>" for value in "39"] + ["3"], [[1]] * 3)
     assert evaluate_model.judge_name(config) == "accuracy_reward"
     assert evaluate_model.judge(config, ())(rows, answers) == [True, False, False]
-    others = evaluate_model._others(config, ("accuracy_reward", "format_reward"))
+    others = evaluate_model._other_rewards(config, ("accuracy_reward", "format_reward"))
     assert {name: paid(rows, answers) for name, paid in others.items()} == {
         "format_reward": [2.0, 2.0, 0.0]
     }
@@ -286,14 +286,14 @@ def test_without_samples_the_likeliest_answers_are_all_that_is_told(run, capsys)
 def test_pass_at_k_counts_right_answers_whatever_the_training_called_correct(run, tmp_path):
     """The run's correctness is one of the form: its samples are judged by the answer."""
     other = shutil.copytree(run, tmp_path / "run")
-    config = json.loads((other / factory.SAVED_AS).read_text())
+    config = json.loads((other / factory.LANGUAGE_CONFIG_FILE).read_text())
     config["rewards"] |= {
         "functions": ["accuracy_reward", "num_token_reward"], "correctness": "num_token_reward",
     }  # fmt: skip
-    (other / factory.SAVED_AS).write_text(json.dumps(config))
+    (other / factory.LANGUAGE_CONFIG_FILE).write_text(json.dumps(config))
     made = evaluate_model.load(other)
     assert made.judge == "accuracy_reward"
-    assert "num_token_reward" in made.others
+    assert "num_token_reward" in made.other_rewards
     found = evaluate_model.evaluate(made, samples=SAMPLES)
     expected = evaluate_model.evaluate(evaluate_model.load(run), samples=SAMPLES)
     assert found.right_samples == expected.right_samples

@@ -420,7 +420,9 @@ def _rlhf_left(out, base, said):
     if "rlhf.reward_model" in said:
         given["rlhf.reward_model"] = str(reward_model(out / "reward"))
     AcceleratorState._reset_state(reset_partial_state=True)  # one precision for each process
-    made = rlhf_program.Training(schema.load(rlhf.Config, None, given, below=command.TINY))
+    made = rlhf_program.Training(
+        schema.load(rlhf.Config, None, given, below=command.TINY_LM_PRESET)
+    )
     if not (base.exists() or fresh):
         shutil.copytree(out / "base", base)
     rows, record = [], made.recorder.log

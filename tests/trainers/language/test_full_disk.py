@@ -36,7 +36,7 @@ def test_a_checkpoint_that_does_not_fit_is_one_error_and_the_same_command_goes_o
     assert told.err.splitlines() == [
         "error: the disk is full: the training cannot go on",
         f"  at:  {out}",
-        f"  try: {full_disk.HINT}",
+        f"  try: {full_disk.DISK_FULL_HINT}",
     ]
     assert "Traceback" not in told.out
     assert "SafetensorError" in (out / "logs" / "debug.log").read_text()
@@ -51,14 +51,14 @@ def test_a_checkpoint_that_does_not_fit_is_one_error_and_the_same_command_goes_o
 def test_rlhf_goes_on_until_what_it_trained_for_does_not_fit(tmp_path, capfd):
     def child():
         made = programs.training(tmp_path / "out")
-        collect = made.ppo.collect
+        collect = made.ppo.collect_rollout
 
         def filling():
-            if made.ppo.at.updates == 3:
+            if made.ppo.counters.updates == 3:
                 small_disk.limit(SMALL)
             return collect()
 
-        made.ppo.collect = filling
+        made.ppo.collect_rollout = filling
         with pytest.raises(VitalsError, match="the disk is full: what was trained last"):
             made.run()
 
@@ -90,7 +90,7 @@ def test_a_log_that_does_not_fit_ends_nothing(tmp_path, capfd):
     file = tmp_path / "debug.log"
 
     def child():
-        with console.Lines(file, console.Progress(wanted=False)) as lines:
+        with console.LogFiles(file, console.Progress(wanted=False)) as lines:
             lines.log.debug("what fits %s", "x" * 5000)
             small_disk.limit(5000)
             for _ in range(9):

@@ -68,9 +68,9 @@ def digits(question):
 
 
 def test_no_sum_that_is_held_out_is_trained_on_in_any_order_of_its_digits():
-    kept = sums_task.held_out(sums_task.SPACE)
-    drawn = Counter(one["prompt"] for one in sums_task.questions(100 * sums_task.SPACE, 0))
-    assert len({one["prompt"] for one in kept}) == len(kept) == sums_task.SPACE - len(drawn) == 1979
+    kept = sums_task.held_out(10_000)
+    drawn = Counter(one["prompt"] for one in sums_task.questions(100 * 10_000, 0))
+    assert len({one["prompt"] for one in kept}) == len(kept) == 10_000 - len(drawn) == 1979
     asked = {tuple(sorted(digits({"prompt": prompt}))) for prompt in drawn}
     assert not asked & {tuple(sorted(digits(one))) for one in kept}
     # Each is drawn evenly: 125 times each, give or take 11.
@@ -132,7 +132,7 @@ def test_a_chart_s_prompt_is_a_conversation_in_the_guide_s_form():
     one = load("charts", subset_size=1, held_out=1).train[0]
     (message,) = one["prompt"]
     assert message["role"] == "user"
-    assert message["content"] == template.asked(one["query"])
+    assert message["content"] == template.fill_template(one["query"])
     assert message["content"].endswith(f"Question: {one['query']}")
     for tag in ("<think>\n<type>", "</type>\n<table>", "<step-1>:", "</think>\n<answer>"):
         assert tag in message["content"]
@@ -172,7 +172,7 @@ def same_rows(found, count):
     table = found[0]["table"]
     assert (json.loads(table) if isinstance(table, str) else table) == TABLE
     assert found[0]["source"] == "s0"
-    assert found[0]["prompt"][0]["content"] == template.asked("How many in 0?")
+    assert found[0]["prompt"][0]["content"] == template.fill_template("How many in 0?")
 
 
 def test_a_folder_of_images_with_json_lines(folder):

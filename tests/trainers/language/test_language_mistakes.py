@@ -96,7 +96,7 @@ def test_a_section_that_is_no_table_is_said_so(tmp_path, capsys, held):
 
 def test_a_template_without_a_place_for_the_question_is_a_mistake():
     with pytest.raises(rlvitals.UsageError, match="all prompts would be one"):
-        template.asked("1+1=", "Answer in one word.")
+        template.fill_template("1+1=", "Answer in one word.")
 
 
 def test_a_resume_says_which_settings_changed(tmp_path, tiny):
@@ -114,9 +114,9 @@ def test_a_resume_says_which_settings_changed(tmp_path, tiny):
 
 def test_what_changed_is_told_of_a_file_alone_that_holds_settings(tmp_path):
     file, now = tmp_path / "settings.json", trained.config(tmp_path)
-    assert schema.changed(file, now) == []
+    assert schema.list_changes(file, now) == []
     file.write_text('{"training": 3, "model": {"lora_r": 2}}')
-    assert schema.changed(file, now) == ["model.lora_r 2 -> 8"]
+    assert schema.list_changes(file, now) == ["model.lora_r 2 -> 8"]
 
 
 def test_a_summary_that_cannot_be_made_spoils_no_training(tmp_path, tiny):
@@ -137,14 +137,14 @@ def test_a_folder_holds_one_training_at_a_time(tmp_path):
     finally:
         run.finish()
     lock.check(tmp_path)
-    (tmp_path / lock.RECORD).write_text("{")
+    (tmp_path / "run.json").write_text("{")
     lock.check(tmp_path)
 
 
 def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_path, capsys):
     file, recorder = tmp_path / "debug.log", logging.getLogger("rlvitals.tracking.sink_worker")
     before = logging.getLogger("rlvitals").handlers[:]
-    with console.Lines(file, console.Progress(wanted=True)):
+    with console.LogFiles(file, console.Progress(wanted=True)):
         recorder.warning("sink %s: no route", "wandb")
     assert capsys.readouterr().out == "sink wandb: no route\n"
     assert "WARNING rlvitals.tracking.sink_worker: sink wandb: no route\n" in file.read_text()
@@ -154,7 +154,7 @@ def test_what_the_recorder_has_to_tell_is_on_the_console_and_in_the_file(tmp_pat
 def _enter(folder, outside, barrier):
     """Enter a folder, and stay alive until the other has been inside too or was refused."""
     barrier.wait()
-    with suppress(rlvitals.UsageError), lock.entered(folder):
+    with suppress(rlvitals.UsageError), lock.acquire(folder):
         run = rlvitals.start(folder)
         run.log(1, {"loss": 1.0})
         run.flush()
@@ -254,8 +254,8 @@ def test_an_error_that_holds_a_model_s_words_does_not_steer_the_terminal(tmp_pat
 
 def test_there_are_no_other_names_than_those_of_settings():
     known = {key.name for key in schema.keys(trained.Config)}
-    assert factory.AT_LEAST.keys() <= known
-    assert console.LOG == "debug.log"
+    assert factory.MIN_VALUES.keys() <= known
+    assert console.DEBUG_LOG == "debug.log"
 
 
 @pytest.mark.parametrize("algorithm", ["nsr", "rlhf"])

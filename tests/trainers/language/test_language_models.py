@@ -57,7 +57,7 @@ def test_a_folder_is_a_policy(llama, tmp_path):
     loaded = load(llama, tmp_path)
     tokenizer = loaded.processor
     assert (loaded.vision, loaded.tiny) == (False, False)
-    assert tokenizer.pad_token == tokenizer.eos_token == tokens.EOS
+    assert tokenizer.pad_token == tokenizer.eos_token == tokens.EOS_TOKEN
     assert loaded.model.generation_config.pad_token_id == tokenizer.eos_token_id
     asked = tokenizer(["1+1=", "1="], padding=True, return_tensors="pt")
     assert asked.attention_mask.tolist() == [[1, 1, 1, 1], [0, 0, 1, 1]]
@@ -104,7 +104,7 @@ def test_layers_that_are_not_there_are_answered_with_those_that_are(llama, gpt2,
 
 
 def test_of_the_default_layers_those_that_are_there_are_enough(tmp_path):
-    tiny = load(vlm.NAME, tmp_path, warm_start_steps=0)
+    tiny = load(vlm.VLM_NAME, tmp_path, warm_start_steps=0)
     gone = replace(ModelConfig(), lora_targets=("q_proj", "out_proj"))
     assert tiny.lora.target_modules == set(ModelConfig().lora_targets)
     assert models.lora(gone, tiny.model, print).target_modules == {"q_proj", "out_proj"}
@@ -153,8 +153,8 @@ def test_an_empty_folder_and_one_without_weights(gpt2, tmp_path):
 
 
 def test_aliases_are_names_of_the_hub():
-    assert models.ALIASES["qwen2-5-3b"] == "Qwen/Qwen2.5-VL-3B-Instruct"
-    assert all(name.count("/") == 1 for name in models.ALIASES.values())
+    assert models.MODEL_ALIASES["qwen2-5-3b"] == "Qwen/Qwen2.5-VL-3B-Instruct"
+    assert all(name.count("/") == 1 for name in models.MODEL_ALIASES.values())
 
 
 def test_a_tokenizer_without_an_end_is_refused(gpt2, tmp_path):
@@ -170,5 +170,5 @@ def test_a_tokenizer_without_an_end_is_refused(gpt2, tmp_path):
 def test_the_page_names_every_alias():
     page = (Path(__file__).parents[3] / "docs" / "trainers" / "language-models.md").read_text()
     lines = [line for line in page.splitlines() if line.startswith("| `")]
-    for alias, name in models.ALIASES.items():
+    for alias, name in models.MODEL_ALIASES.items():
         assert any(f"`{alias}`" in line and name in line for line in lines), alias

@@ -37,14 +37,14 @@ def test_most_models_start_from_the_defaults():
     assert presets.line(schema.load(Config, None, {"model.vlm_name": "qwen2-5-3b"})) == ""
 
 
-@pytest.mark.parametrize("name", ["", *presets.KNOWN])
+@pytest.mark.parametrize("name", ["", *presets.MODEL_PRESETS])
 def test_an_answer_counts_by_whether_it_is_right_and_not_by_its_form(name):
     made = schema.load(Config, None, {}, below=presets.preset(name))
     assert made.rewards.correctness == "accuracy_reward"
     assert made.signal.threshold_on == "correctness"
 
 
-@pytest.mark.parametrize("name", presets.KNOWN)
+@pytest.mark.parametrize("name", presets.MODEL_PRESETS)
 def test_a_preset_names_settings_that_are_no_defaults(name):
     said = {"model.vlm_name": name}
     plain, made = (schema.load(Config, None, said, below=b) for b in ({}, presets.preset(name)))
@@ -52,7 +52,7 @@ def test_a_preset_names_settings_that_are_no_defaults(name):
         section, field = key.split(".")
         assert getattr(getattr(made, section), field) == value
     assert made != plain
-    assert made.training.learning_rate == presets.KNOWN[name]["training.learning_rate"]
+    assert made.training.learning_rate == presets.MODEL_PRESETS[name]["training.learning_rate"]
     line = presets.line(made)
     assert line.startswith(f"preset of {name}: ")
     assert "learning_rate=" in line
@@ -69,7 +69,7 @@ def test_a_flag_is_above_a_preset():
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", presets.KNOWN)
+@pytest.mark.parametrize("name", presets.MODEL_PRESETS)
 @pytest.mark.parametrize("mode", WANTED)
 def test_a_tiny_model_learns_right_answers(mode, name, tmp_path):
     said = {

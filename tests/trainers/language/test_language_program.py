@@ -95,14 +95,14 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
 def test_the_average_of_grpo_is_the_reward_that_is_logged(tiny, tmp_path):
     """Weighted, and without the samples that no function pays."""
     from rlvitals.trainers.language import console
-    from rlvitals.trainers.language.modes import Told
+    from rlvitals.trainers.language.modes import BatchResult
 
     named = {"rewards__functions": ("trained:alternating", "trained:first_half")}
     train(tmp_path, "grpo", tiny, **named, rewards__weights=(0.5, 3.0), training__max_steps=2)
     assert row(tmp_path, "reward") == [1.0, 1.0]
     assert "GRPO [Step 0]: 8 samples | Avg reward: 1.000" in said(tmp_path)
     nan = float("nan")
-    told = Told(7, None, {"one": [1.0, nan, 2.0], "two": [4.0, nan, nan]})
+    told = BatchResult(7, None, {"one": [1.0, nan, 2.0], "two": [4.0, nan, nan]})
     line = console.batch_line("grpo", told, 0.1, (1.0, 0.5))
     assert line == "GRPO [Step 7]: 3 samples | Avg reward: 2.500"
 
@@ -117,7 +117,7 @@ def test_rewards_are_called_as_the_guide_calls_them():
         "chart_type_reward": "Graph Type Rewards", "table_style_reward": "Table style rewards",
         "process_style_reward": "Process Style Rewards",
     }  # fmt: skip
-    line = console.reward_line("Format rewards", [2.0, 0.0, 2.0, 0.0], console.SHOWN)
+    line = console.reward_line("Format rewards", [2.0, 0.0, 2.0, 0.0], console.MAX_CONSOLE_REWARDS)
     assert line == "Format rewards: [2.0, 0.0, 2.0, 0.0]"
     assert console.reward_line("x", [1 / 3, float("nan")]) == "x: [0.333, none]"
     assert console.reward_line("x", [1.0] * 3, 2) == "x: [1.0, 1.0, … 3 in all]"
@@ -194,12 +194,12 @@ def test_the_entity_goes_to_wandb():
 
 def test_the_folder_is_filled_in_and_both_spellings_of_grpo_are_found(tmp_path, monkeypatch):
     from rlvitals.trainers.language import factory
-    from rlvitals.trainers.language.config import OUTPUT_DIR
+    from rlvitals.trainers.language.config import OUTPUT_DIR_TEMPLATE
 
     monkeypatch.chdir(tmp_path)
 
     def folder(mode):
-        found = trained.config(OUTPUT_DIR, mode, training__seed=2025)
+        found = trained.config(OUTPUT_DIR_TEMPLATE, mode, training__seed=2025)
         return factory.folder(found).as_posix()
 
     home = "grpo-start-ckpts/tiny-lm-prm-large-train-v2"

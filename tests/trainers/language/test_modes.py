@@ -16,7 +16,7 @@ from rlvitals import UsageError
 from rlvitals.trainers.language import factory, models, sample_weights
 from rlvitals.trainers.language.config import Config, ModelConfig, SignalConfig, TrainingConfig
 from rlvitals.trainers.language.data import sums_task
-from rlvitals.trainers.language.modes import BY_TOKENS, ModesTrainer
+from rlvitals.trainers.language.modes import TOKEN_LOSSES, ModesTrainer
 
 # The libraries warn of each other's old names.
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
@@ -125,7 +125,7 @@ def test_metrics_by_hand():
 
 def test_nothing_paid_teaches_nothing_and_counts_as_neither():
     found = sample_weights.signal("w-reinforce", torch.full((4,), NAN), SignalConfig())
-    assert not found.kept.any()
+    assert not found.is_learned.any()
     told = sample_weights.metrics("w-reinforce", found)
     assert told["w_reinforce/positive_samples"] == told["w_reinforce/negative_samples"] == 0
     assert math.isnan(told["w_reinforce/pos_neg_ratio"])
@@ -280,7 +280,7 @@ def test_the_two_overridden_methods_are_as_they_were():
     }
 
 
-@pytest.mark.parametrize("loss", BY_TOKENS)
+@pytest.mark.parametrize("loss", TOKEN_LOSSES)
 def test_these_losses_divide_by_the_tokens_of_the_batch(make, loss):
     trainer = make("grpo", loss_type=loss)
     batch = drawn(trainer)

@@ -20,7 +20,7 @@ from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.planning import device, passes, shell, start
 from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.passes import Pass
-from rlvitals.trainers.language.rlhf.policy import adapted
+from rlvitals.trainers.language.rlhf.policy import add_adapters
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 RATES = device.Rates(1e9, 1e9, 1e-6, 1 << 40, "cpu", "stated")
@@ -83,9 +83,9 @@ def test_a_view_and_a_tensor_that_is_not_written_move_nothing():
 
 
 def test_what_a_pass_keeps_is_held_by_the_next():
-    first, then = Pass(1.0, 2.0, peak=10, kept=3), Pass(0.5, 1.0, peak=8, kept=1)
-    assert first + then == Pass(1.5, 3.0, peak=11, kept=4)
-    assert then.times(4) == Pass(2.0, 4.0, peak=8, kept=1)
+    first, then = Pass(1.0, 2.0, peak=10, retained=3), Pass(0.5, 1.0, peak=8, retained=1)
+    assert first + then == Pass(1.5, 3.0, peak=11, retained=4)
+    assert then.times(4) == Pass(2.0, 4.0, peak=8, retained=1)
 
 
 @pytest.mark.parametrize(("count", "said"), [(512, "0.50 KiB"), (3 << 20, "3.00 MiB"),
@@ -108,8 +108,8 @@ def test_seconds_are_said_in_a_unit_that_fits(seconds, said):
 def test_parameters_are_those_of_the_model_that_is_loaded(name, lora, folder, tmp_path):
     config = ModelConfig(vlm_name=str(folder(name)), lora=lora)
     loaded = models.load(config, seed=0, base=tmp_path / "base")
-    model = adapted(loaded.model, loaded.lora) if lora else loaded.model
-    with shell.made(config, seed=0) as made:
+    model = add_adapters(loaded.model, loaded.lora) if lora else loaded.model
+    with shell.build_shell(config, seed=0) as made:
         assert made.parameters == sum(one.numel() for one in model.parameters())
         assert made.trainable == sum(one.numel() for one in model.parameters() if one.requires_grad)
         dtypes = {name: one.dtype for name, one in model.named_parameters()}
@@ -234,7 +234,7 @@ def test_a_rate_below_zero_is_refused(capsys):
 def test_a_model_that_depends_on_its_numbers_cannot_be_planned():
     error = pytest.raises(VitalsError, match="cannot be estimated: DataDependentOutput")
     with FakeTensorMode(), error:
-        passes.traced(torch.nn.Linear(2, 2), RATES, lambda: bool(torch.ones(1).sum()))
+        passes.trace_pass(torch.nn.Linear(2, 2), RATES, lambda: bool(torch.ones(1).sum()))
 
 
 # -- beside what was used -------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_model_that_depends_on_its_numbers_cannot_be_planned():
 def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, monkeypatch, capsys):
     import rlvitals
 
-    monkeypatch.setattr(start, "MIN_PARAMETERS", 0)
+    monkeypatch.setattr(start, "MIN_PLANNED_PARAMETERS", 0)
     rows = [{"prompt": f"What is {a}+1?", "answer": str(a + 1)} for a in range(8)]
     file = tmp_path / "sums.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -264,7 +264,7 @@ def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, mo
     said = capsys.readouterr().out
     assert said.index("plan: ") < said.index("used: ")
     assert "s an update, planned " in said
-    plan = json.loads((run / start.FILE).read_text())
+    plan = json.loads((run / start.PLAN_FILE).read_text())
     (log, *_) = rlvitals.read(run)
     peak = log.series["machine/peak_gib"]
     assert peak.steps[-1] == 3
@@ -282,10 +282,10 @@ def test_usage_is_the_mean_time_after_the_first_update(monkeypatch):
     times = iter([1.0, 3.0, 7.0])
     monkeypatch.setattr(usage.time, "perf_counter", lambda: next(times))
     measured = usage.Usage()
-    assert math.isnan(measured.used().seconds)
+    assert math.isnan(measured.measure().seconds)
     for _ in range(3):
         measured.step()
-    assert measured.used().seconds == 3.0
+    assert measured.measure().seconds == 3.0
 
 
 def test_usage_is_of_the_memory_that_was_held_since():
@@ -297,7 +297,7 @@ measured = usage.Usage()
 values = torch.ones(25_000_000)
 measured.step()
 del values
-print(measured.used().memory)
+print(measured.measure().memory)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     printed = done.stdout.decode().strip()

@@ -18,12 +18,12 @@ from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.trainers.language import rewards
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.data import chart_task, template
-from rlvitals.trainers.language.rewards.parts import TAGS
+from rlvitals.trainers.language.rewards.parts import FORM_TAGS
 from rlvitals.trainers.language.rewards.reward import Sample
 
 TABLE = '{"columns":["Name","Value"],"rows":[["A",3],["B",-5],["C",0]]}'
 STEPS = "<step-1>: A is at 3.\n<step-2>: B is at -5.\n<step-3>: The difference is 8."
-GOOD = template.answered("bar", TABLE, STEPS, "8")
+GOOD = template.format_answer("bar", TABLE, STEPS, "8")
 COLUMNS = {
     "query": "What is A minus B?",
     "label": "8",
@@ -63,8 +63,8 @@ def test_a_good_completion_is_paid_in_full():
         (f"{GOOD}<answer>8</answer>", 0, 0),
         (GOOD.replace("<answer>8", "<answer>"), 0, 2),
         (GOOD.replace("<type>bar", "<type> "), 0, 2),
-        ("".join(TAGS), 0, 2),
-        ("".join(reversed(TAGS)), 0, 0),
+        ("".join(FORM_TAGS), 0, 2),
+        ("".join(reversed(FORM_TAGS)), 0, 0),
         ("", 0, 0),
         ("8", 0, 0),
     ],
@@ -244,7 +244,9 @@ def test_a_table_of_the_data_that_is_none_is_told():
 
 # ---- all of them, on any text ----
 
-PIECES = st.sampled_from([*TAGS, "\n", "<step-1>: x", TABLE, "8", "-", "%", "{", "[", '"', "bar"])
+PIECES = st.sampled_from(
+    [*FORM_TAGS, "\n", "<step-1>: x", TABLE, "8", "-", "%", "{", "[", '"', "bar"]
+)
 TEXTS = st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=5))).map("".join))
 PLAIN = st.fixed_dictionaries({"answer": TEXTS})
 CHART = st.fixed_dictionaries({
@@ -265,7 +267,7 @@ def test_any_text_has_its_reward_within_the_range(measure, completion, columns):
 
 
 @pytest.mark.parametrize("measure", rewards.CATALOGUE, ids=lambda one: one.name)
-@pytest.mark.parametrize("piece", [*TAGS, "<", "x", "<step-1>", "9", "[", "\n", "1,111", "é"])
+@pytest.mark.parametrize("piece", [*FORM_TAGS, "<", "x", "<step-1>", "9", "[", "\n", "1,111", "é"])
 def test_a_huge_text_is_no_matter(measure, piece):
     text = piece * 50_000
     score = measure.score(Sample(text, {**COLUMNS, "answer": "7"}, alike))
@@ -277,7 +279,7 @@ def test_a_huge_text_is_no_matter(measure, piece):
 @pytest.mark.parametrize("pixels", [48, 160])
 def test_what_a_drawn_chart_says_of_itself_is_right(index, pixels):
     sample = chart_task.chart(3, index, pixels=pixels)
-    said = template.answered(sample.chart_type, sample.table, sample.reasoning, sample.label)
+    said = template.format_answer(sample.chart_type, sample.table, sample.reasoning, sample.label)
     columns = {name: getattr(sample, name) for name in (*COLUMNS,)}
     for name in ("format_reward", "num_token_reward", "accuracy_reward", "chart_type_reward",
                  "table_style_reward"):  # fmt: skip

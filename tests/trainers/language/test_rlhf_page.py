@@ -21,20 +21,20 @@ from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 @pytest.mark.parametrize("lora", [False, True], ids=["weights", "adapters"])
 def test_nothing_has_moved_at_the_first_minibatch(lora):
     ppo = rlhf_parts.page(lora=lora, num_mini_batches=2, forward_batch_size=3, temperature=0.5)
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     assert batch.kl.abs().max() < 1e-5  # the reference is the policy
-    seen, _ = ppo.learn(drawn, batch)
+    seen, _ = ppo.update(drawn, batch)
     ratio = (seen[0].logprobs - batch.rows(seen[0].rows).logprobs).exp()
     assert (ratio - 1).abs().max() < 1e-5
     assert (seen[-1].logprobs - batch.rows(seen[-1].rows).logprobs).abs().max() > 1e-4
-    _, later, _ = ppo.collect()
+    _, later, _ = ppo.collect_rollout()
     assert (later.kl * later.mask).abs().max() > 1e-4  # and stays where it was
 
 
 def test_what_is_drawn_is_what_the_policy_says_at_its_temperature():
     """The log-probability of the likeliest first token is that of its frequency."""
     ppo = rlhf_parts.page(rows=1, batch_size=800, response_length=1, temperature=0.5)
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     first = drawn.tokens[:, -1]
     commonest = int(first.mode().values)
     said = float(batch.logprobs[first == commonest][0].exp())
@@ -75,24 +75,24 @@ def test_a_response_ends_with_its_first_end_token():
     ppo = rlhf_parts.page(batch_size=256, response_length=40)
     with torch.no_grad():
         ppo.policy.lm.get_input_embeddings().weight[ppo.tokenizer.eos_token_id] *= 3
-    drawn, batch, texts = ppo.collect()
+    drawn, batch, texts = ppo.collect_rollout()
     responses = drawn.tokens[:, drawn.queries :]
-    assert 0 < drawn.ended.sum() < 256
-    for tokens, mask, ended in zip(responses, drawn.mask, drawn.ended, strict=True):
+    assert 0 < drawn.finished.sum() < 256
+    for tokens, mask, ended in zip(responses, drawn.mask, drawn.finished, strict=True):
         length = int(mask.sum())
         ends = (tokens == ppo.tokenizer.eos_token_id).nonzero()
         assert mask[:length].all()
         assert length == (int(ends[0]) + 1 if ended else len(tokens))
-    assert batch.ended.sum() == drawn.ended.sum()
+    assert batch.finished.sum() == drawn.finished.sum()
     assert not any("<eos>" in one for one in texts.completions)
 
 
 def test_a_score_is_paid_with_the_last_token_and_kl_with_each():
     ppo = rlhf_parts.page(gamma=1.0, lam=1.0, kl_coef=0.3, missing_eos_penalty=0.5)
     ppo.iterate()  # so that the reference is another policy
-    drawn, batch, texts = ppo.collect()
-    assert torch.equal(batch.given, texts.scored.total)
-    assert torch.equal(batch.given - batch.scores, 0.5 * (1 - batch.ended))
+    drawn, batch, texts = ppo.collect_rollout()
+    assert torch.equal(batch.raw_scores, texts.scored.total)
+    assert torch.equal(batch.raw_scores - batch.scores, 0.5 * (1 - batch.finished))
     paid = -0.3 * batch.kl.flip(1).cumsum(1).flip(1) + batch.scores[:, None]
     assert torch.allclose(batch.returns, paid * drawn.mask, atol=1e-5)
 
@@ -102,8 +102,8 @@ def test_advantages_are_whitened_over_the_tokens_that_are_learned_from():
     ppo = rlhf_parts.page(some, batch_size=64, response_length=40)
     with torch.no_grad():
         ppo.policy.lm.get_input_embeddings().weight[ppo.tokenizer.eos_token_id] *= 3
-    _, batch, _ = ppo.collect()
-    learned = batch.learned.bool()
+    _, batch, _ = ppo.collect_rollout()
+    learned = batch.learned_mask.bool()
     assert 0 < learned.sum() < batch.mask.sum() < batch.mask.numel()
     assert float(batch.advantages[learned].mean()) == pytest.approx(0.0, abs=1e-5)
     assert float(batch.advantages[learned].var()) == pytest.approx(1.0, abs=1e-3)
@@ -113,11 +113,11 @@ def test_advantages_are_whitened_over_the_tokens_that_are_learned_from():
 def test_rewards_are_divided_by_the_deviation_of_those_that_are_learned_from():
     ppo = rlhf_parts.page(some, gamma=1.0, lam=1.0, kl_coef=0.3, whiten_rewards=True)
     ppo.iterate()
-    _, batch, _ = ppo.collect()
+    _, batch, _ = ppo.collect_rollout()
     paid = -0.3 * batch.kl
     ends = batch.mask.sum(1).long() - 1
     paid[torch.arange(8), ends] += batch.scores.nan_to_num()
-    paid = paid / paid[batch.learned.bool()].std()
+    paid = paid / paid[batch.learned_mask.bool()].std()
     to_go = paid.flip(1).cumsum(1).flip(1)
     assert torch.allclose(batch.returns, to_go * batch.mask, atol=1e-4)
 
@@ -127,9 +127,9 @@ def test_a_step_moves_a_value_by_its_learning_rate_at_the_most():
     ppo = rlhf_parts.page(lr=0.0, value_lr=0.05, num_ppo_epochs=1, lr_schedule="constant")
     moved = []
     for _ in range(3):
-        drawn, batch, _ = ppo.collect()
-        ppo.learn(drawn, batch)
-        ppo.at.updates += 1
+        drawn, batch, _ = ppo.collect_rollout()
+        ppo.update(drawn, batch)
+        ppo.counters.updates += 1
         now = ppo._read(drawn)[1]
         moved.append(float((now - batch.values)[batch.mask.bool()].abs().max()))
     assert 0.01 < max(moved) < 0.05 + 0.05  # of the weights and of the bias
@@ -147,14 +147,14 @@ def test_a_large_hidden_state_is_read_like_a_small_one():
 @pytest.mark.parametrize("whiten", [False, True])
 def test_at_first_what_is_expected_is_what_is_paid_on_average(whiten):
     ppo = rlhf_parts.page(some_known, whiten_rewards=whiten, gamma=1.0, lam=1.0)
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     known = torch.isfinite(batch.scores)
     paid = batch.returns[known, 0]  # the returns of all tokens of a response are alike
     assert torch.allclose(batch.values, paid.mean() * drawn.mask, atol=1e-6)
     if not whiten:
         assert paid.tolist() == batch.scores[known].tolist()
-    ppo.learn(drawn, batch)
-    _, later, _ = ppo.collect()
+    ppo.update(drawn, batch)
+    _, later, _ = ppo.collect_rollout()
     assert later.values[:, 0].std() > 0
 
 
@@ -241,21 +241,21 @@ def test_without_any_score_nothing_is_learned(reward):
     told = ppo.iterate().numbers
     assert torch.equal(rlhf_parts.weights(ppo), before)
     assert told["skipped_minibatches"] == 4
-    assert ppo.at.steps == 0
+    assert ppo.counters.steps == 0
 
 
 def test_a_response_without_a_score_has_no_gradient():
     """Whatever its values and advantages: only the responses with a score are learned from."""
     ppo = rlhf_parts.page(some)
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     rows = torch.arange(8)
-    count = float(batch.learned.sum())
+    count = float(batch.learned_mask.sum())
     grads = []
     for lead in (1.0, 50.0):
         lost = ~torch.isfinite(batch.scores)
         batch.advantages[lost] *= lead
         batch.returns[lost] += lead
-        ppo._slope(drawn, batch, rows, count)
+        ppo._backward(drawn, batch, rows, count)
         grads.append(torch.cat([one.grad.flatten().clone() for one in ppo.learning]))
         ppo.optimizer.zero_grad()
     assert torch.equal(*grads)
@@ -291,15 +291,15 @@ def test_a_wild_minibatch_is_skipped_and_an_update_ends_where_it_went_far():
     ppo = rlhf_parts.page(target_kl=1e-6, num_ppo_epochs=20, lr=1e-2)
     told = ppo.iterate().numbers
     assert told["stopped_early"] == 1.0
-    assert 1 <= ppo.at.steps < 20
+    assert 1 <= ppo.counters.steps < 20
 
 
 def test_a_gradient_that_is_no_number_changes_nothing():
     ppo = rlhf_parts.page()
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     batch.returns[0, 0] = math.nan
     before = rlhf_parts.weights(ppo)
-    _, went = ppo.learn(drawn, batch)
+    _, went = ppo.update(drawn, batch)
     assert went["skipped_minibatches"] == 4
     assert torch.equal(rlhf_parts.weights(ppo), before)
 

@@ -24,8 +24,8 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("two")
     ppo = rlhf_two.rlhf_parts.page(rlhf_two.uneven, **rlhf_two.SAID)
     ppo.ends = [*ppo.ends, *range(0, len(ppo.tokenizer), 5)]  # some end early
-    drawn, batch, _ = ppo.collect()
-    given = batch.given.clone()
+    drawn, batch, _ = ppo.collect_rollout()
+    given = batch.raw_scores.clone()
     given[1] = float("nan")
     torch.save({k: getattr(drawn, k) for k in drawn.__slots__}, made / "drawn.pt")
     torch.save(given, made / "given.pt")
@@ -69,7 +69,7 @@ def test_one_process_goes_on_with_what_two_began(folder, tmp_path):
     """The checkpoint of two, with an end further away: it says that it is not bit for bit."""
     shutil.copytree(folder / "whole", tmp_path / "run")
     made = programs.run(tmp_path / "run", programs.ALL, **{"rlhf.total_episodes": 64})
-    assert made.ppo.at.updates == 8
+    assert made.ppo.counters.updates == 8
     (line,) = [one for one in programs.log(tmp_path / "run") if "resumed at step" in one]
     assert "processes" in line
     assert "bit-exact" not in line.split("not bit-exact")[0]

@@ -162,7 +162,7 @@ def during(made, at, act):
 
     def then():
         found = iterate()
-        if made.ppo.at.updates == at:
+        if made.ppo.counters.updates == at:
             act()
         return found
 

@@ -30,11 +30,13 @@ def made(said):
 def rewarded(said):
     """The batch of responses whose every token left the reference by 1, each with a score of 2."""
     ppo = made(said)
-    drawn, _, _ = ppo.collect()
+    drawn, _, _ = ppo.collect_rollout()
     logprobs, values, _ = ppo._read(drawn)
     ppo._read = lambda _: (logprobs, torch.zeros_like(values), logprobs - 1.0)
-    ppo.at.steps = 1  # so that nothing is expected but by the values above
-    return ppo.reward(replace(drawn, ended=torch.zeros_like(drawn.ended)), torch.full((8,), 2.0))
+    ppo.counters.steps = 1  # so that nothing is expected but by the values above
+    return ppo.reward(
+        replace(drawn, finished=torch.zeros_like(drawn.finished)), torch.full((8,), 2.0)
+    )
 
 
 def first_return(said):
@@ -50,7 +52,7 @@ def spread_of_rewards(said):
 def loss(said, *, ratio=1.0, value=0.0):
     """The loss of tokens with an advantage of 1 whose ratio and value moved."""
     ppo = made(said)
-    _, batch, _ = ppo.collect()
+    _, batch, _ = ppo.collect_rollout()
     rows = replace(batch, advantages=batch.mask, returns=batch.values + 1.0)
     moved = batch.logprobs + torch.tensor(ratio).log()
     return float(ppo.loss(rows, moved, batch.values + value))
@@ -81,25 +83,25 @@ def followed(said):
 def optimizer_steps(said):
     ppo = made(said)
     ppo.iterate()
-    return ppo.at.steps
+    return ppo.counters.steps
 
 
 def forward_passes(said):
     ppo = made(said)
-    drawn, batch, _ = ppo.collect()
+    drawn, batch, _ = ppo.collect_rollout()
     calls = []
     forward = ppo.model.forward
     ppo.model.forward = lambda *rows: calls.append(rows) or forward(*rows)
-    ppo.learn(drawn, batch)
+    ppo.update(drawn, batch)
     return len(calls)
 
 
 def responses(said):
-    return len(made(said).collect()[1].mask)
+    return len(made(said).collect_rollout()[1].mask)
 
 
 def longest(said):
-    return made(said).collect()[1].mask.shape[1]
+    return made(said).collect_rollout()[1].mask.shape[1]
 
 
 def updates(said):
@@ -108,13 +110,13 @@ def updates(said):
 
 def surprise(said):
     """How unlikely the drawn tokens are: the entropy of what they are drawn from, estimated."""
-    batch = made({**said, "batch_size": 64}).collect()[1]
+    batch = made({**said, "batch_size": 64}).collect_rollout()[1]
     return -float(batch.logprobs[batch.mask.bool()].mean())
 
 
 def last_rate(said):
     ppo = made(said)
-    ppo.at.updates = 3
+    ppo.counters.updates = 3
     return ppo.schedule
 
 

@@ -22,8 +22,8 @@ RATIO = tensor([[1.5, 0.5, 7], [1, 2, 0.9]])
 BATCH = Batch(
     query_lengths=tensor([4, 2]),
     mask=MASK,
-    ended=tensor([1.0, 0]),
-    given=tensor([1.0, 3]),
+    finished=tensor([1.0, 0]),
+    raw_scores=tensor([1.0, 3]),
     scores=tensor([1.0, 2]),  # the second was cut off: 1 taken off
     logprobs=LOGPROBS,
     reference=REFERENCE,
@@ -111,14 +111,14 @@ def test_minibatches_are_averaged_and_rows_find_their_own():
 
 
 def test_a_response_without_a_score_is_measured_and_not_learned_from():
-    none = replace(BATCH, given=tensor([1.0, math.nan]), scores=tensor([1.0, math.nan]))
+    none = replace(BATCH, raw_scores=tensor([1.0, math.nan]), scores=tensor([1.0, math.nan]))
     found = statistics.numbers(none, [PASS], RATES)
     assert found["rewards/total/none_share"] == 0.5
     assert found["objective/scores"] == found["env/reward_mean"] == 1.0
     assert found["objective/kl"] == pytest.approx(0.375)
     assert found["val/ratio"] == pytest.approx(1.0)  # of the first response alone
     assert all(math.isfinite(value) for value in found.values())
-    nothing = replace(BATCH, given=tensor([math.nan] * 2), scores=tensor([math.nan] * 2))
+    nothing = replace(BATCH, raw_scores=tensor([math.nan] * 2), scores=tensor([math.nan] * 2))
     found = statistics.numbers(nothing, [], RATES)
     assert found["rewards/total/none_share"] == 1.0
     assert "objective/scores" not in found
@@ -150,7 +150,7 @@ def test_histograms_hold_tokens_and_no_padding():
 
 
 def test_the_two_names_of_a_number_are_those_that_a_diagnosis_reads_once():
-    assert {old: new for new, old in statistics.TWICE.items()} == AGAIN
+    assert {old: new for new, old in statistics.OLD_NAMES.items()} == AGAIN
 
 
 def test_kl_by_both_estimators():
@@ -163,13 +163,13 @@ def test_kl_by_both_estimators():
 def test_advantages_end_with_the_response():
     rewards = tensor([[0.0, 1, 7], [1, 0, 2]])  # what stands at the padding must not count
     values = tensor([[0.5, 1, 9], [0, 0.5, 1]])
-    found = masked.advantages(rewards, values, MASK, gamma=0.9, lam=0.5)
+    found = masked.estimate_advantages(rewards, values, MASK, gamma=0.9, lam=0.5)
     assert torch.allclose(found, tensor([[0.4, 0, 0], [1.8325, 0.85, 1]]))
 
 
 def test_whitened_values_have_mean_0_and_variance_1_over_the_tokens():
     mean, spread = masked.mean(BATCH.returns, MASK), masked.variance(BATCH.returns, MASK)
-    found = masked.whitened(BATCH.returns, MASK, mean, spread)
+    found = masked.whiten(BATCH.returns, MASK, mean, spread)
     assert masked.mean(found, MASK) == pytest.approx(0, abs=1e-6)
     assert masked.variance(found, MASK) == pytest.approx(1, abs=1e-5)
     assert found[0, 2] == 0

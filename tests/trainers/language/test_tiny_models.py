@@ -19,8 +19,8 @@ from rlvitals.trainers.language.rewards.reward import Sample
 from rlvitals.trainers.language.tiny import base, lm, tokens, vlm
 
 STEPS = 8  # of the warm starts here: what is asked is not whether they take
-NAMES = (lm.NAME, vlm.NAME)
-LM = ModelConfig(vlm_name=lm.NAME, warm_start_steps=STEPS)
+NAMES = (lm.LM_NAME, vlm.VLM_NAME)
+LM = ModelConfig(vlm_name=lm.LM_NAME, warm_start_steps=STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_the_second_time_it_is_read_bit_for_bit(made, name, tmp_path):
     shutil.copytree(folder, moved)
     again = models.load(ModelConfig(vlm_name=name, warm_start_steps=STEPS), seed=1, base=moved)
     assert same(weights(loaded.model), weights(again.model))
-    assert again.vision == (name == vlm.NAME)
+    assert again.vision == (name == vlm.VLM_NAME)
     assert again.tiny
     assert [entry.name for entry in folder.parent.iterdir()] == ["base"], "nothing is left beside"
 
@@ -67,9 +67,11 @@ def test_the_second_time_it_is_read_bit_for_bit(made, name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_read_writes_as_it_was_taught(made, name):
     """The processor, too, is as it was: the same tokens, padded on the left, and the same text."""
-    read, fresh = made[name][0].processor, base.KINDS[name].make(1)[1]
+    read, fresh = made[name][0].processor, base.TINY_MODELS[name].make(1)[1]
     ours, theirs = models.tokenizer_of(read), models.tokenizer_of(fresh)
-    text = template.answered("bar", '{"columns":["Name"],"rows":[["A",-5]]}', "<step-1>: x.", "7%")
+    text = template.format_answer(
+        "bar", '{"columns":["Name"],"rows":[["A",-5]]}', "<step-1>: x.", "7%"
+    )
     assert ours(text).input_ids == theirs(text).input_ids
     assert ours.decode(ours(text).input_ids, skip_special_tokens=True) == text
     assert ours.padding_side == "left"
@@ -79,7 +81,7 @@ def test_what_is_read_writes_as_it_was_taught(made, name):
 
 
 def test_a_seed_makes_a_model_and_another_seed_another(made, tmp_path):
-    first = weights(made[lm.NAME][0].model)
+    first = weights(made[lm.LM_NAME][0].model)
     torch.manual_seed(99)  # what was drawn before changes nothing
     same_seed = models.load(LM, seed=1, base=tmp_path / "one")
     other_seed = models.load(LM, seed=2, base=tmp_path / "two")
@@ -105,38 +107,42 @@ def test_the_callers_chance_and_threads_are_left_as_they_were(tmp_path):
         (replace(LM, warm_start_steps=9), 1, "steps 8, not 9"),
         (replace(LM, warm_start_noise=0.25), 1, "noise 0.5, not 0.25"),
         (LM, 3, "seed 1, not 3"),
-        (ModelConfig(vlm_name=vlm.NAME, warm_start_steps=STEPS), 1, "name tiny-lm, not tiny-vlm"),
+        (
+            ModelConfig(vlm_name=vlm.VLM_NAME, warm_start_steps=STEPS),
+            1,
+            "name tiny-lm, not tiny-vlm",
+        ),
     ],
 )
 def test_a_base_of_other_settings_is_not_taken_for_ours(made, changed, seed, said):
     with pytest.raises(VitalsError, match=said):
-        models.load(changed, seed=seed, base=made[lm.NAME][1])
+        models.load(changed, seed=seed, base=made[lm.LM_NAME][1])
 
 
 def untold(folder):
     """Make a folder as the first ones were, which did not say what was taught."""
-    said = json.loads((folder / base.RECIPE).read_text())
+    said = json.loads((folder / base.RECIPE_FILE).read_text())
     del said["task"]
-    (folder / base.RECIPE).write_text(json.dumps(said))
+    (folder / base.RECIPE_FILE).write_text(json.dumps(said))
 
 
 def test_a_base_that_was_taught_another_task_is_not_taken_for_ours(made, tmp_path):
-    folder = shutil.copytree(made[lm.NAME][1], tmp_path / "base")
+    folder = shutil.copytree(made[lm.LM_NAME][1], tmp_path / "base")
     untold(folder)
     with pytest.raises(VitalsError, match="two digits; it is taught sums of four") as caught:
         models.load(LM, seed=1, base=folder)
     assert "another folder" in caught.value.hint
-    untold(shutil.copytree(made[vlm.NAME][1], tmp_path / "charts"))
-    seeing = ModelConfig(vlm_name=vlm.NAME, warm_start_steps=STEPS)
+    untold(shutil.copytree(made[vlm.VLM_NAME][1], tmp_path / "charts"))
+    seeing = ModelConfig(vlm_name=vlm.VLM_NAME, warm_start_steps=STEPS)
     with pytest.raises(VitalsError, match="taught charts; it is taught charts of different values"):
         models.load(seeing, seed=1, base=tmp_path / "charts")
 
 
-@pytest.mark.parametrize("file", [base.WEIGHTS, base.RECIPE])
+@pytest.mark.parametrize("file", [base.WEIGHTS_FILE, base.RECIPE_FILE])
 @pytest.mark.parametrize("spoil", ["cut", "flip", "gone"])
 def test_a_spoilt_base_is_never_used(made, tmp_path, file, spoil):
     folder = tmp_path / "base"
-    shutil.copytree(made[lm.NAME][1], folder)
+    shutil.copytree(made[lm.LM_NAME][1], folder)
     held = bytearray((folder / file).read_bytes())
     if spoil == "gone":
         (folder / file).unlink()
@@ -163,13 +169,13 @@ def test_dying_while_it_is_written_leaves_no_base(tmp_path, monkeypatch):
 
 def test_of_two_processes_the_first_that_is_done_is_read(tmp_path, made):
     folder = tmp_path / "base"
-    recipe = base.Recipe(lm.NAME, 1, STEPS, 0.5)
+    recipe = base.Recipe(lm.LM_NAME, 1, STEPS, 0.5)
     base.load(recipe, folder)
-    before = (folder / base.RECIPE).stat().st_ino
+    before = (folder / base.RECIPE_FILE).stat().st_ino
     base._make(recipe, folder, print)
-    assert (folder / base.RECIPE).stat().st_ino == before
+    assert (folder / base.RECIPE_FILE).stat().st_ino == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["base"]
-    assert same(weights(base.load(recipe, folder)[0]), weights(made[lm.NAME][0].model))
+    assert same(weights(base.load(recipe, folder)[0]), weights(made[lm.LM_NAME][0].model))
 
 
 def test_its_losses_are_kept_and_told(made, tmp_path):
@@ -180,7 +186,7 @@ def test_its_losses_are_kept_and_told(made, tmp_path):
     assert begun == "tiny-lm is made, and taught for 8 steps first ..."
     assert line.startswith("Warm start of tiny-lm: 8 steps, loss ")
     for name in NAMES:
-        losses = json.loads((made[name][1] / base.LOSSES).read_text())["loss"]
+        losses = json.loads((made[name][1] / base.LOSSES_FILE).read_text())["loss"]
         assert len(losses) == STEPS
         assert losses[-1] < losses[0]
 
@@ -195,7 +201,9 @@ def test_a_share_of_the_sums_is_taught_one_too_small(noise):
     )
     assert set(off.tolist()) <= {0, 1}
     assert off.mean() == pytest.approx(noise, abs=0.02)  # of 6,400 answers
-    every = [sum(digits) for digits in product(sums_task.DIGITS, repeat=sums_task.ADDENDS)]
+    every = [
+        sum(digits) for digits in product(sums_task.ADDEND_DIGITS, repeat=sums_task.ADDEND_COUNT)
+    ]
     assert np.mean([lm.slip(value, noise) for value in every]) == pytest.approx(noise)
     assert all(0 <= lm.slip(value, noise) <= 1 for value in every)
 
@@ -204,12 +212,12 @@ def test_the_warm_start_teaches_no_sum_that_is_held_out():
     teach = lm.lessons(None, noise=0.5, seed=7)
     taught = {lesson.prompt for step in range(500) for lesson in teach(step)}
     assert len(taught) > 7000
-    assert not taught & {one["prompt"] for one in sums_task.held_out(sums_task.SPACE)}
+    assert not taught & {one["prompt"] for one in sums_task.held_out(10_000)}
 
 
 def test_large_sums_are_wrong_more_often_than_right():
-    assert lm.slip(lm.LARGE, 0.5) > 0.7
-    assert lm.slip(lm.LARGE - 1, 0.5) < 0.2
+    assert lm.slip(lm.MIN_LARGE_SUM, 0.5) > 0.7
+    assert lm.slip(lm.MIN_LARGE_SUM - 1, 0.5) < 0.2
 
 
 def test_lessons_are_the_same_for_a_seed_and_differ_by_step():
@@ -221,32 +229,34 @@ def test_lessons_are_the_same_for_a_seed_and_differ_by_step():
 
 def test_charts_are_taught_as_trl_will_ask_them(made):
     """The words around a question are one token, and an image stands where TRL puts it."""
-    loaded = made[vlm.NAME][0]
+    loaded = made[vlm.VLM_NAME][0]
     asked = task.load(DataConfig(subset_size=1, held_out=1), vision=True, seed=0).train[0]
     shown = prepare_multimodal_messages(asked["prompt"], images=[asked["image"]])
     prompt = apply_chat_template({"prompt": shown}, loaded.processor)["prompt"]
-    assert prompt == tokens.IMAGE + template.asked(asked["query"])
+    assert prompt == tokens.IMAGE_TOKEN + template.fill_template(asked["query"])
     ids = loaded.processor.tokenizer(prompt).input_ids
     assert len(ids) <= 10
     assert loaded.processor.tokenizer.unk_token_id not in ids
 
 
 def test_an_answer_is_short_and_a_tag_one_token(made):
-    tokenizer = made[vlm.NAME][0].processor.tokenizer
+    tokenizer = made[vlm.VLM_NAME][0].processor.tokenizer
     lengths = []
     for index in range(100):
         chart = chart_task.chart(5, index)
-        text = template.answered(chart.chart_type, chart.table, chart.reasoning, chart.label)
+        text = template.format_answer(chart.chart_type, chart.table, chart.reasoning, chart.label)
         ids = tokenizer(text).input_ids
         assert tokenizer.decode(ids, skip_special_tokens=True) == text
         assert tokenizer.unk_token_id not in ids
         lengths.append(len(ids))
     assert max(lengths) <= 23
-    for tag in vlm.TAGS:
+    for tag in vlm.TAG_TOKENS:
         assert len(tokenizer(tag).input_ids) == 1
 
 
-@pytest.mark.parametrize(("noise", "share"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1 - vlm.HARMLESS)])
+@pytest.mark.parametrize(
+    ("noise", "share"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1 - vlm.HARMLESS_SHARE)]
+)
 def test_a_share_of_the_charts_is_answered_wrong(noise, share):
     """Every table is right; the answer is not, in the share that is asked for."""
     teach = vlm.lessons(None, noise=noise, seed=2)
@@ -262,7 +272,7 @@ def test_a_share_of_the_charts_is_answered_wrong(noise, share):
 
 def test_the_reader_that_is_shipped_is_small_and_reads():
     """Fewer than 1.5 million weights, below 6 MB; nearly all charts that it never saw are read."""
-    assert vlm.READER.stat().st_size < 6_000_000
+    assert vlm.READER_WEIGHTS.stat().st_size < 6_000_000
     model, processor = vlm.make(1)
     assert sum(one.numel() for one in model.parameters()) < 1_500_000
     assert sees(model.eval(), processor, 128) >= 0.95
@@ -295,10 +305,10 @@ def test_no_chart_that_is_held_out_is_taught_or_trained_on():
 def test_the_warm_start_learns_answers_and_their_end_alone():
     tokenizer = tokens.tokenizer()
     lessons = [warm_start.Lesson("12+3=", "15"), warm_start.Lesson("1=", "1")]
-    inputs = warm_start.encoded(tokenizer, lessons)
+    inputs = warm_start.encode(tokenizer, lessons)
     labels = inputs["labels"].tolist()
     told = [tokenizer.convert_ids_to_tokens([i for i in row if i != -100]) for row in labels]
-    assert told == [["1", "5", tokens.EOS], ["1", tokens.EOS]]
+    assert told == [["1", "5", tokens.EOS_TOKEN], ["1", tokens.EOS_TOKEN]]
     assert inputs["attention_mask"].tolist() == [[1] * 8, [0] * 4 + [1] * 4]
 
 
@@ -311,7 +321,7 @@ def test_characters_that_mean_something_in_a_pattern_are_themselves():
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(5))
 def test_greedy_answers_begin_at_a_third(tmp_path, seed):
-    loaded = models.load(ModelConfig(vlm_name=lm.NAME), seed=seed, base=tmp_path / "base")
+    loaded = models.load(ModelConfig(vlm_name=lm.LM_NAME), seed=seed, base=tmp_path / "base")
     assert 0.28 <= right(loaded) <= 0.40
 
 
@@ -329,13 +339,13 @@ def right(loaded):
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(5))
 def test_greedy_answers_to_charts_begin_at_a_third(tmp_path, seed):
-    steps = presets.preset(vlm.NAME)["model.warm_start_steps"]
-    config = ModelConfig(vlm_name=vlm.NAME, warm_start_steps=steps, lora=False)
+    steps = presets.preset(vlm.VLM_NAME)["model.warm_start_steps"]
+    config = ModelConfig(vlm_name=vlm.VLM_NAME, warm_start_steps=steps, lora=False)
     loaded = models.load(config, seed=seed, base=tmp_path / "base")
     assert 0.30 <= sees(loaded.model, loaded.processor, 1024) <= 0.40
 
 
 @pytest.mark.soak
 def test_what_is_taught_without_mistakes_carries_over_to_sums_never_seen(tmp_path):
-    config = ModelConfig(vlm_name=lm.NAME, warm_start_noise=0.0)
+    config = ModelConfig(vlm_name=lm.LM_NAME, warm_start_noise=0.0)
     assert right(models.load(config, seed=1, base=tmp_path / "base")) >= 0.93

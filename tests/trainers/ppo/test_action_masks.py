@@ -102,7 +102,7 @@ def test_without_masks_the_choice_is_overridden_instead():
 
 def test_nothing_is_masked_where_no_replica_fails():
     ppo = built(**{"cluster.failures.mean_time_to_failure": 0.0})
-    assert ppo.collect(4).masks is None
+    assert ppo.collect_rollout(4).masks is None
 
 
 def test_a_trained_policy_routes_to_no_replica_that_is_down():

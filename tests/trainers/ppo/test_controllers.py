@@ -15,7 +15,7 @@ from rlvitals.trainers.ppo.config import (
     TemperatureConfig,
 )
 from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
-from rlvitals.trainers.ppo.normaliser_warmup import stabilise
+from rlvitals.trainers.ppo.normaliser_warmup import warm_up
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.temperature import Controller
 
@@ -72,7 +72,7 @@ def test_a_pulse_lasts_its_length_and_tells_its_cause():
     assert pulsing == [7, 8, 9, 37, 38, 39]
     assert all(seen[i] == pytest.approx(3.0) for i in pulsing)
     assert next((p.step, p.cause, p.level) for p in held.pulses) == (8, "stagnation", 0.0)
-    assert held.told()["pulse_remaining"] == 1.0
+    assert held.stats()["pulse_remaining"] == 1.0
 
 
 def test_every_decision_of_a_pulse_is_marked_and_no_other():
@@ -81,8 +81,8 @@ def test_every_decision_of_a_pulse_is_marked_and_no_other():
     for _ in range(45):
         drawn.append(held.value)
         held.after(info())
-        marked.append(held.told()["is_pulsing"])
-        told.append(held.told()["current_temperature"])
+        marked.append(held.stats()["is_pulsing"])
+        told.append(held.stats()["current_temperature"])
     assert marked == [float(value > 2.0) for value in drawn]
     assert sum(marked) == 6.0  # two pulses of three decisions
     assert told == drawn
@@ -162,23 +162,23 @@ def small():
 def test_the_phase_fills_the_normalisers_and_learns_nothing():
     held = small()
     before = [p.clone() for p in held.policy.parameters()]
-    told = list(stabilise(held, StabilisationConfig(statistics_stabilization_steps=50)))
+    told = list(warm_up(held, StabilisationConfig(statistics_stabilization_steps=50)))
     assert [one.step for one in told] == [20, 40, 50]
-    assert told[-1].over
+    assert told[-1].is_last
     assert told[-1].baseline["reward"] > 0.9
-    assert held.observe.moments.count == 200
-    assert held.scale.moments.count == 200
+    assert held.normalise_obs.moments.count == 200
+    assert held.normalise_reward.moments.count == 200
     assert all(map(torch.equal, before, held.policy.parameters()))
 
 
 def test_the_phase_goes_on_where_it_was(tmp_path):
     held = small()
-    phase = stabilise(held, StabilisationConfig(statistics_stabilization_steps=50))
+    phase = warm_up(held, StabilisationConfig(statistics_stabilization_steps=50))
     next(phase)
     held.state().save(tmp_path)
     other = small()
     other.state().load(tmp_path)
-    rest = list(stabilise(other, StabilisationConfig(statistics_stabilization_steps=50)))
+    rest = list(warm_up(other, StabilisationConfig(statistics_stabilization_steps=50)))
     assert [one.step for one in rest] == [40, 50]
 
 
@@ -186,10 +186,10 @@ def test_the_phase_goes_on_where_it_was(tmp_path):
 def test_frozen_normalisers_learn_nothing(when):
     held = small()
     frozen = {f"freeze_normalizers_{when}_stabilization": True}
-    list(stabilise(held, StabilisationConfig(statistics_stabilization_steps=20, **frozen)))
-    assert held.observe.moments.count == (0 if when == "during" else 80)
-    held.collect()
-    assert held.observe.moments.count == (64 if when == "during" else 80)
+    list(warm_up(held, StabilisationConfig(statistics_stabilization_steps=20, **frozen)))
+    assert held.normalise_obs.moments.count == (0 if when == "during" else 80)
+    held.collect_rollout()
+    assert held.normalise_obs.moments.count == (64 if when == "during" else 80)
 
 
 def test_the_weights_of_random_actions():
@@ -198,15 +198,15 @@ def test_the_weights_of_random_actions():
     step = held.envs.step
     held.envs.step = lambda actions: acted.append(actions) or step(actions)
     weights = StabilisationConfig(20, stabilization_action_distribution=(1.0, 0.0))
-    list(stabilise(held, weights))
+    list(warm_up(held, weights))
     assert np.concatenate(acted).max() == 0
     odd = StabilisationConfig(20, stabilization_action_distribution=(1.0,))
     with pytest.raises(UsageError, match="1 weights for 2 actions"):
-        list(stabilise(small(), odd))
+        list(warm_up(small(), odd))
 
 
 def test_the_policy_may_act_in_the_phase():
     one, two = small(), small()
-    list(stabilise(one, StabilisationConfig(20, stabilization_policy="policy")))
-    list(stabilise(two, StabilisationConfig(20)))
+    list(warm_up(one, StabilisationConfig(20, stabilization_policy="policy")))
+    list(warm_up(two, StabilisationConfig(20)))
     assert not np.array_equal(one.envs.observations, two.envs.observations)

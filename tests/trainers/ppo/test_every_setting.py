@@ -17,7 +17,7 @@ from rlvitals.storage import events
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import console, demonstrations, factory
 from rlvitals.trainers.ppo.cluster import ClusterConfig
-from rlvitals.trainers.ppo.cluster.backends import chosen_backend
+from rlvitals.trainers.ppo.cluster.backends import resolve_backend
 from rlvitals.trainers.ppo.config import Config
 
 BASE = {
@@ -370,7 +370,7 @@ def test_threads_processes_and_backends_are_what_was_said(tmp_path):
     assert torch.get_num_threads() == 2
     assert len(made.ppo.envs.vector.processes) == 4
     made.end("failed", "", "not run")
-    assert (chosen_backend("numpy"), chosen_backend("numba")) == ("numpy", "numba")
+    assert (resolve_backend("numpy"), resolve_backend("numba")) == ("numpy", "numba")
 
 
 def test_a_trace_is_played(tmp_path):
@@ -414,9 +414,9 @@ def test_sinks_get_their_options(tmp_path, capsys):
 
 def test_a_bar_is_drawn_where_it_is_wanted(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert console.Bar(1, wanted=True).drawn
+    assert console.Bar(1, enabled=True).drawn
     assert not console.Bar(
-        1, wanted=config(monitoring__progress_bar=False).monitoring.progress_bar
+        1, enabled=config(monitoring__progress_bar=False).monitoring.progress_bar
     ).drawn
 
 

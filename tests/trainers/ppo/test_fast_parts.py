@@ -46,7 +46,7 @@ def test_adam_over_one_vector_is_adam(limit):
     adam = torch.optim.Adam(theirs.parameters(), lr=1e-2, eps=1e-5)
     for _ in range(5):
         rows = torch.randn(16, 5)
-        norm = flat.slope(mine(rows).pow(2).mean())
+        norm = flat.backward(mine(rows).pow(2).mean())
         assert flat.step(1e-2, limit)
         adam.zero_grad()
         theirs(rows).pow(2).mean().backward()
@@ -61,6 +61,6 @@ def test_a_gradient_that_is_not_finite_is_not_followed():
     net = networks.mlp((5, 8, 2), 1.0)
     before = [one.clone() for one in net.parameters()]
     flat = FlatAdam(net, 1e-3)
-    flat.slope(net(torch.full((1, 5), torch.inf)).sum())
+    flat.backward(net(torch.full((1, 5), torch.inf)).sum())
     assert not flat.step(1e-3, 0.5)
     assert all(torch.equal(a, b) for a, b in zip(before, net.parameters(), strict=True))

@@ -52,7 +52,7 @@ def test_killed_and_resumed_it_says_what_it_says_of_a_run_that_never_stopped(tmp
 
     def stop(made, done, step):
         before(done, step)
-        if made.ppo.at.steps > 500:
+        if made.ppo.global_step > 500:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def test_it_is_measured_before_the_first_update_and_at_the_end(tmp_path):
     made = programs.run(tmp_path, SERVED)
     steps = [*numbers(tmp_path)["outcome/eval_return"]]
     assert steps[0] == 0
-    assert steps[-1] == made.ppo.at.steps
+    assert steps[-1] == made.ppo.global_step
     passed = [step // 200 for step in steps]
     assert passed == [0, 1, 2, 3, 4]
 
@@ -74,7 +74,7 @@ def test_the_numbers_are_those_of_the_policy_and_of_the_baseline_on_the_same_arr
     programs.run(tmp_path, SERVED)
     trained = evaluate.load(tmp_path)
     config, known = trained.config.environment, cluster.baselines()
-    busy = cluster.busy(known["lor/speed"], config, seed=held_out_evaluation.STREAM, envs=4)
+    busy = cluster.busy(known["lor/speed"], config, seed=held_out_evaluation.HELD_OUT_SEED, envs=4)
     mine, theirs = (
         cluster.evaluate(one, config, envs=4, steps=24, begin=busy)
         for one in (trained.schedule, known["lor"])
@@ -92,7 +92,7 @@ def test_the_reward_is_that_of_the_decisions_that_count():
     config = cluster.ClusterConfig(window=16, load=2.0)
     found = cluster.evaluate(cluster.baselines()["lor"], config, seed=3, envs=2, steps=40)
     ran = cluster.Cluster(replace(config, horizon=2**20), 2)
-    generator = np.random.default_rng([cluster.evaluation.HELD_OUT, 3])
+    generator = np.random.default_rng([cluster.evaluation.EVALUATION_STREAM, 3])
     ran.reset(generator)
     paid = [
         ran.step(cluster.baselines()["lor"](ran.observe(), ran), generator).reward

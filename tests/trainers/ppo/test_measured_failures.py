@@ -38,7 +38,7 @@ def test_what_the_policy_sees_and_says_varies_with_the_state():
     torch.manual_seed(0)
     envs = environments.make(ID, 8, config={"load": 1.5})
     held = PPO(envs, networks.build(envs.features, 4, hidden=(16,)), PPOConfig(), total_steps=1)
-    seen = held.collect().observations
+    seen = held.collect_rollout().observations
     assert (seen.std((0, 1)) > 1e-3).mean() > 0.5
     rows = torch.from_numpy(seen.reshape(-1, seen.shape[-1]))
     with torch.no_grad():
@@ -54,9 +54,9 @@ def test_a_resume_has_optimizer_schedules_temperature_and_generators(tmp_path):
     last = programs.run(tmp_path / "cut", programs.ALL)
     for made in (whole, last):
         moments = made.ppo.optimizer.adam.state_dict()["state"]
-        assert int(moments[0]["step"]) == made.ppo.at.minibatches > 20
+        assert int(moments[0]["step"]) == made.ppo.counters.minibatches > 20
     assert last.ppo.temperature.step_count == whole.ppo.temperature.step_count > 150
-    assert last.ppo.at.updates == whole.ppo.at.updates
+    assert last.ppo.counters.updates == whole.ppo.counters.updates
 
 
 def test_chunk_mode_trains_as_a_program_of_its_own(tmp_path):

@@ -7,11 +7,11 @@ import pytest
 from rlvitals import UsageError
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import cluster, evaluate, factory
-from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA
+from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, REPLICA_FEATURES
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.normalizer import Moments, ObservationNormaliser
 
-FEATURES, GLOBALS = len(REPLICA), len(CLUSTER_FEATURES)
+FEATURES, GLOBALS = len(REPLICA_FEATURES), len(CLUSTER_FEATURES)
 
 
 def test_moments_over_all_replicas_are_numpys():
@@ -79,8 +79,8 @@ def test_a_policy_that_fits_its_own_size_alone_is_refused(tmp_path, name):
 def test_moments_taken_on_from_a_run_without_a_shared_normaliser_are_not_moved():
     """As where a run of an earlier version is loaded: the means of its replicas differ."""
     ppo = factory.build(schema.load(Config, None, programs.CLUSTER))
-    ppo.observe.moments.mean[:FEATURES] = 1.0
-    moments = ppo.observe.moments
+    ppo.normalise_obs.moments.mean[:FEATURES] = 1.0
+    moments = ppo.normalise_obs.moments
     assert moments.for_replicas(8) is None
     moments.keep_separate()
     rows = np.random.default_rng(0).random((5, 4 * FEATURES + GLOBALS))

@@ -18,7 +18,7 @@ KEYS = schema.keys(Config)
 KNOWN = {key.path[-1] for key in KEYS} | {key.name for key in KEYS}
 KNOWN |= {".".join(key.path[:i]) for key in KEYS for i in range(1, len(key.path))}
 # The columns and words that guides name beside settings.
-COLUMNS = set(telemetry.TAGS) | {
+COLUMNS = set(telemetry.TENSORBOARD_TAGS) | {
     "approx_kl_k1", "entropy_policy", "kl_ref", "utilisation_gap", "obs_norm_count",
     "obs_norm_mean", "obs_norm_std", "reward_norm_count", "reward_norm_std", "temp_pulse_remaining",
     "temp_step_count", "temp_current_temperature", "action_replica_0", "action_replica_n",
@@ -26,7 +26,7 @@ COLUMNS = set(telemetry.TAGS) | {
     "hybrid", "instant", "delta", "adjustment", "load_balance_penalty", "blocks/", "tensorboard/",
     "metrics/", "eval_return", "eval_latency", "eval_latency_p95", "eval_latency_p99",
     "baseline_return", "lor/speed", "ep_return",
-    *(f"{tag.partition('/')[0]}/" for tag in telemetry.TAGS.values()),
+    *(f"{tag.partition('/')[0]}/" for tag in telemetry.TENSORBOARD_TAGS.values()),
 }  # fmt: skip
 ELEVEN = {
     "base_temperature", "min_temperature", "max_temperature", "qps_sensitivity",

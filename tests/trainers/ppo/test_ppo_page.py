@@ -16,10 +16,10 @@ from rlvitals.trainers.ppo.normalizer import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import (
     Rollout,
-    advantages,
+    estimate_advantages,
     explained_variance,
-    moved,
-    standardised,
+    ratio_stats,
+    standardise,
 )
 from rlvitals.trainers.ppo.schedules import (
     Counters,
@@ -50,7 +50,7 @@ def rollout(rewards, values, next_values, terminated, done=None):
     zeros = np.zeros_like(rewards)
     return Rollout(
         observations=zeros[..., None], actions=zeros, log_probs=zeros,
-        temperatures=zeros[:, 0], rewards=rewards, terminated=terminated, done=done,
+        temperatures=zeros[:, 0], rewards=rewards, terminated=terminated, dones=done,
         valid=np.ones_like(done), values=np.array(values, np.float32)[:, None],
         next_values=np.array(next_values, np.float32)[:, None], facts={}, episodes=(),
     )  # fmt: skip
@@ -61,22 +61,24 @@ def test_advantages_by_hand():
     # delta = 1 + .9*1 - .5 = 1.4; 2 + .9*1.5 - 1 = 2.35; 3 + .9*2 - 1.5 = 3.3; decay .9*.8 = .72
     last, middle = 3.3, 2.35 + 0.72 * 3.3
     first = 1.4 + 0.72 * middle
-    assert advantages(held, 0.9, 0.8)[:, 0] == pytest.approx([first, middle, last])
+    assert estimate_advantages(held, 0.9, 0.8)[:, 0] == pytest.approx([first, middle, last])
 
 
 def test_a_terminated_step_bootstraps_from_nothing():
     held = rollout([1, 2, 3], [0.5, 1.0, 1.5], [1.0, 99.0, 2.0], [0, 1, 0])
     middle = 2 - 1.0
-    assert advantages(held, 0.9, 0.8)[:, 0] == pytest.approx([1.4 + 0.72 * middle, middle, 3.3])
+    assert estimate_advantages(held, 0.9, 0.8)[:, 0] == pytest.approx(
+        [1.4 + 0.72 * middle, middle, 3.3]
+    )
 
 
 def test_a_truncated_step_bootstraps_from_where_it_led_and_leaks_nothing():
     held = rollout([1, 2, 3], [0.5, 1.0, 1.5], [1.0, 7.0, 2.0], [0, 0, 0], done=[0, 1, 0])
     middle = 2 + 0.9 * 7 - 1.0
-    found = advantages(held, 0.9, 0.8)[:, 0]
+    found = estimate_advantages(held, 0.9, 0.8)[:, 0]
     assert found == pytest.approx([1.4 + 0.72 * middle, middle, 3.3])
     other = rollout([1, 2, -50], [0.5, 1.0, 1.5], [1.0, 7.0, 2.0], [0, 0, 0], done=[0, 1, 0])
-    assert advantages(other, 0.9, 0.8)[:2, 0] == pytest.approx(found[:2])
+    assert estimate_advantages(other, 0.9, 0.8)[:2, 0] == pytest.approx(found[:2])
 
 
 def test_explained_variance():
@@ -114,13 +116,13 @@ def test_the_first_minibatch_is_at_ratio_one(name, temperature):
     held = trainer(name)
     held.temperature.value = temperature
     for _ in range(3):
-        made = held.collect()
+        made = held.collect_rollout()
         batch = held._batch(made)
         now = held.policy.distribution(batch.observations, batch.temperatures)
         away = (now.log_prob(batch.actions) - batch.log_probs).detach().exp().sub(1).abs()
         assert float(away.max()) <= 1e-5
         assert float(away.mean()) <= 1e-6
-        assert held.learn(made)["first_clipfrac"] == 0.0
+        assert held.update(made)["first_clipfrac"] == 0.0
 
 
 def test_features_vary_with_the_state():
@@ -135,7 +137,7 @@ def test_features_vary_with_the_state():
 
 def test_kl_estimators_and_clip_fraction_by_hand():
     """Ratios 2, 1/2, 1 and 1.1: k1 is -mean(log), k3 is mean(ratio - 1 - log)."""
-    found = moved(torch.log(torch.tensor([2.0, 0.5, 1.0, 1.1])), 0.2)
+    found = ratio_stats(torch.log(torch.tensor([2.0, 0.5, 1.0, 1.1])), 0.2)
     assert found["approx_kl_k1"] == pytest.approx(-0.0953102 / 4, abs=1e-6)
     assert found["approx_kl"] == pytest.approx((0.3068528 + 0.1931472 + 0.0 + 0.0046898) / 4)
     assert found["clipfrac"] == 0.5
@@ -144,7 +146,7 @@ def test_kl_estimators_and_clip_fraction_by_hand():
 
 def test_a_value_that_moved_beyond_its_clip_counts_by_its_worse_error():
     held = trainer(config=PPOConfig(rollout_length=8, value_clip_ratio=0.1))
-    batch = held._batch(held.collect())
+    batch = held._batch(held.collect_rollout())
     values = held.policy.value(batch.observations).detach()
     moves = torch.tensor([0.0, 0.05, 0.5, -0.5]).repeat(len(batch) // 4)  # since the rollout
     to_go = torch.tensor([1.0, 1.0, 1.0, -1.0]).repeat(len(batch) // 4)
@@ -158,11 +160,11 @@ def test_a_value_that_moved_beyond_its_clip_counts_by_its_worse_error():
 
 def test_the_stated_estimators():
     held = trainer()
-    made = held.collect()
+    made = held.collect_rollout()
     batch = held._batch(made)
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([0.3, -0.2])
-    stats = moved(held._loss(batch, held.coefficients(), None)[1]["log_ratio"], 0.2)
+    stats = ratio_stats(held._loss(batch, held.coefficients(), None)[1]["log_ratio"], 0.2)
     now = held.policy.distribution(batch.observations, batch.temperatures)
     shift = (now.log_prob(batch.actions) - batch.log_probs).detach()
     assert float(stats["approx_kl_k1"]) == pytest.approx(float(-shift.mean()), abs=1e-7)
@@ -196,12 +198,12 @@ def test_the_entropy_floor_has_a_gradient():
     held = trainer(config=config)
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([3.0, -3.0])
-    slope, stats = slope_of(held, without_advantages(held._batch(held.collect())))
+    slope, stats = slope_of(held, without_advantages(held._batch(held.collect_rollout())))
     assert float(stats["entropy"]) < 0.69
     assert slope[0] > 0 > slope[1]  # a step down it makes the likelier action less likely
     with torch.no_grad():
         held.policy.actor[-1].bias.zero_()  # an entropy of ln 2, above the floor
-    assert not slope_of(held, without_advantages(held._batch(held.collect())))[0].any()
+    assert not slope_of(held, without_advantages(held._batch(held.collect_rollout())))[0].any()
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)], ids=["kl_coef", "kl_ref_coef"])
@@ -211,7 +213,7 @@ def test_the_kl_penalty_and_the_reference_pull_back(weights):
     reference = ReferenceConfig(to_reference, to_reference)
     held = trainer(config=config, reference=reference)
     held.hold_to_reference()
-    batch = without_advantages(held._batch(held.collect()))
+    batch = without_advantages(held._batch(held.collect_rollout()))
     with torch.no_grad():
         held.policy.actor[-1].bias += torch.tensor([1.0, 0.0])
     slope, stats = slope_of(held, batch)
@@ -228,7 +230,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_formula(name):
     )  # fmt: skip
     held = trainer(name, config=config, reference=ReferenceConfig(kl_ref_coef_initial=0.8))
     held.hold_to_reference()
-    batch = held._batch(held.collect())
+    batch = held._batch(held.collect_rollout())
     with torch.no_grad():
         for weight in held.policy.parameters():
             weight.add_(0.2 * torch.randn_like(weight))
@@ -269,11 +271,11 @@ def test_the_adaptive_coefficient_moves_towards_its_target():
     config = PPOConfig(rollout_length=16, kl_coef=1.0, kl_adaptive=True, kl_coef_target=0.01)
     held = trainer(config=config)
     held._adapt({"approx_kl": 0.1, "pg_grad_norm": 0.0})
-    assert held.at.kl_coef == 2.0
+    assert held.counters.kl_coef == 2.0
     held._adapt({"approx_kl": 0.01, "pg_grad_norm": 0.0})
-    assert held.at.kl_coef == 2.0
+    assert held.counters.kl_coef == 2.0
     held._adapt({"approx_kl": 0.001, "pg_grad_norm": 0.0})
-    assert held.at.kl_coef == 1.0
+    assert held.counters.kl_coef == 1.0
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
@@ -338,7 +340,7 @@ def test_a_run_that_goes_on_from_its_state_equals_one_that_never_stopped(tmp_pat
             assert one[name] == two[name], name
     for a, b in zip(whole.policy.parameters(), other.policy.parameters(), strict=True):
         assert torch.equal(a, b)
-    assert whole.at == other.at
+    assert whole.counters == other.counters
     assert np.array_equal(whole.envs.observations, other.envs.observations)
 
 
@@ -393,10 +395,10 @@ def test_an_entropy_coefficient_goes_to_0_and_stays_below_it(final, expected):
 
 
 def test_standardised():
-    found = standardised(torch.tensor([1.0, 2.0, 3.0]))
+    found = standardise(torch.tensor([1.0, 2.0, 3.0]))
     assert float(found.mean()) == pytest.approx(0, abs=1e-6)
     assert found.tolist() == pytest.approx([-1.2247, 0, 1.2247], abs=1e-3)
-    assert standardised(torch.tensor([4.0])).tolist() == [0.0]
+    assert standardise(torch.tensor([4.0])).tolist() == [0.0]
 
 
 def test_what_an_environment_does_wrong_is_named():

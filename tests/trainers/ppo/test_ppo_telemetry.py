@@ -101,7 +101,7 @@ def test_every_line_is_in_the_file_and_a_crash_too(tmp_path):
     def fail(*_):
         raise RuntimeError("out of the blue")
 
-    made.ppo.learn = fail
+    made.ppo.update = fail
     with pytest.raises(RuntimeError, match="out of the blue"):
         made.run()
     assert "[PPO:failed] out of the blue" in programs.log(tmp_path)
@@ -175,7 +175,7 @@ def test_only_whole_episodes_are_told(recorded):
 
 def test_the_parts_of_the_reward_sum_to_it(updates):
     frame = updates
-    parts = [c for c in frame.columns if c.endswith(telemetry.BREAKDOWN)] + ["compression"]
+    parts = [c for c in frame.columns if c.endswith(telemetry.REWARD_SUFFIXES)] + ["compression"]
     assert np.allclose(frame[parts].sum(axis=1), frame["reward"], atol=1e-9)
 
 
@@ -211,10 +211,10 @@ def test_tensorboard_reads_every_tag(recorded):
     read = EventAccumulator(str(recorded / "tensorboard"), size_guidance={"histograms": 0})
     read.Reload()
     tags = read.Tags()
-    wanted = set(telemetry.TAGS.values()) | {f"Actions/Share_{i}" for i in range(4)}
+    wanted = set(telemetry.TENSORBOARD_TAGS.values()) | {f"Actions/Share_{i}" for i in range(4)}
     wanted |= {f"Actions/Replica_{i}" for i in range(4)}
     assert wanted - set(tags["scalars"]) == set()
-    assert not set(telemetry.TAGS) & set(tags["scalars"])
+    assert not set(telemetry.TENSORBOARD_TAGS) & set(tags["scalars"])
     assert {f"Actions/replica_{i}" for i in range(4)} == set(tags["histograms"])
     histogram = read.Histograms("Actions/replica_0")[0].histogram_value
     assert histogram.num == 4  # a share of each environment
@@ -313,19 +313,19 @@ def records(total, every):
 
 
 def test_a_long_run_shows_few_updates_and_a_short_one_all():
-    long = console.Thinned(1_000_000)
+    long = console.UpdateFilter(1_000_000)
     shown = [one.step for one in records(1_000_000, 100) if long.filter(one)]
     assert 100 <= len(shown) <= 110
     assert shown[:5] == [100, 200, 300, 400, 500]
     assert shown[-1] >= 990_000
-    short = console.Thinned(1000)
+    short = console.UpdateFilter(1000)
     assert all(short.filter(one) for one in records(1000, 100))
     plain = logging.LogRecord("x", logging.INFO, "", 0, "", (), None)
     assert long.filter(plain)
 
 
 def test_no_bar_where_nobody_looks(capsys):
-    bar = console.Bar(100, wanted=True)
+    bar = console.Bar(100, enabled=True)
     bar.update(50, {"reward": 1.0})
     bar.print("a line")
     bar.close()
@@ -336,7 +336,7 @@ def test_a_bar_in_a_terminal_is_one_line_and_prints_above_itself(monkeypatch, ca
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    bar = console.Bar(1000, wanted=True)
+    bar = console.Bar(1000, enabled=True)
     assert bar.drawn
     bar.update(500, {"reward": -1.25, "sps": 12_345.0, "approx_kl": 0.01, "latency": 3.0})
     bar.print("[PPO:checkpoint] step=5 [x]")
@@ -346,7 +346,7 @@ def test_a_bar_in_a_terminal_is_one_line_and_prints_above_itself(monkeypatch, ca
     assert "[PPO:checkpoint] step=5 [x]\n" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace(
         "\r", ""
     )
-    assert not console.Bar(1000, wanted=False).drawn
+    assert not console.Bar(1000, enabled=False).drawn
 
 
 # -- live diagnosis -------------------------------------------------------------------------------
@@ -356,29 +356,31 @@ def test_a_diagnosis_waits_for_time_and_steps(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(health_monitor.time, "monotonic", lambda: now[0])
     told = []
-    held = health_monitor.Judge(
+    held = health_monitor.HealthMonitor(
         tmp_path, every=30.0, total_steps=1000, tell=lambda *x: told.append(x)
     )
     held.begin(0)
     now[0] = 31.0
-    assert not held.due(40)
-    assert held.due(50)
-    held.judge(50)
+    assert not held.is_due(40)
+    assert held.is_due(50)
+    held.diagnose(50)
     assert "no diagnosis" in told[0][0]
     now[0] += 29.0
-    assert not held.due(500)
+    assert not held.is_due(500)
     now[0] += 1.0
-    assert held.due(500)
+    assert held.is_due(500)
     held._cost = 3.0  # a slow one waits until it is 2 % of the time
     now[0] += 100.0
-    assert not held.due(500)
+    assert not held.is_due(500)
     now[0] += 21.0
-    assert held.due(500)
-    assert not health_monitor.Judge(tmp_path, every=0.0, total_steps=1, tell=print).due(10)
+    assert held.is_due(500)
+    assert not health_monitor.HealthMonitor(tmp_path, every=0.0, total_steps=1, tell=print).is_due(
+        10
+    )
 
 
 def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(health_monitor, "SHARE", 1e9)
+    monkeypatch.setattr(health_monitor, "MAX_TIME_SHARE", 1e9)
     said = {
         **programs.CARTPOLE, "training.total_steps": 6000, "training.diagnose_seconds": 0.001,
         "ppo_config.learning_rate": 0.3, "ppo_config.epochs": 10, "ppo_config.target_kl": 0.0001,
@@ -389,7 +391,7 @@ def test_findings_are_lines_while_it_trains(tmp_path, monkeypatch):
     assert any(re.match(r"\[diagnosis\] [a-z-]+ since step \d+: \S", line) for line in lines)
     firsts = [line.split()[1] for line in lines if " since step " in line]
     assert len(firsts) == len(set(firsts))  # one that comes back is told shortly
-    assert made.judge.health(0) != "healthy"
+    assert made.monitor.health(0) != "healthy"
 
 
 def test_no_setting_of_ours_is_taken_for_another(recorded):

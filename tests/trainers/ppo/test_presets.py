@@ -52,7 +52,7 @@ def test_a_flag_is_above_a_file_and_both_above_the_preset(tmp_path):
     assert own.training.total_steps == 120_000
 
 
-@pytest.mark.parametrize("env", [*presets.KNOWN, "any other"])
+@pytest.mark.parametrize("env", [*presets.ENV_PRESETS, "any other"])
 def test_every_preset_names_settings_and_says_where_it_is_from(env, capsys):
     known = {key.name: key for key in schema.keys(Config)}
     for name, value in presets.preset(env).items():

@@ -13,7 +13,7 @@ import torch
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import factory, networks
 from rlvitals.trainers.ppo.cluster import Cluster
-from rlvitals.trainers.ppo.cluster.observation import REPLICA
+from rlvitals.trainers.ppo.cluster.observation import REPLICA_FEATURES
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
 from rlvitals.trainers.ppo.rollout import Rollout
@@ -41,7 +41,7 @@ def moved_policy(said):
     """A trainer whose policy left the one that collected, and the batch of that one."""
     ppo = factory.build(config(said))
     ppo.hold_to_reference()
-    batch = ppo._batch(ppo.collect())
+    batch = ppo._batch(ppo.collect_rollout())
     with torch.no_grad():
         ppo.policy.actor[-1].bias += torch.tensor([0.6, -0.6])
         ppo.policy.critic[-1].bias += 0.3
@@ -60,7 +60,7 @@ def first_advantage(said):
     ones, no = np.ones((8, 1), np.float32), np.zeros((8, 1), bool)
     held = Rollout(
         observations=np.zeros((8, 1, 4), np.float32), actions=np.zeros((8, 1), np.int64),
-        log_probs=0 * ones, temperatures=ones[:, 0], rewards=ones, terminated=no, done=no,
+        log_probs=0 * ones, temperatures=ones[:, 0], rewards=ones, terminated=no, dones=no,
         valid=~no, values=0 * ones, next_values=0 * ones, facts={}, episodes=(),
     )  # fmt: skip
     return float(ppo._batch(held).advantages[0])
@@ -91,8 +91,8 @@ def gradient(said):
 
 def steps(said):
     ppo = factory.build(config(said))
-    ppo.collect()
-    return ppo.at.steps
+    ppo.collect_rollout()
+    return ppo.global_step
 
 
 def uncentred(said):
@@ -103,31 +103,31 @@ def uncentred(said):
 def spread(said):
     """How far the deviations of the features seen are from those of a normalised input."""
     ppo = factory.build(config(said))
-    ppo.collect()
-    return -abs(float(np.log(ppo.collect().observations.std((0, 1)).min())))
+    ppo.collect_rollout()
+    return -abs(float(np.log(ppo.collect_rollout().observations.std((0, 1)).min())))
 
 
 def speed_range(said):
     """How different the speeds of replicas look after normalisation."""
     ppo = factory.build(config({**said, "training.env": "rlvitals/Cluster-v0"}))
-    rows = ppo.collect(4).observations[-1][:, : 4 * len(REPLICA)].reshape(4, 4, -1)
-    return float(np.ptp(rows[:, :, [one.name for one in REPLICA].index("speed")]))
+    rows = ppo.collect_rollout(4).observations[-1][:, : 4 * len(REPLICA_FEATURES)].reshape(4, 4, -1)
+    return float(np.ptp(rows[:, :, [one.name for one in REPLICA_FEATURES].index("speed")]))
 
 
 def chosen_up(said):
     """The share of decisions for a replica that is up."""
     failing = {"training.env": "rlvitals/Cluster-v0", "cluster.failures.mean_time_to_failure": 1.0}
-    return 1.0 - factory.build(config({**said, **failing})).collect(90).facts["overridden"]
+    return 1.0 - factory.build(config({**said, **failing})).collect_rollout(90).facts["overridden"]
 
 
 def greatest_reward(said):
-    return -float(factory.build(config(said)).collect().rewards.max())
+    return -float(factory.build(config(said)).collect_rollout().rewards.max())
 
 
 def coefficient(name, said, *, updates=0, minibatches=0, progress=0.0):
     ppo = factory.build(config(said))
-    ppo.at.updates, ppo.at.minibatches = updates, minibatches
-    ppo.at.steps = int(progress * ppo.total_steps)
+    ppo.counters.updates, ppo.counters.minibatches = updates, minibatches
+    ppo.counters.steps = int(progress * ppo.total_steps)
     return ppo.coefficients()[name]
 
 

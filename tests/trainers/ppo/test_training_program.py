@@ -180,7 +180,7 @@ def test_a_chunk_says_how_often_it_took_each_action(tmp_path):
     taken, after = {}, made.chunks.after
 
     def note(rollout, told):
-        taken.setdefault(made.ppo.at.chunk.number, []).append(rollout.actions[rollout.valid])
+        taken.setdefault(made.ppo.counters.chunk.number, []).append(rollout.actions[rollout.valid])
         after(rollout, told)
 
     made.chunks.after = note
@@ -230,7 +230,7 @@ def test_a_forced_warm_start_begins_the_actor_again(tmp_path):
         tmp_path, said, **{"training.total_steps": 800, "warm_start.force_warmstart": True}
     )
     assert sum("[PPO:warmstart] epoch=1/2" in line for line in programs.log(tmp_path)) == 2
-    assert made.ppo.at.steps >= 800
+    assert made.ppo.global_step >= 800
 
 
 # -- the end, in other ways -----------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_an_interrupted_run_saves_after_its_update_and_goes_on_bit_for_bit(tmp_p
     before = made.ppo.on_step
 
     def on_step(done, step):
-        if made.ppo.at.updates == 2 and done == 5:
+        if made.ppo.counters.updates == 2 and done == 5:
             signal.raise_signal(signal.SIGTERM)
         before(done, step)
 
@@ -250,7 +250,7 @@ def test_an_interrupted_run_saves_after_its_update_and_goes_on_bit_for_bit(tmp_p
     with pytest.raises(Terminated):
         made.run()
     assert signal.getsignal(signal.SIGTERM) is not made.stopping._noted
-    assert made.ppo.at.updates == 3  # it finished the one it was in
+    assert made.ppo.counters.updates == 3  # it finished the one it was in
     said = programs.progress(tmp_path / "cut")
     assert (said["status"], said["latest_checkpoint"]) == ("stopped", f"checkpoint-{said['step']}")
     assert any("run the same command again to go on" in x for x in programs.log(tmp_path / "cut"))
@@ -262,14 +262,14 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
     made = programs.training(tmp_path)
 
     def on_step(done, _):
-        if made.ppo.at.updates == 2 and done == 5:
+        if made.ppo.counters.updates == 2 and done == 5:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
     made.ppo.on_step = on_step
     with pytest.raises(KeyboardInterrupt):
         made.run()
-    assert made.ppo.at.updates == 2
+    assert made.ppo.counters.updates == 2
 
 
 class Breaks(gym.Env):
@@ -335,7 +335,7 @@ def test_a_dead_process_is_named_and_the_run_resumes(tmp_path):
     before = made.ppo.on_step
 
     def on_step(done, step):
-        if made.ppo.at.updates == 3 and done == 3:
+        if made.ppo.counters.updates == 3 and done == 3:
             os.kill(made.ppo.envs.vector.processes[1].pid, signal.SIGKILL)
         before(done, step)
 

@@ -81,9 +81,9 @@ def test_cloning_beats_the_commonest_action_by_far():
     config = WarmStartConfig(bc_epochs=8, bc_batch_size=64, bc_learning_rate=3e-3)
     told = list(warm_start.clone(held, made(("lor",), steps=150), config))
     assert [one.epoch for one in told] == list(range(1, 9))
-    assert told[-1].now.loss < told[0].now.loss
-    assert told[-1].now.accuracy > 0.85 > told[-1].blind.accuracy + 0.2
-    assert held.observe.moments.count == 150 * 8 * 2
+    assert told[-1].current.loss < told[0].current.loss
+    assert told[-1].current.accuracy > 0.85 > told[-1].blind.accuracy + 0.2
+    assert held.normalise_obs.moments.count == 150 * 8 * 2
 
 
 def cloned(policies, **settings):
@@ -96,9 +96,9 @@ def cloned(policies, **settings):
 def test_a_warm_start_that_took_agrees_with_the_demonstrations():
     _, last = cloned(("lor",), bc_learning_rate=3e-3)
     assert last.untrained.loss > last.blind.loss  # an untrained network knows nothing
-    assert last.now.loss < 0.5 * last.blind.loss
+    assert last.current.loss < 0.5 * last.blind.loss
     assert last.verdict().startswith("the warm start took: agreement with the demonstrations ")
-    for one in (last.untrained, last.now):
+    for one in (last.untrained, last.current):
         assert f"{one.accuracy:.1%}" in last.verdict()
         assert f"{one.loss:.3f}" in last.verdict()
 
@@ -123,7 +123,7 @@ def test_what_the_first_update_spoils_did_not_take():
     later = last.held_out.agreement(held)
     assert later.loss == pytest.approx(np.log(4), abs=1e-6)
     assert last.verdict(later).startswith("the warm start did NOT take")
-    assert f"{last.now.loss:.3f} -> {later.loss:.3f} nats" in last.verdict(later)
+    assert f"{last.current.loss:.3f} -> {later.loss:.3f} nats" in last.verdict(later)
 
 
 def test_a_scheduler_weighs_the_same_however_much_it_did():
@@ -145,12 +145,12 @@ def test_states_that_do_not_fit_are_refused():
 def test_weights_come_back_with_their_normaliser(tmp_path):
     one, two = trainer(), trainer()
     list(warm_start.clone(one, made(), WarmStartConfig(bc_epochs=1)))
-    warm_start.save(one, tmp_path / warm_start.PRETRAINED)
-    warm_start.load(two, tmp_path / warm_start.PRETRAINED)
+    warm_start.save(one, tmp_path / warm_start.PRETRAINED_FILE)
+    warm_start.load(two, tmp_path / warm_start.PRETRAINED_FILE)
     for a, b in zip(one.policy.actor.parameters(), two.policy.actor.parameters(), strict=True):
         assert torch.equal(a, b)
-    assert np.array_equal(one.observe.moments.mean, two.observe.moments.mean)
-    assert one.observe.moments.count == two.observe.moments.count
+    assert np.array_equal(one.normalise_obs.moments.mean, two.normalise_obs.moments.mean)
+    assert one.normalise_obs.moments.count == two.normalise_obs.moments.count
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path):
@@ -164,7 +164,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path):
     warm_start.save(trainer(ClusterConfig(replicas=5)), tmp_path / "w.safetensors")
     with pytest.raises(UsageError, match=r"observe.mean is 102 there and 84 here"):
         warm_start.load(held, tmp_path / "w.safetensors")
-    assert held.observe.moments.mean.shape == (84,)
+    assert held.normalise_obs.moments.mean.shape == (84,)
     (tmp_path / "odd.safetensors").write_bytes(b"nothing")
     for name in ("odd.safetensors", "none.safetensors"):
         with pytest.raises(UsageError, match="cannot be read"):

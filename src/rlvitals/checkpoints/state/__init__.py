@@ -1,1 +1,1 @@
-"""The state of a training program, written without pickle and put back into the same objects."""
+"""Save the state of a training program without pickle, and load it into the same objects."""

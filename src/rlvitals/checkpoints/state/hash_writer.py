@@ -1,4 +1,4 @@
-"""Writes a safetensors file and hashes it in one pass, each part while it is in the cache.
+"""Write a safetensors file and hash it in one pass, each chunk while it is in the cache.
 
 The format: the length of the header in eight bytes, the header as JSON, then the data without
 gaps (https://huggingface.co/docs/safetensors, "Format").
@@ -18,11 +18,10 @@ from rlvitals.checkpoints.manifest import File
 
 # Bytes that are hashed and then written: few enough to be in the cache still, and enough that the
 # system keeps the file in large pages, of which it is verified twice as fast.
-CHUNK = 4 << 20
-ALIGN = 8  # bytes that the data begin at a multiple of
+WRITE_CHUNK_BYTES = 4 << 20
 
 # What numpy and torch call a kind of number, and what the format calls it.
-KINDS = {
+SAFETENSORS_TYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16",
     "uint32": "U32", "int32": "I32", "uint64": "U64", "int64": "I64",
     "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
@@ -31,7 +30,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RawArray:
     """One array of a file."""
 
     kind: str  # one of KINDS
@@ -39,42 +38,44 @@ class Part:
     data: NDArray[np.uint8]  # [bytes], in C order, little-endian
 
 
-def write(path: Path, parts: Mapping[str, Part]) -> File:
-    """Write a file of named arrays; returns its size and hash. OSError."""
-    hashed, size = xxhash.xxh3_128(), 0
+def write_arrays(path: Path, arrays: Mapping[str, RawArray]) -> File:
+    """Write a file of named arrays; return its size and hash. Raises OSError."""
+    hasher, size = xxhash.xxh3_128(), 0
     with path.open("wb", buffering=0) as file:
-        for chunk in _chunks(parts):
-            hashed.update(chunk)
+        for chunk in _iter_chunks(arrays):
+            hasher.update(chunk)
             size += len(chunk)
             while chunk:  # a raw write may take a part of it only
                 chunk = chunk[file.write(chunk) or 0 :]  # noqa: PLW2901 - what is left of it
-    return File(size, str(hashed.hexdigest()))
+    return File(size, str(hasher.hexdigest()))
 
 
-def _chunks(parts: Mapping[str, Part]) -> Iterator[memoryview]:
+def _iter_chunks(arrays: Mapping[str, RawArray]) -> Iterator[memoryview]:
     # Wide kinds first: then every array begins at a multiple of its own width.
-    ordered = sorted(parts, key=lambda name: (-_width(parts[name]), name))
-    yield memoryview(_header({name: parts[name] for name in ordered}))
+    ordered = sorted(arrays, key=lambda name: (-_item_bytes(arrays[name]), name))
+    yield memoryview(_make_header({name: arrays[name] for name in ordered}))
     for name in ordered:
-        view = parts[name].data.data
-        for start in range(0, len(view), CHUNK):
-            yield view[start : start + CHUNK]
+        view = arrays[name].data.data
+        for start in range(0, len(view), WRITE_CHUNK_BYTES):
+            yield view[start : start + WRITE_CHUNK_BYTES]
 
 
-def _header(parts: Mapping[str, Part]) -> bytes:
-    said: dict[str, Any] = {}
+def _make_header(arrays: Mapping[str, RawArray]) -> bytes:
+    fields: dict[str, Any] = {}
     start = 0
-    for name, part in parts.items():
-        end = start + part.data.size
-        said[name] = {
-            "dtype": KINDS[part.kind], "shape": list(part.shape), "data_offsets": [start, end],
-        }  # fmt: skip
+    for name, array in arrays.items():
+        end = start + array.data.size
+        fields[name] = {
+            "dtype": SAFETENSORS_TYPES[array.kind],
+            "shape": list(array.shape),
+            "data_offsets": [start, end],
+        }
         start = end
-    text = json.dumps(said).encode()
-    text += b" " * (-len(text) % ALIGN)
+    text = json.dumps(fields).encode()
+    text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes
     return len(text).to_bytes(8, "little") + text
 
 
-def _width(part: Part) -> int:
-    digits = "".join(one for one in part.kind.split("_")[0] if one.isdigit())
+def _item_bytes(array: RawArray) -> int:
+    digits = "".join(letter for letter in array.kind.split("_")[0] if letter.isdigit())
     return int(digits or 8) // 8

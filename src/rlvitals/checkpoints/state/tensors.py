@@ -1,4 +1,4 @@
-"""Arrays and tensors beside a JSON tree, in safetensors files."""
+"""Write and read the arrays and tensors of a state as safetensors files."""
 
 import sys
 from collections.abc import Mapping
@@ -12,124 +12,132 @@ from safetensors.numpy import load_file as load_arrays
 
 from rlvitals.checkpoints.manifest import BadCheckpoint, File
 from rlvitals.checkpoints.state import hash_writer
-from rlvitals.checkpoints.state.hash_writer import KINDS, Part
+from rlvitals.checkpoints.state.hash_writer import SAFETENSORS_TYPES, RawArray
 
 # The format has no complex numbers: their two halves are a last axis.
-HALVES = {"complex64": "float32", "complex128": "float64"}
-ARRAYS, TENSORS = "arrays.safetensors", "tensors.safetensors"
+REAL_TYPES = {"complex64": "float32", "complex128": "float64"}
+ARRAYS_FILE, TENSORS_FILE = "arrays.safetensors", "tensors.safetensors"
 Bytes = NDArray[np.uint8]
 
 
-class Unfit(Exception):  # noqa: N818 - the name says what went wrong
-    """An array or tensor that the files cannot hold; its text says why."""
+class Unsupported(Exception):  # noqa: N818 - the name says what went wrong
+    """An array or tensor that the format cannot represent; the message states why."""
 
 
-class Buffers:
-    """Memory that copies go to, used again for the next ones: new memory is slow to touch."""
+class BufferPool:
+    """Memory for copies, reused by later ones: new memory is slow to touch."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self._held: list[Bytes] = []
+        """Begin empty."""
+        self._memories: list[Bytes] = []
         self._next = 0
 
-    def again(self) -> None:
-        """Begin anew: what was given out may be overwritten."""
-        self._held = self._held[: self._next]
+    def reset(self) -> None:
+        """Start over: earlier buffers may be overwritten."""
+        self._memories = self._memories[: self._next]
         self._next = 0
 
     def take(self, size: int, *, pinned: bool = False) -> Bytes:
-        """Give out memory of `size` bytes; `pinned`: where a graphics card can write it itself."""
-        at, self._next = self._next, self._next + 1
-        if at == len(self._held):
-            self._held.append(_memory(size, pinned=pinned))
-        elif self._held[at].size != size:
-            self._held[at] = _memory(size, pinned=pinned)
-        return self._held[at]
+        """Return a buffer of `size` bytes; `pinned`: a GPU can write to it directly."""
+        index, self._next = self._next, self._next + 1
+        if index == len(self._memories):
+            self._memories.append(_allocate(size, pinned=pinned))
+        elif self._memories[index].size != size:
+            self._memories[index] = _allocate(size, pinned=pinned)
+        return self._memories[index]
 
 
-class Blobs:
-    """Collects arrays and tensors, each under the number it is written with."""
+class TensorWriter:
+    """Collector of arrays and tensors, each under the number it is written with."""
 
-    def __init__(self, buffers: Buffers | None = None) -> None:
-        """Begin with none. Copy into `buffers`; without them, what is not written at once changes.
-
-        So without them nothing may go on before `write`.
-        """
-        self.arrays: dict[str, Part] = {}
-        self.tensors: dict[str, Part] = {}
+    def __init__(self, buffers: BufferPool | None = None) -> None:
+        """Begin empty. Copy into `buffers`; without them, call `write` before anything changes."""
+        self.arrays: dict[str, RawArray] = {}
+        self.tensors: dict[str, RawArray] = {}
         self._buffers = buffers
         self._cuda = False
 
     def array(self, array: NDArray[Any]) -> dict[str, object]:
-        """Keep an array of numbers; returns what stands for it in the tree. Raises Unfit."""
+        """Add an array of numbers; return its node in the tree. Raises Unsupported."""
         number = str(len(self.arrays))
         name = array.dtype.name
-        half = HALVES.get(name, name)
-        if half not in KINDS:
-            raise Unfit(f"numpy's {name}")
+        half = REAL_TYPES.get(name, name)
+        if half not in SAFETENSORS_TYPES:
+            raise Unsupported(f"numpy's {name}")
         little = array.dtype.newbyteorder("<")
         flat = np.ascontiguousarray(array, dtype=little).reshape(-1).view(np.uint8)
         if self._buffers is not None:
-            kept = self._buffers.take(flat.size)
-            np.copyto(kept, flat)
-            flat = kept
+            copy = self._buffers.take(flat.size)
+            np.copyto(copy, flat)
+            flat = copy
         width = np.dtype(half).itemsize
-        self.arrays[number] = Part(half, (flat.size // width,), flat)
+        self.arrays[number] = RawArray(half, (flat.size // width,), flat)
         return {"array": number, "shape": list(array.shape), "dtype": name}
 
     def tensor(self, tensor: Any) -> dict[str, object]:  # noqa: ANN401 - torch is optional
-        """Keep a tensor's numbers; returns what stands for it in the tree. Raises Unfit."""
+        """Add a tensor; return its node in the tree. Raises Unsupported."""
         import torch  # noqa: PLC0415 - it is loaded: there is a tensor
 
         number = str(len(self.tensors))
         if hasattr(tensor, "to_local"):
-            raise Unfit("sharded: save it by torch.distributed.checkpoint within `with save()`")
+            raise Unsupported(
+                "sharded: save it by torch.distributed.checkpoint within `with save()`"
+            )
         tensor = tensor.detach()
         node: dict[str, object] = {"tensor": number}
         if tensor.is_complex():
             tensor, node = torch.view_as_real(tensor.resolve_conj()), {**node, "complex": True}
         name = str(tensor.dtype).removeprefix("torch.")
-        if name not in KINDS or tensor.layout != torch.strided or tensor.device.type == "meta":
-            raise Unfit(f"{name}, {tensor.layout}, on {tensor.device}")
-        self.tensors[number] = Part(name, tuple(tensor.shape), self._flat(tensor, torch))
+        if (
+            name not in SAFETENSORS_TYPES
+            or tensor.layout != torch.strided
+            or tensor.device.type == "meta"
+        ):
+            raise Unsupported(f"{name}, {tensor.layout}, on {tensor.device}")
+        self.tensors[number] = RawArray(name, tuple(tensor.shape), self._flat(tensor, torch))
         return node
 
     def settle(self) -> None:
-        """Wait until a graphics card has written its copies."""
+        """Wait until the GPU has finished its copies."""
         if self._cuda:
             import torch  # noqa: PLC0415 - the same
 
             torch.cuda.synchronize()
 
     def write(self, folder: Path) -> dict[str, File]:
-        """Write the files; returns their sizes and hashes. OSError."""
-        held: Mapping[str, dict[str, Part]] = {ARRAYS: self.arrays, TENSORS: self.tensors}
+        """Write the files; return their sizes and hashes. Raises OSError."""
+        files: Mapping[str, dict[str, RawArray]] = {
+            ARRAYS_FILE: self.arrays,
+            TENSORS_FILE: self.tensors,
+        }
         return {
-            name: hash_writer.write(folder / name, parts) for name, parts in held.items() if parts
+            name: hash_writer.write_arrays(folder / name, arrays)
+            for name, arrays in files.items()
+            if arrays
         }
 
     def _flat(self, tensor: Any, torch: Any) -> Bytes:  # noqa: ANN401 - torch is optional
-        """Return the bytes of a strided tensor, [bytes], on the processor."""
+        """Return the bytes of a strided tensor, [bytes], on the CPU."""
         cuda = tensor.device.type == "cuda"
         if self._buffers is None:
-            whole = tensor.cpu().contiguous()
+            contiguous = tensor.cpu().contiguous()
         else:
             size = tensor.numel() * tensor.element_size()
-            kept = torch.from_numpy(self._buffers.take(size, pinned=cuda))
-            whole = kept.view(tensor.dtype).reshape(tensor.shape)
-            whole.copy_(tensor, non_blocking=cuda)
+            memory = torch.from_numpy(self._buffers.take(size, pinned=cuda))
+            contiguous = memory.view(tensor.dtype).reshape(tensor.shape)
+            contiguous.copy_(tensor, non_blocking=cuda)
             self._cuda |= cuda
-        flat: Bytes = whole.reshape(-1).view(torch.uint8).numpy()
+        flat: Bytes = contiguous.reshape(-1).view(torch.uint8).numpy()
         return flat
 
 
-class Stored:
-    """The arrays and tensors of a written tree."""
+class TensorReader:
+    """The arrays and tensors of a saved tree."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the files that are there. Raises BadCheckpoint for one that makes no sense."""
+        """Read the existing files. Raises BadCheckpoint for an invalid one."""
         try:
-            arrays, tensors = folder / ARRAYS, folder / TENSORS
+            arrays, tensors = folder / ARRAYS_FILE, folder / TENSORS_FILE
             self.arrays = load_arrays(arrays) if arrays.exists() else {}
             self.tensors: dict[str, Any] = {}
             if tensors.exists():
@@ -140,32 +148,32 @@ class Stored:
             raise BadCheckpoint(f"its arrays cannot be read: {error}", where=str(folder)) from None
 
     def array(self, node: dict[str, Any]) -> NDArray[Any]:
-        """Return the array that a part of the tree stands for."""
+        """Return the array of a node."""
         flat = self.arrays[node["array"]]
-        if node["dtype"] in HALVES:
+        if node["dtype"] in REAL_TYPES:
             flat = flat.view(node["dtype"])
         return flat.reshape(node["shape"])
 
     def tensor(self, node: dict[str, Any]) -> Any:  # noqa: ANN401 - torch is optional
-        """Return the tensor that a part of the tree stands for, on the processor."""
-        found = self.tensors[node["tensor"]]
+        """Return the tensor of a node, on the CPU."""
+        stored_tensor = self.tensors[node["tensor"]]
         if node.get("complex"):
             import torch  # noqa: PLC0415 - it is loaded: there is a tensor
 
-            return torch.view_as_complex(found)
-        return found
+            return torch.view_as_complex(stored_tensor)
+        return stored_tensor
 
 
 def is_tensor(value: object) -> bool:
-    """Tell a torch tensor, without loading torch."""
+    """Return whether a value is a torch tensor, without loading torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _memory(size: int, *, pinned: bool) -> Bytes:
+def _allocate(size: int, *, pinned: bool) -> Bytes:
     if not pinned:
         return np.empty(size, np.uint8)
     import torch  # noqa: PLC0415 - there is a tensor on a graphics card
 
-    held: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
-    return held
+    memory: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    return memory

@@ -1,4 +1,4 @@
-"""The whole state of a training program, by names that its author gives."""
+"""The state of a training program, as named parts."""
 
 import json
 import random
@@ -11,61 +11,61 @@ from typing import Any
 import numpy as np
 
 from rlvitals.checkpoints.manifest import BadCheckpoint, File
-from rlvitals.checkpoints.state.serialize import Reader, Writer
-from rlvitals.checkpoints.state.tensors import Blobs, Buffers, Stored
+from rlvitals.checkpoints.state.serialize import TreeReader, TreeWriter
+from rlvitals.checkpoints.state.tensors import BufferPool, TensorReader, TensorWriter
 from rlvitals.errors import UsageError
 
-TREE = "state.json"
-GLOBALS = "random"  # the name of Python's, numpy's and torch's own generators
-LOST = "not_saved"  # the name of what could not be taken along
-TOLD = 3  # of these are named
-RANK = "rank-"  # folder of one of several processes
+TREE_FILE = "state.json"
+GENERATORS_KEY = "random"  # the name of Python's, numpy's and torch's own generators
+NOT_SAVED_KEY = "not_saved"  # the name of what could not be taken along
+MAX_NAMED_PARTS = 3  # of these are named
+RANK_PREFIX = "rank-"  # folder of one of several processes
 
 
 class State:
-    """What must be there again for a run to go on: models, optimizers, environments, counters.
+    """The parts that a run needs to continue: models, optimizers, environments, counters.
 
     >>> state = State(model=model, optimizer=optimizer, envs=envs)  # doctest: +SKIP
     >>> checkpoints.save_state(step, state)  # doctest: +SKIP
     >>> checkpoints.restore_state(state)  # doctest: +SKIP
 
-    Anything with `state_dict`, arrays, tensors, numbers, containers, and objects made of these:
-    Gymnasium environments and vectors of them, normalisers, schedules, samplers. The generators of
-    random numbers of Python, numpy and torch (also on CUDA) are saved with them.
+    A part is anything with `state_dict`, an array, a tensor, a number, a container, or an object
+    made of these: Gymnasium environments and vectors of them, normalisers, schedules, samplers. The
+    random number generators of Python, numpy and torch (also on CUDA) are saved too.
     """
 
     def __init__(self, **parts: object) -> None:
         """Name the parts; a value that is no object (a counter) is read back by `state[name]`."""
-        for name in {GLOBALS, LOST} & set(parts):
+        for name in {GENERATORS_KEY, NOT_SAVED_KEY} & set(parts):
             raise UsageError(f"{name!r} is taken: the state has a part of that name of its own")
         self.parts = parts
         self.not_saved: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever was given
-        """Return a part as it is now."""
+        """Return the current value of a part."""
         return self.parts[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        """Give a part another value: a step that was counted on."""
+        """Set the value of a part, such as an incremented step."""
         self.parts[name] = value
 
-    def copy(self, into: Buffers | None = None) -> "Copy":
-        """Take the state as it is now, to be written later. Raises Unsaveable.
+    def copy(self, into: BufferPool | None = None) -> "StateCopy":
+        """Return a copy of the current state, to be written later. Raises Unsaveable.
 
-        `into`: memory of an earlier copy that is written by now. Without it arrays and tensors
-        are not copied: write it before anything goes on.
+        `into`: memory of an earlier copy that has been written. Without it arrays and tensors are
+        not copied: write the result before anything changes.
         """
         if into is not None:
-            into.again()
-        writer = Writer(Blobs(into))
-        tree = {name: writer.part(name, part) for name, part in self.parts.items()}
-        tree[GLOBALS] = writer.node(_generators())
+            into.reset()
+        writer = TreeWriter(TensorWriter(into))
+        tree = {name: writer.named_node(name, value) for name, value in self.parts.items()}
+        tree[GENERATORS_KEY] = writer.node(_get_generators())
         writer.blobs.settle()
         self.not_saved = tuple(writer.lost)
-        return Copy(tree, writer.blobs, self.not_saved)
+        return StateCopy(tree, writer.blobs, self.not_saved)
 
     def save(self, folder: Path) -> Mapping[str, object]:
-        """Write the state; returns the facts for the manifest: what could not be saved.
+        """Write the state; return the facts for the manifest: what could not be saved.
 
         Raises OSError, and Unsaveable for a part that cannot be written at all.
         """
@@ -74,87 +74,88 @@ class State:
         return {"not_saved": list(copy.not_saved)}
 
     def load(self, folder: Path, *, streams: bool = True) -> tuple[str, ...]:
-        """Put the state back; returns sentences for what was not saved.
+        """Load the state into the parts; return sentences for what was not saved.
 
-        `streams`: the random streams too. Raises BadCheckpoint where it does not fit.
+        `streams`: the random streams too. Raises BadCheckpoint if the state does not fit.
         """
         try:
-            tree = json.loads((folder / TREE).read_bytes())
+            tree = json.loads((folder / TREE_FILE).read_bytes())
         except (OSError, ValueError) as error:
             raise BadCheckpoint(f"its state cannot be read: {error}", where=str(folder)) from None
-        here, there = set(self.parts), set(tree) - {GLOBALS, LOST}
-        if here != there:
-            odd = ", ".join(sorted(here ^ there))
+        names, saved_names = set(self.parts), set(tree) - {GENERATORS_KEY, NOT_SAVED_KEY}
+        if names != saved_names:
+            unmatched = ", ".join(sorted(names ^ saved_names))
             raise BadCheckpoint(
-                f"the state does not fit: {odd} is only in one of the program and the checkpoint",
+                f"the state does not fit: {unmatched} is only in one of the program and the "
+                "checkpoint",
                 where=str(folder),
                 hint="name the same parts in State(...) as when it was saved",
             )
-        reader = Reader(Stored(folder), streams=streams)
+        reader = TreeReader(TensorReader(folder), streams=streams)
         for name in self.parts:
-            self.parts[name] = reader.part(name, tree[name], self.parts[name])
+            self.parts[name] = reader.named_value(name, tree[name], self.parts[name])
         if streams:
-            _set_generators(reader.value(tree[GLOBALS]))
-        return _told(tree.get(LOST, ()))
+            _set_generators(reader.value(tree[GENERATORS_KEY]))
+        return _format_not_saved(tree.get(NOT_SAVED_KEY, ()))
 
     def load_rank(self, folder: Path, rank: int) -> tuple[str, ...]:
-        """Put back the state of one of several processes; as `load`.
+        """Load the state of one of several processes, as `load` does.
 
-        One that was not there when it was saved gets another's, without the random streams.
+        A process that did not exist at the save gets another's, without the random streams.
         """
-        saved = len(list(folder.glob(f"{RANK}*")))
+        saved = len(list(folder.glob(f"{RANK_PREFIX}*")))
         if not saved:
             return self.load(folder, streams=rank == 0)
-        return self.load(folder / f"{RANK}{rank % saved}", streams=rank < saved)
+        return self.load(folder / f"{RANK_PREFIX}{rank % saved}", streams=rank < saved)
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class StateCopy:
     """The state of a program at one moment."""
 
     tree: Mapping[str, object]
-    blobs: Blobs
+    blobs: TensorWriter
     not_saved: tuple[str, ...]
 
     def save(self, folder: Path) -> dict[str, File]:
-        """Write it; returns the sizes and hashes of its arrays' files. OSError."""
+        """Write the copy; return the sizes and hashes of its array files. Raises OSError."""
         files = self.blobs.write(folder)
-        said = {**self.tree, LOST: list(self.not_saved)}
-        (folder / TREE).write_text(json.dumps(said, allow_nan=False))
+        tree = {**self.tree, NOT_SAVED_KEY: list(self.not_saved)}
+        (folder / TREE_FILE).write_text(json.dumps(tree, allow_nan=False))
         return files
 
 
-def of_rank(folder: Path, rank: int, processes: int) -> Path:
-    """Return where in a checkpoint one of several processes keeps its state."""
-    return folder / f"{RANK}{rank}" if processes > 1 else folder
+def rank_folder(folder: Path, rank: int, processes: int) -> Path:
+    """Return the folder in a checkpoint for the state of one process."""
+    return folder / f"{RANK_PREFIX}{rank}" if processes > 1 else folder
 
 
-def _told(lost: Sequence[str]) -> tuple[str, ...]:
-    """Say what was not saved; of many the first ones: an engine in C has hundreds of parts."""
-    told = tuple(f"{what} was not saved" for what in lost[:TOLD])
-    rest = len(lost) - len(told)
-    return (*told, f"{rest} more like these were not saved") if rest else told
+def _format_not_saved(names: Sequence[str]) -> tuple[str, ...]:
+    """Name what was not saved; only the first few: a C engine has hundreds of parts."""
+    sentences = tuple(f"{name} was not saved" for name in names[:MAX_NAMED_PARTS])
+    more = len(names) - len(sentences)
+    return (*sentences, f"{more} more like these were not saved") if more else sentences
 
 
-def _generators() -> dict[str, object]:
-    found: dict[str, object] = {
+def _get_generators() -> dict[str, object]:
+    states: dict[str, object] = {
         "python": random.getstate(),
         "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it
     }
     torch = sys.modules.get("torch")
     if torch is not None:
-        found["torch"] = torch.get_rng_state()
+        states["torch"] = torch.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
-            found["cuda"] = torch.cuda.get_rng_state_all()
-    return found
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
 
 
-def _set_generators(found: Mapping[str, Any]) -> None:
-    random.setstate(found["python"])
-    np.random.set_state(found["numpy"])  # noqa: NPY002 - libraries use it
-    if "torch" in found:
+def _set_generators(states: Mapping[str, Any]) -> None:
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002 - libraries use it
+    if "torch" in states:
         import torch  # noqa: PLC0415 - only where it was used
 
-        torch.set_rng_state(found["torch"])
-        if "cuda" in found and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(found["cuda"])
+        torch.set_rng_state(states["torch"])
+        if "cuda" in states and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(states["cuda"])

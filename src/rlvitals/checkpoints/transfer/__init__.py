@@ -1,1 +1,1 @@
-"""A run somewhere else: mirrored to another place, brought back, packed into one file."""
+"""Back up, restore, bundle and unbundle runs."""

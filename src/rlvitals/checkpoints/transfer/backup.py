@@ -1,4 +1,4 @@
-"""A backup beside a training: a thread that brings it up to date each hour, and at the end."""
+"""Back up a run on a thread during the training: periodically, and once at the end."""
 
 import atexit
 import os
@@ -12,92 +12,91 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rlvitals.checkpoints.owner import Recorded, Tell
+from rlvitals.checkpoints.owner import RecordedRun, Tell, print_stderr
 from rlvitals.checkpoints.transfer import file_selection
-from rlvitals.checkpoints.transfer.backup_target import place_at
-from rlvitals.checkpoints.transfer.copy_files import Patience, Stopped
-from rlvitals.checkpoints.transfer.filesystems import Place
-from rlvitals.checkpoints.transfer.sync import Done, apart, mirror
-from rlvitals.checkpoints.transfer.timeouts import STALL
-from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
+from rlvitals.checkpoints.transfer.backup_target import open_target
+from rlvitals.checkpoints.transfer.copy_files import CopyStopped, RetryPolicy
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
+from rlvitals.checkpoints.transfer.sync import SyncResult, check_separate, sync_run
+from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import redact
 
-HOUR = 3600.0  # seconds
-NICENESS = 10  # of the thread, where the system counts it by thread: training comes first
+
+class BackupIncomplete(VitalsError):  # noqa: N818 - the name says what went wrong
+    """An interrupted backup: files at the target are intact, and the next round continues."""
 
 
-class NotComplete(VitalsError):  # noqa: N818 - the name says what went wrong
-    """A round that broke off: what is at the target is whole, and the next round goes on."""
-
-
-def complete(  # noqa: PLR0913 - what, where to, how, each by its name
+def sync_once(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    place: Place,
+    remote: RemoteFiles,
     *,
     keep_all: bool = False,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     tell: Tell = lambda _: None,
-    done: Done | None = None,
-) -> Done:
-    """Do one round. Raises VitalsError, and NotComplete for whatever broke it off."""
+    result: SyncResult | None = None,
+) -> SyncResult:
+    """Synchronise once. Raises VitalsError; NotComplete for any other exception."""
     try:
-        return mirror(folder, place, keep_all=keep_all, patience=patience, tell=tell, done=done)
-    except (VitalsError, Stopped):
+        return sync_run(
+            folder, remote, keep_all=keep_all, patience=patience, tell=tell, result=result
+        )
+    except (VitalsError, CopyStopped):
         raise
     except Exception as error:  # storage libraries raise errors of their own kinds
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise NotComplete(
-            f"the backup is not complete: {redact.text(said) or type(error).__name__}",
-            where=place.name,
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BackupIncomplete(
+            f"the backup is not complete: {redact.text(message) or type(error).__name__}",
+            where=remote.name,
             hint="the next round goes on where this one stopped",
         ) from error
 
 
 class Backup:
-    """Mirrors a run's checkpoints and logs to another place while it trains.
+    """Copies a run's checkpoints and logs to another place while it trains.
 
-    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec reaches; `options` are
-    its back-end's. A round begins at once, then every `every` seconds, and a last one at the end.
-    At the target is what the run keeps; with `keep_all` also the checkpoints it has deleted.
-    A link that says nothing for `stall` seconds hangs: its round ends, and the next connects anew.
-    `tell` gets each sentence for a person (default: standard error). Nothing is raised once it
-    runs. Raises UsageError for a target that makes no sense.
+    `run`: a run, or its folder. `target`: a folder, or a URL that fsspec supports; `options` are
+    passed to its back-end. A round begins at once, then every `every` seconds, and a last one at
+    the end. The target contains what the run keeps; with `keep_all` also the checkpoints it has
+    deleted. A connection without progress for `stall` seconds is abandoned: its round ends, and the
+    next round reconnects. `tell` receives each message for the user (default: standard error).
+    Nothing is raised once it runs. Raises UsageError for an invalid target.
     """
 
     def __init__(  # noqa: PLR0913 - what, where to, how often, each by its name
         self,
-        run: str | PathLike[str] | Recorded,
+        run: str | PathLike[str] | RecordedRun,
         target: str | PathLike[str],
         *,
-        every: float = HOUR,
+        every: float = 3600.0,
         keep_all: bool = False,
         options: Mapping[str, object] | None = None,
-        stall: float = STALL,
+        stall: float = STALL_SECONDS,
         tell: Tell | None = None,
     ) -> None:
-        """Look at the target's name; `start`, or a `with` block, begins."""
+        """Parse the target; `start`, or a `with` block, begins."""
         if not every > 0:
             raise UsageError(f"every cannot be {every}", hint="seconds between rounds: every=3600")
         if not stall > 0:
             raise UsageError(f"stall cannot be {stall}", hint="seconds of silence: stall=300")
         self._folder = Path(run) if isinstance(run, str | PathLike) else run.folder
         self._active = getattr(run, "rank", 0) == 0  # one process of a run is enough
-        self._place = place_at(target, dict(options or {}), stall)
+        self._remote = open_target(target, dict(options or {}), stall)
         if self._active:
-            apart(self._folder, self._place)
+            check_separate(self._folder, self._remote)
         self._every, self._keep_all, self._stall = every, keep_all, stall
-        self._tell: Tell = _to_stderr if tell is None else tell
-        self._patience, self._ending = Patience(beat=self._beat), threading.Event()
-        self._moved = clock.monotonic()  # when it last went on
-        self._given_up = False
-        self._held: set[str] = set()  # checkpoints that lay whole there when it was last looked at
-        self._now = Done(self._place.name)  # what the round does that goes on
+        self._tell: Tell = print_stderr if tell is None else tell
+        self._patience, self._stop_event = RetryPolicy(beat=self._beat), threading.Event()
+        self._moved_s = clock.monotonic()  # time of the last progress
+        self._is_abandoned = False
+        self._complete_names: set[str] = set()  # complete at the target
+        self._current = SyncResult(self._remote.name)  # of the current round
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self.last: Done | None = None  # what the last complete round did
+        self.last: SyncResult | None = None  # what the last complete round did
 
     def start(self) -> Self:
-        """Begin the rounds, on a thread of their own."""
+        """Start the rounds on a thread."""
         if self._active and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rlvitals-backup", daemon=True)
             self._thread.start()
@@ -105,14 +104,14 @@ class Backup:
         return self
 
     def stop(self) -> None:
-        """Do a last round and end. An interrupt meanwhile ends it at once, and is raised.
+        """Run a last round and end. An interrupt meanwhile ends it at once, and is raised.
 
-        It waits while bytes move. Where none have for twice `stall`, the thread is left behind
-        and what was not backed up is told.
+        Waits while bytes are transferred. After twice `stall` seconds without progress the thread
+        is abandoned, and what was not backed up is reported.
         """
-        if self._thread is None or os.getpid() != self._pid or self._given_up:
+        if self._thread is None or os.getpid() != self._pid or self._is_abandoned:
             return
-        self._ending.set()
+        self._stop_event.set()
         self._beat()
         try:
             self._wait(self._thread)
@@ -123,22 +122,22 @@ class Backup:
             atexit.unregister(self.stop)
 
     def _wait(self, thread: threading.Thread) -> None:
-        allowed = 2 * self._stall  # a call that hangs now, and one of the last round
+        limit_s = 2 * self._stall  # a call that hangs now, and one of the last round
         while thread.is_alive():
-            left = self._moved + allowed - clock.monotonic()
-            if left <= 0:
-                self._given_up = True
+            remaining_s = self._moved_s + limit_s - clock.monotonic()
+            if remaining_s <= 0:
+                self._is_abandoned = True
                 self._patience.stop.set()
-                problem = f"the backup hangs: nothing has moved for {allowed:,.0f} s"
-                self._say(f"{problem} ({self._place.name}); {self._missing()}")
+                problem = f"the backup hangs: nothing has moved for {limit_s:,.0f} s"
+                self._say(f"{problem} ({self._remote.name}); {self._missing()}")
                 return
-            thread.join(left)
+            thread.join(remaining_s)
 
     def _beat(self) -> None:
-        self._moved = clock.monotonic()
+        self._moved_s = clock.monotonic()
 
     def __enter__(self) -> Self:
-        """Back up until the block ends."""
+        """Start the rounds."""
         return self.start()
 
     def __exit__(
@@ -147,53 +146,60 @@ class Backup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Do a last round."""
+        """Run a last round."""
         self.stop()
 
     def _run(self) -> None:
-        _stand_back()
+        _lower_priority()
         last = False
         while not last:
-            last = self._ending.is_set()
-            self._round(last=last)
+            last = self._stop_event.is_set()
+            self._sync(last=last)
             if not last:
-                self._ending.wait(self._every)
+                self._stop_event.wait(self._every)
 
-    def _round(self, *, last: bool) -> None:
-        self._now = done = Done(self._place.name)
+    def _sync(self, *, last: bool) -> None:
+        self._current = result = SyncResult(self._remote.name)
         try:
-            complete(
+            sync_once(
                 self._folder,
-                self._place,
+                self._remote,
                 keep_all=self._keep_all,
                 patience=self._patience,
-                done=done,
+                result=result,
             )
-        except Stopped:
-            self._say(f"backup stopped; what is at {self._place.name} is whole")
+        except CopyStopped:
+            self._say(f"backup stopped; what is at {self._remote.name} is whole")
         except UnreadableLog as error:
             if last:
                 self._say(f"nothing was backed up: {error.problem}")
-        except Exception as error:  # noqa: BLE001 - training goes on without its backup
+        except Exception as error:  # noqa: BLE001 - training continues without its backup
             problem = getattr(error, "problem", str(error))
-            after = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
-            self._say(f"{problem} ({self._place.name}); {after}")
+            outlook = self._missing() if last else f"the next try is in {self._every / 60:,.0f} min"
+            self._say(f"{problem} ({self._remote.name}); {outlook}")
         else:
-            self.last = done
-            for text in (*done.failed, done.sentence):
+            self.last = result
+            for text in (*result.failed, result.sentence):
                 self._say(text)
         finally:
-            self._held = self._held if done.held is None else done.held
+            self._complete_names = (
+                self._complete_names if result.complete is None else result.complete
+            )
 
     def _missing(self) -> str:
-        """Say what is not at the target at the end."""
-        held = self._held if self._now.held is None else self._now.held
+        """Return a sentence that names what is not at the target at the end."""
+        complete_names = (
+            self._complete_names if self._current.complete is None else self._current.complete
+        )
         try:
-            own = [one.folder.name for one in file_selection.find(self._folder).checkpoints]
+            names = [
+                checkpoint.folder.name
+                for checkpoint in file_selection.find_content(self._folder).checkpoints
+            ]
         except (VitalsError, OSError):
-            own = []
-        if lost := [name for name in own if name not in held]:
-            return f"not backed up: {', '.join(lost)}"
+            names = []
+        if absent := [name for name in names if name not in complete_names]:
+            return f"not backed up: {', '.join(absent)}"
         return "its checkpoints are there; the newest lines of its logs may not be"
 
     def _say(self, text: str) -> None:
@@ -201,17 +207,13 @@ class Backup:
             self._tell(text)
 
 
-def _stand_back() -> None:
-    if sys.platform == "linux":  # elsewhere a niceness is the whole process's
+def _lower_priority() -> None:
+    if sys.platform == "linux":  # elsewhere a niceness applies to the process
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # training comes first
 
 
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"rlvitals: {harmless(text)}\n")
-
-
-def until(
+def repeat_until(
     one_round: Callable[[], object],
     *,
     every: float,
@@ -219,13 +221,13 @@ def until(
     is_over: Callable[[], bool],
     look: float = 5.0,
 ) -> None:
-    """Do rounds until the run is over or someone asks for the end; then a last one."""
+    """Repeat rounds until the run is over or `ending` is set; then run a last one."""
     last = False
     while not last:
         last = ending.is_set() or is_over()
         one_round()
-        waited = 0.0
-        while not last and waited < every and not ending.wait(min(look, every - waited)):
-            waited += look
+        waited_s = 0.0
+        while not last and waited_s < every and not ending.wait(min(look, every - waited_s)):
+            waited_s += look
             if is_over():
                 break

@@ -1,6 +1,6 @@
-"""What a backup says of itself, at its root: whose it is, and what it put there.
+"""Read and write the index of a backup: the run it belongs to, and the files it wrote.
 
-A file's entry has two versions while it is on its way: whichever is there, it is known whole.
+A file's entry has two versions while it is being copied: either is valid.
 """
 
 import json
@@ -8,120 +8,131 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvitals.checkpoints.transfer.copy_files import Patience, first
-from rlvitals.checkpoints.transfer.file_selection import INDEX
-from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
+from rlvitals.checkpoints.transfer.file_selection import INDEX_FILE
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
 
-FORMAT = 1
-WRITER = "rlvitals"
-LARGEST = 256 << 20  # bytes of an index: more is none of ours
+INDEX_FORMAT = 1
+MAX_INDEX_BYTES = 256 << 20  # bytes of an index: more is none of ours
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file's content."""
+    """Content of a file."""
 
     size: int  # bytes
     xxh3_128: str  # hex
 
 
-ABSENT = Version(-1, "")  # the version before the first
+NO_VERSION = Version(-1, "")  # the version before the first
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What a backup holds, and whose it is."""
+    """The run of a backup, and its files."""
 
     run_id: str
     name: str  # of the run's folder
-    source: str = ""  # tells one source folder from another, where a run has no id
+    source: str = ""  # identifies the source folder if the run has no id
     files: Mapping[str, tuple[Version, ...]] = field(default_factory=dict)  # the newest last
     checkpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # folder: its files
 
 
-def read(place: Place, sizes: Mapping[str, int], patience: Patience) -> Index | None:
-    """Read a place's index; None where there is none. Raises VitalsError for a newer one."""
-    said = _json(place, INDEX, sizes, patience)
-    if not isinstance(said, dict) or said.get("written_by") != WRITER:
+def read_index(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
+) -> Index | None:
+    """Read a backup's index; None if there is none. Raises VitalsError for a newer format."""
+    content = _read_json(remote, INDEX_FILE, sizes, patience)
+    if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
         return None
-    if not isinstance(said.get("format"), int) or said["format"] > FORMAT:
+    if not isinstance(content.get("format"), int) or content["format"] > INDEX_FORMAT:
         raise VitalsError(
-            f"a backup of format {said.get('format')}, written by a newer rlvitals",
-            where=place.name,
-            hint=f"this one reads formats up to {FORMAT}: pip install --upgrade rlvitals",
+            f"a backup of format {content.get('format')}, written by a newer rlvitals",
+            where=remote.name,
+            hint=f"this one reads formats up to {INDEX_FORMAT}: pip install --upgrade rlvitals",
         )
     try:
-        return _index(said)
+        return _parse_index(content)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def write(place: Place, index: Index, patience: Patience) -> None:
-    """Replace a place's index."""
-    said = {
-        "format": FORMAT,
-        "written_by": WRITER,
+def write_index(remote: RemoteFiles, index: Index, patience: RetryPolicy) -> None:
+    """Replace a backup's index."""
+    content = {
+        "format": INDEX_FORMAT,
+        "written_by": "rlvitals",
         "run_id": index.run_id,
         "name": index.name,
         "source": index.source,
         "files": {
-            name: [[one.size, one.xxh3_128] for one in versions]
+            name: [[version.size, version.xxh3_128] for version in versions]
             for name, versions in sorted(index.files.items())
         },
         "checkpoints": {name: list(files) for name, files in sorted(index.checkpoints.items())},
     }
-    data = (json.dumps(said, indent=1) + "\n").encode()
-    patience.call(lambda: place.write(INDEX, (data,)))
+    data = (json.dumps(content, indent=1) + "\n").encode()
+    patience.call(lambda: remote.write(INDEX_FILE, (data,)))
 
 
-def owned(place: Place, sizes: Mapping[str, int], mine: Index, patience: Patience) -> Index:
-    """Return what this run's backup holds so far. Raises UsageError where it is another's place."""
-    found = read(place, sizes, patience)
-    if found is not None:
-        same = found.run_id == mine.run_id and (mine.run_id or found.source == mine.source)
-        if not same:
+def claim_index(
+    remote: RemoteFiles, sizes: Mapping[str, int], own_index: Index, patience: RetryPolicy
+) -> Index:
+    """Return the index of this run's backup. Raises UsageError if the place is another run's."""
+    index = read_index(remote, sizes, patience)
+    if index is not None:
+        is_same_run = index.run_id == own_index.run_id and (
+            own_index.run_id or index.source == own_index.source
+        )
+        if not is_same_run:
             raise UsageError(
-                f"this holds a backup of another run: {found.name}",
-                where=place.name,
+                f"this holds a backup of another run: {index.name}",
+                where=remote.name,
                 hint="name a folder of its own for each run",
             )
-        return Index(mine.run_id, mine.name, mine.source, found.files, found.checkpoints)
-    others = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
-    if others and not (mine.run_id and _run_id(place, sizes, patience) == mine.run_id):
+        return Index(
+            own_index.run_id, own_index.name, own_index.source, index.files, index.checkpoints
+        )
+    other_files = sorted(name for name in sizes if not name.startswith((".", "lost+found")))
+    if other_files and not (
+        own_index.run_id and _read_run_id(remote, sizes, patience) == own_index.run_id
+    ):
         raise UsageError(
-            f"this is not empty and holds no backup of this run: {others[0]}",
-            where=place.name,
+            f"this is not empty and holds no backup of this run: {other_files[0]}",
+            where=remote.name,
             hint="name a folder of its own for each run",
         )
-    return mine
+    return own_index
 
 
-def _run_id(place: Place, sizes: Mapping[str, int], patience: Patience) -> str:
-    said = _json(place, RUN_FILE, sizes, patience)
-    return str(said.get("id", "")) if isinstance(said, dict) else ""
+def _read_run_id(remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy) -> str:
+    content = _read_json(remote, RUN_FILE, sizes, patience)
+    return str(content.get("id", "")) if isinstance(content, dict) else ""
 
 
-def _json(place: Place, name: str, sizes: Mapping[str, int], patience: Patience) -> object:
-    if name not in sizes or sizes[name] > LARGEST:
+def _read_json(
+    remote: RemoteFiles, name: str, sizes: Mapping[str, int], patience: RetryPolicy
+) -> object:
+    if name not in sizes or sizes[name] > MAX_INDEX_BYTES:
         return None
     try:
-        return json.loads(patience.call(lambda: first(place.read(name), LARGEST)))
+        return json.loads(patience.call(lambda: read_small(remote.read(name), MAX_INDEX_BYTES)))
     except (ValueError, RecursionError):
         return None
 
 
-def _index(said: Mapping[str, Any]) -> Index:
+def _parse_index(content: Mapping[str, Any]) -> Index:
     return Index(
-        run_id=str(said["run_id"]),
-        name=str(said["name"]),
-        source=str(said["source"]),
+        run_id=str(content["run_id"]),
+        name=str(content["name"]),
+        source=str(content["source"]),
         files={
-            str(name): tuple(Version(int(size), str(hashed)) for size, hashed in versions)
-            for name, versions in said["files"].items()
+            str(name): tuple(Version(int(size), str(digest)) for size, digest in versions)
+            for name, versions in content["files"].items()
         },
         checkpoints={
-            str(name): tuple(map(str, files)) for name, files in said["checkpoints"].items()
+            str(name): tuple(map(str, files)) for name, files in content["checkpoints"].items()
         },
     )

@@ -1,29 +1,27 @@
-"""What a backup's target names: a folder of this machine, or a URL that fsspec reaches."""
+"""Parse a backup's target: a local folder, or a URL that fsspec supports."""
 
 import os
 from pathlib import Path
 
-from rlvitals.checkpoints.transfer.filesystems import SCHEME, Folder, Place
-from rlvitals.checkpoints.transfer.timeouts import STALL
-
-LOCAL = ("file://", "local://")
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
+from rlvitals.checkpoints.transfer.timeouts import STALL_SECONDS
 
 
-def place_at(
+def open_target(
     target: str | os.PathLike[str],
     options: dict[str, object] | None = None,
-    stall: float = STALL,
-) -> Place:
-    """Return the place of a path or URL; of a URL, a call ends after `stall` seconds.
+    stall: float = STALL_SECONDS,
+) -> RemoteFiles:
+    """Return the file store of a path or URL; calls to a URL end after `stall` seconds.
 
-    Raises UsageError, VitalsError where fsspec lacks.
+    Raises UsageError, VitalsError if fsspec is not installed.
     """
-    said = os.fspath(target)
-    for scheme in LOCAL:
-        if said.startswith(scheme):
-            return Folder(Path(said.removeprefix(scheme)).expanduser())
-    if SCHEME not in said:
-        return Folder(Path(said).expanduser())
-    from rlvitals.checkpoints.transfer.fsspec_remote import remote  # noqa: PLC0415 - fsspec is optional
+    url = os.fspath(target)
+    for scheme in ("file://", "local://"):
+        if url.startswith(scheme):
+            return LocalFolder(Path(url.removeprefix(scheme)).expanduser())
+    if "://" not in url:
+        return LocalFolder(Path(url).expanduser())
+    from rlvitals.checkpoints.transfer.fsspec_remote import open_url  # noqa: PLC0415 - fsspec is optional
 
-    return remote(said, options or {}, stall)
+    return open_url(url, options or {}, stall)

@@ -1,4 +1,4 @@
-"""A run in one file: what it holds stands first, and the same run gives the same bytes."""
+"""Pack a run into one archive: its list of files is first, and the bytes are reproducible."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -11,19 +11,17 @@ from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint
 from rlvitals.checkpoints.transfer import archives, copy_files, file_selection, path_safety
-from rlvitals.checkpoints.transfer.copy_files import Changed, Patience, Piece
-from rlvitals.checkpoints.transfer.file_selection import BUNDLE, Content
+from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
+from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE, Content
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.storage.safe_files import beside
+from rlvitals.storage.safe_files import atomic_write
 
-FORMAT = 1
-WRITER = "rlvitals"
-WHICH = ("all", "latest", "none")
+BUNDLE_FORMAT = 1
 
 
 @dataclass(slots=True)
 class Bundled:
-    """What was packed."""
+    """Result of packing a run."""
 
     archive: Path
     files: int = 0
@@ -34,30 +32,35 @@ class Bundled:
     damaged: list[str] = field(default_factory=list)  # what should be
 
 
-def bundle(folder: Path, archive: Path, *, which: str = "all", force: bool = False) -> Bundled:
-    """Pack a run into an archive: there whole or not at all. `which`: all, latest or none.
+def bundle(folder: Path, archive: Path, *, selection: str = "all", force: bool = False) -> Bundled:
+    """Pack a run into an archive, atomically. `selection`: all, latest or none.
 
-    The archive's name says its kind. Raises UsageError, VitalsError, OSError.
+    The suffix of the archive's name selects its kind. Raises UsageError, VitalsError, OSError.
     """
-    archives.kind_of(archive.name)
-    _may(folder, archive, force=force)
-    found = file_selection.find(folder)
-    done = Bundled(archive, left=list(found.left), damaged=list(found.unreadable))
+    archives.archive_kind(archive.name)
+    _check_archive(folder, archive, force=force)
+    content = file_selection.find_content(folder)
+    result = Bundled(archive, left=list(content.skipped), damaged=list(content.unreadable))
     root = folder.resolve().name
     try:
-        pieces = _fitting(_pieces(found, _chosen(found, which, done), done), done)
-        with beside(archive) as file, archives.writer(archive.name, file) as packed:
-            for piece in (_announced(found, root, pieces), *pieces):
-                packed.add(f"{root}/{piece.name}", piece, copy_files.checked(piece, Patience()))
-    except Changed as error:
+        pieces = _drop_unsafe_names(
+            _collect_pieces(content, _verify_checkpoints(content, selection, result), result),
+            result,
+        )
+        with beside(archive) as file, archives.open_archive(archive.name, file) as archive_writer:
+            for piece in (_header_piece(content, root, pieces), *pieces):
+                archive_writer.add(
+                    f"{root}/{piece.name}", piece, copy_files.verify_chunks(piece, RetryPolicy())
+                )
+    except SourceChanged as error:
         problem = f"the run changed while it was packed: {error}"
         raise VitalsError(problem, where=str(folder), hint="the same again") from None
-    done.files, done.size = len(pieces), archive.stat().st_size
-    done.unpacked = sum(piece.size for piece in pieces)
-    return done
+    result.files, result.size = len(pieces), archive.stat().st_size
+    result.unpacked = sum(piece.size for piece in pieces)
+    return result
 
 
-def _may(folder: Path, archive: Path, *, force: bool) -> None:
+def _check_archive(folder: Path, archive: Path, *, force: bool) -> None:
     if archive.is_dir():
         raise UsageError("this is a folder, a file is needed", where=str(archive))
     if archive.exists() and not force:
@@ -70,58 +73,67 @@ def _may(folder: Path, archive: Path, *, force: bool) -> None:
         raise UsageError(problem, where=str(archive), hint="name another folder with -o")
 
 
-def _chosen(found: Content, which: str, done: Bundled) -> list[Checkpoint]:
+def _verify_checkpoints(content: Content, selection: str, result: Bundled) -> list[Checkpoint]:
     """Return the checkpoints to pack, each verified now."""
-    chosen: list[Checkpoint] = []
-    for one in found.checkpoints if which != "none" else ():
+    checkpoints: list[Checkpoint] = []
+    for checkpoint in content.checkpoints if selection != "none" else ():
         try:
-            manifests.verify(one.folder, one.manifest)
+            manifests.verify(checkpoint.folder, checkpoint.manifest)
         except BadCheckpoint as error:
-            done.damaged.append(f"{one.folder.name} is damaged, not packed: {error.problem}")
+            result.damaged.append(
+                f"{checkpoint.folder.name} is damaged, not packed: {error.problem}"
+            )
             continue
-        chosen.append(one)
-        if which == "latest":
+        checkpoints.append(checkpoint)
+        if selection == "latest":
             break
-    done.checkpoints = [one.step for one in chosen]
-    return chosen
+    result.checkpoints = [checkpoint.step for checkpoint in checkpoints]
+    return checkpoints
 
 
-def _pieces(found: Content, chosen: list[Checkpoint], done: Bundled) -> list[Piece]:
+def _collect_pieces(
+    content: Content, checkpoints: list[Checkpoint], result: Bundled
+) -> list[Piece]:
     pieces = []
-    for name in found.logs:
+    for name in content.logs:
         try:
-            pieces.append(copy_files.look(found.folder / name, name))
-        except Changed:
-            done.left.append(f"{name} is gone meanwhile")
-    if chosen:
-        pieces.append(of_bytes(naming.LATEST, f"{chosen[0].folder.name}\n".encode()))
-    for one in chosen:
-        name = one.folder.name
-        inner = (*file_selection.pieces(one), file_selection.seal(one))
+            pieces.append(copy_files.read_piece(content.folder / name, name))
+        except SourceChanged:
+            result.left.append(f"{name} is gone meanwhile")
+    if checkpoints:
+        pieces.append(
+            piece_of_bytes(naming.LATEST_FILE, f"{checkpoints[0].folder.name}\n".encode())
+        )
+    for checkpoint in checkpoints:
+        name = checkpoint.folder.name
+        inner = (
+            *file_selection.checkpoint_pieces(checkpoint),
+            file_selection.manifest_piece(checkpoint),
+        )
         pieces += [replace(each, name=f"{name}/{each.name}") for each in inner]
     return pieces
 
 
-def _fitting(pieces: list[Piece], done: Bundled) -> list[Piece]:
-    """Leave what could not be unpacked everywhere."""
-    why = {piece.name: path_safety.wrong(piece.name) for piece in pieces}
-    why |= path_safety.clashing(piece.name for piece in pieces)
-    done.left += [f"{name!r} is left: {said}" for name, said in why.items() if said]
-    return [piece for piece in pieces if not why[piece.name]]
+def _drop_unsafe_names(pieces: list[Piece], result: Bundled) -> list[Piece]:
+    """Drop files whose names cannot be unpacked on every system."""
+    reasons = {piece.name: path_safety.find_problem(piece.name) for piece in pieces}
+    reasons |= path_safety.find_clashes(piece.name for piece in pieces)
+    result.left += [f"{name!r} is left: {reason}" for name, reason in reasons.items() if reason]
+    return [piece for piece in pieces if not reasons[piece.name]]
 
 
-def _announced(found: Content, root: str, pieces: list[Piece]) -> Piece:
-    said = {
-        "format": FORMAT,
-        "written_by": WRITER,
-        "run_id": found.run_id,
+def _header_piece(content: Content, root: str, pieces: list[Piece]) -> Piece:
+    header = {
+        "format": BUNDLE_FORMAT,
+        "written_by": "rlvitals",
+        "run_id": content.run_id,
         "name": root,
-        "files": [[one.name, one.size, one.xxh3_128] for one in pieces],
+        "files": [[piece.name, piece.size, piece.xxh3_128] for piece in pieces],
     }
-    return of_bytes(BUNDLE, (json.dumps(said, indent=1) + "\n").encode())
+    return piece_of_bytes(BUNDLE_FILE, (json.dumps(header, indent=1) + "\n").encode())
 
 
-def of_bytes(name: str, data: bytes) -> Piece:
-    """Make a file of bytes."""
-    held = xxhash.xxh3_128_hexdigest(data)
-    return Piece(name, len(data), held, lambda start: iter((data[start:],)))
+def piece_of_bytes(name: str, data: bytes) -> Piece:
+    """Return a file to move with the given bytes."""
+    digest = xxhash.xxh3_128_hexdigest(data)
+    return Piece(name, len(data), digest, lambda start: iter((data[start:],)))

@@ -1,14 +1,14 @@
-"""What is said of bytes."""
+"""Format numbers of bytes."""
 
 
-def size(count: int) -> str:
-    """Write a number of bytes in the largest unit that it fills."""
-    for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= one:
-            return f"{count / one:,.1f} {unit}"
+def format_bytes(count: int) -> str:
+    """Format a number of bytes in the largest unit with at least one."""
+    for unit, unit_bytes in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= unit_bytes:
+            return f"{count / unit_bytes:,.1f} {unit}"
     return f"{count} bytes"
 
 
-def no_room(needed: int, free: int) -> str:
-    """Say that a disk has no room."""
-    return f"no room: {size(needed)} are needed, {size(free)} are free"
+def format_no_room(needed: int, free: int) -> str:
+    """Return a sentence for a disk without enough space."""
+    return f"no room: {format_bytes(needed)} are needed, {format_bytes(free)} are free"

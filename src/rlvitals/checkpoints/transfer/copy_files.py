@@ -1,4 +1,4 @@
-"""One file from here to there: hashed on the way, read back, tried again where a link breaks."""
+"""Copy one file: hash it on the way, read it back, and retry after connection errors."""
 
 import errno
 import random
@@ -11,38 +11,38 @@ from typing import TypeVar
 
 import xxhash
 
-from rlvitals.checkpoints.transfer.filesystems import CHUNK, Place
-from rlvitals.checkpoints.transfer.timeouts import Hung
+from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, RemoteFiles
+from rlvitals.checkpoints.transfer.timeouts import CallTimeout
 from rlvitals.errors import VitalsError
 
 T = TypeVar("T")
-HELD = 256 << 10  # bytes: a file as small as that is held, so that a rewrite cannot tear it
+MAX_BUFFERED_BYTES = 256 << 10  # smaller files are read at once: a rewrite cannot tear them
 # What another try does not mend.
-LASTING_NUMBERS = (
+PERMANENT_ERRNOS = (
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.ENAMETOOLONG, errno.ELOOP,
 )  # fmt: skip
-LASTING = (
+PERMANENT_ERRORS = (
     PermissionError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError,
     VitalsError, NotImplementedError, ValueError, TypeError, AttributeError, ImportError,
     MemoryError,
 )  # fmt: skip
 
 
-class Changed(Exception):  # noqa: N818 - what happened to the source
-    """The source does not give what was announced: rewritten, shortened, gone, or damaged."""
+class SourceChanged(Exception):  # noqa: N818 - what happened to the source
+    """The source differs from its announced content: rewritten, truncated, deleted or damaged."""
 
 
-class Stopped(Exception):  # noqa: N818 - someone asked for it
-    """Stopped by a person or a signal: what was begun goes on in the next round."""
+class CopyStopped(Exception):  # noqa: N818 - someone asked for it
+    """Stopped by the user or a signal: the next round continues."""
 
 
-class Broken(Exception):  # noqa: N818 - as a link is
-    """What was written reads back otherwise."""
+class CopyMismatch(Exception):  # noqa: N818 - as a link is
+    """The written file reads back with other content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file to move, as it was when it was looked at: later growth is not part of it."""
+    """A file to copy, as it was when it was read: later growth is not part of it."""
 
     name: str  # below the run's folder, parts joined by "/"
     size: int  # bytes
@@ -51,147 +51,152 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How often something is tried, and who may end the waiting."""
+class RetryPolicy:
+    """Number of tries and delays, and the event that stops them."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     tries: int = 6
     first: float = 1.0  # seconds before the second try; doubled for each later one
-    beat: Callable[[], None] = lambda: None  # called with each chunk and each try: it goes on
+    beat: Callable[[], None] = lambda: None  # called for each chunk and each try
 
     def call(self, action: Callable[[], T]) -> T:
-        """Do it, again where the link broke. Raises what the last try raised, or Stopped."""
+        """Call `action`, and retry after errors. Raises the last error, or CopyStopped."""
         for count in range(self.tries):
             self.check()
             try:
                 return action()
             except Exception as error:  # storage libraries raise errors of their own kinds
-                if lasting(error) or count + 1 == self.tries:
+                if is_permanent(error) or count + 1 == self.tries:
                     raise
             # Jitter: many runs that lost one link do not come back in step.
             self.stop.wait(self.first * 2**count * random.uniform(0.75, 1.25))  # noqa: S311
         raise AssertionError
 
     def check(self) -> None:
-        """Raise Stopped where someone asked to stop."""
+        """Raise CopyStopped if a stop was requested."""
         self.beat()
         if self.stop.is_set():
-            raise Stopped
+            raise CopyStopped
 
 
-def lasting(error: Exception) -> bool:
-    """Tell whether another try would end the same."""
-    if isinstance(error, (Changed, Stopped, Hung, *LASTING)):
+def is_permanent(error: Exception) -> bool:
+    """Return whether another try would fail the same way."""
+    if isinstance(error, (SourceChanged, CopyStopped, CallTimeout, *PERMANENT_ERRORS)):
         return True
-    return isinstance(error, OSError) and error.errno in LASTING_NUMBERS
+    return isinstance(error, OSError) and error.errno in PERMANENT_ERRNOS
 
 
-def look(path: Path, name: str) -> Piece:
-    """Look at a file as it is now. Raises Changed where it is gone meanwhile, OSError."""
+def read_piece(path: Path, name: str) -> Piece:
+    """Read a file's size and hash. Raises SourceChanged if it was deleted, OSError."""
     try:
         size = path.stat().st_size
-        if size <= HELD:
+        if size <= MAX_BUFFERED_BYTES:
             data = path.read_bytes()
-            held = xxhash.xxh3_128_hexdigest(data)
-            return Piece(name, len(data), held, lambda start: iter((data[start:],)))
-        return Piece(name, size, digest(of_file(path, size)(0)), of_file(path, size))
+            content_hash = xxhash.xxh3_128_hexdigest(data)
+            return Piece(name, len(data), content_hash, lambda start: iter((data[start:],)))
+        return Piece(name, size, hash_chunks(file_chunks(path, size)(0)), file_chunks(path, size))
     except FileNotFoundError:
-        raise Changed(f"{name} is gone meanwhile") from None
+        raise SourceChanged(f"{name} is gone meanwhile") from None
 
 
-def of_file(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
-    """Read a file up to a size, from an offset. Raises Changed where it is shorter by now."""
+def file_chunks(path: Path, size: int) -> Callable[[int], Iterator[bytes]]:
+    """Return a reader of a file's first bytes. Raises SourceChanged if it is shorter by now."""
 
     def chunks(start: int) -> Iterator[bytes]:
-        left = size - start
+        remaining = size - start
         try:
             with path.open("rb", buffering=0) as file:
                 file.seek(start)
-                while left:
-                    data = file.read(min(CHUNK, left))
+                while remaining:
+                    data = file.read(min(COPY_CHUNK_BYTES, remaining))
                     if not data:
-                        raise Changed(f"{path.name} is shorter than it was")
-                    left -= len(data)
+                        raise SourceChanged(f"{path.name} is shorter than it was")
+                    remaining -= len(data)
                     yield data
         except FileNotFoundError:
-            raise Changed(f"{path.name} is gone meanwhile") from None
+            raise SourceChanged(f"{path.name} is gone meanwhile") from None
 
     return chunks
 
 
-def of_place(place: Place, name: str, size: int, xxh3_128: str) -> Piece:
-    """Name a file of a place as something to move: its first `size` bytes."""
+def remote_piece(remote: RemoteFiles, name: str, size: int, xxh3_128: str) -> Piece:
+    """Return a remote file as something to copy: its first `size` bytes."""
 
     def chunks(start: int) -> Iterator[bytes]:
-        left = size - start
-        for data in place.read(name, start):
-            yield data[:left]
-            left -= len(data[:left])
-            if not left:
+        remaining = size - start
+        for data in remote.read(name, start):
+            yield data[:remaining]
+            remaining -= len(data[:remaining])
+            if not remaining:
                 return
 
     return Piece(name, size, xxh3_128, chunks)
 
 
-def copy(place: Place, piece: Piece, name: str, patience: Patience) -> None:
-    """Write a file and read it back. Raises Changed, Stopped, and what the place raises."""
+def copy_piece(remote: RemoteFiles, piece: Piece, name: str, patience: RetryPolicy) -> None:
+    """Write a file and read it back. Raises SourceChanged, CopyStopped, CopyMismatch."""
     for _ in range(patience.tries):
-        patience.call(lambda: place.write(name, checked(piece, patience)))
-        if same(place, piece, name, patience):
+        patience.call(lambda: remote.write(name, verify_chunks(piece, patience)))
+        if is_same(remote, piece, name, patience):
             return
-    raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+    raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def extend(place: Place, piece: Piece, name: str, start: int, patience: Patience) -> None:
-    """Write the new tail of a file that has grown. Raises NotImplementedError where none can."""
-    hashed = xxhash.xxh3_128()
+def append_tail(
+    remote: RemoteFiles, piece: Piece, name: str, start: int, patience: RetryPolicy
+) -> None:
+    """Append the new tail of a file that has grown. Raises NotImplementedError if unsupported."""
+    hasher = xxhash.xxh3_128()
 
     def tail() -> Iterator[bytes]:
-        for data in _watched(piece.chunks(start), patience):
-            hashed.update(data)
+        for data in _check_stop(piece.chunks(start), patience):
+            hasher.update(data)
             yield data
 
-    place.append(name, tail())  # once: a second try would not know where it stands
-    if digest(_watched(place.read(name, start), patience)) != hashed.hexdigest():
-        raise Broken(f"{name} was written to {place.name}, and reads back otherwise")
+    remote.append(name, tail())  # once: the position after a failure is unknown
+    if hash_chunks(_check_stop(remote.read(name, start), patience)) != hasher.hexdigest():
+        raise CopyMismatch(f"{name} was written to {remote.name}, and reads back otherwise")
 
 
-def digest(chunks: Iterator[bytes], size: int | None = None) -> str:
-    """Return the xxh3_128 of what is read, or of its first `size` bytes, in hex."""
-    hashed = xxhash.xxh3_128()
+def hash_chunks(chunks: Iterator[bytes], size: int | None = None) -> str:
+    """Return the xxh3_128 of all chunks, or of their first `size` bytes, as hex."""
+    hasher = xxhash.xxh3_128()
     for data in chunks:
-        part = data if size is None else data[:size]
-        hashed.update(part)
+        chunk = data if size is None else data[:size]
+        hasher.update(chunk)
         if size is not None:
-            size -= len(part)
+            size -= len(chunk)
             if not size:
                 break
-    return hashed.hexdigest()
+    return hasher.hexdigest()
 
 
-def same(place: Place, piece: Piece, name: str, patience: Patience) -> bool:
-    """Tell whether a place holds a file already, to the bit."""
-    return patience.call(lambda: digest(_watched(place.read(name), patience))) == piece.xxh3_128
+def is_same(remote: RemoteFiles, piece: Piece, name: str, patience: RetryPolicy) -> bool:
+    """Return whether the remote file has the same content, bit for bit."""
+    return (
+        patience.call(lambda: hash_chunks(_check_stop(remote.read(name), patience)))
+        == piece.xxh3_128
+    )
 
 
-def checked(piece: Piece, patience: Patience) -> Iterator[bytes]:
-    """Pass a file's content on; what is not as announced ends in Changed, before it is kept."""
-    hashed, size = xxhash.xxh3_128(), 0
-    for data in _watched(piece.chunks(0), patience):
-        hashed.update(data)
+def verify_chunks(piece: Piece, patience: RetryPolicy) -> Iterator[bytes]:
+    """Yield a file's content; raise SourceChanged at the end if it differs from the hash."""
+    hasher, size = xxhash.xxh3_128(), 0
+    for data in _check_stop(piece.chunks(0), patience):
+        hasher.update(data)
         size += len(data)
         yield data
-    if size != piece.size or hashed.hexdigest() != piece.xxh3_128:
-        raise Changed(f"{piece.name} is not what it was")
+    if size != piece.size or hasher.hexdigest() != piece.xxh3_128:
+        raise SourceChanged(f"{piece.name} is not what it was")
 
 
-def _watched(chunks: Iterator[bytes], patience: Patience) -> Iterator[bytes]:
+def _check_stop(chunks: Iterator[bytes], patience: RetryPolicy) -> Iterator[bytes]:
     for data in chunks:
         patience.check()
         yield data
 
 
-def first(chunks: Iterator[bytes], size: int) -> bytes:
-    """Read at most so many chunks' worth of bytes: for files that must be small."""
-    data = b"".join(islice(chunks, 1 + size // CHUNK))
+def read_small(chunks: Iterator[bytes], size: int) -> bytes:
+    """Read at most `size` bytes: for files that must be small."""
+    data = b"".join(islice(chunks, 1 + size // COPY_CHUNK_BYTES))
     return data[:size]

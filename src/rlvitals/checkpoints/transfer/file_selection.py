@@ -1,7 +1,7 @@
-"""What of a run's folder is moved: its sealed checkpoints, and every other file that is a part.
+"""Select the files of a run folder to copy: its sealed checkpoints, and all other files of the run.
 
-Left are what is hidden (being written, locks), links, checkpoints that are not sealed or were set
-aside, and what this package writes anew elsewhere.
+Skipped are hidden files (being written, locks), links, checkpoints that are not sealed or were set
+aside, and files that this package regenerates elsewhere.
 """
 
 import os
@@ -13,118 +13,130 @@ from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
-from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.transfer.copy_files import Changed, Piece, look, of_file
+from rlvitals.checkpoints.naming import MANIFEST_FILE
+from rlvitals.checkpoints.transfer.copy_files import Piece, SourceChanged, file_chunks, read_piece
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
-from rlvitals.storage.run_folder import BLOCKS, RUN_FILE, is_run, read_about
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE, is_run, read_about
 
-INDEX = "backup.json"
-BUNDLE = "bundle.json"
-OWN = (naming.LATEST, INDEX, BUNDLE)  # at the root: made anew wherever a run goes
+INDEX_FILE = "backup.json"
+BUNDLE_FILE = "bundle.json"
+# At the root: regenerated at each copy.
+GENERATED_FILES = (naming.LATEST_FILE, INDEX_FILE, BUNDLE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a run's folder holds that can be moved."""
+    """The files of a run folder that can be copied."""
 
     folder: Path
-    run_id: str  # "" where it holds checkpoints alone
+    run_id: str  # "" if it has only checkpoints
     name: str
     logs: tuple[str, ...]  # names of files, sorted
     checkpoints: tuple[Checkpoint, ...]  # the newest first
-    left: tuple[str, ...]  # what is left, and why: a sentence each
+    skipped: tuple[str, ...]  # what is left, and why: a sentence each
     unreadable: tuple[str, ...] = ()  # what should be moved, and cannot be read: a sentence each
 
 
-def find(folder: Path) -> Content:
-    """Look into a run's folder. Raises VitalsError where it holds nothing to move."""
+def find_content(folder: Path) -> Content:
+    """Find the files of a run folder. Raises VitalsError if there is nothing to copy."""
     if not folder.is_dir():
         problem = "this is a file, a folder is needed" if folder.exists() else "no such folder"
         raise UnreadableLog(problem, where=str(folder), hint="name a run's folder")
-    sealed, left, unreadable = _checkpoints(folder)
-    names, links = _names(folder)
+    sealed, skipped, unreadable = _find_checkpoints(folder)
+    names, links = _find_files(folder)
     if links:
-        left = (*left, f"{links} links are not followed")
+        skipped = (*skipped, f"{links} links are not followed")
     run_id = name = ""
     if is_run(folder):
-        about = read_about(folder / RUN_FILE)
-        run_id, name = about.id, about.name
+        run_info = read_about(folder / RUN_FILE)
+        run_id, name = run_info.id, run_info.name
     if not sealed and not is_run(folder) and not (folder / BLOCKS).is_dir():
-        why = next(iter((*unreadable, *left)), "")
-        problem = f"no checkpoint that is whole: {why}" if why else "no run is here"
-        raise UnreadableLog(problem, where=str(folder), hint=_near(folder))
-    newest = tuple(sorted(sealed, key=lambda one: -one.manifest.sequence))
+        reason = next(iter((*unreadable, *skipped)), "")
+        problem = f"no checkpoint that is whole: {reason}" if reason else "no run is here"
+        raise UnreadableLog(problem, where=str(folder), hint=_suggest_folder(folder))
+    newest = tuple(sorted(sealed, key=lambda checkpoint: -checkpoint.manifest.sequence))
     name = name or folder.resolve().name
-    return Content(folder, run_id, name, names, newest, left, unreadable)
+    return Content(folder, run_id, name, names, newest, skipped, unreadable)
 
 
-def pieces(one: Checkpoint) -> tuple[Piece, ...]:
-    """Return a checkpoint's files as its seal names them, by names within the checkpoint."""
+def checkpoint_pieces(checkpoint: Checkpoint) -> tuple[Piece, ...]:
+    """Return a checkpoint's files as its manifest names them, relative to the checkpoint."""
     return tuple(
-        Piece(name, file.size, file.xxh3_128, of_file(one.folder / name, file.size))
-        for name, file in sorted(one.manifest.files.items())
+        Piece(name, file.size, file.xxh3_128, file_chunks(checkpoint.folder / name, file.size))
+        for name, file in sorted(checkpoint.manifest.files.items())
     )
 
 
-def seal(one: Checkpoint) -> Piece:
-    """Return a checkpoint's seal. Raises Changed where it was saved anew since it was looked at."""
-    piece = look(one.folder / MANIFEST, MANIFEST)
+def manifest_piece(checkpoint: Checkpoint) -> Piece:
+    """Return a checkpoint's manifest. Raises SourceChanged if it was saved again since."""
+    piece = read_piece(checkpoint.folder / MANIFEST_FILE, MANIFEST_FILE)
     try:
-        same = manifests.parse(b"".join(piece.chunks(0)), str(one.folder)) == one.manifest
+        is_same = (
+            manifests.parse(b"".join(piece.chunks(0)), str(checkpoint.folder))
+            == checkpoint.manifest
+        )
     except BadCheckpoint:
-        same = False
-    if not same:
-        raise Changed(f"{one.folder.name} was saved anew meanwhile")
+        is_same = False
+    if not is_same:
+        raise SourceChanged(f"{checkpoint.folder.name} was saved anew meanwhile")
     return piece
 
 
-def size(sealed: Manifest) -> int:
-    """Count the bytes of a checkpoint's files."""
+def checkpoint_bytes(sealed: Manifest) -> int:
+    """Return the size of a checkpoint's files in bytes."""
     return sum(file.size for file in sealed.files.values())
 
 
-def _checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
-    """Return what is sealed, what is left, and what cannot be read: that is no damage."""
-    sealed, left, unreadable = [], [], []
-    for step, path in naming.steps(folder).items():
+def _find_checkpoints(folder: Path) -> tuple[list[Checkpoint], tuple[str, ...], tuple[str, ...]]:
+    """Return the sealed, the skipped and the unreadable: the last are not damaged."""
+    sealed, skipped, unreadable = [], [], []
+    for step, path in naming.find_checkpoints(folder).items():
         try:
             with suppress(FileNotFoundError):
-                (path / MANIFEST).read_bytes()
+                (path / MANIFEST_FILE).read_bytes()
             sealed.append(Checkpoint(path, manifests.read(path, step)))
         except OSError as error:
             unreadable.append(f"{path.name} cannot be read: {error.strerror or error}")
         except BadCheckpoint as error:
-            left.append(f"{path.name} is left: {error.problem}")
-    return sealed, tuple(left), tuple(unreadable)
+            skipped.append(f"{path.name} is left: {error.problem}")
+    return sealed, tuple(skipped), tuple(unreadable)
 
 
-def _names(folder: Path) -> tuple[tuple[str, ...], int]:
-    """List the files that are no part of a checkpoint, and count the links."""
-    found, links = [], 0
+def _find_files(folder: Path) -> tuple[tuple[str, ...], int]:
+    """List the files that belong to no checkpoint, and count the links."""
+    paths, links = [], 0
     for root, inner, names in os.walk(folder):
-        here = Path(root)
-        links += sum((here / one).is_symlink() for one in (*inner, *names))
-        inner[:] = sorted(one for one in inner if not _passed(here == folder, here / one))
+        folder_path = Path(root)
+        links += sum((folder_path / name).is_symlink() for name in (*inner, *names))
+        inner[:] = sorted(
+            name
+            for name in inner
+            if not _is_other_folder(folder_path == folder, folder_path / name)
+        )
         for name in names:
-            path = here / name
-            own = here == folder and name in OWN
-            if not own and not name.startswith(".") and not path.is_symlink() and path.is_file():
-                found.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(found)), links
+            path = folder_path / name
+            is_own = folder_path == folder and name in GENERATED_FILES
+            if not is_own and not name.startswith(".") and not path.is_symlink() and path.is_file():
+                paths.append(path.relative_to(folder).as_posix())
+    return tuple(sorted(paths)), links
 
 
-def _passed(at_root: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
-    """Tell whether a folder is passed by: hidden, a link, or a checkpoint's, whole or not."""
-    return path.name.startswith(".") or path.is_symlink() or (at_root and _is_step(path.name))
+def _is_other_folder(is_top_level: bool, path: Path) -> bool:  # noqa: FBT001 - one fact of two
+    """Return whether a folder is skipped: hidden, a link, or any checkpoint's."""
+    return (
+        path.name.startswith(".")
+        or path.is_symlink()
+        or (is_top_level and _is_checkpoint_name(path.name))
+    )
 
 
-def _is_step(name: str) -> bool:
+def _is_checkpoint_name(name: str) -> bool:
     head = name.split(".", 1)[0]
-    return naming.FINAL.fullmatch(head) is not None
+    return naming.CHECKPOINT_NAME.fullmatch(head) is not None
 
 
-def _near(folder: Path) -> str:
+def _suggest_folder(folder: Path) -> str:
     try:
         runs = find_run_folders.run_folders(folder)
     except VitalsError:

@@ -1,4 +1,4 @@
-"""Where a run is mirrored to: a folder, or what fsspec reaches. Both are read and written alike."""
+"""File stores of backups: the common interface, and a local folder."""
 
 import os
 import shutil
@@ -9,97 +9,100 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvitals.checkpoints import disk
-from rlvitals.checkpoints.recovery import DAY
+from rlvitals.checkpoints.recovery import ABANDONED_SECONDS
 from rlvitals.errors import UsageError
-from rlvitals.storage.safe_files import beside, inside, make_folders, open_append
-from rlvitals.storage.temp_files import HALF
+from rlvitals.storage.safe_files import atomic_write, inside, make_folders, open_append
+from rlvitals.storage.temp_files import TEMP_NAME
 
-CHUNK = 4 << 20  # bytes that are read and written at once
-SCHEME = "://"
+COPY_CHUNK_BYTES = 4 << 20  # bytes that are read and written at once
 
 
-class Place(Protocol):
+class RemoteFiles(Protocol):
     """Files by name below one root; names are joined by "/"."""
 
-    name: str  # as it is told to a person: without secrets
+    name: str  # for messages: without secrets
 
     def sizes(self) -> dict[str, int]:
-        """List every file with its bytes; empty where there is no such place yet."""
+        """Return the size of every file in bytes; empty if the root does not exist yet."""
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset, in chunks."""
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a file whole; where `chunks` raises, what was there before stays."""
+        """Write a complete file; if `chunks` raises, the previous content stays."""
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write behind a file's end. Raises NotImplementedError where the place cannot."""
+        """Append to a file. Raises NotImplementedError if unsupported."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete files, in this order; folders that this leaves empty go too."""
+        """Delete files, in this order, and folders that become empty."""
 
     def begin(self, folder: str, *, replaces: bool) -> str:
-        """Name the folder to write a checkpoint into, before it has its own name."""
+        """Return the folder to write a checkpoint into, before it has its final name."""
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
-        """Give what was written its name; `old` was there. Of both, the last is the seal."""
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
+        """Move a written checkpoint to its final name, replacing `old`. Manifests are last."""
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
-        """Delete a checkpoint, and what is left of it from before; the last of `names` seals it."""
+        """Delete a checkpoint, and remains of earlier ones; the last of `names` is the manifest."""
 
     def room(self) -> int | None:
-        """Count the bytes that may be written; None where nobody can tell."""
+        """Return the free space in bytes; None if unknown."""
 
     def tidy(self) -> None:
-        """Delete what a killed process left half-written, once that is old."""
+        """Delete old partial files of killed processes."""
 
 
-def partial(folder: str) -> str:
-    """Name the folder of a checkpoint that is on its way."""
+def partial_name(folder: str) -> str:
+    """Return the name of the folder of a checkpoint that is being copied."""
     return f".{folder}.partial"
 
 
-def gone(folder: str) -> str:
-    """Name the folder of a checkpoint that is on its way out."""
+def deleted_name(folder: str) -> str:
+    """Return the name of the folder of a checkpoint that is being deleted."""
     return f".{folder}.gone"
 
 
-class Folder:
-    """A folder of this machine, or one that is mounted."""
+class LocalFolder:
+    """A local or mounted folder."""
 
     def __init__(self, path: Path) -> None:
-        """Name it; it need not be there yet."""
+        """Store the path; it need not exist yet."""
         self.path = path
         self.name = str(path)
 
     def sizes(self) -> dict[str, int]:
-        """List every file with its bytes. OSError."""
+        """Return the size of every file in bytes. Raises OSError."""
         if not self.path.exists():
             return {}
         if not self.path.is_dir():
             raise UsageError("this is a file, a folder is needed", where=self.name)
-        there = ((path, path.lstat()) for path in disk.files(self.path) if not path.is_symlink())
-        return {path.relative_to(self.path).as_posix(): said.st_size for path, said in there}
+        entries = (
+            (path, path.lstat()) for path in disk.walk_files(self.path) if not path.is_symlink()
+        )
+        return {path.relative_to(self.path).as_posix(): status.st_size for path, status in entries}
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
-        """Read a file from an offset. OSError."""
+        """Read a file from an offset. Raises OSError."""
         with inside(self.path, name).open("rb", buffering=0) as file:
-            _forget(file.fileno())
+            _drop_cache(file.fileno())
             file.seek(start)
-            while data := file.read(CHUNK):
+            while data := file.read(COPY_CHUNK_BYTES):
                 yield data
-            _forget(file.fileno())
+            _drop_cache(file.fileno())
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a file beside its place and rename it. OSError."""
+        """Write a temporary file and rename it. Raises OSError."""
         path = inside(self.path, str(Path(name).parent)) / Path(name).name
         make_folders(path.parent)
-        with beside(path) as file:
+        with atomic_write(path) as file:
             for data in chunks:
                 file.write(data)
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write behind a file's end. OSError."""
+        """Append to a file. Raises OSError."""
         with os.fdopen(open_append(inside(self.path, name)), "ab") as file:
             for data in chunks:
                 file.write(data)
@@ -107,72 +110,76 @@ class Folder:
             os.fsync(file.fileno())
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete files in this order, then folders that are empty. OSError."""
+        """Delete files in this order, then folders that are empty. Raises OSError."""
         for name in names:  # of a link the link alone goes
             folder = inside(self.path, str(Path(name).parent))
             (folder / Path(name).name).unlink(missing_ok=True)
-        above = {parent for name in names for parent in Path(name).parents if parent.name}
-        for folder in sorted(above, key=lambda one: -len(one.parts)):
+        parents = {parent for name in names for parent in Path(name).parents if parent.name}
+        for folder in sorted(parents, key=lambda path: -len(path.parts)):
             with suppress(OSError):  # something else lies in it
                 (self.path / folder).rmdir()
 
     def begin(self, folder: str, *, replaces: bool) -> str:
-        """Name a hidden folder beside the final one."""
+        """Return a hidden folder next to the final one."""
         del replaces
-        return partial(folder)
+        return partial_name(folder)
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
-        """Rename; one of that name that is there already is put away first. OSError."""
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
+        """Rename the folder; hide an existing one of that name first. Raises OSError."""
         del names
         target = self.path / folder
-        if target.exists() and not (self.path / made).exists():
-            return  # done, and told otherwise
-        disk.settle(inside(self.path, made))
+        if target.exists() and not (self.path / work_folder).exists():
+            return  # done before the error
+        disk.sync_tree(inside(self.path, work_folder))
         if target.exists():
             self._hide(folder)
-        (self.path / made).rename(target)
+        (self.path / work_folder).rename(target)
         disk.sync_folder(self.path)
-        self.remove([f"{gone(folder)}/{name}" for name in reversed(old)])
+        self.remove([f"{deleted_name(folder)}/{name}" for name in reversed(old)])
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
-        """Take its name first: half of one is never there. Files of others stay. OSError."""
+        """Rename the folder, then delete its files; files of others stay. Raises OSError."""
         if (self.path / folder).exists():
             self._hide(folder)
-        shutil.rmtree(self.path / partial(folder), ignore_errors=True)
-        self.remove([f"{gone(folder)}/{name}" for name in reversed(names)])
-        self._close(gone(folder))
-        left = self.path / gone(folder)
-        if left.exists() and not (self.path / folder).exists():
-            left.rename(self.path / folder)
+        shutil.rmtree(self.path / partial_name(folder), ignore_errors=True)
+        self.remove([f"{deleted_name(folder)}/{name}" for name in reversed(names)])
+        self._close(deleted_name(folder))
+        remainder = self.path / deleted_name(folder)
+        if remainder.exists() and not (self.path / folder).exists():
+            remainder.rename(self.path / folder)
 
     def _hide(self, folder: str) -> None:
-        hidden = gone(folder)
-        self.remove([f"{hidden}/{name}" for name in Folder(self.path / hidden).sizes()])
+        hidden = deleted_name(folder)
+        self.remove([f"{hidden}/{name}" for name in LocalFolder(self.path / hidden).sizes()])
         self._close(hidden)
         (self.path / folder).rename(self.path / hidden)
 
     def _close(self, hidden: str) -> None:
-        """Delete the folders that a killed process emptied and left."""
+        """Delete the empty folders that a killed process left."""
         for root, _, _ in os.walk(inside(self.path, hidden), topdown=False):
             with suppress(OSError):  # something else lies in it
                 Path(root).rmdir()
 
     def room(self) -> int | None:
-        """Count the bytes that are free. OSError."""
-        there = next(one for one in (self.path, *self.path.absolute().parents) if one.exists())
-        return disk.free(there)
+        """Return the free space in bytes. Raises OSError."""
+        ancestor = next(
+            path for path in (self.path, *self.path.absolute().parents) if path.exists()
+        )
+        return disk.count_free_bytes(ancestor)
 
     def tidy(self) -> None:
-        """Delete files that a killed process was writing, a day after the last byte. OSError."""
-        now = clock.time()
+        """Delete partial files of killed processes a day after the last write. Raises OSError."""
+        time_s = clock.time()
         for name in self.sizes():
             path = self.path / name
-            if HALF.fullmatch(path.name) and path.stat().st_mtime < now - DAY:
+            if HALF.fullmatch(path.name) and path.stat().st_mtime < time_s - ABANDONED_SECONDS:
                 path.unlink(missing_ok=True)
 
 
-def _forget(handle: int) -> None:
-    """Have the system read from the disk itself, and leave its memory to the training."""
+def _drop_cache(handle: int) -> None:
+    """Drop the file from the page cache: later reads come from the disk."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

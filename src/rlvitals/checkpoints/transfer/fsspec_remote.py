@@ -1,7 +1,7 @@
-"""What fsspec reaches: object stores, SSH, other people's file systems.
+"""File stores that fsspec supports: object stores, SSH, third-party file systems.
 
 An object store has no rename and shows an object when its upload ends. Elsewhere a file that is
-being written can be seen: there it is written under another name first.
+being written is visible: there it is written under another name first.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,45 +11,52 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from rlvitals.checkpoints.transfer.filesystems import CHUNK, SCHEME, partial
-from rlvitals.checkpoints.transfer.timeouts import STALL, Hung, Limited, within
+from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES, partial_name
+from rlvitals.checkpoints.transfer.timeouts import (
+    STALL_SECONDS,
+    CallTimeout,
+    TimeLimited,
+    call_within,
+)
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.storage import redact
 
-# Their uploads appear whole, at the end: by the names of fsspec's back-ends.
-STORES = frozenset(
+# An upload appears when it is complete. Names of fsspec's back-ends.
+OBJECT_STORES = frozenset(
     {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "obs", "hf", "r2", "oci"}
 )
-ONE_PUT = 8 << 20  # bytes: what is smaller is sent in one request
-PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
+MAX_SINGLE_PUT_BYTES = 8 << 20  # bytes: what is smaller is sent in one request
+SCHEME_PACKAGES = {"sftp": "paramiko", "ssh": "paramiko", "smb": "smbprotocol", "s3": "s3fs"} | {
     "gs": "gcsfs", "gcs": "gcsfs", "s3a": "s3fs", "abfs": "adlfs", "az": "adlfs",
 }  # fmt: skip
 
 
-class Remote:
-    """A place that fsspec reaches. After an error it is connected to anew: a link stays down.
+class FsspecFiles:
+    """Files below a URL that fsspec supports. After an error it reconnects.
 
-    A call that takes more than `stall` seconds raises Hung.
+    A call that takes more than `stall` seconds raises CallTimeout.
     """
 
     def __init__(
-        self, connect: Callable[[], tuple[Any, str]], name: str, stall: float = STALL
+        self, connect: Callable[[], tuple[Any, str]], name: str, stall: float = STALL_SECONDS
     ) -> None:
         """Connect: to a file system, and the folder in it."""
         self.name = name
         self._connect, self._stall = connect, stall
-        self._files, root = within(stall, connect)
+        self._files, root = call_within(stall, connect)
         self._root = root.rstrip("/")
-        known = self._files.protocol
-        self._store = bool(STORES & set(known if isinstance(known, tuple) else (known,)))
+        protocols = self._files.protocol
+        self._store = bool(
+            OBJECT_STORES & set(protocols if isinstance(protocols, tuple) else (protocols,))
+        )
 
     @contextmanager
-    def _linked(self) -> Iterator[Limited]:
-        """Give the file system; what breaks on the way has it made anew the next time."""
+    def _connection(self) -> Iterator[TimeLimited]:
+        """Yield the file system; after an error the next call reconnects."""
         if self._files is None:
-            self._files, _ = within(self._stall, self._connect)
+            self._files, _ = call_within(self._stall, self._connect)
         try:
-            yield Limited(self._files, self._stall)
+            yield TimeLimited(self._files, self._stall)
         except (FileNotFoundError, NotImplementedError, VitalsError):
             raise
         except Exception:
@@ -57,123 +64,133 @@ class Remote:
             raise
 
     def sizes(self) -> dict[str, int]:
-        """List every file with its bytes, as it is now: nothing is taken from a cache."""
-        with self._linked() as files:
+        """Return the current size of every file in bytes, without a cache."""
+        with self._connection() as files:
             files.invalidate_cache()
             try:
-                found: Mapping[str, Mapping[str, Any]] = files.find(self._root, detail=True)
+                entries: Mapping[str, Mapping[str, Any]] = files.find(self._root, detail=True)
             except FileNotFoundError:
                 return {}
-        if self._root in found:
+        if self._root in entries:
             raise UsageError("this is a file, a folder is needed", where=self.name)
         start = len(self._root) + 1
         return {
-            path[start:]: int(said.get("size") or 0)
-            for path, said in found.items()
+            path[start:]: int(entry.get("size") or 0)
+            for path, entry in entries.items()
             if not path.endswith("/")
         }
 
     def read(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from an offset."""
         with (
-            self._linked() as files,
-            _opened(files, self._at(name), "rb", CHUNK) as file,
+            self._connection() as files,
+            _open(files, self._path(name), "rb", COPY_CHUNK_BYTES) as file,
         ):
             if hasattr(file.real, "readv"):
-                yield from _many_at_once(file, start)
+                yield from _read_in_parallel(file, start)
                 return
             if start:
                 file.seek(start)
-            while data := file.read(CHUNK):
+            while data := file.read(COPY_CHUNK_BYTES):
                 yield data
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write a file whole: in one upload, or under another name first."""
-        path = self._at(name)
-        with self._linked() as files:
+        """Write a complete file: in one upload, or under another name first."""
+        path = self._path(name)
+        with self._connection() as files:
             if self._store:
-                _in_one(files, path, chunks)
+                _put_small(files, path, chunks)
                 return
             head, _, tail = path.rpartition("/")
-            made = f"{head}/.{tail}.partial"
+            temporary = f"{head}/.{tail}.partial"
             files.makedirs(head, exist_ok=True)
             try:
-                _upload(files, made, chunks)
-                _rename(files, made, path)
+                _upload(files, temporary, chunks)
+                _rename(files, temporary, path)
             except BaseException:
-                files.in_passing("rm_file", made)
+                files.in_passing("rm_file", temporary)
                 raise
 
     def append(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Write behind a file's end, where that costs no more than what is new."""
+        """Append to a file if the back-end transfers only the new bytes."""
         if self._store:
             raise NotImplementedError
-        with self._linked() as files, _opened(files, self._at(name), "ab", CHUNK) as file:
+        with (
+            self._connection() as files,
+            _open(files, self._path(name), "ab", COPY_CHUNK_BYTES) as file,
+        ):
             for data in chunks:
                 file.write(data)
 
     def remove(self, names: Collection[str]) -> None:
-        """Delete files in this order, and folders that this leaves empty."""
-        with self._linked() as files:
+        """Delete files in this order, and folders that become empty."""
+        with self._connection() as files:
             for name in names:
                 with suppress(FileNotFoundError):
-                    files.rm_file(self._at(name))
+                    files.rm_file(self._path(name))
             if self._store or not names:
                 return
             files.invalidate_cache()
-            above = {str(one) for name in names for one in PurePosixPath(name).parents if one.name}
-            for folder in sorted(above, key=lambda one: -one.count("/")):
+            parents = {
+                str(parent)
+                for name in names
+                for parent in PurePosixPath(name).parents
+                if parent.name
+            }
+            for folder in sorted(parents, key=lambda name: -name.count("/")):
                 try:
-                    if not files.ls(self._at(folder), detail=False):
-                        files.rmdir(self._at(folder))
-                except Hung:
+                    if not files.ls(self._path(folder), detail=False):
+                        files.rmdir(self._path(folder))
+                except CallTimeout:
                     raise
                 except Exception:  # noqa: BLE001, S110 - something else lies in it: each says so otherwise
                     pass
 
     def begin(self, folder: str, *, replaces: bool) -> str:
-        """Name the final folder, whose seal comes last; a hidden one where another is there."""
-        return partial(folder) if replaces else folder
+        """Return the final folder; a hidden one if a checkpoint exists there."""
+        return partial_name(folder) if replaces else folder
 
-    def settle(self, made: str, folder: str, names: Sequence[str], old: Sequence[str]) -> None:
-        """Copy what was written beside, its seal last; what was there before goes, seal first."""
-        if made == folder:
+    def settle(
+        self, work_folder: str, folder: str, names: Sequence[str], old: Sequence[str]
+    ) -> None:
+        """Copy the hidden folder, its manifest last, after deleting the old one, manifest first."""
+        if work_folder == folder:
             return
-        with self._linked() as files:
-            waits = files.exists(self._at(f"{made}/{names[-1]}"))
-        if waits:  # else it was done, and told otherwise
+        with self._connection() as files:
+            is_pending = files.exists(self._path(f"{work_folder}/{names[-1]}"))
+        if is_pending:  # else it was done before the error
             self.remove([f"{folder}/{name}" for name in reversed(old)])
             for name in names:
-                self._copy(f"{made}/{name}", f"{folder}/{name}")
-        self.remove([f"{made}/{name}" for name in reversed(names)])
+                self._copy(f"{work_folder}/{name}", f"{folder}/{name}")
+        self.remove([f"{work_folder}/{name}" for name in reversed(names)])
 
     def drop(self, folder: str, names: Sequence[str]) -> None:
-        """Delete the seal first."""
-        for one in (folder, partial(folder)):
-            self.remove([f"{one}/{name}" for name in reversed(names)])
+        """Delete a checkpoint, its manifest first."""
+        for root in (folder, partial_name(folder)):
+            self.remove([f"{root}/{name}" for name in reversed(names)])
 
     def room(self) -> int | None:
-        """Nobody can tell."""
+        """Return None: the free space is unknown."""
         return None
 
     def tidy(self) -> None:
-        """Nothing: what was half-written has a name that is written over."""
+        """Do nothing: partial files are overwritten."""
 
-    def _at(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _copy(self, made: str, name: str) -> None:
+    def _copy(self, source: str, name: str) -> None:
         try:
-            with self._linked() as files:
-                files.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
-                files.cp_file(self._at(made), self._at(name))
+            with self._connection() as files:
+                files.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
+                files.cp_file(self._path(source), self._path(name))
         except NotImplementedError:
-            self.write(name, self.read(made))
+            self.write(name, self.read(source))
 
 
 @contextmanager
-def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[Limited]:
-    file = Limited(files.open(path, mode, block_size=block_size), files.seconds)
+def _open(files: TimeLimited, path: str, mode: str, block_size: int) -> Iterator[TimeLimited]:
+    file = TimeLimited(files.open(path, mode, block_size=block_size), files.seconds)
     try:
         if hasattr(file.real, "set_pipelined"):  # SSH: else a round trip for each 32 kB
             file.set_pipelined(True)
@@ -190,70 +207,72 @@ def _opened(files: Limited, path: str, mode: str, block_size: int) -> Iterator[L
     file.close()
 
 
-def _many_at_once(file: Limited, start: int) -> Iterator[bytes]:
-    """Read over SSH: the requests of a chunk at once, not a round trip for each 32 kB."""
+def _read_in_parallel(file: TimeLimited, start: int) -> Iterator[bytes]:
+    """Read over SSH with all requests of a chunk at once, not a round trip for each 32 kB."""
     size = int(file.stat().st_size)
-    for at in range(start, size, CHUNK):
-        asked = file.real.readv([(at, min(CHUNK, size - at))])
-        yield within(file.seconds, part(b"".join, asked))
+    for offset in range(start, size, COPY_CHUNK_BYTES):
+        replies = file.real.readv([(offset, min(COPY_CHUNK_BYTES, size - offset))])
+        yield call_within(file.seconds, part(b"".join, replies))
 
 
-def _in_one(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
-    """Send what is small in one request."""
-    held, rest = b"", iter(chunks)
-    for data in rest:
-        held += data
-        if len(held) > ONE_PUT:
-            _upload(files, path, chain((held,), rest))
+def _put_small(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
+    """Send small content in one request."""
+    buffer, remaining = b"", iter(chunks)
+    for data in remaining:
+        buffer += data
+        if len(buffer) > MAX_SINGLE_PUT_BYTES:
+            _upload(files, path, chain((buffer,), remaining))
             return
-    files.pipe_file(path, held)
+    files.pipe_file(path, buffer)
 
 
-def _upload(files: Limited, path: str, chunks: Iterable[bytes]) -> None:
-    with _opened(files, path, "wb", ONE_PUT) as file:
+def _upload(files: TimeLimited, path: str, chunks: Iterable[bytes]) -> None:
+    with _open(files, path, "wb", MAX_SINGLE_PUT_BYTES) as file:
         for data in chunks:
             file.write(data)
 
 
-def _rename(files: Limited, made: str, path: str) -> None:
+def _rename(files: TimeLimited, temporary: str, path: str) -> None:
     try:
-        files.mv(made, path)
+        files.mv(temporary, path)
     except OSError:  # some do not rename over what is there
         if not files.exists(path):
             raise
         files.rm_file(path)
-        files.mv(made, path)
+        files.mv(temporary, path)
 
 
-def remote(url: str, options: Mapping[str, object], stall: float = STALL) -> Remote:
-    """Return the place of a URL. Raises UsageError, VitalsError naming what to install."""
-    shown = redact.text(url)
+def open_url(url: str, options: Mapping[str, object], stall: float = STALL_SECONDS) -> FsspecFiles:
+    """Return the file store of a URL. Raises UsageError, VitalsError naming the missing package."""
+    display_url = redact.text(url)
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - optional
     except ImportError:
         hint = 'pip install "rlvitals[remote]"'
         problem = "a URL needs fsspec, which is not installed"
-        raise VitalsError(problem, where=shown, hint=hint) from None
+        raise VitalsError(problem, where=display_url, hint=hint) from None
 
     def connect() -> tuple[Any, str]:
         return url_to_fs(url, **{"skip_instance_cache": True, **options})  # type: ignore[no-any-return]
 
     try:
-        return Remote(connect, shown, stall)
+        return FsspecFiles(connect, display_url, stall)
     except ImportError as error:
-        package = PACKAGES.get(url.split(SCHEME, 1)[0], "")
+        package = SCHEME_PACKAGES.get(url.split("://", 1)[0], "")
         hint = f"pip install {package}" if package else str(error)
         problem = "this kind of URL needs a package that is not installed"
-        raise VitalsError(problem, where=shown, hint=hint) from None
+        raise VitalsError(problem, where=display_url, hint=hint) from None
     except ValueError as error:
-        raise UsageError(f"not a target: {error}", where=shown, hint=_meant(url)) from None
+        raise UsageError(
+            f"not a target: {error}", where=display_url, hint=_suggest_target(url)
+        ) from None
     except Exception as error:  # some connect at once, and raise errors of their own kinds
         problem = f"cannot be reached: {redact.text(str(error)) or type(error).__name__}"
-        raise VitalsError(problem, where=shown) from error
+        raise VitalsError(problem, where=display_url) from error
 
 
-def _meant(url: str) -> str:
+def _suggest_target(url: str) -> str:
     import fsspec  # noqa: PLC0415 - optional
 
-    near = nearest(url.split(SCHEME, 1)[0], fsspec.available_protocols())
-    return near or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"
+    suggestion = nearest(url.split("://", 1)[0], fsspec.available_protocols())
+    return suggestion or "a folder, s3://bucket/folder, gs://bucket/folder, sftp://host/folder"

@@ -1,63 +1,71 @@
-"""What a backup should hold and does not, and what it holds beyond its index.
+"""Compare the files of a backup with its index.
 
-A round that was broken off leaves less than its index announces: a checkpoint without its seal,
-one version of a file or the next. Everything else that does not fit was changed by others.
+An interrupted round leaves less than its index announces: a checkpoint without its manifest, one
+version of a file or the next. Every other difference was caused by another program.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.transfer.backup_index import Index
-from rlvitals.checkpoints.transfer.file_selection import OWN
-from rlvitals.checkpoints.transfer.filesystems import partial
-from rlvitals.checkpoints.transfer.verify_remote import SEALED
+from rlvitals.checkpoints.transfer.file_selection import GENERATED_FILES
+from rlvitals.checkpoints.transfer.filesystems import partial_name
+from rlvitals.checkpoints.transfer.verify_remote import MANIFEST_PATH
 
-MAX_NAMES = 3  # of files in one sentence
+MAX_NAMED_EXTRAS = 3  # of files in one sentence
 
 
-def damaged(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each checkpoint that is there with a seal, and not usable."""
-    for name in sorted(_sealed(sizes) - set(usable)):
+def describe_damage(sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each checkpoint that has a manifest and is not usable."""
+    for name in sorted(_manifest_folders(sizes) - set(usable)):
         yield f"{name} is damaged in the backup, not restored: its seal does not fit its files"
 
 
-def missing(index: Index, sizes: Mapping[str, int], usable: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each newer checkpoint that the index names, and that is not there."""
-    sealed = _sealed(sizes)
-    newest = max((_step(name) for name in usable), default=-1)
+def describe_missing(
+    index: Index, sizes: Mapping[str, int], usable: Collection[str]
+) -> Iterator[str]:
+    """Yield a sentence for each newer checkpoint that the index names and that is missing."""
+    sealed = _manifest_folders(sizes)
+    newest = max((_checkpoint_step(name) for name in usable), default=-1)
     for name in sorted(set(index.checkpoints) - sealed - set(usable)):
-        is_partial = any(path.startswith((f"{name}/", f"{partial(name)}/")) for path in sizes)
-        if not is_partial and _step(name) > newest:
+        is_partial = any(path.startswith((f"{name}/", f"{partial_name(name)}/")) for path in sizes)
+        if not is_partial and _checkpoint_step(name) > newest:
             yield (
                 f"{name} is missing in the backup, although its index names it:"
                 " its copy was broken off, or it was deleted"
             )
 
 
-def files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
+def describe_extra_files(index: Index, sizes: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for what is not restored because the index does not name it."""
     for name, versions in index.files.items():
         size = max((version.size for version in versions), default=0)
         if 0 <= size < sizes.get(name, 0):
             size = sizes[name] - size
             yield f"the last {size:,} bytes of {name} are not restored: the index ends before them"
-    extra = [name for name in sorted(sizes) if name not in index.files and not is_of_a_backup(name)]
+    extra = [name for name in sorted(sizes) if name not in index.files and not is_backup_file(name)]
     if extra:
-        more = f" and {len(extra) - MAX_NAMES:,} more" if len(extra) > MAX_NAMES else ""
-        names = ", ".join(extra[:MAX_NAMES])
+        more = (
+            f" and {len(extra) - MAX_NAMED_EXTRAS:,} more" if len(extra) > MAX_NAMED_EXTRAS else ""
+        )
+        names = ", ".join(extra[:MAX_NAMED_EXTRAS])
         yield f"not restored, because the index does not name it: {names}{more}"
 
 
-def is_of_a_backup(name: str) -> bool:
-    """Tell what is of a backup itself, or of a checkpoint."""
+def is_backup_file(name: str) -> bool:
+    """Return whether a file belongs to the backup itself, or to a checkpoint."""
     top = name.partition("/")[0]
-    return name in OWN or top.startswith(".") or naming.FINAL.fullmatch(top) is not None
+    return (
+        name in GENERATED_FILES
+        or top.startswith(".")
+        or naming.CHECKPOINT_NAME.fullmatch(top) is not None
+    )
 
 
-def _sealed(sizes: Mapping[str, int]) -> set[str]:
-    return {match[1] for path in sizes if (match := SEALED.fullmatch(path))}
+def _manifest_folders(sizes: Mapping[str, int]) -> set[str]:
+    return {match[1] for path in sizes if (match := MANIFEST_PATH.fullmatch(path))}
 
 
-def _step(name: str) -> int:
-    match = naming.FINAL.fullmatch(name)
+def _checkpoint_step(name: str) -> int:
+    match = naming.CHECKPOINT_NAME.fullmatch(name)
     return -1 if match is None else int(match[1])

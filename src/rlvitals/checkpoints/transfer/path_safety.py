@@ -1,53 +1,55 @@
-"""Which names a file may have that comes from elsewhere: everywhere the same, below its folder."""
+"""Check names of files from untrusted sources: valid on every system, and below their folder."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-LONGEST, LONGEST_PART = 4096, 255  # bytes, as Linux has it
-DRIVE = re.compile(r"[A-Za-z]:")
+MAX_PATH_BYTES, MAX_SEGMENT_BYTES = 4096, 255  # bytes, as Linux has it
+DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 
 
-def wrong(name: str) -> str:
-    """Say why a name is refused; "" where it is not."""
+def find_problem(name: str) -> str:
+    """Return why a name is refused; "" if it is valid."""
     path = PurePosixPath(name)
     checks = (
-        ("it is an absolute path", path.is_absolute() or DRIVE.match(name) is not None),
+        ("it is an absolute path", path.is_absolute() or DRIVE_LETTER.match(name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
         ("it is no plain path", str(path) != name or not path.parts),
         ("it has characters that cannot be shown", not name.isprintable()),
-        ("it is too long", not _is_short(path)),
+        ("it is too long", not _is_short_enough(path)),
     )
-    return next((why for why, found in checks if found), "")
+    return next((reason for reason, applies in checks if applies), "")
 
 
-def clashing(names: Iterable[str]) -> dict[str, str]:
-    """Return the names that cannot lie beside an earlier one everywhere, and why."""
-    seen: dict[str, str] = {}
+def find_clashes(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that conflict with an earlier one on some system, and why."""
+    names_by_key: dict[str, str] = {}
     folders: dict[str, str] = {}
-    found = {}
+    reasons = {}
     for name in names:
-        key = _key(name)
-        above = [_key(str(one)) for one in PurePosixPath(name).parents if one.parts]
-        if name in seen.values():
-            found[name] = "it is there twice"
-        elif key in seen:
-            found[name] = f"it differs from {seen[key]} in case alone"
-        elif key in folders or any(one in seen for one in above):
-            found[name] = "it is a file and a folder"
+        key = _comparison_key(name)
+        parents = [
+            _comparison_key(str(parent)) for parent in PurePosixPath(name).parents if parent.parts
+        ]
+        if name in names_by_key.values():
+            reasons[name] = "it is there twice"
+        elif key in names_by_key:
+            reasons[name] = f"it differs from {names_by_key[key]} in case alone"
+        elif key in folders or any(parent in names_by_key for parent in parents):
+            reasons[name] = "it is a file and a folder"
         else:
-            seen[key] = name
-            folders |= dict.fromkeys(above, name)
-    return found
+            names_by_key[key] = name
+            folders |= dict.fromkeys(parents, name)
+    return reasons
 
 
-def _is_short(path: PurePosixPath) -> bool:
-    sizes = [len(part.encode(errors="surrogatepass")) for part in path.parts]
-    return sum(sizes) + len(sizes) <= LONGEST and max(sizes, default=0) <= LONGEST_PART
+def _is_short_enough(path: PurePosixPath) -> bool:
+    sizes = [len(segment.encode(errors="surrogatepass")) for segment in path.parts]
+    return sum(sizes) + len(sizes) <= MAX_PATH_BYTES and max(sizes, default=0) <= MAX_SEGMENT_BYTES
 
 
-def _key(name: str) -> str:
-    """Return what is equal for names that some file system takes for one."""
+def _comparison_key(name: str) -> str:
+    """Return a key that is equal for names that some file system treats as equal."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", name).casefold())

@@ -1,4 +1,4 @@
-"""A run brought back from its backup: every file verified, the folder there whole or not at all."""
+"""Restore a run from its backup: every file verified, the folder complete or absent."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import (
     backup_index,
     byte_text,
@@ -18,99 +18,110 @@ from rlvitals.checkpoints.transfer import (
     path_safety,
 )
 from rlvitals.checkpoints.transfer.backup_index import Index, Version
-from rlvitals.checkpoints.transfer.copy_files import Broken, Changed, Patience
-from rlvitals.checkpoints.transfer.filesystems import Folder, Place
-from rlvitals.checkpoints.transfer.verify_remote import Arrived, sealed_at, unnamed_at
-from rlvitals.checkpoints.transfer.work_folder import gathering, put_in_place
+from rlvitals.checkpoints.transfer.copy_files import CopyMismatch, RetryPolicy, SourceChanged
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
+from rlvitals.checkpoints.transfer.verify_remote import (
+    RemoteCheckpoint,
+    named_checkpoints,
+    unnamed_checkpoints,
+)
+from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 
 
 @dataclass(slots=True)
 class Restored:
-    """What was brought back."""
+    """Result of a restore."""
 
     folder: Path
     newest: int | None = None  # the step of the newest checkpoint
     checkpoints: int = 0
     files: int = 0
     size: int = 0  # bytes
-    aside: Path | None = None  # where the folder lies that was in its place
-    damaged: list[str] = field(default_factory=list)  # what could not be brought back whole
-    left: list[str] = field(default_factory=list)  # what lies there and was not brought back
+    aside: Path | None = None  # the folder that it replaced
+    damaged: list[str] = field(default_factory=list)  # sentences: what could not be restored
+    left: list[str] = field(default_factory=list)  # sentences: what was not restored
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    place: Place
+class _Restore:
+    remote: RemoteFiles
     sizes: Mapping[str, int]
-    made: Folder  # where it is gathered
-    there: Mapping[str, int]  # what an earlier try got there
-    done: Restored
-    patience: Patience
+    work_folder: LocalFolder  # where it is restored to
+    present: Mapping[str, int]  # files of an earlier try: size in bytes
+    result: Restored
+    patience: RetryPolicy
 
-    def bring(self, piece: copy_files.Piece, target: str) -> None:
-        begun = self.there.get(target) == piece.size
-        if not (begun and copy_files.same(self.made, piece, target, self.patience)):
-            copy_files.copy(self.made, piece, target, self.patience)
-        self.done.files += 1
-        self.done.size += piece.size
+    def copy(self, piece: copy_files.Piece, target: str) -> None:
+        is_started = self.present.get(target) == piece.size
+        if not (is_started and copy_files.is_same(self.work_folder, piece, target, self.patience)):
+            copy_files.copy_piece(self.work_folder, piece, target, self.patience)
+        self.result.files += 1
+        self.result.size += piece.size
 
 
 def restore(
-    place: Place,
+    remote: RemoteFiles,
     folder: Path | None = None,
     *,
     force: bool = False,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Restored:
-    """Bring a run back into a folder (default: of the name that the run's folder had, here).
+    """Restore a run into a folder (default: the name of the run's folder, in the working folder).
 
-    A folder that is there is set aside, where it holds the same run at an older step; else only
-    with `force`. Raises UnreadableLog where no backup is, UsageError, OSError.
+    An existing folder is set aside if it contains the same run at an older step; else only with
+    `force`. Raises UnreadableLog if there is no backup, UsageError, OSError.
     """
-    patience = patience or Patience()
-    sizes = patience.call(place.sizes)
-    known = backup_index.read(place, sizes, patience)
-    if known is None:
+    patience = patience or RetryPolicy()
+    sizes = patience.call(remote.sizes)
+    index = backup_index.read_index(remote, sizes, patience)
+    if index is None:
         problem = "no backup is here" if sizes else "nothing is here"
         hint = "the TARGET that `rlvitals backup RUN TARGET` was given"
-        raise UnreadableLog(problem, where=place.name, hint=hint)
-    target = folder or Path(_plain(known.name))
-    here = _sealed(place, sizes, patience)
-    _may(target, known, here, force=force)
-    with gathering(target, "restoring", go_on=True) as made:
-        there = Folder(made).sizes()
-        done = Restored(target, left=list(index_check.files(known, sizes)))
-        work = _Work(place, sizes, Folder(made), there, done, patience)
-        _room(made, known, here, there)
-        _checkpoints(work, [one for one in here if not _is_foreign(work, known, one)], tell)
-        usable = {naming.final(Path(), one.manifest.step).name for one in here}
-        done.damaged += index_check.damaged(sizes, usable)
-        done.left += index_check.missing(known, sizes, usable)
-        _logs(work, known)
-        _forget(work)
-        work.done.aside = put_in_place(made, target)
-    return work.done
+        raise UnreadableLog(problem, where=remote.name, hint=hint)
+    target = folder or Path(_check_folder_name(index.name))
+    arrived = _list_checkpoints(remote, sizes, patience)
+    _check_target(target, index, arrived, force=force)
+    with open_work_folder(target, "restoring", go_on=True) as work_folder:
+        present = LocalFolder(work_folder).sizes()
+        result = Restored(target, left=list(index_check.describe_extra_files(index, sizes)))
+        work = _Restore(remote, sizes, LocalFolder(work_folder), present, result, patience)
+        _check_space(work_folder, index, arrived, present)
+        _restore_checkpoints(work, [c for c in arrived if not _is_foreign(work, index, c)], tell)
+        usable = {naming.checkpoint_path(Path(), c.manifest.step).name for c in arrived}
+        result.damaged += index_check.describe_damage(sizes, usable)
+        result.left += index_check.describe_missing(index, sizes, usable)
+        _restore_logs(work, index)
+        _delete_old_files(work)
+        work.result.aside = put_in_place(work_folder, target)
+    return work.result
 
 
-def _sealed(place: Place, sizes: Mapping[str, int], patience: Patience) -> list[Arrived]:
-    """Return the checkpoints that may be brought back, the newest first."""
-    named, unnamed = sealed_at(place, sizes, patience), unnamed_at(place, sizes, patience)
-    found = {**unnamed, **named}
-    return sorted(found.values(), key=lambda one: -one.manifest.sequence)
+def _list_checkpoints(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
+) -> list[RemoteCheckpoint]:
+    """Return the checkpoints that may be restored, the newest first."""
+    finished, nameless = (
+        named_checkpoints(remote, sizes, patience),
+        unnamed_checkpoints(remote, sizes, patience),
+    )
+    checkpoints = {**nameless, **finished}
+    return sorted(checkpoints.values(), key=lambda checkpoint: -checkpoint.manifest.sequence)
 
 
-def _is_foreign(work: _Work, known: Index, one: Arrived) -> bool:
-    """Tell, and say, that a checkpoint in a backup is of another run."""
-    foreign = bool(known.run_id) and one.manifest.run_id not in {"", known.run_id}
-    if foreign:
-        work.done.damaged.append(f"{one.name} is another run's, not restored")
-    return foreign
+def _is_foreign(work: _Restore, index: Index, checkpoint: RemoteCheckpoint) -> bool:
+    """Return whether a checkpoint in a backup is of another run, and report it."""
+    is_foreign = bool(index.run_id) and checkpoint.manifest.run_id not in {"", index.run_id}
+    if is_foreign:
+        work.result.damaged.append(f"{checkpoint.name} is another run's, not restored")
+    return is_foreign
 
 
-def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> None:
-    """See whether the folder may be replaced. Raises UsageError."""
+def _check_target(
+    target: Path, index: Index, arrived: list[RemoteCheckpoint], *, force: bool
+) -> None:
+    """Check whether the folder may be replaced. Raises UsageError."""
     if not os.path.lexists(target):
         return
     if not target.is_dir():
@@ -119,100 +130,118 @@ def _may(target: Path, known: Index, here: list[Arrived], *, force: bool) -> Non
         return
     hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
     try:
-        there = file_selection.find(target)
+        content = file_selection.find_content(target)
     except VitalsError:
         problem = "the folder is not empty, and holds no run"
         raise UsageError(problem, where=str(target), hint=hint) from None
-    if there.run_id != known.run_id or not known.run_id:
+    if content.run_id != index.run_id or not index.run_id:
         raise UsageError("the folder holds another run", where=str(target), hint=hint)
-    newest = max((one.manifest.sequence for one in here), default=0)
-    steps = [one for one in there.checkpoints if one.manifest.sequence >= newest]
-    if steps or not here:
-        backed = f"step {here[0].manifest.step:,}" if here else "no checkpoint"
-        own = f"step {there.checkpoints[0].step:,}" if there.checkpoints else "its own logs"
-        problem = f"the folder is as new as the backup: {own} there, {backed} in the backup"
+    newest = max((checkpoint.manifest.sequence for checkpoint in arrived), default=0)
+    newer = [
+        checkpoint for checkpoint in content.checkpoints if checkpoint.manifest.sequence >= newest
+    ]
+    if newer or not arrived:
+        backup_state = f"step {arrived[0].manifest.step:,}" if arrived else "no checkpoint"
+        own_state = (
+            f"step {content.checkpoints[0].step:,}" if content.checkpoints else "its own logs"
+        )
+        problem = (
+            f"the folder is as new as the backup: {own_state} there, {backup_state} in the backup"
+        )
         raise UsageError(problem, where=str(target), hint=hint)
 
 
-def _room(made: Path, known: Index, here: list[Arrived], there: Mapping[str, int]) -> None:
-    needed = sum(file_selection.size(one.manifest) for one in here)
-    needed += sum(versions[-1].size for versions in known.files.values() if versions)
-    needed -= sum(there.values())
-    free = Folder(made).room()
-    if free is not None and free < needed:
+def _check_space(
+    work_folder: Path, index: Index, arrived: list[RemoteCheckpoint], present: Mapping[str, int]
+) -> None:
+    needed_bytes = sum(
+        file_selection.checkpoint_bytes(checkpoint.manifest) for checkpoint in arrived
+    )
+    needed_bytes += sum(versions[-1].size for versions in index.files.values() if versions)
+    needed_bytes -= sum(present.values())
+    free_bytes = LocalFolder(work_folder).room()
+    if free_bytes is not None and free_bytes < needed_bytes:
         raise VitalsError(
-            byte_text.no_room(needed, free),
-            where=str(made.parent.parent),
+            byte_text.format_no_room(needed_bytes, free_bytes),
+            where=str(work_folder.parent.parent),
             hint="name a folder on another disk with -o",
         )
 
 
-def _checkpoints(work: _Work, here: list[Arrived], tell: Callable[[str], None]) -> None:
-    """Bring each checkpoint, its seal last; one that is damaged there is left there."""
-    for one in here:
-        name = naming.final(Path(), one.manifest.step).name
+def _restore_checkpoints(
+    work: _Restore, arrived: list[RemoteCheckpoint], tell: Callable[[str], None]
+) -> None:
+    """Restore each checkpoint, its manifest last; skip damaged ones."""
+    for checkpoint in arrived:
+        name = naming.checkpoint_path(Path(), checkpoint.manifest.step).name
         try:
-            for file, said in sorted(one.manifest.files.items()):
-                source = f"{one.name}/{file}"
-                piece = copy_files.of_place(work.place, source, said.size, said.xxh3_128)
-                work.bring(piece, f"{name}/{file}")
-            manifests.write(work.made.path / name, one.manifest)
-        except (Changed, Broken, FileNotFoundError) as error:
-            work.done.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
-            shutil.rmtree(work.made.path / name, ignore_errors=True)
+            for file, fields in sorted(checkpoint.manifest.files.items()):
+                source = f"{checkpoint.name}/{file}"
+                piece = copy_files.remote_piece(work.remote, source, fields.size, fields.xxh3_128)
+                work.copy(piece, f"{name}/{file}")
+            manifests.write(work.work_folder.path / name, checkpoint.manifest)
+        except (SourceChanged, CopyMismatch, FileNotFoundError) as error:
+            work.result.damaged.append(f"{name} is damaged in the backup, not restored: {error}")
+            shutil.rmtree(work.work_folder.path / name, ignore_errors=True)
             continue
-        if not work.done.checkpoints:
-            work.done.newest = one.manifest.step
-            Folder(work.made.path).write(naming.LATEST, (f"{name}\n".encode(),))
-        work.done.checkpoints += 1
-        tell(f"{name}: {byte_text.size(file_selection.size(one.manifest))} restored and verified")
+        if not work.result.checkpoints:
+            work.result.newest = checkpoint.manifest.step
+            LocalFolder(work.work_folder.path).write(naming.LATEST_FILE, (f"{name}\n".encode(),))
+        work.result.checkpoints += 1
+        size = byte_text.format_bytes(file_selection.checkpoint_bytes(checkpoint.manifest))
+        tell(f"{name}: {size} restored and verified")
 
 
-def _logs(work: _Work, known: Index) -> None:
-    for name, versions in known.files.items():
-        inside = index_check.is_of_a_backup(name)
-        if why := path_safety.wrong(name) or (
-            "it is part of a checkpoint, or hidden" if inside else ""
+def _restore_logs(work: _Restore, index: Index) -> None:
+    for name, versions in index.files.items():
+        is_internal = index_check.is_backup_file(name)
+        if reason := path_safety.find_problem(name) or (
+            "it is part of a checkpoint, or hidden" if is_internal else ""
         ):
-            raise UnreadableLog(f"the backup names {name!r}: {why}", where=work.place.name)
+            raise UnreadableLog(f"the backup names {name!r}: {reason}", where=work.remote.name)
         if name not in work.sizes:
-            if backup_index.ABSENT not in versions:
-                work.done.damaged.append(f"{name} is missing in the backup")
-        elif not any(_version(work, name, one) for one in _likely(versions, work.sizes[name])):
-            work.done.damaged.append(f"{name} is damaged in the backup, not restored")
+            if backup_index.NO_VERSION not in versions:
+                work.result.damaged.append(f"{name} is missing in the backup")
+        elif not any(
+            _restore_version(work, name, version)
+            for version in _order_versions(versions, work.sizes[name])
+        ):
+            work.result.damaged.append(f"{name} is damaged in the backup, not restored")
 
 
-def _likely(versions: tuple[Version, ...], size: int) -> list[Version]:
-    """Order the versions that may be there: that of its size first, then what it began as."""
-    fitting = [one for one in versions if 0 <= one.size <= size]
-    return sorted(fitting, key=lambda one: (one.size != size, -one.size))
+def _order_versions(versions: tuple[Version, ...], size: int) -> list[Version]:
+    """Return the possible versions: that of this size first, then shorter ones."""
+    candidates = [version for version in versions if 0 <= version.size <= size]
+    return sorted(candidates, key=lambda version: (version.size != size, -version.size))
 
 
-def _version(work: _Work, name: str, version: Version) -> bool:
+def _restore_version(work: _Restore, name: str, version: Version) -> bool:
     try:
-        work.bring(copy_files.of_place(work.place, name, version.size, version.xxh3_128), name)
-    except Changed:
+        work.copy(copy_files.remote_piece(work.remote, name, version.size, version.xxh3_128), name)
+    except SourceChanged:
         return False
     return True
 
 
-def _forget(work: _Work) -> None:
-    """Delete what an earlier try gathered of a backup that has changed since."""
-    made = work.made.path
-    own = {naming.LATEST}
-    for path in Folder(made).sizes():
+def _delete_old_files(work: _Restore) -> None:
+    """Delete what an earlier try restored from a backup that has changed since."""
+    work_folder = work.work_folder.path
+    generated = {naming.LATEST_FILE}
+    for path in LocalFolder(work_folder).sizes():
         top = path.split("/", 1)[0]
-        sealed = naming.FINAL.fullmatch(top) and (made / top / MANIFEST).exists()
-        if path not in own and not sealed and not (path in work.sizes and _is_file(path)):
-            work.made.remove([path])
+        is_sealed = (
+            naming.CHECKPOINT_NAME.fullmatch(top) and (work_folder / top / MANIFEST_FILE).exists()
+        )
+        if path not in generated and not is_sealed and not (path in work.sizes and _is_file(path)):
+            work.work_folder.remove([path])
 
 
 def _is_file(path: str) -> bool:
     return not path.startswith(".") and not path.rpartition("/")[2].startswith(".")
 
 
-def _plain(name: str) -> str:
-    """Return a folder's name from elsewhere. Raises UsageError where it is none."""
-    if "/" in name or path_safety.wrong(name):
+def _check_folder_name(name: str) -> str:
+    """Return a folder's name from a backup. Raises UsageError if it is invalid."""
+    if "/" in name or path_safety.find_problem(name):
         raise UsageError(f"the backup names no folder: {name!r}", hint="name one: -o FOLDER")
     return name

@@ -1,4 +1,4 @@
-"""One round of a backup: what is new goes there, verified; what the run gave up goes after it."""
+"""One round of a backup: copy and verify what is new, then delete what the run deleted."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -11,30 +11,30 @@ from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints import naming, provenance
 from rlvitals.checkpoints.catalog import Checkpoint
 from rlvitals.checkpoints.manifest import BadCheckpoint
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import backup_index, byte_text, copy_files, file_selection
-from rlvitals.checkpoints.transfer.backup_index import ABSENT, Index, Version
-from rlvitals.checkpoints.transfer.copy_files import Changed, Patience, Piece
+from rlvitals.checkpoints.transfer.backup_index import NO_VERSION, Index, Version
+from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
 from rlvitals.checkpoints.transfer.file_selection import Content
-from rlvitals.checkpoints.transfer.filesystems import Folder, Place
-from rlvitals.checkpoints.transfer.timeouts import Hung
-from rlvitals.checkpoints.transfer.verify_remote import Arrived, sealed_at
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder, RemoteFiles
+from rlvitals.checkpoints.transfer.timeouts import CallTimeout
+from rlvitals.checkpoints.transfer.verify_remote import RemoteCheckpoint, named_checkpoints
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
 
-TAIL = 1 << 20  # bytes: of a file that large the new tail alone is sent, where that is possible
-TRIES = 3  # at a file that is rewritten while it is copied
-PACKED = ".packed.rlv"  # a block file that stands for the one that grew
+MIN_TAIL_FILE_BYTES = 1 << 20  # from this size on only the new tail of a grown file is copied
+MAX_COPY_TRIES = 3  # of a file that is rewritten while it is copied
+COMPACTED_SUFFIX = ".packed.rlv"  # replaces the block file it was made from
 
 
 @dataclass(slots=True)
-class Done:
-    """What a round did."""
+class SyncResult:
+    """Result of a round."""
 
     target: str
     checkpoints: list[str] = field(default_factory=list)  # copied: names
-    held: set[str] | None = None  # the run's checkpoints that lie whole there; None: not seen yet
-    newest: str = ""  # that lies whole at the target
+    complete: set[str] | None = None  # the run's complete ones at the target; None: unknown
+    newest: str = ""  # complete at the target
     files: int = 0  # copied, those of checkpoints too
     size: int = 0  # bytes copied
     removed: list[str] = field(default_factory=list)  # checkpoints that the run no longer keeps
@@ -43,310 +43,346 @@ class Done:
 
     @property
     def sentence(self) -> str:
-        """Say what the target holds, and what is new there."""
+        """Sentence for the user: the newest checkpoint at the target, and what was copied."""
         head = "Backup not complete" if self.failed else "✓ Backup complete"
         newest = f"; newest: {self.newest}" if self.newest else "; no checkpoint yet"
         if not self.files:
             return f"{head}: nothing new for {self.target}{newest}"
-        made = self.checkpoints
-        count = f"{len(made)} checkpoint{'s' * (len(made) != 1)}, " if made else ""
+        names = self.checkpoints
+        count = f"{len(names)} checkpoint{'s' * (len(names) != 1)}, " if names else ""
         return (
             f"{head}: {count}{self.files:,} file{'s' * (self.files != 1)}, "
-            f"{byte_text.size(self.size)} copied to {self.target} and verified{newest}"
+            f"{byte_text.format_bytes(self.size)} copied to {self.target} and verified{newest}"
         )
 
 
 @dataclass(slots=True)
-class _Round:
-    place: Place
-    found: Content
+class _Sync:
+    remote: RemoteFiles
+    content: Content
     index: Index
     sizes: dict[str, int]
-    patience: Patience
-    done: Done
+    patience: RetryPolicy
+    result: SyncResult
     tell: Callable[[str], None]
-    gone: bool = False  # a checkpoint was, since it was found
+    is_outdated: bool = False  # a checkpoint was deleted or replaced since it was listed
 
     def copy(self, piece: Piece, name: str) -> None:
-        copy_files.copy(self.place, piece, name, self.patience)
-        self.done.files += 1
-        self.done.size += piece.size
+        copy_files.copy_piece(self.remote, piece, name, self.patience)
+        self.result.files += 1
+        self.result.size += piece.size
 
     def save_index(self, changed: Index) -> None:
         if changed != self.index:
-            backup_index.write(self.place, changed, self.patience)
+            backup_index.write_index(self.remote, changed, self.patience)
             self.index = changed
 
 
-def mirror(  # noqa: PLR0913 - what, where to, how, each by its name
+def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     folder: Path,
-    place: Place,
+    remote: RemoteFiles,
     *,
     keep_all: bool = False,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    done: Done | None = None,
-) -> Done:
-    """Bring a run's backup up to date. Raises VitalsError, copying.Stopped, what the place raises.
+    result: SyncResult | None = None,
+) -> SyncResult:
+    """Bring a run's backup up to date. Raises VitalsError, CopyStopped, errors of the remote.
 
-    At the target is, once this returns, what the run keeps, each file read back. Checkpoints that
-    the run deleted go there too, unless `keep_all`; the newest and all that another program put
-    there stay. `done` is filled while it goes on: it says how far a round came that broke off.
+    On return the target contains what the run keeps, each file read back. Checkpoints that the run
+    deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
+    `result` is filled meanwhile: it shows how far an interrupted round came.
     """
-    patience, done = patience or Patience(), done or Done(place.name)
-    apart(folder, place)
-    found = file_selection.find(folder)
-    sizes = patience.call(place.sizes)
-    mine = Index(found.run_id, folder.resolve().name, _source(folder))
-    now = backup_index.owned(place, sizes, mine, patience)
-    done.left = found.left
-    done.failed += found.unreadable
-    one = _Round(place, found, now, sizes, patience, done, tell)
-    if file_selection.INDEX not in sizes:
-        backup_index.write(place, now, patience)  # from the first byte on it is said whose this is
-    arrived = _Checkpoints(one).bring()
-    for _ in range(TRIES):
-        if not one.gone:  # pruned or saved anew while it was copied
+    patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
+    check_separate(folder, remote)
+    content = file_selection.find_content(folder)
+    sizes = patience.call(remote.sizes)
+    own_index = Index(content.run_id, folder.resolve().name, _source_id(folder))
+    index = backup_index.claim_index(remote, sizes, own_index, patience)
+    result.left = content.skipped
+    result.failed += content.unreadable
+    sync = _Sync(remote, content, index, sizes, patience, result, tell)
+    if file_selection.INDEX_FILE not in sizes:
+        # Before the first file: the place is this run's from then on.
+        backup_index.write_index(remote, index, patience)
+    arrived = _CheckpointCopier(sync).copy_missing()
+    for _ in range(MAX_COPY_TRIES):
+        if not sync.is_outdated:  # pruned or saved again while it was copied
             break
-        one.gone = False
-        one.found, one.sizes = file_selection.find(folder), patience.call(place.sizes)
-        arrived = _Checkpoints(one).bring()
+        sync.is_outdated = False
+        sync.content, sync.sizes = file_selection.find_content(folder), patience.call(remote.sizes)
+        arrived = _CheckpointCopier(sync).copy_missing()
     if not keep_all:
-        _drop(one, arrived)
-    _logs(one, found.logs)
-    _latest(one, arrived)
-    place.tidy()
-    return one.done
+        _drop_checkpoints(sync, arrived)
+    _copy_logs(sync, content.logs)
+    _write_latest(sync, arrived)
+    remote.tidy()
+    return sync.result
 
 
-def apart(folder: Path, place: Place) -> None:
-    """See that neither lies in the other. Raises UsageError."""
-    if not isinstance(place, Folder):
+def check_separate(folder: Path, remote: RemoteFiles) -> None:
+    """Check that neither folder contains the other. Raises UsageError."""
+    if not isinstance(remote, LocalFolder):
         return
-    source, target = folder.resolve(), place.path.resolve()
+    source, target = folder.resolve(), remote.path.resolve()
     if source == target:
-        raise UsageError("the run and the target are the same folder", where=place.name)
+        raise UsageError("the run and the target are the same folder", where=remote.name)
     if source in target.parents or target in source.parents:
         inner = "target lies in the run" if source in target.parents else "run lies in the target"
         hint = "a folder elsewhere, best on another disk"
-        raise UsageError(f"the {inner}", where=place.name, hint=hint)
+        raise UsageError(f"the {inner}", where=remote.name, hint=hint)
 
 
-def _source(folder: Path) -> str:
-    said = f"{provenance.now()['host']}:{folder.resolve()}"
-    return blake2b(said.encode(), digest_size=8).hexdigest()
+def _source_id(folder: Path) -> str:
+    text = f"{provenance.current_versions()['host']}:{folder.resolve()}"
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-class _Checkpoints:
-    """Brings the checkpoints that are not there yet: the newest first."""
+class _CheckpointCopier:
+    """Copies the checkpoints that the target lacks, the newest first."""
 
-    def __init__(self, one: _Round) -> None:
-        self._round = one
+    def __init__(self, sync: _Sync) -> None:
+        self._sync = sync
 
-    def bring(self) -> dict[str, Arrived]:
-        """Return what lies whole at the target, by the names of the folders."""
-        one = self._round
-        there = sealed_at(one.place, one.sizes, one.patience)
-        wanted = [ours for ours in one.found.checkpoints if not self._is_there(ours, there)]
-        one.done.held = held = there.keys() - {ours.folder.name for ours in wanted}
-        if not wanted:
-            return there
-        if RUN_FILE in one.found.logs:  # without it a restored checkpoint is nobody's
-            _logs(one, (RUN_FILE,))
-        for ours in wanted:
-            before = one.done.files, one.done.size
+    def copy_missing(self) -> dict[str, RemoteCheckpoint]:
+        """Return the complete checkpoints at the target, by folder name."""
+        sync = self._sync
+        present = named_checkpoints(sync.remote, sync.sizes, sync.patience)
+        missing = [
+            checkpoint
+            for checkpoint in sync.content.checkpoints
+            if not self._is_there(checkpoint, present)
+        ]
+        sync.result.complete = complete_names = present.keys() - {
+            checkpoint.folder.name for checkpoint in missing
+        }
+        if not missing:
+            return present
+        if RUN_FILE in sync.content.logs:  # without it a restored checkpoint has no run
+            _copy_logs(sync, (RUN_FILE,))
+        for checkpoint in missing:
+            totals = sync.result.files, sync.result.size
             try:
-                there[ours.folder.name] = self._bring(ours, there)
-                held.add(ours.folder.name)
-            except Changed as error:
-                one.done.files, one.done.size = before
-                self._say(ours, error)
-        return there
+                present[checkpoint.folder.name] = self._copy(checkpoint, present)
+                complete_names.add(checkpoint.folder.name)
+            except SourceChanged as error:
+                sync.result.files, sync.result.size = totals
+                self._report_change(checkpoint, error)
+        return present
 
-    def _is_there(self, ours: Checkpoint, there: Mapping[str, Arrived]) -> bool:
-        other = there.get(ours.folder.name)
-        return other is not None and other.manifest == ours.manifest
+    def _is_there(self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]) -> bool:
+        remote_checkpoint = present.get(checkpoint.folder.name)
+        return remote_checkpoint is not None and remote_checkpoint.manifest == checkpoint.manifest
 
-    def _bring(self, ours: Checkpoint, there: Mapping[str, Arrived]) -> Arrived:
-        one, name = self._round, ours.folder.name
-        seal = file_selection.seal(ours)
-        other = there.get(name)
-        old = one.index.checkpoints.get(name, ())
-        old = _files(other.manifest.files) if other is not None else old
-        if other is not None and other.manifest.files == ours.manifest.files:  # it was pinned
-            one.copy(seal, f"{name}/{MANIFEST}")
-            return replace(other, manifest=ours.manifest)
-        made = one.place.begin(name, replaces=other is not None)
-        self._announce(ours, made)
-        self._fill(ours, made)
-        one.copy(seal, f"{made}/{MANIFEST}")
-        names = _files(ours.manifest.files)
-        one.patience.call(partial(one.place.settle, made, name, names, old))
-        one.done.checkpoints.append(name)
-        one.tell(
-            f"{name}: {byte_text.size(file_selection.size(ours.manifest))} copied and verified"
+    def _copy(
+        self, checkpoint: Checkpoint, present: Mapping[str, RemoteCheckpoint]
+    ) -> RemoteCheckpoint:
+        sync, name = self._sync, checkpoint.folder.name
+        seal = file_selection.manifest_piece(checkpoint)
+        remote_checkpoint = present.get(name)
+        old_files = sync.index.checkpoints.get(name, ())
+        old_files = (
+            _file_names(remote_checkpoint.manifest.files)
+            if remote_checkpoint is not None
+            else old_files
         )
-        return Arrived(name, ours.manifest)
+        if (
+            remote_checkpoint is not None
+            and remote_checkpoint.manifest.files == checkpoint.manifest.files
+        ):
+            # Only the manifest differs: the checkpoint was pinned.
+            sync.copy(seal, f"{name}/{MANIFEST_FILE}")
+            return replace(remote_checkpoint, manifest=checkpoint.manifest)
+        work_folder = sync.remote.begin(name, replaces=remote_checkpoint is not None)
+        self._announce(checkpoint, work_folder)
+        self._copy_files(checkpoint, work_folder)
+        sync.copy(seal, f"{work_folder}/{MANIFEST_FILE}")
+        names = _file_names(checkpoint.manifest.files)
+        sync.patience.call(partial(sync.remote.settle, work_folder, name, names, old_files))
+        sync.result.checkpoints.append(name)
+        size = byte_text.format_bytes(file_selection.checkpoint_bytes(checkpoint.manifest))
+        sync.tell(f"{name}: {size} copied and verified")
+        return RemoteCheckpoint(name, checkpoint.manifest)
 
-    def _announce(self, ours: Checkpoint, made: str) -> None:
-        """See that there is room, and write down what is about to be put there."""
-        one = self._round
-        room, needed = one.place.room(), file_selection.size(ours.manifest)
-        if room is not None and room < needed:
+    def _announce(self, checkpoint: Checkpoint, work_folder: str) -> None:
+        """Check the free space, and add the checkpoint to the index before it is copied."""
+        sync = self._sync
+        free_bytes, needed_bytes = (
+            sync.remote.room(),
+            file_selection.checkpoint_bytes(checkpoint.manifest),
+        )
+        if free_bytes is not None and free_bytes < needed_bytes:
             raise VitalsError(
-                byte_text.no_room(needed, room),
-                where=one.place.name,
+                byte_text.format_no_room(needed_bytes, free_bytes),
+                where=sync.remote.name,
                 hint="make room there; the run goes on",
             )
-        known = {**one.index.checkpoints, ours.folder.name: _files(ours.manifest.files)}
-        one.save_index(replace(one.index, checkpoints=known))
+        checkpoints = {
+            **sync.index.checkpoints,
+            checkpoint.folder.name: _file_names(checkpoint.manifest.files),
+        }
+        sync.save_index(replace(sync.index, checkpoints=checkpoints))
         stale = [
             name
-            for name in one.sizes
-            if name.startswith(f"{made}/") and name[len(made) + 1 :] not in ours.manifest.files
+            for name in sync.sizes
+            if name.startswith(f"{work_folder}/")
+            and name[len(work_folder) + 1 :] not in checkpoint.manifest.files
         ]  # of another checkpoint of that step, broken off: its seal was never there
-        one.place.remove(stale)
+        sync.remote.remove(stale)
 
-    def _fill(self, ours: Checkpoint, made: str) -> None:
-        """Copy the files that an earlier round did not get through with."""
-        one = self._round
-        for piece in file_selection.pieces(ours):
-            target = f"{made}/{piece.name}"
-            begun = one.sizes.get(target) == piece.size
-            if not (begun and copy_files.same(one.place, piece, target, one.patience)):
-                one.copy(piece, target)
+    def _copy_files(self, checkpoint: Checkpoint, work_folder: str) -> None:
+        """Copy the files that an earlier round did not complete."""
+        sync = self._sync
+        for piece in file_selection.checkpoint_pieces(checkpoint):
+            target = f"{work_folder}/{piece.name}"
+            is_started = sync.sizes.get(target) == piece.size
+            if not (is_started and copy_files.is_same(sync.remote, piece, target, sync.patience)):
+                sync.copy(piece, target)
 
-    def _say(self, ours: Checkpoint, why: Changed) -> None:
-        """Tell a checkpoint that went while it was copied from one that is damaged."""
-        name = ours.folder.name
-        if _still(ours):
-            self._round.done.failed.append(f"{name} is damaged in the run, not copied: {why}")
+    def _report_change(self, checkpoint: Checkpoint, error: SourceChanged) -> None:
+        """Report a checkpoint as damaged, or as deleted while it was copied."""
+        name = checkpoint.folder.name
+        if _is_current(checkpoint):
+            self._sync.result.failed.append(f"{name} is damaged in the run, not copied: {error}")
         else:
-            self._round.done.left = (*self._round.done.left, f"{name} is gone meanwhile")
-            self._round.gone = True
+            self._sync.result.left = (*self._sync.result.left, f"{name} is gone meanwhile")
+            self._sync.is_outdated = True
 
 
-def _still(ours: Checkpoint) -> bool:
+def _is_current(checkpoint: Checkpoint) -> bool:
     try:
-        return manifests.read(ours.folder) == ours.manifest
+        return manifests.read(checkpoint.folder) == checkpoint.manifest
     except BadCheckpoint:
         return False
 
 
-def _files(names: Mapping[str, object]) -> tuple[str, ...]:
-    """Name a checkpoint's files, its seal last."""
-    return (*sorted(names), MANIFEST)
+def _file_names(names: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a checkpoint's file names, its manifest last."""
+    return (*sorted(names), MANIFEST_FILE)
 
 
-def _drop(one: _Round, arrived: Mapping[str, Arrived]) -> None:
-    """Delete what this backup put there and the run deleted: never the newest that is whole."""
-    newest = max((each.manifest.sequence for each in arrived.values()), default=None)
-    own = [each.manifest.sequence for each in one.found.checkpoints]
-    if newest is None or not own or newest not in own:
+def _drop_checkpoints(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
+    """Delete checkpoints of this backup that the run deleted, except the newest complete one."""
+    newest = max((checkpoint.manifest.sequence for checkpoint in arrived.values()), default=None)
+    own_sequences = [checkpoint.manifest.sequence for checkpoint in sync.content.checkpoints]
+    if newest is None or not own_sequences or newest not in own_sequences:
         return  # the run has lost what lies here: this is what a backup is for
-    for name, files in sorted(one.index.checkpoints.items()):
-        other = arrived.get(name)
-        older = other is None or other.manifest.sequence < newest
-        if (one.found.folder / name).exists() or not older:
+    for name, files in sorted(sync.index.checkpoints.items()):
+        remote_checkpoint = arrived.get(name)
+        is_older = remote_checkpoint is None or remote_checkpoint.manifest.sequence < newest
+        if (sync.content.folder / name).exists() or not is_older:
             continue
-        one.patience.call(partial(one.place.drop, name, files))
-        if other is not None:
-            one.done.removed.append(name)
-        kept = {each: its for each, its in one.index.checkpoints.items() if each != name}
-        one.save_index(replace(one.index, checkpoints=kept))
+        sync.patience.call(partial(sync.remote.drop, name, files))
+        if remote_checkpoint is not None:
+            sync.result.removed.append(name)
+        remaining = {
+            checkpoint: checkpoint_files
+            for checkpoint, checkpoint_files in sync.index.checkpoints.items()
+            if checkpoint != name
+        }
+        sync.save_index(replace(sync.index, checkpoints=remaining))
 
 
-def _logs(one: _Round, names: tuple[str, ...]) -> None:
-    """Bring the files that differ. One that is rewritten meanwhile is looked at again."""
-    looked = {name: one.patience.call(partial(_look, one, name)) for name in names}
-    new = {name: piece for name, piece in looked.items() if piece is not None}
-    wanted = {name: piece for name, piece in new.items() if not _is_there(one, piece)}
-    known = dict(one.index.files)
+def _copy_logs(sync: _Sync, names: tuple[str, ...]) -> None:
+    """Copy the files that differ; retry those that are rewritten meanwhile."""
+    pieces = {name: sync.patience.call(partial(_read_piece, sync, name)) for name in names}
+    new = {name: piece for name, piece in pieces.items() if piece is not None}
+    changed = {name: piece for name, piece in new.items() if not _has_copy(sync, piece)}
+    versions = dict(sync.index.files)
     # Rounds that were killed may have left any of the versions they announced.
-    announced = {name: (*known.get(name, (ABSENT,)), _version(new[name])) for name in wanted}
-    one.save_index(replace(one.index, files={**known, **announced}))
-    for name, piece in wanted.items():
-        last = _bring(one, piece)
+    announced = {
+        name: (*versions.get(name, (NO_VERSION,)), _version_of(new[name])) for name in changed
+    }
+    sync.save_index(replace(sync.index, files={**versions, **announced}))
+    for name, piece in changed.items():
+        last = _copy_log(sync, piece)
         if last is not None:
-            known[name] = (_version(last),)
-            one.sizes[name] = last.size
+            versions[name] = (_version_of(last),)
+            sync.sizes[name] = last.size
     if len(names) > 1:
-        _superseded(one, known)
-    one.save_index(replace(one.index, files=known))
+        _delete_old_blocks(sync, versions)
+    sync.save_index(replace(sync.index, files=versions))
 
 
-def _look(one: _Round, name: str) -> Piece | None:
+def _read_piece(sync: _Sync, name: str) -> Piece | None:
     try:
-        return copy_files.look(one.found.folder / name, name)
-    except Changed:
+        return copy_files.read_piece(sync.content.folder / name, name)
+    except SourceChanged:
         return None  # gone since it was listed
 
 
-def _is_there(one: _Round, piece: Piece) -> bool:
-    known = one.index.files.get(piece.name, ())
-    return known == (_version(piece),) and one.sizes.get(piece.name) == piece.size
+def _has_copy(sync: _Sync, piece: Piece) -> bool:
+    versions = sync.index.files.get(piece.name, ())
+    return versions == (_version_of(piece),) and sync.sizes.get(piece.name) == piece.size
 
 
-def _version(piece: Piece) -> Version:
+def _version_of(piece: Piece) -> Version:
     return Version(piece.size, piece.xxh3_128)
 
 
-def _bring(one: _Round, piece: Piece) -> Piece | None:
-    """Copy a file; return it as it was copied, or None where it would not hold still."""
-    before = one.index.files.get(piece.name, ())[:-1]
-    if len(before) == 1 and _has_tail(one, piece, before[0]) and _extended(one, piece, before[0]):
+def _copy_log(sync: _Sync, piece: Piece) -> Piece | None:
+    """Copy a file; return it as it was copied, or None if it kept changing."""
+    previous = sync.index.files.get(piece.name, ())[:-1]
+    if (
+        len(previous) == 1
+        and _can_append(sync, piece, previous[0])
+        and _append(sync, piece, previous[0])
+    ):
         return piece
-    for _ in range(TRIES):
+    for _ in range(MAX_COPY_TRIES):
         try:
-            one.copy(piece, piece.name)
-        except Changed:
-            again = _look(one, piece.name)
-            if again is None:
+            sync.copy(piece, piece.name)
+        except SourceChanged:
+            rewritten = _read_piece(sync, piece.name)
+            if rewritten is None:
                 return None
-            piece = again
+            piece = rewritten
         else:
             return piece
-    one.done.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
+    sync.result.failed.append(f"{piece.name} was rewritten each time it was read: not copied")
     return None
 
 
-def _has_tail(one: _Round, piece: Piece, before: Version) -> bool:
-    there = one.sizes.get(piece.name)
-    return there == before.size and TAIL <= before.size < piece.size
+def _can_append(sync: _Sync, piece: Piece, previous: Version) -> bool:
+    size = sync.sizes.get(piece.name)
+    return size == previous.size and MIN_TAIL_FILE_BYTES <= previous.size < piece.size
 
 
-def _extended(one: _Round, piece: Piece, before: Version) -> bool:
-    """Send the new tail alone, where what is there is how the file begins."""
+def _append(sync: _Sync, piece: Piece, previous: Version) -> bool:
+    """Append the new tail of a file if the remote file is its beginning."""
     try:
-        if copy_files.digest(piece.chunks(0), before.size) != before.xxh3_128:
+        if copy_files.hash_chunks(piece.chunks(0), previous.size) != previous.xxh3_128:
             return False
-        copy_files.extend(one.place, piece, piece.name, before.size, one.patience)
-    except (copy_files.Stopped, Hung):
+        copy_files.append_tail(sync.remote, piece, piece.name, previous.size, sync.patience)
+    except (copy_files.CopyStopped, CallTimeout):
         raise
-    except Exception:  # noqa: BLE001 - a place that cannot, each in its way: the file goes whole
+    except Exception:  # noqa: BLE001 - no append: the complete file is copied
         return False
-    one.done.files += 1
-    one.done.size += piece.size - before.size
+    sync.result.files += 1
+    sync.result.size += piece.size - previous.size
     return True
 
 
-def _superseded(one: _Round, known: dict[str, tuple[Version, ...]]) -> None:
+def _delete_old_blocks(sync: _Sync, versions: dict[str, tuple[Version, ...]]) -> None:
     """Delete block files that were packed since: the packed one would miss what they lack."""
-    for name in [name for name in known if name.endswith(PACKED)]:
-        grown = f"{name.removesuffix(PACKED)}.rlv"
-        if grown in known and not os.path.lexists(one.found.folder / grown):
-            one.patience.call(partial(one.place.remove, [grown]))
-            del known[grown]
+    for name in [name for name in versions if name.endswith(COMPACTED_SUFFIX)]:
+        source = f"{name.removesuffix(COMPACTED_SUFFIX)}.rlv"
+        if source in versions and not os.path.lexists(sync.content.folder / source):
+            sync.patience.call(partial(sync.remote.remove, [source]))
+            del versions[source]
 
 
-def _latest(one: _Round, arrived: Mapping[str, Arrived]) -> None:
-    """Name the newest that is whole there."""
+def _write_latest(sync: _Sync, arrived: Mapping[str, RemoteCheckpoint]) -> None:
+    """Write the name of the newest complete checkpoint to `latest`."""
     if not arrived:
         return
     newest = max(arrived.values(), key=lambda each: each.manifest.sequence)
-    one.done.newest = newest.name
-    said = f"{newest.name}\n".encode()
-    there = one.sizes.get(naming.LATEST) == len(said)
-    if there and copy_files.first(one.place.read(naming.LATEST), len(said)) == said:
+    sync.result.newest = newest.name
+    text = f"{newest.name}\n".encode()
+    is_current = sync.sizes.get(naming.LATEST_FILE) == len(text)
+    if (
+        is_current
+        and copy_files.read_small(sync.remote.read(naming.LATEST_FILE), len(text)) == text
+    ):
         return
-    one.patience.call(lambda: one.place.write(naming.LATEST, (said,)))
+    sync.patience.call(lambda: sync.remote.write(naming.LATEST_FILE, (text,)))

@@ -1,6 +1,6 @@
-"""Calls that may hang for good: each on a thread of its own, left behind when its time is up.
+"""Run calls with a timeout, each on a thread that is abandoned when its time is up.
 
-A link that goes silent raises nothing, and a thread that waits for it cannot be interrupted.
+A silent connection raises nothing, and a thread that waits for it cannot be interrupted.
 """
 
 import threading
@@ -9,52 +9,54 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-STALL = 300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
-PARTING = 5.0  # seconds at most for what is done in passing, after something broke
+STALL_SECONDS = (
+    300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
+)
+CLEANUP_SECONDS = 5.0  # seconds at most for what is done in passing, after something broke
 
 
-class Hung(Exception):  # noqa: N818 - as a link is
-    """A call that did not return in its time. Another try would take as long again."""
+class CallTimeout(Exception):  # noqa: N818 - as a link is
+    """A call that did not return in time. Another try would take as long."""
 
 
-def within(seconds: float, action: Callable[[], T]) -> T:
-    """Return what `action` returns; raise what it raises, or Hung after so many seconds."""
-    answer: list[T] = []
-    raised: list[BaseException] = []
+def call_within(seconds: float, action: Callable[[], T]) -> T:
+    """Return the result of `action`; raise its error, or CallTimeout after `seconds`."""
+    results: list[T] = []
+    errors: list[BaseException] = []
 
     def do() -> None:
         try:
-            answer.append(action())
+            results.append(action())
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            raised.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=do, name="rlvitals-link", daemon=True)
     thread.start()
     thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not answer:
-        raise Hung(f"the link hangs: a call has not returned for {seconds:,.0f} s")
-    return answer[0]
+    if errors:
+        raise errors[0]
+    if not results:
+        raise CallTimeout(f"the link hangs: a call has not returned for {seconds:,.0f} s")
+    return results[0]
 
 
-class Limited:
-    """A file system, or an open file: each of its calls within a time."""
+class TimeLimited:
+    """A file system or an open file whose calls have a timeout."""
 
     def __init__(self, real: Any, seconds: float) -> None:  # noqa: ANN401 - fsspec's own
-        """Name it, and the seconds that a call may take."""
+        """Wrap `real`; `seconds` is the timeout of a call."""
         self.real, self.seconds = real, seconds
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a method of it, for a call with an end."""
+        """Return a method of it with a timeout."""
         method = getattr(self.real, name)
 
         def call(*args: object, **options: object) -> Any:  # noqa: ANN401 - the same
-            return within(self.seconds, lambda: method(*args, **options))
+            return call_within(self.seconds, lambda: method(*args, **options))
 
         return call
 
     def in_passing(self, name: str, *args: object) -> None:
-        """Call what is of no more than some use, once something broke; whatever it raises."""
+        """Call a clean-up method after an error; ignore its errors."""
         with suppress(Exception):
-            within(min(PARTING, self.seconds), lambda: getattr(self.real, name)(*args))
+            call_within(min(CLEANUP_SECONDS, self.seconds), lambda: getattr(self.real, name)(*args))

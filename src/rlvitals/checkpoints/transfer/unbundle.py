@@ -1,4 +1,4 @@
-"""A run out of one file that may come from anybody: whole, in its folder alone, or not at all."""
+"""Unpack a run from an untrusted archive: complete, in its own folder only, or not at all."""
 
 import gzip
 import struct
@@ -11,25 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from rlvitals.checkpoints import naming
-from rlvitals.checkpoints.naming import MANIFEST
+from rlvitals.checkpoints.naming import MANIFEST_FILE
 from rlvitals.checkpoints.transfer import archives, byte_text, copy_files, path_safety
-from rlvitals.checkpoints.transfer.archives import Limit, Member, Refused, ZstdError
+from rlvitals.checkpoints.transfer.archives import ArchiveRefused, Limit, Member, ZstdError
 from rlvitals.checkpoints.transfer.backup_index import Version
-from rlvitals.checkpoints.transfer.bundle import FORMAT, WRITER
-from rlvitals.checkpoints.transfer.copy_files import Changed, Patience, Piece
-from rlvitals.checkpoints.transfer.file_selection import BUNDLE
-from rlvitals.checkpoints.transfer.filesystems import Folder
-from rlvitals.checkpoints.transfer.work_folder import gathering, put_in_place
+from rlvitals.checkpoints.transfer.bundle import BUNDLE_FORMAT
+from rlvitals.checkpoints.transfer.copy_files import Piece, RetryPolicy, SourceChanged
+from rlvitals.checkpoints.transfer.file_selection import BUNDLE_FILE
+from rlvitals.checkpoints.transfer.filesystems import LocalFolder
+from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_place
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import typed
 
-RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
-HARMLESS = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
-MOST_FILES = 100_000
-MOST_SAID = 64 << 20  # bytes of what an archive announces
-HEADER = 16 << 10  # bytes that a file's header may take
-BLOCK = 4096  # bytes of a disk that a file takes at least
-DAMAGED = (
+MAX_RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
+MAX_SAFE_BYTES = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
+MAX_BUNDLE_FILES = 100_000
+MAX_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
+MAX_ENTRY_HEADER_BYTES = 16 << 10  # bytes that a file's header may take
+ARCHIVE_ERRORS = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, ZstdError, gzip.BadGzipFile,
     EOFError, ValueError, OverflowError, struct.error, NotImplementedError, RuntimeError,
 )  # fmt: skip
@@ -37,146 +36,164 @@ DAMAGED = (
 
 @dataclass(slots=True)
 class Unbundled:
-    """What was unpacked."""
+    """Result of unpacking."""
 
     folder: Path
     files: int
     size: int  # bytes
     steps: tuple[int, ...]  # of the checkpoints, ascending
-    aside: Path | None = None  # where the folder lies that was in its place
+    aside: Path | None = None  # the folder that it replaced
 
 
 @dataclass(frozen=True, slots=True)
-class _Announced:
+class _Header:
     name: str
     files: Mapping[str, Version]
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self.files.values())
+        return sum(version.size for version in self.files.values())
 
 
 def unbundle(
-    archive: Path, folder: Path | None = None, *, force: bool = False, ratio: float = RATIO
+    archive: Path, folder: Path | None = None, *, force: bool = False, ratio: float = MAX_RATIO
 ) -> Unbundled:
-    """Unpack a run into a folder (default: of the name that it had, here).
+    """Unpack a run into a folder (default: its original name, in the working folder).
 
-    Nothing is written outside of it, and nothing stays where anything is wrong. Raises
-    UnreadableLog for what is no bundle, is damaged or refused, UsageError, OSError.
+    Nothing is written outside the folder, and nothing stays after an error. Raises UnreadableLog
+    for a file that is no bundle, is damaged or refused, UsageError, OSError.
     """
     if not archive.is_file():
         problem = "this is a folder, a file is needed" if archive.is_dir() else "no such file"
         raise UnreadableLog(problem, where=str(archive))
-    limit = Limit(MOST_SAID + HEADER)
-    stream = archives.members(archive, limit)
+    limit = Limit(MAX_HEADER_BYTES + MAX_ENTRY_HEADER_BYTES)
+    stream = archives.iter_members(archive, limit)
     try:
-        announced = _announced(next(stream, None))
-        limit.most += announced.size + len(announced.files) * HEADER
-        target = folder or Path(announced.name)
-        _may(target, force=force)
-        _fits(announced, archive, target, ratio)
-        return _unpacked(stream, announced, target)
-    except (Refused, Changed) as error:
+        header = _read_header(next(stream, None))
+        limit.max_bytes += header.size + len(header.files) * MAX_ENTRY_HEADER_BYTES
+        target = folder or Path(header.name)
+        _check_target(target, force=force)
+        _check_size(header, archive, target, ratio)
+        return _unpack(stream, header, target)
+    except (ArchiveRefused, SourceChanged) as error:
         raise UnreadableLog(f"the archive is refused: {error}", where=str(archive)) from None
-    except DAMAGED as error:
+    except ARCHIVE_ERRORS as error:
         problem, hint = f"the archive is damaged: {error}", "copy it here again, or pack it again"
         raise UnreadableLog(problem, where=str(archive), hint=hint) from None
     finally:
         stream.close()
 
 
-def _announced(first: Member | None) -> _Announced:
-    """Read what stands first. Raises Refused."""
-    if first is None or first.name.rpartition("/")[2] != BUNDLE or first.size > MOST_SAID:
-        raise Refused(
+def _read_header(first: Member | None) -> _Header:
+    """Read the first file, the list of files. Raises ArchiveRefused."""
+    if (
+        first is None
+        or first.name.rpartition("/")[2] != BUNDLE_FILE
+        or first.size > MAX_HEADER_BYTES
+    ):
+        raise ArchiveRefused(
             "it does not begin with bundle.json, so it is no bundle of ours; "
             "`tar xf` or `unzip` unpack what other programs packed"
         )
-    said: Any = typed.load(b"".join(first.chunks(0)))
-    if not isinstance(said, dict) or said.get("written_by") != WRITER:
-        raise Refused("its bundle.json is none of rlvitals")
-    if not isinstance(said.get("format"), int) or said["format"] > FORMAT:
-        raise Refused(
-            f"it is of format {said.get('format')}, written by a newer rlvitals: "
+    content: Any = typed.load(b"".join(first.chunks(0)))
+    if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
+        raise ArchiveRefused("its bundle.json is none of rlvitals")
+    if not isinstance(content.get("format"), int) or content["format"] > BUNDLE_FORMAT:
+        raise ArchiveRefused(
+            f"it is of format {content.get('format')}, written by a newer rlvitals: "
             "pip install --upgrade rlvitals"
         )
     try:
-        listed = [(str(name), Version(int(size), str(held))) for name, size, held in said["files"]]
-        found = _Announced(str(said["name"]), dict(listed))
+        entries = [
+            (str(name), Version(int(size), str(digest))) for name, size, digest in content["files"]
+        ]
+        header = _Header(str(content["name"]), dict(entries))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise Refused(f"its bundle.json is damaged: {error!r}") from None
-    _check(found, [name for name, _ in listed], first.name)
-    return found
+        raise ArchiveRefused(f"its bundle.json is damaged: {error!r}") from None
+    _check_names(header, [name for name, _ in entries], first.name)
+    return header
 
 
-def _check(found: _Announced, listed: list[str], first: str) -> None:
-    """Refuse names that lead elsewhere, or that some file systems take for one."""
-    if len(listed) > MOST_FILES:
-        raise Refused(f"it announces {len(listed):,} files, more than {MOST_FILES:,}")
-    if path_safety.wrong(found.name) or "/" in found.name or first != f"{found.name}/{BUNDLE}":
-        raise Refused(f"it names no folder: {found.name!r}")
-    for name in listed:
-        if why := path_safety.wrong(name):
-            raise Refused(f"{name!r}: {why}")
-        if found.files[name].size < 0:
-            raise Refused(f"{name!r} has {found.files[name].size} bytes")
-    for name, why in path_safety.clashing(listed).items():
-        raise Refused(f"{name!r}: {why}")
+def _check_names(header: _Header, names: list[str], first: str) -> None:
+    """Raise ArchiveRefused for names that leave the folder, or that clash on some system."""
+    if len(names) > MAX_BUNDLE_FILES:
+        raise ArchiveRefused(f"it announces {len(names):,} files, more than {MAX_BUNDLE_FILES:,}")
+    if (
+        path_safety.find_problem(header.name)
+        or "/" in header.name
+        or first != f"{header.name}/{BUNDLE_FILE}"
+    ):
+        raise ArchiveRefused(f"it names no folder: {header.name!r}")
+    for name in names:
+        if reason := path_safety.find_problem(name):
+            raise ArchiveRefused(f"{name!r}: {reason}")
+        if header.files[name].size < 0:
+            raise ArchiveRefused(f"{name!r} has {header.files[name].size} bytes")
+    for name, reason in path_safety.find_clashes(names).items():
+        raise ArchiveRefused(f"{name!r}: {reason}")
 
 
-def _may(target: Path, *, force: bool) -> None:
-    there = target.exists() or target.is_symlink()
-    if there and not target.is_dir():
+def _check_target(target: Path, *, force: bool) -> None:
+    exists = target.exists() or target.is_symlink()
+    if exists and not target.is_dir():
         raise UsageError("this is a file, a folder is needed", where=str(target), hint="-o FOLDER")
-    if there and any(target.iterdir()) and not force:
+    if exists and any(target.iterdir()) and not force:
         hint = "name another folder with -o, or --force: what is there is set aside, not deleted"
         raise UsageError("a folder is there already", where=str(target), hint=hint)
 
 
-def _fits(announced: _Announced, archive: Path, target: Path, ratio: float) -> None:
-    """Refuse a bomb. Raises Refused, VitalsError where there is no room."""
-    packed = archive.stat().st_size
-    if announced.size > max(HARMLESS, ratio * packed):
-        raise Refused(
-            f"{packed:,} bytes announce {announced.size:,}: a bomb, by more than {ratio:,.0f} to 1 "
-            "(--max-ratio allows it)"
+def _check_size(header: _Header, archive: Path, target: Path, ratio: float) -> None:
+    """Refuse a bomb. Raises ArchiveRefused, VitalsError if the disk has no room."""
+    packed_bytes = archive.stat().st_size
+    if header.size > max(MAX_SAFE_BYTES, ratio * packed_bytes):
+        raise ArchiveRefused(
+            f"{packed_bytes:,} bytes announce {header.size:,}: a bomb, by more than {ratio:,.0f} "
+            "to 1 (--max-ratio allows it)"
         )
-    needed = announced.size + BLOCK * len(announced.files)
-    free = Folder(target.absolute().parent).room()
-    if free is not None and free < needed:
-        problem = byte_text.no_room(needed, free)
+    needed_bytes = header.size + 4096 * len(header.files)
+    free_bytes = LocalFolder(target.absolute().parent).room()
+    if free_bytes is not None and free_bytes < needed_bytes:
+        problem = byte_text.format_no_room(needed_bytes, free_bytes)
         raise VitalsError(problem, where=str(target), hint="name a folder on another disk with -o")
 
 
-def _unpacked(stream: Iterator[Member], announced: _Announced, target: Path) -> Unbundled:
-    with gathering(target, "unbundling", go_on=False) as made:
-        _write(stream, announced, Folder(made))
-        aside = put_in_place(made, target)
-    tops = {path.split("/", 1)[0] for path in announced.files if path.endswith(f"/{MANIFEST}")}
-    steps = sorted(int(found[1]) for top in tops if (found := naming.FINAL.fullmatch(top)))
-    return Unbundled(target, len(announced.files), announced.size, tuple(steps), aside)
+def _unpack(stream: Iterator[Member], header: _Header, target: Path) -> Unbundled:
+    with open_work_folder(target, "unbundling", go_on=False) as work_folder:
+        _write_files(stream, header, LocalFolder(work_folder))
+        aside = put_in_place(work_folder, target)
+    tops = {path.split("/", 1)[0] for path in header.files if path.endswith(f"/{MANIFEST_FILE}")}
+    steps = sorted(
+        int(match[1]) for top in tops if (match := naming.CHECKPOINT_NAME.fullmatch(top))
+    )
+    return Unbundled(target, len(header.files), header.size, tuple(steps), aside)
 
 
-def _write(stream: Iterator[Member], announced: _Announced, made: Folder) -> None:
-    """Write each file as it was announced, once; nothing else, and nothing less."""
-    waiting = dict(announced.files)
+def _write_files(stream: Iterator[Member], header: _Header, work_folder: LocalFolder) -> None:
+    """Write each announced file once; raise ArchiveRefused for any other, or a missing one."""
+    remaining = dict(header.files)
     for member in stream:
         root, _, name = member.name.partition("/")
-        said = waiting.pop(name, None) if root == announced.name else None
-        if said is None:
-            raise Refused(f"{member.name!r} comes unannounced, or twice")
-        if member.size != said.size:
-            raise Refused(f"{name!r} has {member.size:,} bytes, {said.size:,} were announced")
-        piece = Piece(name, said.size, said.xxh3_128, member.chunks)
-        made.write(name, _bounded(copy_files.checked(piece, Patience()), said.size))
-    if waiting:
-        raise Refused(f"{len(waiting):,} files are missing, {next(iter(waiting))!r} is one")
+        version = remaining.pop(name, None) if root == header.name else None
+        if version is None:
+            raise ArchiveRefused(f"{member.name!r} comes unannounced, or twice")
+        if member.size != version.size:
+            raise ArchiveRefused(
+                f"{name!r} has {member.size:,} bytes, {version.size:,} were announced"
+            )
+        piece = Piece(name, version.size, version.xxh3_128, member.chunks)
+        work_folder.write(
+            name, _limit_chunks(copy_files.verify_chunks(piece, RetryPolicy()), version.size)
+        )
+    if remaining:
+        raise ArchiveRefused(
+            f"{len(remaining):,} files are missing, {next(iter(remaining))!r} is one"
+        )
 
 
-def _bounded(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """End what gives more than it announced before it is written."""
+def _limit_chunks(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Raise ArchiveRefused before more bytes than announced are written."""
     for data in chunks:
         size -= len(data)
         if size < 0:
-            raise Refused("more comes out of it than it announces")
+            raise ArchiveRefused("more comes out of it than it announces")
         yield data

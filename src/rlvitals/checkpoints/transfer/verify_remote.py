@@ -1,4 +1,4 @@
-"""Which checkpoints lie whole at a place: sealed, every file there with its size."""
+"""Find the complete checkpoints of a backup: sealed, with every file of the sealed size."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,50 +7,54 @@ from functools import partial
 
 from rlvitals.checkpoints import manifest as manifests
 from rlvitals.checkpoints.manifest import BadCheckpoint, Manifest
-from rlvitals.checkpoints.naming import MANIFEST
-from rlvitals.checkpoints.transfer.copy_files import Patience, first
-from rlvitals.checkpoints.transfer.filesystems import Place
+from rlvitals.checkpoints.naming import MANIFEST_FILE
+from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
+from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
-LARGEST = 256 << 20  # bytes of a manifest: more is none of ours
-SEALED = re.compile(r"(checkpoint-(\d+))/manifest\.json")
-ON_ITS_WAY = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
+MAX_MANIFEST_BYTES = 256 << 20  # bytes of a manifest: more is none of ours
+MANIFEST_PATH = re.compile(r"(checkpoint-(\d+))/manifest\.json")
+UNNAMED_MANIFEST_PATH = re.compile(r"\.(checkpoint-(\d+))\.(?:partial|gone)/manifest\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """A checkpoint at a place."""
+class RemoteCheckpoint:
+    """A checkpoint of a backup."""
 
     name: str  # of its folder there
     manifest: Manifest
 
 
-def sealed_at(place: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
-    """Return the checkpoints that have their name, by it. Their bytes are not looked at."""
-    found = dict(_found(place, sizes, patience, SEALED))
-    return {name: one for name, one in found.items() if one.name == name}
+def named_checkpoints(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
+) -> dict[str, RemoteCheckpoint]:
+    """Return the checkpoints with their final name, by name. Their bytes are not read."""
+    checkpoints = dict(_find(remote, sizes, patience, MANIFEST_PATH))
+    return {name: checkpoint for name, checkpoint in checkpoints.items() if checkpoint.name == name}
 
 
-def unnamed_at(place: Place, sizes: Mapping[str, int], patience: Patience) -> dict[str, Arrived]:
-    """Return those that were killed between their seal and their name, by the name to be."""
-    return dict(_found(place, sizes, patience, ON_ITS_WAY))
+def unnamed_checkpoints(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
+) -> dict[str, RemoteCheckpoint]:
+    """Return those interrupted between manifest and final name, by final name."""
+    return dict(_find(remote, sizes, patience, UNNAMED_MANIFEST_PATH))
 
 
-def _found(
-    place: Place, sizes: Mapping[str, int], patience: Patience, pattern: re.Pattern[str]
-) -> Iterator[tuple[str, Arrived]]:
+def _find(
+    remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy, pattern: re.Pattern[str]
+) -> Iterator[tuple[str, RemoteCheckpoint]]:
     for path in sizes:
-        matched = pattern.fullmatch(path)
-        if matched is None or sizes[path] > LARGEST:
+        match = pattern.fullmatch(path)
+        if match is None or sizes[path] > MAX_MANIFEST_BYTES:
             continue
-        folder = path.removesuffix(f"/{MANIFEST}")
-        data = patience.call(partial(_content, place, path))
+        folder = path.removesuffix(f"/{MANIFEST_FILE}")
+        data = patience.call(partial(_read, remote, path))
         try:
-            sealed = manifests.parse(data, f"{place.name}/{path}", int(matched[2]))
+            sealed = manifests.parse(data, f"{remote.name}/{path}", int(match[2]))
         except BadCheckpoint:
             continue
         if all(sizes.get(f"{folder}/{name}") == file.size for name, file in sealed.files.items()):
-            yield matched[1], Arrived(folder, sealed)
+            yield match[1], RemoteCheckpoint(folder, sealed)
 
 
-def _content(place: Place, path: str) -> bytes:
-    return first(place.read(path), LARGEST)
+def _read(remote: RemoteFiles, path: str) -> bytes:
+    return read_small(remote.read(path), MAX_MANIFEST_BYTES)

@@ -1,12 +1,12 @@
-"""The folder in which a run is gathered, beside its place, until it gets its name.
+"""The temporary folder in which a run is unpacked or restored, next to its target.
 
-    .<name>.<what>-<random>/      made by `mkdtemp`: nobody foresees its name
-    .../rlvitals                  what it is for; the mark by which a later process knows it
-    .../run/                      what is gathered, with the permissions of any new folder
+    .<name>.<what>-<random>/      created by `mkdtemp`: its name cannot be predicted
+    .../rlvitals                  its target; identifies the folder to a later process
+    .../run/                      the files, with the permissions of any new folder
 
-Another user who may write beside the target can make a link or a folder of such a name, but not
-one that this user owns, that nobody else may enter, and that holds the mark: that one alone is
-gone on with, or deleted.
+Another user who may write next to the target can create a link or a folder of such a name, but not
+one that this user owns, that nobody else may enter, and that contains the mark: only that one is
+continued, or deleted.
 """
 
 import errno
@@ -22,40 +22,39 @@ from pathlib import Path
 from rlvitals.errors import UsageError
 from rlvitals.storage import safe_files
 
-MARK = "rlvitals"
-RUN = "run"
-OTHERS = 0o077  # permissions of anybody but the owner
+MARK_FILE = "rlvitals"
+OTHER_USERS_MODE = 0o077  # permissions of anybody but the owner
 LOCK_SECONDS = 2.0  # that a look for an earlier folder waits for another process's
-NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
+UNSUPPORTED_LOCK_ERRNOS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
 
 
 @contextmanager
-def gathering(target: Path, what: str, *, go_on: bool) -> Iterator[Path]:
-    """Give a folder to gather in, for one process; it is deleted at the end unless `go_on`.
+def open_work_folder(target: Path, purpose: str, *, go_on: bool) -> Iterator[Path]:
+    """Yield a folder for one process; it is deleted at the end unless `go_on`.
 
-    `go_on`: what an earlier process for this target gathered and left is used again, and stays
-    where this one is broken off; else it is deleted. Raises UsageError where another process is at
-    this target, OSError.
+    `go_on`: reuse what an earlier process restored for this target, and keep the folder if this
+    process is interrupted; else it is deleted. Raises UsageError if another process works on this
+    target, OSError.
     """
     target = Path(os.path.realpath(target))  # the user's own path may be a link
     target.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{target.name}.{what}-"
-    with _turn(target.parent):
-        made, handle = _earlier(target, prefix, keep=go_on) or _new(target, prefix)
+    prefix = f".{target.name}.{purpose}-"
+    with _lock_parent(target.parent):
+        folder, handle = _find_earlier(target, prefix, keep=go_on) or _make_folder(target, prefix)
     try:
-        yield made / RUN
+        yield folder / "run"
     finally:
         if not go_on:
-            shutil.rmtree(made, ignore_errors=True)
-        with suppress(OSError):  # it holds what the next process goes on with
-            (made / RUN).rmdir()
-        if not os.path.lexists(made / RUN):
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # not empty: the next process continues with it
+            (folder / "run").rmdir()
+        if not os.path.lexists(folder / "run"):
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
 
-def put_in_place(made: Path, target: Path) -> Path | None:
-    """Give what was gathered its name; set aside what is there, and return where that lies.
+def put_in_place(work_folder: Path, target: Path) -> Path | None:
+    """Rename the folder to its target; set an existing one aside, and return its path.
 
     A target that is a link to a folder stays a link: the folder that it points to is replaced.
     """
@@ -65,60 +64,62 @@ def put_in_place(made: Path, target: Path) -> Path | None:
     if target.exists():
         aside = safe_files.free_name(target, "before")
         target.rename(aside)
-    made.rename(target)
+    work_folder.rename(target)
     safe_files.sync(target.parent)
     return aside
 
 
-def _new(target: Path, prefix: str) -> tuple[Path, int]:
-    made = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    handle = safe_files.open_new(made / MARK)
-    _alone(handle)
+def _make_folder(target: Path, prefix: str) -> tuple[Path, int]:
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    handle = safe_files.open_new(path / MARK_FILE)
+    _try_lock(handle)
     os.write(handle, target.name.encode(errors="surrogateescape"))
-    (made / RUN).mkdir()
-    return made, handle
+    (path / "run").mkdir()
+    return path, handle
 
 
-def _earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
-    """Find what this user's earlier processes left for a target; delete what is not gone on with.
+def _find_earlier(target: Path, prefix: str, *, keep: bool) -> tuple[Path, int] | None:
+    """Return the folder of an earlier process for a target; delete unusable ones.
 
-    Raises UsageError where another process holds it.
+    Raises UsageError if another process uses one.
     """
-    left: tuple[Path, int] | None = None
-    there = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
-    for path in sorted(there):
-        handle = _proven(path, target)
+    leftover: tuple[Path, int] | None = None
+    paths = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
+    for path in sorted(paths):
+        handle = _open_mark(path, target)
         if handle is None:
             with suppress(OSError):  # of one that was killed before it could write its mark
                 path.rmdir()
             continue
-        if not _alone(handle):
+        if not _try_lock(handle):
             os.close(handle)
             problem = "another process is at this already"
             raise UsageError(problem, where=str(path), hint="wait for it")
-        if keep and left is None and (path / RUN).is_dir():
-            left = path, handle
+        if keep and leftover is None and (path / "run").is_dir():
+            leftover = path, handle
         else:
             shutil.rmtree(path, ignore_errors=True)
             os.close(handle)
-    return left
+    return leftover
 
 
-def _proven(path: Path, target: Path) -> int | None:
-    """Open the mark of a folder that this user made for a target; None: it is not known as one."""
+def _open_mark(path: Path, target: Path) -> int | None:
+    """Open the mark of a folder that this user created for a target; None if it is not one."""
     with suppress(OSError):
         status = path.lstat()
-        own = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
-        if not (own and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHERS):
+        is_owner = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+        if not (
+            is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHER_USERS_MODE
+        ):
             return None
         name = target.name.encode(errors="surrogateescape")
-        if safe_files.read_regular(path / MARK) == name:
-            return safe_files.open_append(path / MARK)
+        if safe_files.read_regular(path / MARK_FILE) == name:
+            return safe_files.open_append(path / MARK_FILE)
     return None
 
 
-def _alone(handle: int) -> bool:
-    """Take a file or folder for this process; where there are no locks, go on without."""
+def _try_lock(handle: int) -> bool:
+    """Lock a file or folder for this process; True if the system has no locks."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
@@ -128,21 +129,21 @@ def _alone(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in NO_LOCKS:
+        if error.errno not in UNSUPPORTED_LOCK_ERRNOS:
             raise
     return True
 
 
 @contextmanager
-def _turn(parent: Path) -> Iterator[None]:
-    """Let one process at a time look for an earlier folder and make its own."""
+def _lock_parent(parent: Path) -> Iterator[None]:
+    """Let one process at a time find an earlier folder and create its own."""
     if os.name != "posix":
         yield
         return
     handle = os.open(parent, os.O_RDONLY)
     try:
-        end = time.monotonic() + LOCK_SECONDS  # who holds it for longer is none of ours
-        while not _alone(handle) and time.monotonic() < end:
+        end = time.monotonic() + LOCK_SECONDS  # a longer lock is of another program
+        while not _try_lock(handle) and time.monotonic() < end:
             time.sleep(0.01)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The faults, by what is wrong: one file per kind."""
+"""The catalogue of faults, one file per kind."""
 
 from rlvitals.faults.catalogue import (
     actions,
@@ -12,16 +12,16 @@ from rlvitals.faults.catalogue import (
 from rlvitals.faults.fault import Fault
 
 CATALOGUE: tuple[Fault, ...] = (
-    *updates.FAULTS,
-    *exploration.FAULTS,
-    *rewards.FAULTS,
-    *observations.FAULTS,
-    *actions.FAULTS,
-    *episodes.FAULTS,
-    *machine.FAULTS,
+    *updates.UPDATE_FAULTS,
+    *exploration.EXPLORATION_FAULTS,
+    *rewards.REWARD_FAULTS,
+    *observations.OBSERVATION_FAULTS,
+    *actions.ACTION_FAULTS,
+    *episodes.EPISODE_FAULTS,
+    *machine.MACHINE_FAULTS,
 )
 
 
-def named(name: str) -> Fault:
-    """Return the fault of that name. Raises KeyError."""
+def find_fault(name: str) -> Fault:
+    """Return the fault with a name. Raises KeyError."""
     return {fault.name: fault for fault in CATALOGUE}[name]

@@ -3,7 +3,7 @@
 from rlvitals.faults.fault import Fault, Onset
 from rlvitals.faults.inject import in_world
 
-FAULTS = (
+ACTION_FAULTS = (
     Fault(
         "action-random",
         "the environment ignores the policy and acts at random",

@@ -2,11 +2,11 @@
 
 from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, Fault, Onset
-from rlvitals.faults.inject import both, in_model, in_world
+from rlvitals.faults.inject import combine, in_model, in_world
 
-ENDING = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
+TERMINATING_ENVS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
 
-FAULTS = (
+EPISODE_FAULTS = (
     Fault(
         "terminal-missing",
         "the end of an episode is never reported: only the time limit ends it",
@@ -14,7 +14,7 @@ FAULTS = (
         expects=("episodes-never-end",),
         visible_in=("outcome/episode_length",),
         tampers=True,
-        tasks=ENDING,
+        tasks=TERMINATING_ENVS,
     ),
     Fault(
         "terminal-early",
@@ -28,7 +28,7 @@ FAULTS = (
     Fault(
         "undiscounted-endless",
         "gamma is 1, the end of an episode is never reported, and there is no target network",
-        both(
+        combine(
             in_world(lambda w: w.NeverTerminal),
             in_model(faulty_models.attribute(gamma=1.0, target_update_interval=1)),
         ),
@@ -41,7 +41,7 @@ FAULTS = (
         visible_in=("value/loss", "optimiser/loss"),
         tampers=True,
         algorithms=(DQN,),
-        tasks=ENDING,
+        tasks=TERMINATING_ENVS,
         onsets=(Onset.START,),
         sets={"gamma": 1.0, "target_update_interval": 1},
     ),

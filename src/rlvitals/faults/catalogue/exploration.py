@@ -4,7 +4,7 @@ from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
-FAULTS = (
+EXPLORATION_FAULTS = (
     Fault(
         "entropy-bonus-huge",
         "the entropy coefficient is 2: being random pays best",

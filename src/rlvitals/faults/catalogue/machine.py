@@ -4,7 +4,7 @@ from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import FAILED, Fault, Onset
 from rlvitals.faults.inject import in_model, in_world
 
-FAULTS = (
+MACHINE_FAULTS = (
     Fault(
         "weight-nan",
         "one weight becomes not a number",

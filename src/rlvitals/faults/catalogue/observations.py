@@ -7,7 +7,7 @@ start there is nothing to compare with, in mid-run the return falls while no upd
 from rlvitals.faults.fault import Fault, Onset
 from rlvitals.faults.inject import in_world
 
-FAULTS = (
+OBSERVATION_FAULTS = (
     Fault(
         "observation-constant",
         "the agent is blind: it sees zeros",

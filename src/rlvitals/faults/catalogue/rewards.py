@@ -3,9 +3,14 @@
 from rlvitals.faults.fault import Fault, Onset
 from rlvitals.faults.inject import in_world
 
-SCALE = ("value-loss-explosion", "updates-hardly-move", "q-divergence", "gradient-always-clipped")
+SCALE_RULES = (
+    "value-loss-explosion",
+    "updates-hardly-move",
+    "q-divergence",
+    "gradient-always-clipped",
+)
 
-FAULTS = (
+REWARD_FAULTS = (
     Fault(
         "reward-zero",
         "the reward function always answers 0",
@@ -36,7 +41,7 @@ FAULTS = (
         "reward-x1000",
         "the reward is in the wrong unit: 1,000 times too large",
         in_world(lambda w: w.HugeReward),
-        expects=(*SCALE, "impossible-value"),
+        expects=(*SCALE_RULES, "impossible-value"),
         visible_in=("value/loss", "optimiser/loss", "outcome/return"),
         tampers=True,
     ),
@@ -44,7 +49,7 @@ FAULTS = (
         "reward-outliers",
         "one step in 500 pays 10,000",
         in_world(lambda w: w.OutlierReward),
-        expects=(*SCALE, "reward-spread-grows", "impossible-value",
+        expects=(*SCALE_RULES, "reward-spread-grows", "impossible-value",
                  "gradient-explosion"),
         visible_in=("value/loss", "optimiser/loss", "outcome/return"),
         tampers=True,

@@ -5,18 +5,18 @@ from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
 START = (Onset.START,)
-TOO_LARGE = (
+STEP_SIZE_RULES = (
     "learning-rate-too-high",
     "kl-above-target", "kl-spike", "clip-fraction-high", "learning-rate-jump", "ratio-off-one",
     "policy-loss-explosion", "value-loss-explosion", "q-divergence", "gradient-explosion",
 )  # fmt: skip
 
-FAULTS = (
+UPDATE_FAULTS = (
     Fault(
         "learning-rate-x300",
         "the learning rate is 300 times the one that works",
         in_model(faulty_models.learning_rate(300.0)),
-        expects=("setting-out-of-range", *TOO_LARGE, "entropy-collapse", "action-collapse"),
+        expects=("setting-out-of-range", *STEP_SIZE_RULES, "entropy-collapse", "action-collapse"),
         visible_in=("policy/approx_kl", "policy/clip_fraction", "exploration/entropy"),
         algorithms=ON_POLICY,
         scales={"learning_rate": 300.0},
@@ -25,7 +25,7 @@ FAULTS = (
         "learning-rate-x100",
         "the learning rate is 100 times the one that works",
         in_model(faulty_models.learning_rate(100.0)),
-        expects=("setting-out-of-range", *TOO_LARGE),
+        expects=("setting-out-of-range", *STEP_SIZE_RULES),
         visible_in=("value/loss", "optimiser/loss", "optimiser/learning_rate"),
         algorithms=(DQN, SAC),
         scales={"learning_rate": 100.0},

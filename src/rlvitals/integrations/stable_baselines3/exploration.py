@@ -13,37 +13,37 @@ import numpy as np
 import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-MOST = 256  # states: the standard error of a mean over them is 6 % of the spread
-EPS = 1e-6  # stable_baselines3/common/distributions.py, SquashedDiagGaussianDistribution
+MAX_STATES = 256  # the standard error of their mean is 6 % of the standard deviation
+SQUASH_EPSILON = 1e-6  # stable_baselines3/common/distributions.py, SquashedDiagGaussianDistribution
 
 
 class Exploration:
-    """Asks the policy about states it has just seen."""
+    """Evaluates the policy on its newest states."""
 
     def __init__(self, model: OffPolicyAlgorithm) -> None:
-        """Ask the policy of `model`."""
+        """Evaluate the policy of `model`."""
         self.model = model
         self.noise = torch.Generator().manual_seed(0)  # ours alone
 
     def numbers(self, observations: Mapping[str, Any]) -> dict[str, float]:
-        """Return entropy, width of the noise and mean value where the algorithm has them."""
-        model, found = self.model, {}
+        """Return entropy, noise std and mean value, if the algorithm has them."""
+        model, values = self.model, {}
         sigma = getattr(model.action_noise, "_sigma", None)
         if sigma is not None:
-            found["rollout/noise_std"] = float(np.mean(sigma))
+            values["rollout/noise_std"] = float(np.mean(sigma))
         with torch.no_grad():
             if hasattr(model, "q_net"):
                 q = model.q_net(self._states(observations))
-                found["rollout/q_mean"] = q.max(dim=-1).values.mean().item()
+                values["rollout/q_mean"] = q.max(dim=-1).values.mean().item()
             elif hasattr(getattr(model, "actor", None), "get_action_dist_params"):
-                found |= self._squashed(observations)
-        return found
+                values |= self._squashed_numbers(observations)
+        return values
 
     def _states(self, observations: Mapping[str, Any]) -> Any:
-        last = {key: x.reshape(-1, *x.shape[2:])[-MOST:] for key, x in observations.items()}
+        last = {key: x.reshape(-1, *x.shape[2:])[-MAX_STATES:] for key, x in observations.items()}
         return self.model.policy.obs_to_tensor(last.get("", last))[0]
 
-    def _squashed(self, observations: Mapping[str, Any]) -> dict[str, float]:
+    def _squashed_numbers(self, observations: Mapping[str, Any]) -> dict[str, float]:
         """Estimate the entropy of tanh(Gaussian), which has no closed form, by sampling."""
         actor: Any = self.model.actor
         if getattr(self.model, "use_sde", False):
@@ -52,7 +52,7 @@ class Exploration:
         noise = torch.randn(mean.shape, generator=self.noise).to(mean)
         squashed = torch.tanh(mean + log_std.exp() * noise)
         density = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
-        density = density - torch.log(1 - squashed**2 + EPS)
+        density = density - torch.log(1 - squashed**2 + SQUASH_EPSILON)
         return {
             "rollout/entropy": -density.sum(dim=1).mean().item(),
             "rollout/policy_std": log_std.exp().mean().item(),

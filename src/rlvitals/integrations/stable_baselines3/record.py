@@ -1,4 +1,4 @@
-"""The callback: everything Stable-Baselines3 logs, and what it never does."""
+"""Callback that records a Stable-Baselines3 training."""
 
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
 
-from rlvitals.integrations.guard import Careful
+from rlvitals.integrations.guard import Guard
 from rlvitals.integrations.stable_baselines3 import hyperparameters, rollouts
 from rlvitals.integrations.stable_baselines3.episodes import Episodes
 from rlvitals.integrations.stable_baselines3.exploration import Exploration
@@ -19,7 +19,7 @@ from rlvitals.integrations.stable_baselines3.writer import Writer
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-EVERY = 1000  # environment steps between two looks, each of about a millisecond
+DEFAULT_LOOK_STEPS = 1000  # environment steps between two summaries of about 1 ms
 
 
 class Record(BaseCallback):
@@ -31,8 +31,8 @@ class Record(BaseCallback):
     Without a run one is started, and finished when training ends.
     """
 
-    def __init__(self, run: "Run | None" = None, *, every: int = EVERY) -> None:
-        """Record into `run`; look at what was collected every `every` environment steps."""
+    def __init__(self, run: "Run | None" = None, *, every: int = DEFAULT_LOOK_STEPS) -> None:
+        """Record into `run`; summarise the rollouts every `every` environment steps."""
         super().__init__()
         self.run: Any = run
         self.own = run is None
@@ -45,7 +45,7 @@ class Record(BaseCallback):
             from rlvitals.tracking.start import start  # noqa: PLC0415 - only where it is asked for
 
             self.run = start()
-        self.careful = Careful(self.run)
+        self.guard = Guard(self.run)
         self.episodes: Episodes | None = None
         self.gradients: Gradients | None = None
         self.exploration: Exploration | None = None
@@ -55,10 +55,10 @@ class Record(BaseCallback):
         self.pending: list[rollouts.Collected] = []  # short rollouts, looked at together
         self.gathered = 0  # environment steps in them
         self.looked = False
-        self.careful("settings", self._settings)
-        self.careful("the logger's keys", self._attach)
-        self.careful("episodes", self._count_episodes)
-        self.careful("gradients", self._watch_gradients)
+        self.guard("settings", self._settings)
+        self.guard("the logger's keys", self._attach)
+        self.guard("episodes", self._count_episodes)
+        self.guard("gradients", self._watch_gradients)
         self.marked = (self.num_timesteps, perf_counter())
         self.phases = {"collect": 0.0, "learn": 0.0}
         self.phase_began = perf_counter()
@@ -84,26 +84,26 @@ class Record(BaseCallback):
             self.position = buffer.pos
             self.covered = self.num_timesteps  # what is in the buffer was looked at, or is old
             self.every = min(self.every, buffer.buffer_size * self.model.n_envs // 2)
-        self.gradients = Gradients(self.model, self._broken_gradient, self.careful)
+        self.gradients = Gradients(self.model, self._report_gradient, self.guard)
 
     def _on_rollout_start(self) -> None:
-        """Come back from an update: SB3 collects and learns in turns."""
+        """End an update: SB3 alternates between collection and training."""
         self._phase("learn")
         if self.gradients is not None:
             self.gradients.end()
         if self.looked:
             self.looked = False
-            self.careful("gradients", self._log_gradients)
+            self.guard("gradients", self._log_gradients)
 
     def _on_step(self) -> bool:
         if self.episodes is not None and self.episodes.wants(self.locals):
-            self.careful("episodes", self._episodes_over)
+            self.guard("episodes", self._episodes_over)
         if self.num_timesteps < self.due:
             return True
         self.due = self.num_timesteps + self.every
         if self.exploration is not None:
             self._look()
-            self.careful("gradients", self._log_gradients)
+            self.guard("gradients", self._log_gradients)
         return not self._asked_to_stop()
 
     def _episodes_over(self) -> None:
@@ -113,51 +113,53 @@ class Record(BaseCallback):
     def _on_rollout_end(self) -> None:
         self._phase("collect")
         if self.exploration is None:
-            self.careful("rollouts", self._gather)
+            self.guard("rollouts", self._gather)
         if self.gradients is not None:
             self.gradients.begin()
 
     def _gather(self) -> None:
-        """Look at rollouts of `every` steps or more; A2C's of five steps are put together."""
+        """Gather rollouts until they have `every` steps; A2C's have five steps each."""
         model: Any = self.model
-        found = rollouts.of_rollout(model.rollout_buffer)
-        steps = len(found) * model.n_envs
-        self.pending.append(found)
+        rollout = rollouts.of_rollout(model.rollout_buffer)
+        steps = len(rollout) * model.n_envs
+        self.pending.append(rollout)
         self.gathered += steps
-        if self.gathered >= self.every or not rollouts.sound(found):
+        if self.gathered >= self.every or not rollouts.is_finite(rollout):
             self._look()
             self.looked = True
 
     def _look(self) -> None:
-        self.careful("speed", self._log_speed)
-        self.careful("rollouts", self._log_rollout)
+        self.guard("speed", self._log_speed)
+        self.guard("rollouts", self._log_rollout)
 
     def _log_rollout(self) -> None:
         model: Any = self.model
         if self.exploration is None:
-            found = rollouts.joined(self.pending)
+            rollout = rollouts.concatenate(self.pending)
             self.pending, self.gathered = [], 0
-            self.covered = self.num_timesteps - len(found) * model.n_envs
+            self.covered = self.num_timesteps - len(rollout) * model.n_envs
         else:
-            found = rollouts.of_replay(model.replay_buffer, self.position)
+            rollout = rollouts.of_replay(model.replay_buffer, self.position)
             self.position = model.replay_buffer.pos
-        if not len(found):
+        if not len(rollout):
             return
-        for name, at, value in rollouts.broken(found):
-            self._broken(name, value, self.covered + (at[0] + 1) * model.n_envs, list(at))
-        self.covered += len(found) * model.n_envs
-        numbers = rollouts.numbers(found)
+        for name, index, value in rollouts.find_nonfinite(rollout):
+            self._report_nonfinite(
+                name, value, self.covered + (index[0] + 1) * model.n_envs, list(index)
+            )
+        self.covered += len(rollout) * model.n_envs
+        numbers = rollouts.numbers(rollout)
         if self.exploration is not None:
-            numbers |= self.exploration.numbers(found.observations)
+            numbers |= self.exploration.numbers(rollout.observations)
         self.run.log(self.num_timesteps, numbers)
 
     def _log_speed(self) -> None:
-        now = perf_counter()
-        steps, began = self.marked
-        self.marked = (self.num_timesteps, now)
-        if now > began and self.num_timesteps > steps:
-            phases = {f"time/phase/{name}": spent for name, spent in self.phases.items()}
-            speed = (self.num_timesteps - steps) / (now - began)
+        end_time = perf_counter()
+        start_step, start_time = self.marked
+        self.marked = (self.num_timesteps, end_time)
+        if end_time > start_time and self.num_timesteps > start_step:
+            phases = {f"time/phase/{name}": seconds for name, seconds in self.phases.items()}
+            speed = (self.num_timesteps - start_step) / (end_time - start_time)
             self.run.log(self.num_timesteps, {"time/steps_per_second": speed, **phases})
         self.phases = dict.fromkeys(self.phases, 0.0)
 
@@ -166,33 +168,33 @@ class Record(BaseCallback):
             self.run.log(self.num_timesteps, norms)
 
     def _phase(self, name: str) -> None:
-        now = perf_counter()
-        self.phases[name] += now - self.phase_began
-        self.phase_began = now
+        end_time = perf_counter()
+        self.phases[name] += end_time - self.phase_began
+        self.phase_began = end_time
 
-    def _broken_gradient(self, name: str, value: float) -> None:
-        self._broken(name, value, self.num_timesteps, [])
+    def _report_gradient(self, name: str, value: float) -> None:
+        self._report_nonfinite(name, value, self.num_timesteps, [])
 
-    def _broken(self, name: str, value: float, step: int, at: list[int]) -> None:
-        """Say once for each variable where it stopped being a number."""
+    def _report_nonfinite(self, name: str, value: float, step: int, index: list[int]) -> None:
+        """Report the first non-finite value of each variable."""
         if name in self.reported:
             return
         self.reported.add(name)
-        shown = "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
-        self.run.event("not-a-number", step=step, variable=name, value=shown, at=at)
-        self.run.note(f"{name} is {shown} at step {step}")
+        text = "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
+        self.run.event("not-a-number", step=step, variable=name, value=text, at=index)
+        self.run.note(f"{name} is {text} at step {step}")
 
     def _asked_to_stop(self) -> bool:
         try:
-            asked = self.run.requests()
-            if asked.save:
-                where = self.run.folder / f"model-{self.num_timesteps}.zip"
-                self.model.save(where)
-                self.run.event("checkpoint", step=self.num_timesteps, file=where.name)
+            requests = self.run.requests()
+            if requests.save:
+                path = self.run.folder / f"model-{self.num_timesteps}.zip"
+                self.model.save(path)
+                self.run.event("checkpoint", step=self.num_timesteps, file=path.name)
         except Exception as error:  # noqa: BLE001 - what is asked for must not end a training
             self.run.note(f"a request could not be met: {type(error).__name__}: {error}")
             return False
-        return bool(asked.stop)
+        return bool(requests.stop)
 
     def _on_training_end(self) -> None:
         self._phase("learn")
@@ -200,8 +202,8 @@ class Record(BaseCallback):
             self.gradients.end()
         if self.exploration is not None or self.pending:
             self._look()
-        self.careful("gradients", self._log_gradients)
-        self.careful("the last update", self._log_the_last_update)
+        self.guard("gradients", self._log_gradients)
+        self.guard("the last update", self._log_the_last_update)
         if self.gradients is not None:
             self.gradients.close()
         if self.writer in self.logger.output_formats:
@@ -210,7 +212,7 @@ class Record(BaseCallback):
             self.run.finish()
 
     def _log_the_last_update(self) -> None:
-        """Write what the logger holds and never dumps: the losses of the last update."""
+        """Write the losses of the last update, which the logger never dumps."""
         if self.writer is not None:
-            left = dict(self.logger.name_to_value)
-            self.writer.write(left, self.logger.name_to_excluded, self.num_timesteps)
+            values = dict(self.logger.name_to_value)
+            self.writer.write(values, self.logger.name_to_excluded, self.num_timesteps)

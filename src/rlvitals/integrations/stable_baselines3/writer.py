@@ -1,4 +1,4 @@
-"""What Stable-Baselines3's own logger writes, kept under its own keys."""
+"""Output format for Stable-Baselines3's logger that writes into a run."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from rlvitals.metrics.frameworks import sb3
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-NAME = "rlvitals"  # what `exclude=` calls this format
+FORMAT_NAME = "rlvitals"  # for the logger's `exclude=`
 
 
 class Writer(KVWriter):
@@ -24,16 +24,16 @@ class Writer(KVWriter):
     def __init__(self, run: "Run") -> None:
         """Write into `run`; closing the logger does not finish it."""
         self.run = run
-        hook_facts.says(run, sb3.NAMES.framework)
+        hook_facts.record_framework(run, sb3.NAMES.framework)
         self.skipped: set[str] = set()  # keys of figures, images, videos: noted once each
 
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        """Take over one dump of the logger. Numbers, texts and hyperparameters are kept."""
+        """Record the numbers, texts and hyperparameters of one dump of the logger."""
         numbers: dict[str, Any] = {}
         for key, value in key_values.items():
-            if NAME in key_excluded.get(key, ()):
+            if FORMAT_NAME in key_excluded.get(key, ()):
                 continue
             if isinstance(value, str):
                 self.run.log_text(step, key, value)
@@ -48,7 +48,7 @@ class Writer(KVWriter):
             self.run.log(step, numbers)
 
     def close(self) -> None:
-        """Write what is pending; the run goes on until it is finished."""
+        """Flush pending rows; the run stays open."""
         self.run.flush()
 
 

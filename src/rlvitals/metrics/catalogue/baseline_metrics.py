@@ -1,4 +1,4 @@
-"""What is measured on the same requests every time: the policy, and a baseline beside it."""
+"""Metrics of a policy and a baseline on the same evaluation requests."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, Metric
 

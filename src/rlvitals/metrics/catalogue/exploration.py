@@ -1,4 +1,4 @@
-"""How undecided the policy is, and what keeps it so: entropy, temperature, noise."""
+"""Exploration metrics: entropy, temperature, noise."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

@@ -1,4 +1,4 @@
-"""Settings a run was started with, under one name each."""
+"""Canonical names of the settings of a run."""
 
 from rlvitals.metrics.metric import Metric
 

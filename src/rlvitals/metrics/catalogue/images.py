@@ -1,4 +1,4 @@
-"""Whether a policy that sees needs its images: right answers with the own image and with another.
+"""Metrics of a vision policy's dependence on its images.
 
 A check answers each of some questions twice: with its own image, and with one that belongs to
 another question.
@@ -7,9 +7,9 @@ another question.
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
-def _share(part: str, title: str, meaning: str, formula: str, also: str) -> Metric:
+def _share(suffix: str, title: str, meaning: str, formula: str, also: str) -> Metric:
     return Metric(
-        name=f"language/{part}",
+        name=f"language/{suffix}",
         title=title,
         unit="share",
         kind="health",

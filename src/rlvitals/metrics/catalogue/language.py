@@ -1,11 +1,11 @@
-"""What only language models have: lengths, truncation, sample filters, tools, log-probs."""
+"""Metrics of language models: lengths, truncation, sample filters, tools, log-probs."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
-def _length(part: str, *, title: str, meaning: str, formula: str, also: str) -> Metric:
+def _length(suffix: str, *, title: str, meaning: str, formula: str, also: str) -> Metric:
     return Metric(
-        name=f"language/{part}",
+        name=f"language/{suffix}",
         title=title,
         unit="tokens",
         kind="health",

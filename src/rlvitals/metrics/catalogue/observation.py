@@ -1,4 +1,4 @@
-"""What the policy sees: whether its inputs are numbers, differ, and stay in scale."""
+"""Observation metrics: finite, varying and scaled inputs."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

@@ -1,4 +1,4 @@
-"""What the optimiser does: total loss, gradient norm, learning rate, updates."""
+"""Optimiser metrics: total loss, gradient norm, learning rate, updates."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 from rlvitals.types import Profile

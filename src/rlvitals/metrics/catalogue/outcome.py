@@ -1,4 +1,4 @@
-"""What training is for: return, success, score, and what serving delivers."""
+"""Outcome metrics: return, success, score, and serving performance."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

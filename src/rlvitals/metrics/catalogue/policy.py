@@ -1,4 +1,4 @@
-"""How the policy moves: KL, clipping, ratio, advantages, actions."""
+"""Policy metrics: KL, clipping, ratio, advantages, actions."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 from rlvitals.types import Profile

@@ -1,11 +1,11 @@
-"""Training on pairs: direct preference optimisation and reward models."""
+"""Preference metrics: direct preference optimisation and reward models."""
 
 from rlvitals.metrics.metric import SHARE, Band, Metric
 
 
-def _pair(part: str, title: str, unit: str, meaning: str, formula: str = "") -> Metric:
+def _pair(suffix: str, title: str, unit: str, meaning: str, formula: str = "") -> Metric:
     return Metric(
-        name=f"preference/{part}",
+        name=f"preference/{suffix}",
         title=title,
         unit=unit,
         kind="health",

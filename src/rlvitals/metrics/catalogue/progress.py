@@ -1,11 +1,11 @@
-"""How far a run has come: counters, not judgements."""
+"""Counters of the progress of a run, which are never judged."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
 
 
-def _counter(part: str, title: str, unit: str, meaning: str) -> Metric:
+def _counter(suffix: str, title: str, unit: str, meaning: str) -> Metric:
     return Metric(
-        name=f"progress/{part}",
+        name=f"progress/{suffix}",
         title=title,
         unit=unit,
         kind="performance",

@@ -1,4 +1,4 @@
-"""The signal that training climbs: its parts, its spread, its groups."""
+"""Reward metrics: mean, spread, components, groups."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

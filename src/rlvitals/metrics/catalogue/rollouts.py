@@ -1,11 +1,11 @@
-"""What the generating side of a language run delivers: turns, failures, what is dropped."""
+"""Generation metrics of a language run: turns, failures, dropped samples."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
-def _count(part: str, title: str, unit: str, meaning: str) -> Metric:
+def _count(suffix: str, title: str, unit: str, meaning: str) -> Metric:
     return Metric(
-        name=f"language/{part}",
+        name=f"language/{suffix}",
         title=title,
         unit=unit,
         kind="health",
@@ -16,9 +16,9 @@ def _count(part: str, title: str, unit: str, meaning: str) -> Metric:
     )
 
 
-def _share(part: str, title: str, meaning: str, formula: str) -> Metric:
+def _share(suffix: str, title: str, meaning: str, formula: str) -> Metric:
     return Metric(
-        name=f"language/{part}",
+        name=f"language/{suffix}",
         title=title,
         unit="share",
         kind="health",

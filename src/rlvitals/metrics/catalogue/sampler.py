@@ -1,4 +1,4 @@
-"""Whether the engine that generates and the learner that updates agree on probabilities."""
+"""Differences between the probabilities of the generation engine and the learner."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

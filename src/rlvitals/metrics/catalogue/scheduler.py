@@ -1,4 +1,4 @@
-"""What only a request scheduler for a serving cluster has: queues, pressure, balance."""
+"""Metrics of a request scheduler for a serving cluster: queues, pressure, balance."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric
 

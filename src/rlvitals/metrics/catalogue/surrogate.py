@@ -1,4 +1,4 @@
-"""What a policy loss lets through: masks, dual clips, extremes, KL terms, a first minibatch."""
+"""Policy loss metrics: masks, dual clips, extremes, KL terms, the first minibatch."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Metric
 

@@ -1,13 +1,13 @@
-"""Whether time is wasted: steps, updates, tokens and episodes per second."""
+"""Throughput metrics: steps, updates, tokens and episodes per second."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 
 
-def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
-    part: str, *, title: str, unit: str, meaning: str, formula: str, also: str
+def _rate(  # noqa: PLR0913 - the fields of one noun, each named at its call
+    suffix: str, *, title: str, unit: str, meaning: str, formula: str, also: str
 ) -> Metric:
     return Metric(
-        name=f"throughput/{part}",
+        name=f"throughput/{suffix}",
         title=title,
         unit=unit,
         kind="performance",
@@ -20,7 +20,7 @@ def _speed(  # noqa: PLR0913 - the fields of one noun, each named at its call
     )
 
 
-STEPS_PER_SECOND = _speed(
+STEPS_PER_SECOND = _rate(
     "steps_per_second",
     title="Steps per second",
     unit="steps/s",
@@ -29,7 +29,7 @@ STEPS_PER_SECOND = _speed(
     formula="environment steps / seconds",
     also="updates_per_second",
 )
-UPDATES_PER_SECOND = _speed(
+UPDATES_PER_SECOND = _rate(
     "updates_per_second",
     title="Updates per second",
     unit="updates/s",
@@ -38,7 +38,7 @@ UPDATES_PER_SECOND = _speed(
     formula="updates / seconds",
     also="steps_per_second",
 )
-EPISODES_PER_SECOND = _speed(
+EPISODES_PER_SECOND = _rate(
     "episodes_per_second",
     title="Episodes per second",
     unit="episodes/s",
@@ -46,7 +46,7 @@ EPISODES_PER_SECOND = _speed(
     formula="episodes / seconds",
     also="steps_per_second",
 )
-SAMPLES_PER_SECOND = _speed(
+SAMPLES_PER_SECOND = _rate(
     "samples_per_second",
     title="Samples per second",
     unit="samples/s",
@@ -54,7 +54,7 @@ SAMPLES_PER_SECOND = _speed(
     formula="samples / seconds",
     also="updates_per_second",
 )
-EVAL_SAMPLES_PER_SECOND = _speed(
+EVAL_SAMPLES_PER_SECOND = _rate(
     "eval_samples_per_second",
     title="Evaluation samples per second",
     unit="samples/s",
@@ -62,7 +62,7 @@ EVAL_SAMPLES_PER_SECOND = _speed(
     formula="samples / seconds",
     also="samples_per_second",
 )
-SAMPLER_RATE = _speed(
+SAMPLER_RATE = _rate(
     "sampler_rate",
     title="Sampling rate",
     unit="steps/s",
@@ -70,7 +70,7 @@ SAMPLER_RATE = _speed(
     formula="collected steps / sampling seconds",
     also="learner_rate",
 )
-LEARNER_RATE = _speed(
+LEARNER_RATE = _rate(
     "learner_rate",
     title="Learning throughput",
     unit="samples/s",
@@ -78,7 +78,7 @@ LEARNER_RATE = _speed(
     formula="trained samples / learning seconds",
     also="sampler_rate",
 )
-TOKENS = _speed(
+TOKENS = _rate(
     "tokens",
     title="Tokens so far",
     unit="tokens",
@@ -255,7 +255,7 @@ WORKERS = Metric(
     see_also=("throughput/steps_per_second",),
 )
 
-TOKENS_PER_SECOND = _speed(
+TOKENS_PER_SECOND = _rate(
     "tokens_per_second",
     title="Tokens per second",
     unit="tokens/s",
@@ -264,7 +264,7 @@ TOKENS_PER_SECOND = _speed(
     formula="tokens / seconds",
     also="tokens_per_second_per_device",
 )
-TOKENS_PER_SECOND_PER_DEVICE = _speed(
+TOKENS_PER_SECOND_PER_DEVICE = _rate(
     "tokens_per_second_per_device",
     title="Tokens per second and device",
     unit="tokens/s",

@@ -1,4 +1,4 @@
-"""How well the critic predicts: loss, explained variance, scale of values and returns."""
+"""Critic metrics: loss, explained variance, scale of values and returns."""
 
 from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
 

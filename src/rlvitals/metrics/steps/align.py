@@ -1,8 +1,8 @@
-"""Several logs of one run that count different steps, brought to one count.
+"""Align the logs of one run that count different steps.
 
-A tracker counts its own rows, a table its lines, a trainer environment steps. The log that says
-what its steps are, else the fullest, sets the count. For each of the others it is found out, from
-values that stand in both or from the wall times, which of those steps each of its own is.
+A tracker counts its own rows, a table its lines, a trainer environment steps. The log that
+states its unit, else the longest, is the reference. The steps of the others are translated by
+values that both logs contain or by wall times.
 """
 
 from bisect import bisect_right
@@ -18,87 +18,87 @@ from rlvitals.types import Series
 Steps = NDArray[np.int64]
 How = Literal["same", "values", "times", "unknown"]
 
-UNSAID, ROWS = "steps", "rows"  # units of a log that does not say what it counts
-LEAST = 5  # values, or rows with a time, that must meet before a count is believed
-DIGITS = 2.0**17  # values are compared to 17 bits: a float32, and a text of six digits, keep them
-MATCHED = 0.5  # of a column's values that must stand in the other
-MOST = 0.9  # of the pairs: values that meet by chance are in no order
-NEAR = 0.1  # of the steps passed: what is logged at the same time may be this far apart
-APART = 0.5  # last steps whose ratio is below this do not end one run by one count
+UNKNOWN_UNIT, ROW_UNIT = "steps", "rows"  # units of a log that states none
+MIN_CLOCK_PAIRS = 5  # equal values, or rows with a time, for a translation
+MANTISSA_SCALE = 2.0**17  # compare 17 bits: a float32 and a text of six digits preserve them
+MIN_MATCHED_SHARE = 0.5  # of a column's values that the other must contain
+MIN_ORDERED_SHARE = 0.9  # of the pairs: values that are equal by chance have no order
+MAX_TIME_SLACK = 0.1  # of the steps between rows logged at the same time
+MIN_LAST_STEP_RATIO = 0.5  # of last steps: below it, the logs count different steps
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One log as its clock is told by: its unit and its columns under shared names."""
+    """The unit of a log and its columns under canonical names."""
 
     unit: str
     series: Mapping[str, Series]
 
     @property
     def says(self) -> bool:
-        """Whether the log says what its steps are."""
-        return self.unit not in (UNSAID, ROWS)
+        """True if the log states what its steps are."""
+        return self.unit not in (UNKNOWN_UNIT, ROW_UNIT)
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
-        """How well it can set the count: says what it counts, counts at all, its points."""
-        return self.says, self.unit != ROWS, sum(map(len, self.series.values()))
+        """Suitability as the reference: states a unit, counts steps, number of points."""
+        return self.says, self.unit != ROW_UNIT, sum(map(len, self.series.values()))
 
     @property
     def last(self) -> int:
-        """Its highest step; 0 where it has none."""
+        """Highest step; 0 without any."""
         return max((int(s.steps.max()) for s in self.series.values() if len(s)), default=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clock:
-    """How a log's steps become those of another: `mine` [n] ascends, `theirs` [n] never falls."""
+    """Translation of one log's steps to another's: `mine` [n] ascends, `theirs` [n] never falls."""
 
     how: How
-    to: int = 0  # the log, by its place, that sets the count or has been brought to it
+    to: int = 0  # index of the reference log, or of one already translated
     mine: Steps | None = None
     theirs: Steps | None = None
 
     def translate(self, steps: Steps) -> Steps:
-        """Return the other log's count; before the first and after the last pair by mean pace."""
+        """Return the other log's steps; extrapolated at the mean rate outside the pairs."""
         if self.mine is None or self.theirs is None:
             return steps
         first, last = (self.mine[0], self.theirs[0]), (self.mine[-1], self.theirs[-1])
         pace = float(last[1] - first[1]) / float(last[0] - first[0])
-        found = np.interp(steps, self.mine, self.theirs)
-        found = np.where(steps < first[0], first[1] - (first[0] - steps) * pace, found)
-        found = np.where(steps > last[0], last[1] + (steps - last[0]) * pace, found)
-        return np.rint(found).astype(np.int64)
+        translated = np.interp(steps, self.mine, self.theirs)
+        translated = np.where(steps < first[0], first[1] - (first[0] - steps) * pace, translated)
+        translated = np.where(steps > last[0], last[1] + (steps - last[0]) * pace, translated)
+        return np.rint(translated).astype(np.int64)
 
 
-Pairs = tuple[Steps, Steps]  # [n] each: a step of one log, and the other's step at that moment
+Pairs = tuple[Steps, Steps]  # [n] each: steps of one log, and the matching steps of the other
 Pairing = Callable[[Source, Source], Pairs | None]
 
-SAME = Clock("same")
+SAME_CLOCK = Clock("same")
 
 
 def unit(sources: Sequence[Source]) -> str:
-    """Return what the run's steps are: the unit of the log that sets the count."""
-    return max(sources, key=lambda source: source.rank).unit if sources else UNSAID
+    """Return the unit of the run's steps: that of the reference log."""
+    return max(sources, key=lambda source: source.rank).unit if sources else UNKNOWN_UNIT
 
 
 def align(sources: Sequence[Source]) -> list[Clock]:
-    """Find each log's clock, in their order; that of the log which sets the count is the same."""
-    clocks = [SAME] * len(sources)
+    """Return the clock of each log, in their order; the clock of the reference is "same"."""
+    clocks = [SAME_CLOCK] * len(sources)
     order = sorted(range(len(sources)), key=lambda i: sources[i].rank, reverse=True)
-    known: list[tuple[int, Source]] = []
-    for place in order:
-        own = sources[place]
-        if not own.last:
+    references: list[tuple[int, Source]] = []
+    for index in order:
+        source = sources[index]
+        if not source.last:
             continue
-        clock = _clock(own, known) if known else SAME
-        clocks[place] = clock
+        clock = _clock(source, references) if references else SAME_CLOCK
+        clocks[index] = clock
         if clock.how != "unknown":
-            known.append((place, _translated(own, clock)))
+            references.append((index, _translate_source(source, clock)))
     return clocks
 
 
-def _translated(source: Source, clock: Clock) -> Source:
+def _translate_source(source: Source, clock: Clock) -> Source:
     if clock.mine is None:
         return source
     moved = {
@@ -107,101 +107,101 @@ def _translated(source: Source, clock: Clock) -> Source:
     return Source(source.unit, moved)
 
 
-def _clock(own: Source, known: Sequence[tuple[int, Source]]) -> Clock:
-    """Compare a log with those whose clock is known, the first of which sets the count."""
-    if any(own.says and own.unit == other.unit for _, other in known):
-        return SAME
-    ways: tuple[tuple[How, Pairing], ...] = (("values", by_values), ("times", by_times))
+def _clock(source: Source, references: Sequence[tuple[int, Source]]) -> Clock:
+    """Compare a log with those whose clock is known; the first of these is the reference."""
+    if any(source.says and source.unit == reference.unit for _, reference in references):
+        return SAME_CLOCK
+    ways: tuple[tuple[How, Pairing], ...] = (("values", pair_by_values), ("times", pair_by_times))
     for how, pairs in ways:
-        for place, other in known:
-            found = pairs(own, other)
-            if found is not None and _alike(how, *found):
-                return SAME
-            if found is not None and (clock := _made(how, place, *found)) is not None:
+        for index, reference in references:
+            matched = pairs(source, reference)
+            if matched is not None and _alike(how, *matched):
+                return SAME_CLOCK
+            if matched is not None and (clock := _clock_of_pairs(how, index, *matched)) is not None:
                 return clock
-    place, first = known[0]
-    low, high = sorted((own.last, first.last))
-    return Clock("unknown", place) if low < APART * high else SAME
+    index, first = references[0]
+    low, high = sorted((source.last, first.last))
+    return Clock("unknown", index) if low < MIN_LAST_STEP_RATIO * high else SAME_CLOCK
 
 
 def _alike(how: How, mine: Steps, theirs: Steps) -> bool:
-    """Tell whether two logs count the same, give or take a row; by time, give or take more."""
+    """Return True if two logs count the same steps within a row, or more when paired by time."""
     if how == "times":
-        slack = NEAR * max(int(np.ptp(mine)), int(np.ptp(theirs)))
+        slack = MAX_TIME_SLACK * max(int(np.ptp(mine)), int(np.ptp(theirs)))
     else:
         slack = float(np.median(np.diff(np.unique(theirs)))) if np.ptp(theirs) else 0.0
-    return bool(np.mean(np.abs(theirs - mine) <= slack) >= MOST)
+    return bool(np.mean(np.abs(theirs - mine) <= slack) >= MIN_ORDERED_SHARE)
 
 
-def _made(how: How, place: int, mine: Steps, theirs: Steps) -> Clock | None:
-    """Make a clock of pairs in the order of `mine`; None where they do not go anywhere."""
-    mine, at = np.unique(mine, return_index=True)
-    theirs = np.maximum.accumulate(theirs[at])
-    return Clock(how, place, mine, theirs) if len(mine) > 1 and theirs[-1] > theirs[0] else None
+def _clock_of_pairs(how: How, index: int, mine: Steps, theirs: Steps) -> Clock | None:
+    """Return a clock from pairs in the order of `mine`; None if they do not increase."""
+    mine, indices = np.unique(mine, return_index=True)
+    theirs = np.maximum.accumulate(theirs[indices])
+    return Clock(how, index, mine, theirs) if len(mine) > 1 and theirs[-1] > theirs[0] else None
 
 
-def by_values(own: Source, other: Source) -> Pairs | None:
-    """Pair the steps at which the same metric has the same value, if it has it only once."""
-    found: list[Pairs] = []
-    for name in own.series.keys() & other.series.keys():
-        mine, theirs = _once(own.series[name]), _once(other.series[name])
-        _, here, there = np.intersect1d(
+def pair_by_values(source: Source, reference: Source) -> Pairs | None:
+    """Pair the steps at which the same metric has the same value, if that value is unique."""
+    matches: list[Pairs] = []
+    for name in source.series.keys() & reference.series.keys():
+        mine, theirs = _once(source.series[name]), _once(reference.series[name])
+        _, rows, reference_rows = np.intersect1d(
             mine.values, theirs.values, assume_unique=True, return_indices=True
         )
-        if len(here) >= max(LEAST, MATCHED * len(mine)):
-            found.append((mine.steps[here], theirs.steps[there]))
-    if not found:
+        if len(rows) >= max(MIN_CLOCK_PAIRS, MIN_MATCHED_SHARE * len(mine)):
+            matches.append((mine.steps[rows], theirs.steps[reference_rows]))
+    if not matches:
         return None
-    pairs = np.unique(np.concatenate([np.stack(pair, axis=1) for pair in found]), axis=0)
-    kept = _rising(pairs[:, 1])
-    if len(kept) < MOST * len(pairs):
+    pairs = np.unique(np.concatenate([np.stack(pair, axis=1) for pair in matches]), axis=0)
+    ordered = _rising(pairs[:, 1])
+    if len(ordered) < MIN_ORDERED_SHARE * len(pairs):
         return None
-    return pairs[kept, 0], pairs[kept, 1]
+    return pairs[ordered, 0], pairs[ordered, 1]
 
 
 def _once(series: Series) -> Series:
-    """Keep the points whose value, to 17 bits, no other point has; values become those bits."""
+    """Select the points whose value, rounded to 17 bits, is unique; return rounded values."""
     numbers = series.finite()
     mantissa, exponent = np.frexp(numbers.values)
     with np.errstate(over="ignore"):  # the largest float64, rounded up
-        rounded = np.ldexp(np.rint(mantissa * DIGITS), exponent)
-    values, at, counts = np.unique(rounded, return_index=True, return_counts=True)
-    at = at[counts == 1]
-    return Series(numbers.steps[at], numbers.times[at], values[counts == 1])
+        rounded = np.ldexp(np.rint(mantissa * MANTISSA_SCALE), exponent)
+    values, indices, counts = np.unique(rounded, return_index=True, return_counts=True)
+    indices = indices[counts == 1]
+    return Series(numbers.steps[indices], numbers.times[indices], values[counts == 1])
 
 
 def _rising(values: Steps) -> NDArray[np.int64]:
     """Return the indices of the longest subsequence that never falls (patience sorting)."""
-    tops: list[int] = []  # the least last value of a rising subsequence of each length
+    tops: list[int] = []  # smallest last value of a subsequence of each length
     ends: list[int] = []  # the index of that value
-    before: list[int] = []  # the index that comes before each one in its subsequence
+    previous: list[int] = []  # the preceding index in the subsequence
     for i, value in enumerate(values.tolist()):
         length = bisect_right(tops, value)
-        before.append(ends[length - 1] if length else -1)
+        previous.append(ends[length - 1] if length else -1)
         tops[length : length + 1] = [value]
         ends[length : length + 1] = [i]
     chain: list[int] = []
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        chain.append(at)
-        at = before[at]
+    index = ends[-1] if ends else -1
+    while index >= 0:
+        chain.append(index)
+        index = previous[index]
     return np.array(chain[::-1], dtype=np.int64)
 
 
-def by_times(own: Source, other: Source) -> Pairs | None:
-    """Pair each step with the step that the other log had reached at that wall time."""
-    mine, theirs = _timed(own), _timed(other)
-    if len(mine) < LEAST or len(theirs) < LEAST:
+def pair_by_times(source: Source, reference: Source) -> Pairs | None:
+    """Pair each step with the step of the other log at that wall time."""
+    mine, theirs = _column_with_times(source), _column_with_times(reference)
+    if len(mine) < MIN_CLOCK_PAIRS or len(theirs) < MIN_CLOCK_PAIRS:
         return None
     inside = (mine.times >= theirs.times[0]) & (mine.times <= theirs.times[-1])
-    if inside.sum() < max(LEAST, MATCHED * len(mine)):
+    if inside.sum() < max(MIN_CLOCK_PAIRS, MIN_MATCHED_SHARE * len(mine)):
         return None
-    there = np.interp(mine.times[inside], theirs.times, theirs.steps)
-    return mine.steps[inside], np.rint(there).astype(np.int64)
+    steps = np.interp(mine.times[inside], theirs.times, theirs.steps)
+    return mine.steps[inside], np.rint(steps).astype(np.int64)
 
 
-def _timed(source: Source) -> Series:
-    """Return the column with most wall times, by step: of a step run again the later time."""
+def _column_with_times(source: Source) -> Series:
+    """Return the column with most wall times, sorted by step; the later time of a repeated step."""
     columns = [s.where(np.isfinite(s.times)) for s in source.series.values()]
     best = max(columns, key=len)
     order = np.lexsort((best.times, best.steps))

@@ -1,7 +1,7 @@
-"""Series whose steps count something else than their log's others: put at the steps of their time.
+"""Move series that count other steps to the main steps of their log, by wall time.
 
 Tianshou writes returns at environment steps and losses at gradient steps, into one file. Both
-hold the time of writing, and by that time a loss is placed among the environment steps.
+contain the time of writing, which gives the environment step of a loss.
 """
 
 import re
@@ -17,17 +17,18 @@ from rlvitals.types import Log, Series
 Clock = tuple[NDArray[np.float64], NDArray[np.float64]]  # times [n] ascending, steps [n]
 
 
-def aligned(log: Log, table: Table | None) -> Log:
-    """Place a log's series on its main steps; as it is where times or the clock are missing."""
+def to_main_steps(log: Log, table: Table | None) -> Log:
+    """Return a log with all series at its main steps; unchanged without times or a clock."""
     if table is None or table.off_axis is None:
         return log
     clock = _clock(log.series, table.off_axis.clock)
     if clock is None:
         return log
     moved = {
-        key: found
+        key: column
         for key, series in log.series.items()
-        if re.fullmatch(table.off_axis.keys, key) and (found := _moved(series, clock)) is not None
+        if re.fullmatch(table.off_axis.keys, key)
+        and (column := _steps_by_time(series, clock)) is not None
     }
     if not moved:
         return log
@@ -37,17 +38,17 @@ def aligned(log: Log, table: Table | None) -> Log:
 
 
 def _clock(series: Mapping[str, Series], keys: tuple[str, ...]) -> Clock | None:
-    found = [series[key] for key in keys if key in series]
-    if not found:
+    columns = [series[key] for key in keys if key in series]
+    if not columns:
         return None
-    times = np.concatenate([s.times for s in found])
-    steps = np.concatenate([s.steps for s in found]).astype(np.float64)
-    known = np.isfinite(times)
-    order = np.argsort(times[known], kind="stable")
-    return (times[known][order], steps[known][order]) if known.any() else None
+    times = np.concatenate([s.times for s in columns])
+    steps = np.concatenate([s.steps for s in columns]).astype(np.float64)
+    has_time = np.isfinite(times)
+    order = np.argsort(times[has_time], kind="stable")
+    return (times[has_time][order], steps[has_time][order]) if has_time.any() else None
 
 
-def _moved(series: Series, clock: Clock) -> Series | None:
+def _steps_by_time(series: Series, clock: Clock) -> Series | None:
     if not np.isfinite(series.times).all():
         return None
     steps = np.rint(np.interp(series.times, *clock)).astype(np.int64)

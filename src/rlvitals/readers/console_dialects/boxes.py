@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from rlvitals.metrics.frameworks import sb3
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import whole
+from rlvitals.readers.formats.columns import to_step
 
 RULES = ("--------", "========")
 EDGE, SIDE, TORN = "│", "|", "..."
@@ -76,7 +76,7 @@ class Boxes:
         pairs = dict(self.pairs)
         self._drop()
         key = _step_key(pairs)
-        step = whole(pairs.pop(key)) if key else None
+        step = to_step(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
             unit = ENVIRONMENT if key in STEPS or key == "steps" else ""
             unit = unit or UNITS.get(key, "") or column_guess.step_unit(key)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import whole
+from rlvitals.readers.formats.columns import to_step
 
 STEPS, ROWS = "steps", "rows"
 PAIR = re.compile(
@@ -60,7 +60,7 @@ class Dicts:
     def _row(self, page: Page, pairs: list[Pair]) -> None:
         keys = {key for key, _ in pairs}
         own = _own_step(tuple(key for key, _ in pairs))
-        step = whole(dict(pairs)[own]) if own else None
+        step = to_step(dict(pairs)[own]) if own else None
         if own and step is not None:
             rest = [pair for pair in pairs if pair[0] != own]
             page.add_regular(step, rest, column_guess.step_unit(own), page.time)
@@ -106,7 +106,9 @@ def _own_step(keys: tuple[str, ...]) -> str:
     if not any(column_guess.is_measure(key) for key in keys):
         return ""
     known = (
-        k for k in column_guess.step_keys(keys) if column_guess.plain(k) not in column_guess.EPOCHS
+        k
+        for k in column_guess.step_keys(keys)
+        if column_guess.normalise_name(k) not in column_guess.EPOCH_STEPS
     )
     return next(known, "")
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import whole
+from rlvitals.readers.formats.columns import to_step
 
 MAX_TEXT = 2000  # characters of a hand-written line
 MAX_SHAPES = 64
@@ -109,13 +109,13 @@ class Pairs:
         if row is None:
             return
         key, *others = _steps(tuple(row))
-        step = whole(row[key][0])
+        step = to_step(row[key][0])
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
         if PRIME_RL_WORD in values:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
         if step is None or not _measures(tuple(values)):
             return
-        if others and key not in column_guess.EPOCHS:
+        if others and key not in column_guess.EPOCH_STEPS:
             step = self._within(step, row)
         total = row[key][1]
         shape = (key, *values)
@@ -133,7 +133,7 @@ class Pairs:
 
     def _within(self, step: int, row: dict[str, tuple[float, float | None]]) -> int:
         """Count on over epochs whose steps each start anew."""
-        epoch = next((whole(row[key][0]) for key in column_guess.EPOCHS if key in row), None)
+        epoch = next((to_step(row[key][0]) for key in column_guess.EPOCH_STEPS if key in row), None)
         if epoch is None:
             return step
         if epoch > self.epoch and step <= self.last and self.last:
@@ -191,7 +191,7 @@ def _measures(names: tuple[str, ...]) -> bool:
 
 
 def _name(name: str, step: str) -> str:
-    if name in OF_EPISODE and column_guess.plain(step) in column_guess.EPISODES:
+    if name in OF_EPISODE and column_guess.normalise_name(step) in column_guess.EPISODE_STEPS:
         return "episode_reward"
     return RENAMED.get(name, name)
 

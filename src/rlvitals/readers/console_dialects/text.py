@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import BinaryIO
 
 from rlvitals.readers.formats.columns import NAN
-from rlvitals.readers.formats.lines import BOM, REPLACED, Position, is_replaced, place
+from rlvitals.readers.formats.lines import BOM, REPLACED_NOTE, Position, is_replaced, position_at
 
 CHUNK_BYTES = 2**20
 MAX_PIECE_BYTES = 2**18  # longer ones are no lines of numbers: skipped and counted
@@ -98,11 +98,11 @@ class Pieces:
 
     def position(self) -> Position:
         """Return where to go on: after the last complete piece."""
-        return place(self._file, self._offset, self.line)
+        return position_at(self._file, self._offset, self.line)
 
     def notes(self) -> list[str]:
         """Say what a person should know of this reading: empty where all is well."""
-        notes = [REPLACED] if self.replaced else []
+        notes = [REPLACED_NOTE] if self.replaced else []
         if self.skipped:
             some = "1 line" if self.skipped == 1 else f"{self.skipped:,} lines"
             notes.append(f"{some} over {MAX_PIECE_BYTES // 2**10} KiB skipped")

@@ -1,1 +1,1 @@
-"""What lies in a folder: its files, which of them are one run, and what their settings are."""
+"""Find the runs in a folder: their files and their settings."""

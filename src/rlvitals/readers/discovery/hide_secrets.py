@@ -1,4 +1,4 @@
-"""What no report may show of a log: passwords, keys, addresses that hold one."""
+"""Remove passwords, keys and addresses with credentials from a log."""
 
 from collections.abc import Mapping
 from dataclasses import replace

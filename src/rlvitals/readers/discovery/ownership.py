@@ -1,4 +1,4 @@
-"""Whose run a file is that lies in another folder than the run's log."""
+"""Assign files in other folders to the run they belong to."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -6,7 +6,12 @@ from pathlib import Path
 
 from rlvitals.readers import trainer_state
 from rlvitals.readers.discovery import settings_files
-from rlvitals.readers.discovery.run_names import CHECKPOINT, TRACKED, TRACKERS, up
+from rlvitals.readers.discovery.run_names import (
+    CHECKPOINT_FOLDER,
+    TRACKED_RUN_FOLDER,
+    TRACKER_FOLDERS,
+    up,
+)
 from rlvitals.readers.reader import Files, Reader
 
 Groups = dict[Path, list[tuple[Path, Reader]]]  # by the run's folder
@@ -21,22 +26,22 @@ def settings_of(
     run there (Hydra, DVC); ML-Agents' are every behaviour's. Of a trainer's checkpoints, which
     all hold the same, the first is taken.
     """
-    found: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
+    by_home: dict[Path, dict[tuple[Path, str], Path]] = defaultdict(dict)
     for file in filter(settings_files.is_settings, files):
         folder = up(file.parent, root)
         owners = [folder] if folder in homes else _owners(file, folder, homes)
         if not owners and folder != root and folder.parent in homes:
             owners = [folder.parent]
-        place = folder if CHECKPOINT.fullmatch(file.parent.name) else file.parent
+        location = folder if CHECKPOINT_FOLDER.fullmatch(file.parent.name) else file.parent
         for owner in owners:
-            found[owner].setdefault((place, file.name), file)
-    return defaultdict(list, {home: list(files.values()) for home, files in found.items()})
+            by_home[owner].setdefault((location, file.name), file)
+    return defaultdict(list, {home: list(files.values()) for home, files in by_home.items()})
 
 
 def _owners(file: Path, folder: Path, homes: Collection[Path]) -> list[Path]:
     """Return the runs below a folder that a file of settings in it belongs to."""
     below = [home for home in homes if home.is_relative_to(folder)]
-    if file.name.startswith(settings_files.ML_AGENTS):
+    if file.name.startswith(settings_files.ML_AGENTS_PREFIX):
         return [home for home in below if home.parent == folder]
     return below if len(below) == 1 else []
 
@@ -53,13 +58,13 @@ def adopt_tracked_runs(groups: Groups) -> None:
     """Join a tracker's folders of one run; hand the only one under `<run>/wandb/` to `<run>`."""
     tracked: dict[Path, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
     for home in sorted(groups):
-        if found := TRACKED.fullmatch(home.name):
-            tracked[home.parent][found[1]].append(home)
+        if match := TRACKED_RUN_FOLDER.fullmatch(home.name):
+            tracked[home.parent][match[1]].append(home)
     for folder, runs in tracked.items():
         for first, *resumed in runs.values():
             for home in resumed:  # the same id: another attempt of the run
                 groups[first] += groups.pop(home)
-        if len(runs) == 1 and folder.name in TRACKERS and folder.parent in groups:
+        if len(runs) == 1 and folder.name in TRACKER_FOLDERS and folder.parent in groups:
             ((home, *_),) = runs.values()
             groups[folder.parent] += groups.pop(home)
 

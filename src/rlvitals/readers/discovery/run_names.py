@@ -1,4 +1,4 @@
-"""What the names of folders and files say: which run they are, or only what they hold."""
+"""Derive the name of a run from the names of its folders and files."""
 
 import re
 from pathlib import Path
@@ -7,31 +7,33 @@ from rlvitals.readers.discovery import settings_files
 from rlvitals.readers.formats.compressed import bare
 
 # Folders, and files without their suffix, that say what they hold and not which run they are.
-PARTS = frozenset(
+CONTENT_NAMES = frozenset(
     {
         *("tensorboard", "tensorboard_logs", "tb", "tb_log", "tb_logs", "tf_logs", "tflogs"),
         *("metrics", "metric", "logs", "log", "csv", "json", "jsonl", "events", "scalars"),
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
         *("artifacts", "dvclive"),
-        settings_files.HYDRA,
+        settings_files.HYDRA_FOLDER,
         *("params", "actor", "learner"),  # Isaac Lab's settings; Acme's tables
     }
 )
-EVALUATIONS = frozenset(
+EVALUATION_NAMES = frozenset(
     {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
 )
-CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-HPARAMS = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
-TRACKED = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)")  # a run's folder of W&B, SwanLab
-TRACKERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
-MONITOR = re.compile(r"(?:(.*)\.)?monitor\.csv")
+CHECKPOINT_FOLDER = re.compile(r"checkpoint-(\d+)")
+HPARAMS_FOLDER = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
+TRACKED_RUN_FOLDER = re.compile(
+    r"(?:offline-)?run-\d{8}_\d{6}-(.+)"
+)  # a run's folder of W&B, SwanLab
+TRACKER_FOLDERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
+MONITOR_FILE = re.compile(r"(?:(.*)\.)?monitor\.csv")
 # What a process printed is called after the process, not after the run.
-PRINTED = re.compile(
+CONSOLE_FILE = re.compile(
     r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
     r"\.(?:log|out|err|txt)"
 )
-EVENTS = "tfevents"  # in the name of every TensorBoard file
+EVENT_FILE_MARK = "tfevents"  # in the name of every TensorBoard file
 
 
 def up(folder: Path, root: Path) -> Path:
@@ -44,28 +46,30 @@ def up(folder: Path, root: Path) -> Path:
 def _is_part(folder: Path) -> bool:
     name = folder.name.lower()
     return (
-        name in PARTS
-        or name in EVALUATIONS
-        or CHECKPOINT.fullmatch(name) is not None
-        or HPARAMS.fullmatch(name) is not None
-        or (name == "files" and TRACKED.fullmatch(folder.parent.name) is not None)
+        name in CONTENT_NAMES
+        or name in EVALUATION_NAMES
+        or CHECKPOINT_FOLDER.fullmatch(name) is not None
+        or HPARAMS_FOLDER.fullmatch(name) is not None
+        or (name == "files" and TRACKED_RUN_FOLDER.fullmatch(folder.parent.name) is not None)
     )
 
 
 def own_name(file: Path) -> str:
     """Return the name that a file gives its run; "" where it says what the file holds."""
-    if EVENTS in file.name:
+    if EVENT_FILE_MARK in file.name:
         return ""
-    found = MONITOR.fullmatch(bare(file).name)
-    stem = (found[1] or "") if found else bare(file).stem
-    word = stem.lower()
-    if word.isdigit() and found:
+    monitor = MONITOR_FILE.fullmatch(bare(file).name)
+    stem = (monitor[1] or "") if monitor else bare(file).stem
+    lower = stem.lower()
+    if lower.isdigit() and monitor:
         return ""
-    is_part = word in PARTS or word in EVALUATIONS or word.startswith("ppo_metrics_")
-    return "" if is_part or PRINTED.fullmatch(bare(file).name.lower()) else stem
+    is_part = (
+        lower in CONTENT_NAMES or lower in EVALUATION_NAMES or lower.startswith("ppo_metrics_")
+    )
+    return "" if is_part or CONSOLE_FILE.fullmatch(bare(file).name.lower()) else stem
 
 
 def is_evaluation(file: Path, root: Path) -> bool:
-    """Tell whether a file, or a folder below the run's it lies in, is named for evaluation."""
+    """Return True if a file, or a folder below the run's it lies in, is named for evaluation."""
     *folders, name = file.relative_to(root).parts
-    return any(part.lower() in EVALUATIONS for part in (*folders, name.split(".")[0]))
+    return any(segment.lower() in EVALUATION_NAMES for segment in (*folders, name.split(".")[0]))

@@ -1,4 +1,4 @@
-"""Which files are one run, and which reader reads each.
+"""Group files into runs, and select the reader of each file.
 
     for run in find(path):
         logs = read(run)
@@ -24,8 +24,8 @@ from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage import typed
 from rlvitals.types import Log, Series
 
-MAX_NAMED = 3  # files that a note names
-NAME_LETTERS = 8  # of a folder's name, where two runs have one name
+MAX_NOTE_FILES = 3  # files that a note names
+MAX_FOLDER_SUFFIX = 8  # of a folder's name, where two runs have one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
         return _of_file(path)
     walk = walk or Walk(path)
     notes = list(walk.notes)
-    claimed = _claimed(walk.files, path, notes)
+    claimed = _claim_files(walk.files, path, notes)
     if not claimed:
         raise UnreadableLog(
             "no training log in this folder",
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=select.WHAT_IS_READ,
+            hint=select.READERS_HINT,
         )
     runs = _in_databases(claimed, path, notes)
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)
@@ -67,18 +67,18 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
     ownership.adopt_tracked_runs(groups)
     settings = ownership.settings_of(walk.files, path, groups.keys())
     for home, files in sorted(groups.items(), key=lambda pair: pair[0].parts):
-        found = _runs(home, files, path, tuple(notes))
-        if len(found) == 1:  # of several runs in one folder nobody can say whose they are
-            found = [replace(found[0], settings=tuple(settings[home]))]
-        runs += found
-    return _told_apart(runs)
+        home_runs = _runs(home, files, path, tuple(notes))
+        if len(home_runs) == 1:  # of several runs in one folder nobody can say whose they are
+            home_runs = [replace(home_runs[0], settings=tuple(settings[home]))]
+        runs += home_runs
+    return _make_names_unique(runs)
 
 
-def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+def _make_names_unique(runs: Sequence[Run]) -> tuple[Run, ...]:
     """Put the folder's name behind a run's name that another run has too."""
     counts = Counter(run.name for run in runs)
     return tuple(
-        replace(run, name=f"{run.name} ({run.root.name[:NAME_LETTERS]})")
+        replace(run, name=f"{run.name} ({run.root.name[:MAX_FOLDER_SUFFIX]})")
         if counts[run.name] > 1
         else run
         for run in runs
@@ -91,17 +91,17 @@ def _of_file(path: Path) -> tuple[Run, ...]:
     if holder is not None:
         name = path.relative_to(holder).as_posix()
         reader = select.reader_of(holder)
-        found = _contained(holder, reader, "") if reader.runs else ()
-        for run in found:
+        runs = _runs_in_file(holder, reader, "") if reader.runs else ()
+        for run in runs:
             if run.name == name:
                 return (run,)
-        hint = nearest(name, (run.name for run in found))
-        hint = hint or ", ".join(run.name for run in found[:MAX_NAMED])
+        hint = nearest(name, (run.name for run in runs))
+        hint = hint or ", ".join(run.name for run in runs[:MAX_NOTE_FILES])
         raise UnreadableLog(f"no run called {name!r}", where=str(holder), hint=hint)
     reader = select.reader_of(path)
     if reader.runs is not None:
-        return tuple(_contained(path, reader, ""))
-    settings = settings_files.beside(path)
+        return tuple(_runs_in_file(path, reader, ""))
+    settings = settings_files.settings_of_log(path)
     return (Run(_file_name(path, reader), path.parent, ((path, reader),), settings=settings),)
 
 
@@ -113,7 +113,7 @@ def _in_databases(claimed: Files, root: Path, notes: list[str]) -> list[Run]:
         if reader.runs is not None:
             inside = file.relative_to(root)
             try:
-                runs += _contained(file, reader, inside.with_suffix("").as_posix())
+                runs += _runs_in_file(file, reader, inside.with_suffix("").as_posix())
             except UnreadableLog as error:
                 errors.append(error)
                 notes.append(f"{inside}: {error.problem}")
@@ -122,26 +122,26 @@ def _in_databases(claimed: Files, root: Path, notes: list[str]) -> list[Run]:
     return [replace(run, notes=tuple(notes)) for run in runs]
 
 
-def _contained(file: Path, reader: Reader, within: str) -> list[Run]:
+def _runs_in_file(file: Path, reader: Reader, within: str) -> list[Run]:
     """Return the runs that a file holds, each under its own name. Raises UnreadableLog."""
-    found = reader.runs(file) if reader.runs else {}
-    if reader.runs and not found:
+    readers = reader.runs(file) if reader.runs else {}
+    if reader.runs and not readers:
         raise UnreadableLog("a database without a run", where=str(file))
     return [
         Run(f"{within}/{name}" if within else name, file.parent, ((file, inner),))
-        for name, inner in found.items()
+        for name, inner in readers.items()
     ]
 
 
 def is_folder(path: Path) -> bool:
-    """Tell whether there is a folder; what may not be looked at is none."""
+    """Return True if there is a folder; what may not be looked at is none."""
     try:
         return path.is_dir()
     except OSError:  # no permission, a name that is too long: whoever opens it says so
         return False
 
 
-def _claimed(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
+def _claim_files(files: Iterable[Path], root: Path, notes: list[str]) -> list[tuple[Path, Reader]]:
     """Return the files that a reader claims; note those that no one can open."""
     claimed: list[tuple[Path, Reader]] = []
     for file in files:
@@ -186,27 +186,29 @@ def _runs(home: Path, files: Files, root: Path, notes: tuple[str, ...]) -> list[
 def _file_name(path: Path, reader: Reader) -> str:
     if reader.run_name:
         return reader.run_name(path)
-    if own := run_names.own_name(path):
-        return own
+    if name := run_names.own_name(path):
+        return name
     file = path.resolve()
-    alone = reader.in_parts or not _has_company(file)
-    return file.parent.name if alone else f"{file.parent.name}/{file.name}"
+    is_only_log = reader.in_parts or not _has_company(file)
+    return file.parent.name if is_only_log else f"{file.parent.name}/{file.name}"
 
 
 def _has_company(file: Path) -> bool:
-    """Tell whether another log lies beside a file, so that the folder's name says too little."""
+    """Return True if another log lies beside a file, so that the folder's name says too little."""
     try:
-        return any(other != file and select.may_be_log(other) for other in file.parent.iterdir())
+        return any(
+            sibling != file and select.may_be_log(sibling) for sibling in file.parent.iterdir()
+        )
     except OSError:  # a folder that may be entered and not be listed
         return False
 
 
 def _run(name: str, home: Path, files: Files, notes: tuple[str, ...]) -> Run:
-    kept, dropped = without_copies(files)
+    remaining, dropped = without_copies(files)
     inside = all(file.is_relative_to(home) for file, _ in files)
     root = home if inside else home.parent  # a tracker's folders of one run lie side by side
-    kept.sort(key=lambda pair: _order(pair[0]))
-    return Run(name, root, tuple(kept), (*notes, *dropped))
+    remaining.sort(key=lambda pair: _order(pair[0]))
+    return Run(name, root, tuple(remaining), (*notes, *dropped))
 
 
 def _order(file: Path) -> tuple[tuple[str, ...], str]:
@@ -223,16 +225,16 @@ def read(run: Run) -> tuple[Log, ...]:
     like secrets are left out, and secrets are taken out of notes and tracebacks.
     Raises UnreadableLog.
     """
-    found: dict[Path, Log | UnreadableLog] = {}
+    by_file: dict[Path, Log | UnreadableLog] = {}
     for file, reader in run.files:
         try:
-            found[file], _ = reader.read(file, None)
+            by_file[file], _ = reader.read(file, None)
         except UnreadableLog as error:
-            found[file] = error
-    return together(run, found)
+            by_file[file] = error
+    return together(run, by_file)
 
 
-def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:
+def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, ...]:
     """Put together what each of a run's files holds, as `read` does. Raises UnreadableLog."""
     logs: list[tuple[Hashable, Log]] = []  # each with what it shares with those it is one with
     notes: list[str] = list(run.notes)
@@ -244,22 +246,22 @@ def together(run: Run, found: Mapping[Path, Log | UnreadableLog]) -> tuple[Log, 
     }
     for file, reader in run.files:
         inside = str(file.relative_to(run.root))
-        log = found[file]
+        log = by_file[file]
         if isinstance(log, UnreadableLog):
             errors.append(log)
             failed[log.problem].append(inside)
             continue
         role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
-        one = (reader.name, role) if reader.in_parts else inside
-        logs.append((one, replace(log, where=inside, series=_prefixed(log.series, role))))
+        key = (reader.name, role) if reader.in_parts else inside
+        logs.append((key, replace(log, where=inside, series=_add_prefix(log.series, role))))
     if not logs:
         raise _none_readable(errors)
     notes += [_not_read(files, problem) for problem, files in failed.items()]
     joined = join.printed_last(join.join(logs))
     for file in run.settings:
-        settings, said = settings_files.read(file, run.root.name)
-        where = os.path.relpath(file, run.root)
-        joined.append(Log("settings", {}, settings, tuple(said), where))
+        settings, settings_notes = settings_files.read(file, run.root.name)
+        location = os.path.relpath(file, run.root)
+        joined.append(Log("settings", {}, settings, tuple(settings_notes), location))
     if notes:
         joined.append(Log(source="files", series={}, notes=tuple(notes)))
     return tuple(_tidy(hide_secrets.clean(log)) for log in joined)
@@ -286,7 +288,7 @@ def _not_read(files: Sequence[str], problem: str) -> str:
     return f"{files[0]}{more} not read: {problem}"
 
 
-def _prefixed(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
+def _add_prefix(series: Mapping[str, Series], prefix: str) -> dict[str, Series]:
     return {k if k.startswith(prefix) else f"{prefix}{k}": s for k, s in series.items()}
 
 

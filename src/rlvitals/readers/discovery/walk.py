@@ -1,17 +1,17 @@
-"""The files under a folder, in one order on every machine, whatever the folder holds."""
+"""List the files under a folder in a reproducible order."""
 
 import os
 import re
 from collections import Counter
 from pathlib import Path
 
-MAX_DEPTH = 12  # folders below the one that is walked
-MAX_ENTRIES = 50_000  # files and folders looked at
+MAX_WALK_DEPTH = 12  # folders below the one that is walked
+MAX_WALK_ENTRIES = 50_000  # files and folders looked at
 # Folders of programs, not of runs; a virtual environment also shows itself by its pyvenv.cfg.
-PROGRAMS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
+PROGRAM_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
 
-SHOWN = frozenset({".hydra"})  # hidden, but a run's: its settings
-ASIDE = re.compile(
+VISIBLE_HIDDEN_FOLDERS = frozenset({".hydra"})  # hidden, but a run's: its settings
+OLD_CHECKPOINT_FOLDER = re.compile(
     r"checkpoint-\d+\.(?:corrupt|other|before-fresh)(?:-\d+)?"
 )  # checkpoints set aside
 
@@ -35,13 +35,13 @@ class Walk:
         self._deep = 0
         links: list[tuple[Path, int]] = []
         folders = [(root, 0)]
-        while (folders or links) and self._entries <= MAX_ENTRIES:
+        while (folders or links) and self._entries <= MAX_WALK_ENTRIES:
             self._visit(*(folders or links).pop(0), folders, links)
         self.files.sort(key=lambda path: path.parts)
-        if self._entries > MAX_ENTRIES:
-            self.notes.append(f"more than {MAX_ENTRIES:,} files: the rest was not looked at")
+        if self._entries > MAX_WALK_ENTRIES:
+            self.notes.append(f"more than {MAX_WALK_ENTRIES:,} files: the rest was not looked at")
         if self._deep:
-            self.notes.append(f"folders more than {MAX_DEPTH} deep were not looked at")
+            self.notes.append(f"folders more than {MAX_WALK_DEPTH} deep were not looked at")
 
     def _visit(
         self,
@@ -57,26 +57,26 @@ class Walk:
             if not path.is_dir():
                 self.files.append(path)
                 return
-            if depth > MAX_DEPTH:
+            if depth > MAX_WALK_DEPTH:
                 self._deep += 1
                 return
             with os.scandir(path) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self.notes.append(f"cannot look into {self._name(path)}: {error.strerror or error}")
             return
-        if depth and any(entry.name == "pyvenv.cfg" for entry in found):
+        if depth and any(entry.name == "pyvenv.cfg" for entry in children):
             return
         self.folders.append(path)
-        for entry in found:
+        for entry in children:
             self._entries += 1
-            place = path / entry.name
+            child = path / entry.name
             if entry.is_symlink():
-                links.append((place, depth + 1))
+                links.append((child, depth + 1))
             elif not entry.is_dir(follow_symlinks=False):
-                self._visit(place, depth + 1, folders, links)
-            elif _is_looked_into(entry.name):
-                folders.append((place, depth + 1))
+                self._visit(child, depth + 1, folders, links)
+            elif _is_walked(entry.name):
+                folders.append((child, depth + 1))
 
     def _is_new(self, path: Path) -> bool:
         status = path.stat()
@@ -86,7 +86,7 @@ class Walk:
         return new
 
     def _leads_up(self, path: Path) -> bool:
-        """Tell whether a link shows a folder that holds the one that is walked: "up -> ..".
+        """Return True if a link shows a folder that holds the one that is walked: "up -> ..".
 
         What lies beside the walked folder, or on the whole machine, was not asked for. The walked
         folder itself may be a link.
@@ -99,15 +99,19 @@ class Walk:
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path != self._root else str(path)
 
-    def kinds(self, most: int = 6) -> str:
+    def kinds(self, max_kinds: int = 6) -> str:
         """Count the files by what their names end with: "12 .png, 2 .pt and 3 others"."""
         counts = Counter(path.suffix or "without an ending" for path in self.files)
         ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-        text = ", ".join(f"{count:,} {suffix}" for suffix, count in ranked[:most])
-        others = sum(count for _, count in ranked[most:])
-        return f"{text} and {others:,} others" if others else text
+        text = ", ".join(f"{count:,} {suffix}" for suffix, count in ranked[:max_kinds])
+        other_count = sum(count for _, count in ranked[max_kinds:])
+        return f"{text} and {other_count:,} others" if other_count else text
 
 
-def _is_looked_into(name: str) -> bool:
-    apart = name.startswith(".") or name in PROGRAMS or ASIDE.fullmatch(name) is not None
-    return name in SHOWN or not apart
+def _is_walked(name: str) -> bool:
+    is_skipped = (
+        name.startswith(".")
+        or name in PROGRAM_FOLDERS
+        or OLD_CHECKPOINT_FOLDER.fullmatch(name) is not None
+    )
+    return name in VISIBLE_HIDDEN_FOLDERS or not is_skipped

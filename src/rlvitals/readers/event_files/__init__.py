@@ -1,1 +1,1 @@
-"""TensorBoard's event files at memory speed: see `stream` for how a file is read."""
+"""Read TensorBoard's event files with vectorised parsing; start with `stream`."""

@@ -1,4 +1,4 @@
-"""All that an event file holds, put together window by window."""
+"""Collect the content of an event file window by window."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.events import SCALARS_PLUGIN, Events
-from rlvitals.readers.event_files.framing import HEADER, Frames, words
+from rlvitals.readers.event_files.framing import RECORD_HEADER, Frames, read_numbers
 from rlvitals.readers.event_files.loop_cycles import stretches
 from rlvitals.readers.event_files.points import Piece, Points
-from rlvitals.readers.event_files.scalars import Window, forget_most
+from rlvitals.readers.event_files.scalars import Window, clear_large_cache
 from rlvitals.readers.event_files.stream import Taken
-from rlvitals.storage.crc32c import checksums, unmasked
+from rlvitals.storage.crc32c import checksums, unmask
 
 
 class Contents:
@@ -21,24 +21,24 @@ class Contents:
         """Start from what earlier events said of each tag: whose plugin it is for."""
         self.events = Events(plugins)
         self.points = Points()
-        forget_most()
+        clear_large_cache()
 
     def take(self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool) -> Taken:
         """Add a window's records. A last round that is not whole waits for the next window."""
-        if not len(frames.at):
+        if not len(frames.starts):
             return Taken([], 0)
         rounds = list(stretches(frames.lengths))
-        if rounds and not final and 0 < len(frames.at) - rounds[-1].end < rounds[-1].size:
+        if rounds and not final and 0 < len(frames.starts) - rounds[-1].end < rounds[-1].size:
             frames = frames.until(rounds[-1].end)
         window = Window(data, base, frames, self.events.plugins)
         odd = window.read(rounds)
-        starts, lengths = frames.at[odd] + HEADER.size, frames.lengths[odd]
-        good = words(data, frames.at[odd], "<i8").view(np.int64) == lengths
-        stored = unmasked(words(data, starts + lengths, "<u4").view(np.uint32))
+        starts, lengths = frames.starts[odd] + RECORD_HEADER.size, frames.lengths[odd]
+        good = read_numbers(data, frames.starts[odd], "<i8").view(np.int64) == lengths
+        stored = unmasked(read_numbers(data, starts + lengths, "<u4").view(np.uint32))
         good &= checksums(data, starts, lengths) == stored
         self._add_odd(data, base, starts[good], lengths[good])
         self._join(window.pieces)
-        return Taken([int(index) for index in odd[~good]], len(frames.at))
+        return Taken([int(index) for index in odd[~good]], len(frames.starts))
 
     def _add_odd(
         self,
@@ -51,17 +51,17 @@ class Contents:
         self.events.described = {}
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
             payload = data[start : start + length].tobytes()
-            self.events.take(payload, base + start - HEADER.size)
+            self.events.take(payload, base + start - RECORD_HEADER.size)
 
     def _join(self, pieces: dict[str, list[Piece]]) -> None:
         """Join the columns and the points read one by one, less what is no scalar after all."""
         for tag, piece in self.events.points().items():
             pieces.setdefault(tag, []).append(piece)
-        others = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
-        for tag in pieces.keys() & others:
-            since = self.events.described.get(tag, -1)
+        not_scalars = {tag for tag, name in self.events.plugins.items() if name != SCALARS_PLUGIN}
+        for tag in pieces.keys() & not_scalars:
+            described_at = self.events.described.get(tag, -1)
             pieces[tag] = [
-                piece.where(piece.places < since) if piece.tensors else piece
+                piece.where(piece.places < described_at) if piece.tensors else piece
                 for piece in pieces[tag]
             ]
         self.points.add(pieces)

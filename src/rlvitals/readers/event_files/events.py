@@ -1,4 +1,4 @@
-"""Events read field by field: whatever no layout of scalars explains.
+"""Parse events field by field, where no scalar layout applies.
 
 Field numbers: TensorFlow `event.proto`, `summary.proto`, `tensor.proto`, `types.proto`;
 TensorBoard `plugins/hparams/plugin_data.proto`.
@@ -13,30 +13,36 @@ import numpy as np
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
 from rlvitals.readers.event_files.hparams import settings_of
 from rlvitals.readers.event_files.points import Piece
-from rlvitals.readers.event_files.record_layout import METADATA, SIMPLE_VALUE, TAG, TENSOR, VALUE
-from rlvitals.readers.event_files.sampled import Kept
+from rlvitals.readers.event_files.record_layout import (
+    SUMMARY_VALUE,
+    VALUE_METADATA,
+    VALUE_SIMPLE,
+    VALUE_TAG,
+    VALUE_TENSOR,
+)
+from rlvitals.readers.event_files.sampled import SampledItems
 from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
 from rlvitals.readers.formats.columns import MAX_STEP, NAN
-from rlvitals.readers.formats.protobuf import FLOAT, Malformed, double, fields, signed
+from rlvitals.readers.formats.protobuf import FLOAT_STRUCT, Malformed, double, fields, to_signed
 from rlvitals.types import Histogram, Setting, Text
 
-WALL_TIME, STEP, SUMMARY = 1, 2, 5  # Event
-HISTOGRAM, NODE_NAME = 5, 7  # Summary.Value
-PLUGIN_DATA, DATA_CLASS = 1, 4  # SummaryMetadata
-PLUGIN_NAME = 1  # its PluginData
+EVENT_WALL_TIME, EVENT_STEP, EVENT_SUMMARY = 1, 2, 5  # Event
+VALUE_HISTOGRAM, VALUE_NODE_NAME = 5, 7  # Summary.Value
+METADATA_PLUGIN_DATA, METADATA_DATA_CLASS = 1, 4  # SummaryMetadata
+PLUGIN_DATA_NAME = 1  # its PluginData
 DATA_CLASS_SCALAR = 1
 SCALARS_PLUGIN, HISTOGRAMS_PLUGIN, TEXT_PLUGIN = "scalars", "histograms", "text"
 TEXT_SUFFIX = "/text_summary"  # torch's and tensorboardX's tags of texts
-HISTOGRAMS = (512, 64 * 2**20)  # kept: of a tag, and bytes in all
-TEXTS = (1000, 16 * 2**20)
-SESSION_START = "_hparams_/session_start_info"
+HISTOGRAM_LIMITS = (512, 64 * 2**20)  # kept: of a tag, and bytes in all
+TEXT_LIMITS = (1000, 16 * 2**20)
+SESSION_START_TAG = "_hparams_/session_start_info"
 
 Form = Callable[[bytes, int, float], Histogram | None]
 
 
 @dataclass(slots=True)
-class Collected:
+class TagPoints:
     """Points of one tag, one by one."""
 
     places: "array[int]" = field(default_factory=lambda: array("q"))
@@ -60,21 +66,21 @@ class Events:
     def __init__(self, plugins: Mapping[str, str]) -> None:
         """Start from what earlier events said of each tag: whose plugin it is for."""
         self.settings: dict[str, Setting] = {}
-        self.histograms: Kept[Histogram] = Kept("histograms", *HISTOGRAMS)
-        self.texts: Kept[Text] = Kept("texts", *TEXTS)
+        self.histograms: SampledItems[Histogram] = SampledItems("histograms", *HISTOGRAM_LIMITS)
+        self.texts: SampledItems[Text] = SampledItems("texts", *TEXT_LIMITS)
         self.plugins = dict(plugins)
         self.described: dict[str, int] = {}  # where in the window a tag was first described
         self.malformed = 0  # events that are no protobuf
         self.refused: dict[str, str] = {}  # why, by tag
-        self._points: dict[str, Collected] = {}
+        self._points: dict[str, TagPoints] = {}
 
     def notes(self) -> list[str]:
-        """Say what a person should know of these events."""
+        """Return notes for the user."""
         notes = [f"{self.malformed} events could not be understood"] if self.malformed else []
         if self.refused:
-            tag, why = next(iter(self.refused.items()))
-            others = len(self.refused) - 1
-            notes.append(f"{tag}: {why}" + (f" ({others} more tags)" if others else ""))
+            tag, reason = next(iter(self.refused.items()))
+            more_tags = len(self.refused) - 1
+            notes.append(f"{tag}: {reason}" + (f" ({more_tags} more tags)" if more_tags else ""))
         return [*notes, *self.histograms.notes(), *self.texts.notes()]
 
     def points(self) -> dict[str, Piece]:
@@ -83,42 +89,42 @@ class Events:
         self._points = {}
         return points
 
-    def take(self, payload: bytes, place: int) -> None:
+    def take(self, payload: bytes, position: int) -> None:
         """Add one event, whose record starts at an offset of the file."""
         time, step, summaries = NAN, 0, []
         try:
-            for part in fields(payload):
-                if part.id == SUMMARY:
-                    summaries.append(part.data)
-                elif part.id == STEP:
-                    step = signed(part.number)
-                elif part.id == WALL_TIME:
-                    time = double(part)
+            for item in fields(payload):
+                if item.id == EVENT_SUMMARY:
+                    summaries.append(item.data)
+                elif item.id == EVENT_STEP:
+                    step = to_signed(item.number)
+                elif item.id == EVENT_WALL_TIME:
+                    time = double(item)
             for summary in summaries:
-                for part in fields(summary):
-                    if part.id == VALUE:
-                        self._value(part.data, place, step, time)
-                        place += 1
+                for item in fields(summary):
+                    if item.id == SUMMARY_VALUE:
+                        self._value(item.data, position, step, time)
+                        position += 1
         except Malformed:
             self.malformed += 1
 
-    def _value(self, data: bytes, place: int, step: int, time: float) -> None:
-        found = {part.id: part.data for part in fields(data)}
-        tag = (found.get(TAG) or found.get(NODE_NAME) or b"").decode(errors="replace")
+    def _value(self, data: bytes, position: int, step: int, time: float) -> None:
+        by_id = {item.id: item.data for item in fields(data)}
+        tag = (by_id.get(VALUE_TAG) or by_id.get(VALUE_NODE_NAME) or b"").decode(errors="replace")
         if not tag:
             return
-        if METADATA in found:
-            self._describe(tag, found[METADATA], place)
-        if SIMPLE_VALUE in found:
-            if len(found[SIMPLE_VALUE]) != FLOAT.size:
+        if VALUE_METADATA in by_id:
+            self._describe(tag, by_id[VALUE_METADATA], position)
+        if VALUE_SIMPLE in by_id:
+            if len(by_id[VALUE_SIMPLE]) != FLOAT_STRUCT.size:
                 raise Malformed
-            self._point(tag, place, step, time, FLOAT.unpack(found[SIMPLE_VALUE])[0])
-        elif HISTOGRAM in found:
-            self._histogram(tag, found[HISTOGRAM], of_proto, step, time)
-        elif TENSOR in found:
-            self._tensor(tag, found[TENSOR], place, step, time)
+            self._point(tag, position, step, time, FLOAT_STRUCT.unpack(by_id[VALUE_SIMPLE])[0])
+        elif VALUE_HISTOGRAM in by_id:
+            self._histogram(tag, by_id[VALUE_HISTOGRAM], of_proto, step, time)
+        elif VALUE_TENSOR in by_id:
+            self._tensor(tag, by_id[VALUE_TENSOR], position, step, time)
 
-    def _tensor(self, tag: str, data: bytes, place: int, step: int, time: float) -> None:
+    def _tensor(self, tag: str, data: bytes, position: int, step: int, time: float) -> None:
         plugin = self.plugins.get(tag)
         if plugin == HISTOGRAMS_PLUGIN:
             self._histogram(tag, data, of_tensor, step, time)
@@ -127,16 +133,16 @@ class Events:
         elif plugin in {None, SCALARS_PLUGIN}:
             value = scalar_of(data)
             if value is not None:
-                self._point(tag, place, step, time, value)
+                self._point(tag, position, step, time, value)
             elif plugin:
                 self.refused[tag] = "tensors of more than one number are not read"
 
-    def _point(self, tag: str, place: int, step: int, time: float, value: float) -> None:
+    def _point(self, tag: str, position: int, step: int, time: float, value: float) -> None:
         if abs(step) > MAX_STEP:
             self.refused[tag] = f"a step of {step} is not read"
             return
-        points = self._points.setdefault(tag, Collected())
-        points.places.append(place)
+        points = self._points.setdefault(tag, TagPoints())
+        points.places.append(position)
         points.times.append(time)
         points.steps.append(step)
         points.values.append(value)
@@ -159,21 +165,21 @@ class Events:
                 self.texts.add(tag, Text(step, time, text), len(data))
                 self.settings |= settings_in(text)
 
-    def _describe(self, tag: str, metadata: bytes, place: int) -> None:
+    def _describe(self, tag: str, metadata: bytes, position: int) -> None:
         if tag not in self.plugins:
             self.plugins[tag] = _plugin(metadata)
-            self.described[tag] = place
-        if tag == SESSION_START:
+            self.described[tag] = position
+        if tag == SESSION_START_TAG:
             self.settings |= settings_of(metadata)
 
 
 def _plugin(metadata: bytes) -> str:
     """Return whose plugin a tag is for: the scalars' where it names none, or says scalars."""
     name, data_class = "", 0
-    for part in fields(metadata):
-        if part.id == DATA_CLASS:
-            data_class = part.number
-        elif part.id == PLUGIN_DATA:
-            names = (f.data for f in fields(part.data) if f.id == PLUGIN_NAME)
+    for item in fields(metadata):
+        if item.id == METADATA_DATA_CLASS:
+            data_class = item.number
+        elif item.id == METADATA_PLUGIN_DATA:
+            names = (f.data for f in fields(item.data) if f.id == PLUGIN_DATA_NAME)
             name = next(names, b"").decode(errors="replace")
     return SCALARS_PLUGIN if data_class == DATA_CLASS_SCALAR else name or SCALARS_PLUGIN

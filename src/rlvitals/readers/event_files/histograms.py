@@ -1,4 +1,4 @@
-"""Histograms in the two forms that their writers use.
+"""Parse histograms in the two forms that writers use.
 
 Field numbers: TensorFlow `summary.proto`; TensorBoard `plugins/histogram/summary_v2.py`.
 """
@@ -13,8 +13,8 @@ from rlvitals.readers.formats.protobuf import BYTES, FIXED64, Malformed, double,
 from rlvitals.types import Histogram
 
 # HistogramProto
-MIN, MAX, LIMITS, COUNTS = 1, 2, 6, 7
-BIGGEST = float(np.finfo(np.float64).max)  # TensorFlow's last limit: no limit
+HISTOGRAM_MIN, HISTOGRAM_MAX, HISTOGRAM_BUCKET_LIMITS, HISTOGRAM_BUCKET_COUNTS = 1, 2, 6, 7
+MAX_FLOAT64 = float(np.finfo(np.float64).max)  # TensorFlow's last limit: no limit
 
 
 def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
@@ -23,24 +23,27 @@ def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
     Its buckets have upper limits only; the first one's lower limit is the least value. A first
     bucket that is empty only says where the second begins. None where it has no bucket.
     """
-    least, most = -math.inf, math.inf
-    parts: dict[int, list[bytes]] = {LIMITS: [], COUNTS: []}
-    for part in fields(data):
-        if part.id in parts and part.wire in {BYTES, FIXED64}:  # packed, or one by one
-            parts[part.id].append(part.data)
-        elif part.id == MIN:
-            least = double(part)
-        elif part.id == MAX:
-            most = double(part)
-    limits, counts = _doubles(parts[LIMITS]), _doubles(parts[COUNTS])
+    low, high = -math.inf, math.inf
+    chunks: dict[int, list[bytes]] = {HISTOGRAM_BUCKET_LIMITS: [], HISTOGRAM_BUCKET_COUNTS: []}
+    for item in fields(data):
+        if item.id in chunks and item.wire in {BYTES, FIXED64}:  # packed, or one by one
+            chunks[item.id].append(item.data)
+        elif item.id == HISTOGRAM_MIN:
+            low = double(item)
+        elif item.id == HISTOGRAM_MAX:
+            high = double(item)
+    limits, counts = (
+        _doubles(chunks[HISTOGRAM_BUCKET_LIMITS]),
+        _doubles(chunks[HISTOGRAM_BUCKET_COUNTS]),
+    )
     if not len(counts) or len(limits) != len(counts):
         return None
-    if limits[-1] >= BIGGEST:
-        lower = limits[-2] if len(limits) > 1 else least
-        limits[-1] = most if most >= lower else math.inf
+    if limits[-1] >= MAX_FLOAT64:
+        lower = limits[-2] if len(limits) > 1 else low
+        limits[-1] = high if high >= lower else math.inf
     if counts[0] == 0 and len(counts) > 1:
         return Histogram(step, time, limits, counts[1:])
-    first = least if least <= limits[0] else -math.inf
+    first = low if low <= limits[0] else -math.inf
     return Histogram(step, time, np.concatenate(([first], limits)), counts)
 
 
@@ -53,8 +56,8 @@ def of_tensor(data: bytes, step: int, time: float) -> Histogram | None:
     return Histogram(step, time, edges, buckets[:, 2].copy())
 
 
-def _doubles(parts: list[bytes]) -> NDArray[np.float64]:
-    data = b"".join(parts)
+def _doubles(chunks: list[bytes]) -> NDArray[np.float64]:
+    data = b"".join(chunks)
     if len(data) % 8:
         raise Malformed
     return np.frombuffer(data, "<f8").astype(np.float64)

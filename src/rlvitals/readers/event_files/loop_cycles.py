@@ -1,4 +1,4 @@
-"""Rounds of a training loop: the same records again and again, at even distances.
+"""Parse rounds of a training loop: the same records at equal distances.
 
 A loop logs the same tags in the same order each time, so that for long stretches of a file the
 records' lengths repeat. Each record of a round is then a column with a fixed stride: nothing is
@@ -15,31 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.framing import (
-    AROUND,
-    CHECK,
-    HEADER,
-    LONGEST,
+    MAX_SCALAR_EVENT_BYTES,
+    RECORD_CHECK,
+    RECORD_HEADER,
+    RECORD_OVERHEAD,
     Frames,
-    intact,
+    is_intact,
 )
 from rlvitals.readers.event_files.record_layout import STEP_AT, TIME_AT, Layout, layout_of
 from rlvitals.readers.event_files.varying_bytes import (
-    FLAG,
-    NUMBERS,
+    FLOAT_FORMATS,
+    VARINT_FLAG,
     WORD_BYTES,
-    added_by_counts,
-    added_by_values,
+    checksum_of_counts,
+    checksum_of_values,
     steps_of,
 )
-from rlvitals.storage.crc32c import crc32c, unmasked
+from rlvitals.storage.crc32c import crc32c, unmask
 
-FEWEST_ROUNDS = 48  # that are worth the setting up
-LOOK = 64  # records whose lengths must repeat
-LONGEST_ROUND = 1024  # records
-MOST_REMEMBERED = 256  # rounds, across files
-STACKED = 2**14  # numbers that are computed with together: they fit the nearest cache
-MOST_STACKED = 32  # members
-AT_ONCE = 2**18  # bytes that are compared together, so that they stay in the cache
+MIN_ROUNDS = 48  # that are worth the setting up
+MATCH_RECORDS = 64  # records whose lengths must repeat
+MAX_ROUND_RECORDS = 1024  # records
+MAX_CACHED_CYCLES = 256  # rounds, across files
+MAX_STACKED_NUMBERS = 2**14  # numbers that are computed with together: they fit the nearest cache
+MAX_STACKED_MEMBERS = 32  # members
+COMPARE_BYTES = 2**18  # bytes that are compared together, so that they stay in the cache
 
 
 class Stretch(NamedTuple):
@@ -58,7 +58,7 @@ class Stretch(NamedTuple):
 class Member(NamedTuple):
     """One record of a round."""
 
-    at: int  # where its header starts, from the round's start
+    start: int  # where its header starts, from the round's start
     length: int
     layout: Layout
     key: int  # the checksum of its payload with every varying byte zero
@@ -66,7 +66,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycle:
-    """What is constant in a round of `size` bytes: `constant` where `mask`, uint8 [size]."""
+    """Constant bytes of a round of `size` bytes: `constant` where `mask`, uint8 [size]."""
 
     size: int
     members: tuple[Member | None, ...]  # None for a record without numbers at fixed places
@@ -89,38 +89,38 @@ _CYCLES: dict[bytes, Cycle] = {}  # by their lengths
 def stretches(lengths: NDArray[np.int64]) -> Iterator[Stretch]:
     """Yield where the lengths [n] of linked records repeat for long, in order."""
     sizes = np.minimum(lengths, 2**16 - 1).astype("<u2")
-    at, skip, done = 0, LOOK // 2, 0
-    while at + LOOK * 2 <= len(sizes):
-        near = sizes[at : at + LONGEST_ROUND + LOOK].tobytes()
-        found = near.find(near[: 2 * LOOK], 2)
-        while found % 2 == 1:
-            found = near.find(near[: 2 * LOOK], found + 1)
-        size = found // 2
-        if found > 0:
-            while at > done and sizes[at - 1] == sizes[at - 1 + size]:
-                at -= 1
-            same = sizes[at:-size] == sizes[at + size :]
-            rounds = ((len(same) if same.all() else int(same.argmin())) + size) // size
-            if rounds >= FEWEST_ROUNDS:
-                yield Stretch(at, size, rounds)
-            at = done = at + rounds * size
-            skip = LOOK // 2
+    index, skip, covered = 0, MATCH_RECORDS // 2, 0
+    while index + MATCH_RECORDS * 2 <= len(sizes):
+        near = sizes[index : index + MAX_ROUND_RECORDS + MATCH_RECORDS].tobytes()
+        shift = near.find(near[: 2 * MATCH_RECORDS], 2)
+        while shift % 2 == 1:
+            shift = near.find(near[: 2 * MATCH_RECORDS], shift + 1)
+        size = shift // 2
+        if shift > 0:
+            while index > covered and sizes[index - 1] == sizes[index - 1 + size]:
+                index -= 1
+            is_equal = sizes[index:-size] == sizes[index + size :]
+            rounds = ((len(is_equal) if is_equal.all() else int(is_equal.argmin())) + size) // size
+            if rounds >= MIN_ROUNDS:
+                yield Stretch(index, size, rounds)
+            index = covered = index + rounds * size
+            skip = MATCH_RECORDS // 2
             continue
-        at += skip
+        index += skip
         skip *= 2
 
 
 def cycle_at(data: NDArray[np.uint8], frames: Frames, stretch: Stretch) -> Cycle | None:
     """Return what a stretch repeats, None where it holds hardly a number."""
-    chosen = slice(stretch.first, stretch.first + stretch.size)
-    lengths = frames.lengths[chosen]
+    records = slice(stretch.first, stretch.first + stretch.size)
+    lengths = frames.lengths[records]
     name = lengths.tobytes()
     cycle = _CYCLES.get(name)
-    start = int(frames.at[stretch.first])
-    size = int(lengths.sum()) + AROUND * stretch.size
+    start = int(frames.starts[stretch.first])
+    size = int(lengths.sum()) + RECORD_OVERHEAD * stretch.size
     if cycle is None or (data[start : start + size] & cycle.mask != cycle.constant).any():
-        cycle = _cycle(data[start : start + size], frames.at[chosen] - start, lengths)
-        if len(_CYCLES) >= MOST_REMEMBERED:
+        cycle = _cycle(data[start : start + size], frames.starts[records] - start, lengths)
+        if len(_CYCLES) >= MAX_CACHED_CYCLES:
             _CYCLES.clear()
         _CYCLES[name] = cycle
     numbers = sum(member is not None for member in cycle.members)
@@ -130,27 +130,27 @@ def cycle_at(data: NDArray[np.uint8], frames: Frames, stretch: Stretch) -> Cycle
 def _cycle(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Cycle:
     mask = np.zeros(len(data), np.uint8)
     members: list[Member | None] = []
-    for at, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        record = data[at : at + length + AROUND].tobytes()
-        payload = bytearray(record[HEADER.size : -CHECK.size])
-        layout = layout_of(bytes(payload)) if len(payload) < LONGEST else None
-        if layout is None or layout.step_width > WORD_BYTES or not intact(record):
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        record = data[start : start + length + RECORD_OVERHEAD].tobytes()
+        payload = bytearray(record[RECORD_HEADER.size : -RECORD_CHECK.size])
+        layout = layout_of(bytes(payload)) if len(payload) < MAX_SCALAR_EVENT_BYTES else None
+        if layout is None or layout.step_width > WORD_BYTES or not is_intact(record):
             members.append(None)
             continue
-        here = mask[at : at + HEADER.size + length]
-        here[:] = 255
+        region = mask[start : start + RECORD_HEADER.size + length]
+        region[:] = 255
         for first, count in layout.varying:
             payload[first : first + count] = bytes(count)
-            here[HEADER.size + first : HEADER.size + first + count] = 0
-        step = HEADER.size + STEP_AT
-        here[step : step + layout.step_width] = FLAG
-        members.append(Member(at, length, layout, crc32c(bytes(payload))))
+            region[RECORD_HEADER.size + first : RECORD_HEADER.size + first + count] = 0
+        step = RECORD_HEADER.size + STEP_AT
+        region[step : step + layout.step_width] = VARINT_FLAG
+        members.append(Member(start, length, layout, crc32c(bytes(payload))))
     return Cycle(len(data), tuple(members), mask, data & mask)
 
 
 def _kind(member: Member) -> tuple[int, ...]:
     """Return what members must have in common to be read together."""
-    tails = [member.length - place.at for place in member.layout.places]
+    tails = [member.length - place.start for place in member.layout.places]
     sizes = [place.size for place in member.layout.places]
     return (member.layout.step_width, *tails, *sizes)
 
@@ -171,7 +171,7 @@ class Rounds:
         """Return the columns [count] and which of the rounds are intact [count]."""
         good = self._constant()
         columns: list[Column] = []
-        together = min(max(STACKED // self.count, 1), MOST_STACKED)
+        together = min(max(MAX_STACKED_NUMBERS // self.count, 1), MAX_STACKED_MEMBERS)
         for _, alike in groupby((m for m in self.cycle.members if m), key=_kind):
             while members := tuple(islice(alike, together)):
                 columns += self._stack(members, good)
@@ -180,17 +180,19 @@ class Rounds:
     def _stack(self, members: tuple[Member, ...], good: NDArray[np.bool_]) -> list[Column]:
         """Return the columns of like members; rounds that are not intact are no longer `good`."""
         layout, lengths = members[0].layout, [member.length for member in members]
-        times = self._stacked([member.at + TIME_AT for member in members], "<f8")
-        keys = unmasked(self._stacked([m.at + m.length for m in members], "<u4"))
-        keys ^= added_by_counts(times.view(np.uint64), 8, tuple(n - TIME_AT - 8 for n in lengths))
+        times = self._gather([member.start + TIME_AT for member in members], "<f8")
+        keys = unmasked(self._gather([m.start + m.length for m in members], "<u4"))
+        keys ^= checksum_of_counts(
+            times.view(np.uint64), 8, tuple(n - TIME_AT - 8 for n in lengths)
+        )
         values = []
-        for index, (at, size) in enumerate(layout.places):
-            found = self._stacked(
-                [m.at + m.layout.places[index].at for m in members], NUMBERS[size]
+        for index, (start, size) in enumerate(layout.places):
+            numbers = self._gather(
+                [m.start + m.layout.places[index].start for m in members], FLOAT_FORMATS[size]
             )
-            keys ^= added_by_values(found, lengths[0] - at - size)
-            values.append(found)
-        raw = self._stacked([member.at + STEP_AT for member in members], "<u8")
+            keys ^= checksum_of_values(numbers, lengths[0] - start - size)
+            values.append(numbers)
+        raw = self._gather([member.start + STEP_AT for member in members], "<u8")
         raw &= np.uint64((1 << 8 * layout.step_width) - 1)
         steps, added = self._steps(raw, layout.step_width, tuple(n - STEP_AT for n in lengths))
         good &= (keys ^ added == np.array([[m.key] for m in members], np.uint32)).all(axis=0)
@@ -207,22 +209,22 @@ class Rounds:
         if last is None or last.shape != raw.shape or not (last == raw).all():
             self._last_raw, self._last_steps, self._added = raw, steps_of(raw, width), {}
         if behind not in self._added:
-            self._added[behind] = added_by_counts(raw, width, tuple(n - width for n in behind))
+            self._added[behind] = checksum_of_counts(raw, width, tuple(n - width for n in behind))
         return self._last_steps, self._added[behind]
 
-    def _stacked(self, at: list[int], kind: str) -> NDArray[Any]:
+    def _gather(self, offsets: list[int], kind: str) -> NDArray[Any]:
         """Return the numbers [m, n] at offsets within each round, from its first header's end."""
-        numbers = np.empty((len(at), self.count), kind)
+        numbers = np.empty((len(offsets), self.count), kind)
         step = (self.cycle.size,)
-        for row, offset in zip(numbers, at, strict=True):
-            start = self.start + HEADER.size + offset
+        for row, offset in zip(numbers, offsets, strict=True):
+            start = self.start + RECORD_HEADER.size + offset
             row[:] = np.ndarray((self.count,), kind, self.data.data, start, step)
         return numbers
 
     def _constant(self) -> NDArray[np.bool_]:
         """Tell which rounds have the cycle's constant bytes."""
         size = self.cycle.size
-        together = max(AT_ONCE // size, 1)
+        together = max(COMPARE_BYTES // size, 1)
         rows = self.data[self.start : self.start + self.count * size].reshape(-1, size)
         good = np.ones(self.count, np.bool_)
         space = np.empty((together, size), np.uint8)

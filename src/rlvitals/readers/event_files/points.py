@@ -1,4 +1,4 @@
-"""Points of one tag from several places of a file, put back into the order of the file."""
+"""Merge the points of a tag into the order of the file."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Series
 
-FEW = 2**12  # points of a file: so few are handed on as views of the columns they stand in
+MAX_VIEW_POINTS = (
+    2**12
+)  # points of a file: so few are handed on as views of the columns they stand in
 
 Part = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.floating]]  # times, steps, values
 
@@ -48,38 +50,40 @@ class Points:
 
     def add(self, window: dict[str, list[Piece]]) -> None:
         """Add the points of the next window: tags keep the order of their first points."""
-        ordered = [(tag, _ordered(found)) for tag, found in window.items()]
-        found = [(int(pieces[0].places[0]), tag, pieces) for tag, pieces in ordered if pieces]
-        found.sort(key=itemgetter(0))
-        for _, tag, pieces in found:
+        ordered = [(tag, _sort_pieces(pieces)) for tag, pieces in window.items()]
+        by_first_place = [
+            (int(pieces[0].places[0]), tag, pieces) for tag, pieces in ordered if pieces
+        ]
+        by_first_place.sort(key=itemgetter(0))
+        for _, tag, pieces in by_first_place:
             # Places are needed within the window only.
-            parts = [piece[1:4] for piece in pieces]
+            columns = [piece[1:4] for piece in pieces]
             self._count += sum([len(piece.steps) for piece in pieces])
-            before = self._parts.setdefault(tag, parts)
-            if before is not parts:
-                before += parts
+            parts_so_far = self._parts.setdefault(tag, columns)
+            if parts_so_far is not columns:
+                parts_so_far += columns
 
     def series(self) -> dict[str, Series]:
         """Return the series; the points are given away, so that they are in memory once."""
-        series, copied = {}, self._count > FEW
+        series, copied = {}, self._count > MAX_VIEW_POINTS
         for tag in list(self._parts):
-            parts = self._parts.pop(tag)
-            if len(parts) == 1:  # of a file that grows by a row: the same, at a third of the cost
-                times, steps, values = parts[0]
+            columns = self._parts.pop(tag)
+            if len(columns) == 1:  # of a file that grows by a row: the same, at a third of the cost
+                times, steps, values = columns[0]
                 numbers = values.astype(np.float64, copy=copied)
                 series[tag] = Series(
                     steps.copy() if copied else steps, times.copy() if copied else times, numbers
                 )
                 continue
             series[tag] = Series(
-                np.concatenate([steps for _, steps, _ in parts]),
-                np.concatenate([times for times, _, _ in parts]),
-                np.concatenate([values for _, _, values in parts], dtype=np.float64),
+                np.concatenate([steps for _, steps, _ in columns]),
+                np.concatenate([times for times, _, _ in columns]),
+                np.concatenate([values for _, _, values in columns], dtype=np.float64),
             )
         return series
 
 
-def _ordered(pieces: list[Piece]) -> list[Piece]:
+def _sort_pieces(pieces: list[Piece]) -> list[Piece]:
     """Return the points of several pieces in the order of the file."""
     if len(pieces) == 1 and len(pieces[0].places):
         return pieces
@@ -87,12 +91,12 @@ def _ordered(pieces: list[Piece]) -> list[Piece]:
     if len(pieces) < 2:  # noqa: PLR2004  # in order as it is
         return pieces
     pieces.sort(key=lambda piece: int(piece.places[0]))
-    if all(one.places[-1] < two.places[0] for one, two in pairwise(pieces)):
+    if all(first.places[-1] < second.places[0] for first, second in pairwise(pieces)):
         return pieces
-    together = Piece(
+    merged = Piece(
         np.concatenate([piece.places for piece in pieces]),
         np.concatenate([piece.times for piece in pieces]),
         np.concatenate([piece.steps for piece in pieces]),
         np.concatenate([piece.values for piece in pieces], dtype=np.float64),
     )
-    return [together.where(np.argsort(together.places, kind="stable"))]
+    return [merged.where(np.argsort(merged.places, kind="stable"))]

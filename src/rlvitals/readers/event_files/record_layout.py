@@ -1,4 +1,4 @@
-"""Where the numbers of an event stand: the layout that many events of one length share.
+"""Find the byte offsets of the numbers in an event: its layout.
 
 An event as every known writer serializes it: `1 wall_time (double)`, `2 step (varint)` unless
 it is 0, `5 summary` with one or more values, each a tag and either `2 simple_value` or
@@ -10,28 +10,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rlvitals.readers.event_files.tensors import CONTENT, DTYPE, SHAPE, elements
+from rlvitals.readers.event_files.tensors import (
+    TENSOR_CONTENT,
+    TENSOR_DTYPE,
+    TENSOR_SHAPE,
+    elements,
+)
 from rlvitals.readers.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
 
 TIME_KEY, STEP_KEY, SUMMARY_KEY = b"\x09", b"\x10", b"\x2a"
 TIME_AT = 1  # the payload's offset of the time, 8 bytes
 STEP_AT = 10  # of the step
-VALUE, TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 1, 2, 8, 9
-FLOAT, DOUBLE = 1, 2  # DataType
-FLOAT_VAL, DOUBLE_VAL = 5, 6
+SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR, VALUE_METADATA = 1, 1, 2, 8, 9
+DT_FLOAT, DT_DOUBLE = 1, 2  # DataType
+TENSOR_FLOAT_VAL, TENSOR_DOUBLE_VAL = 5, 6
 SETTINGS_PREFIX = b"_hparams_/"
 
 
 class Place(NamedTuple):
-    """Where a number stands in a payload: its first byte, and 4 (float) or 8 (double) bytes."""
+    """Offset of a number in a payload, and its size: 4 (float) or 8 (double) bytes."""
 
-    at: int
+    start: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """What an event says of one of its numbers."""
+    """Description of one number of an event."""
 
     tag: str
     tensor: bool  # a tensor: a scalar only where the tag's first event does not say otherwise
@@ -48,7 +53,7 @@ class Layout:
 
     @property
     def varying(self) -> tuple[Place, ...]:
-        """Where the bytes are that vary from event to event."""
+        """Byte ranges that vary from event to event."""
         return (Place(TIME_AT, 8), Place(STEP_AT, self.step_width), *self.places)
 
 
@@ -57,7 +62,7 @@ class Span(NamedTuple):
 
     id: int
     wire: int
-    at: int
+    start: int
     end: int
 
 
@@ -72,86 +77,102 @@ def layout_of(payload: bytes) -> Layout | None:
 def _layout(payload: bytes) -> Layout | None:
     if payload[:1] != TIME_KEY:
         return None
-    at = STEP_AT - 1
-    if payload[at : at + 1] == STEP_KEY:
-        at = varint(payload, STEP_AT)[1]
-    step_width = max(at - STEP_AT, 0)
-    if payload[at : at + 1] != SUMMARY_KEY:
+    offset = STEP_AT - 1
+    if payload[offset : offset + 1] == STEP_KEY:
+        offset = varint(payload, STEP_AT)[1]
+    step_width = max(offset - STEP_AT, 0)
+    if payload[offset : offset + 1] != SUMMARY_KEY:
         return None
-    size, at = varint(payload, at + 1)
-    if at + size != len(payload):
+    size, offset = varint(payload, offset + 1)
+    if offset + size != len(payload):
         return None
-    found = []
-    for span in _spans(payload, at, len(payload)):
-        number = _number(payload, span) if (span.id, span.wire) == (VALUE, BYTES) else None
+    numbers = []
+    for span in _spans(payload, offset, len(payload)):
+        number = _number(payload, span) if (span.id, span.wire) == (SUMMARY_VALUE, BYTES) else None
         if number is None:
             return None
-        found.append(number)
-    if not found:
+        numbers.append(number)
+    if not numbers:
         return None
-    return Layout(step_width, tuple(p for p, _ in found), tuple(n for _, n in found))
+    return Layout(step_width, tuple(p for p, _ in numbers), tuple(n for _, n in numbers))
 
 
-def _spans(data: bytes, at: int, end: int) -> Iterator[Span]:
+def _spans(data: bytes, offset: int, end: int) -> Iterator[Span]:
     """Yield the fields of the message between two offsets. Raises Malformed."""
-    while at < end:
-        key, at = varint(data, at)
+    while offset < end:
+        key, offset = varint(data, offset)
         wire = key & 7
         if wire == VARINT:
-            after = varint(data, at)[1]
+            after = varint(data, offset)[1]
         elif wire == BYTES:
-            size, at = varint(data, at)
-            after = at + size
+            size, offset = varint(data, offset)
+            after = offset + size
         elif wire in {FIXED32, FIXED64}:
-            after = at + (4 if wire == FIXED32 else 8)
+            after = offset + (4 if wire == FIXED32 else 8)
         else:
             raise Malformed
         if after > end:
             raise Malformed
-        yield Span(key >> 3, wire, at, after)
-        at = after
+        yield Span(key >> 3, wire, offset, after)
+        offset = after
 
 
-def _once(data: bytes, within: Span) -> dict[int, Span] | None:
+def _unique_fields(data: bytes, within: Span) -> dict[int, Span] | None:
     """Return a message's fields by their numbers; None where one is there twice."""
-    spans = list(_spans(data, within.at, within.end))
-    found = {span.id: span for span in spans}
-    return found if len(found) == len(spans) else None
+    spans = list(_spans(data, within.start, within.end))
+    by_id = {span.id: span for span in spans}
+    return by_id if len(by_id) == len(spans) else None
 
 
 def _number(data: bytes, value: Span) -> tuple[Place, Number] | None:
-    found = _once(data, value)
+    by_id = _unique_fields(data, value)
     if (
-        found is None
-        or TAG not in found
-        or not found.keys() <= {TAG, SIMPLE_VALUE, TENSOR, METADATA}
+        by_id is None
+        or VALUE_TAG not in by_id
+        or not by_id.keys() <= {VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR, VALUE_METADATA}
     ):
         return None
-    tag = data[found[TAG].at : found[TAG].end]
-    if not tag or tag.startswith(SETTINGS_PREFIX) or (SIMPLE_VALUE in found) == (TENSOR in found):
+    tag = data[by_id[VALUE_TAG].start : by_id[VALUE_TAG].end]
+    if (
+        not tag
+        or tag.startswith(SETTINGS_PREFIX)
+        or (VALUE_SIMPLE in by_id) == (VALUE_TENSOR in by_id)
+    ):
         return None
-    tensor = TENSOR in found
-    place = _in_tensor(data, found[TENSOR]) if tensor else _fixed(found[SIMPLE_VALUE], 4)
-    if place is None:
+    tensor = VALUE_TENSOR in by_id
+    position = _in_tensor(data, by_id[VALUE_TENSOR]) if tensor else _fixed(by_id[VALUE_SIMPLE], 4)
+    if position is None:
         return None
-    return place, Number(tag.decode(errors="replace"), tensor, METADATA in found)
+    return position, Number(tag.decode(errors="replace"), tensor, VALUE_METADATA in by_id)
 
 
 def _fixed(span: Span, size: int) -> Place | None:
-    return Place(span.at, size) if span.end - span.at == size else None
+    return Place(span.start, size) if span.end - span.start == size else None
 
 
 def _in_tensor(data: bytes, tensor: Span) -> Place | None:
     """Return where the number of a tensor of one float or double stands."""
-    found = _once(data, tensor)
-    if found is None or DTYPE not in found or found[DTYPE].wire != VARINT:
+    by_id = _unique_fields(data, tensor)
+    if by_id is None or TENSOR_DTYPE not in by_id or by_id[TENSOR_DTYPE].wire != VARINT:
         return None
-    kind = varint(data, found[DTYPE].at)[0]
-    if kind not in {FLOAT, DOUBLE} or not found.keys() <= {DTYPE, SHAPE, CONTENT, kind + 4}:
+    kind = varint(data, by_id[TENSOR_DTYPE].start)[0]
+    if kind not in {DT_FLOAT, DT_DOUBLE} or not by_id.keys() <= {
+        TENSOR_DTYPE,
+        TENSOR_SHAPE,
+        TENSOR_CONTENT,
+        kind + 4,
+    }:
         return None
-    if SHAPE in found and elements(data[found[SHAPE].at : found[SHAPE].end]) != 1:
+    if (
+        TENSOR_SHAPE in by_id
+        and elements(data[by_id[TENSOR_SHAPE].start : by_id[TENSOR_SHAPE].end]) != 1
+    ):
         return None
-    number = found.get(CONTENT) or found.get(FLOAT_VAL) or found.get(DOUBLE_VAL)
-    if number is None or (CONTENT in found and len(found.keys() - {DTYPE, SHAPE}) > 1):
+    number = (
+        by_id.get(TENSOR_CONTENT) or by_id.get(TENSOR_FLOAT_VAL) or by_id.get(TENSOR_DOUBLE_VAL)
+    )
+    if number is None or (
+        TENSOR_CONTENT in by_id and len(by_id.keys() - {TENSOR_DTYPE, TENSOR_SHAPE}) > 1
+    ):
         return None
-    return _fixed(number, 4 if kind == FLOAT else 8)
+    return _fixed(number, 4 if kind == DT_FLOAT else 8)

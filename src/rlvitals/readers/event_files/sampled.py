@@ -1,4 +1,4 @@
-"""What is logged besides numbers, kept within bounds: evenly thinned where there is too much."""
+"""Sample logged items other than numbers evenly within memory limits."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -7,42 +7,42 @@ Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
-class _Of(Generic[Item]):
-    """What is kept of one tag: every `stride`-th of `seen` items, and their sizes in bytes."""
+class _TagItems(Generic[Item]):
+    """Sampled items of one tag: every `stride`-th of `count`, and their sizes in bytes."""
 
     items: list[Item] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    seen: int = 0
+    count: int = 0
     stride: int = 1
 
 
-class Kept(Generic[Item]):
+class SampledItems(Generic[Item]):
     """Keeps at most `most` items a tag and `most_bytes` in all.
 
     Where it gets more, every second item is let go and only every second of the coming ones
     kept. `wants` is asked before an item is made, `add` follows where it said yes.
     """
 
-    def __init__(self, what: str, most: int, most_bytes: int) -> None:
+    def __init__(self, noun: str, max_items: int, max_bytes: int) -> None:
         """Start empty. `what` names the items in notes, as "histograms"."""
-        self._what, self._most, self._most_bytes = what, most, most_bytes
-        self._tags: dict[str, _Of[Item]] = {}
+        self._what, self._most, self._most_bytes = noun, max_items, max_bytes
+        self._tags: dict[str, _TagItems[Item]] = {}
         self._bytes = 0
 
     def wants(self, tag: str, size: int) -> bool:
         """Count an item of about `size` bytes; tell whether to keep it."""
-        of = self._tags.setdefault(tag, _Of())
-        of.seen += 1
-        if (of.seen - 1) % of.stride or size > self._most_bytes:
+        of = self._tags.setdefault(tag, _TagItems())
+        of.count += 1
+        if (of.count - 1) % of.stride or size > self._most_bytes:
             return False
         if len(of.items) >= self._most:
             self._thin(of)
         while self._bytes + size > self._most_bytes:
-            longest = max(self._tags.values(), key=lambda one: len(one.items))
+            longest = max(self._tags.values(), key=lambda tag_items: len(tag_items.items))
             if len(longest.items) < 2:  # noqa: PLR2004  # nothing left to thin
                 return False
             self._thin(longest)
-        return (of.seen - 1) % of.stride == 0
+        return (of.count - 1) % of.stride == 0
 
     def add(self, tag: str, item: Item, size: int) -> None:
         """Keep an item that is wanted."""
@@ -51,19 +51,19 @@ class Kept(Generic[Item]):
         of.sizes.append(size)
         self._bytes += size
 
-    def _thin(self, of: _Of[Item]) -> None:
+    def _thin(self, of: _TagItems[Item]) -> None:
         self._bytes -= sum(of.sizes[1::2])
         del of.items[1::2], of.sizes[1::2]
         of.stride *= 2
 
     def notes(self) -> list[str]:
-        """Say what was left out: empty where all was kept."""
-        thinned = [(tag, of) for tag, of in self._tags.items() if len(of.items) < of.seen]
+        """Describe dropped items; empty if all were kept."""
+        thinned = [(tag, of) for tag, of in self._tags.items() if len(of.items) < of.count]
         if not thinned:
             return []
         tag, of = thinned[0]
-        others = f" ({len(thinned) - 1} more tags)" if len(thinned) > 1 else ""
-        return [f"{tag}: {len(of.items)} of {of.seen} {self._what} kept, evenly spread{others}"]
+        suffix = f" ({len(thinned) - 1} more tags)" if len(thinned) > 1 else ""
+        return [f"{tag}: {len(of.items)} of {of.count} {self._what} kept, evenly spread{suffix}"]
 
     def items(self) -> dict[str, tuple[Item, ...]]:
         """Return what is kept, by tag, in the order of the file."""

@@ -1,4 +1,4 @@
-"""The scalars of a window's records: rounds of a loop first, all others by their length."""
+"""Parse the scalars of a window: rounds of a loop first, then records by their length."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,25 +9,27 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.byte_columns import Shape, row_width
 from rlvitals.readers.event_files.framing import (
-    AROUND,
-    CHECK,
-    HEADER,
-    LONGEST,
+    MAX_SCALAR_EVENT_BYTES,
+    RECORD_CHECK,
+    RECORD_HEADER,
+    RECORD_OVERHEAD,
     Frames,
-    intact,
-    words,
+    is_intact,
+    read_numbers,
 )
 from rlvitals.readers.event_files.loop_cycles import Rounds, Stretch, cycle_at
 from rlvitals.readers.event_files.points import Piece
 from rlvitals.readers.event_files.record_layout import STEP_AT, STEP_KEY, Number, layout_of
 
-WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
-SHORTEST = 16  # bytes: no scalar's event is shorter
-FEWEST = 8  # records of one length and step that are worth the setting up
-TRIES = 16  # records without a known shape that are looked at, for each length and step
-MOST_SHAPES = 8  # of one length and step
-MOST_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
-SLACK = row_width(LONGEST)  # bytes that must stand behind the records of a window
+STEP_WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
+MIN_SCALAR_EVENT_BYTES = 16  # bytes: no scalar's event is shorter
+MIN_GROUP_RECORDS = 8  # records of one length and step that are worth the setting up
+MAX_SHAPE_TRIES = 16  # records without a known shape that are looked at, for each length and step
+MAX_EVENT_SHAPES = 8  # of one length and step
+MAX_CACHED_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
+WINDOW_SLACK_BYTES = row_width(
+    MAX_SCALAR_EVENT_BYTES
+)  # bytes that must stand behind the records of a window
 
 _SHAPES: dict[int, list[Shape]] = {}  # by length and kind of step, across files
 
@@ -49,86 +51,88 @@ class Window:
 
     def read(self, rounds: list[Stretch]) -> NDArray[np.intp]:
         """Collect the scalars; return the indices of all other records, ascending."""
-        left = np.ones(len(self.frames.at), np.bool_)
+        is_unread = np.ones(len(self.frames.starts), np.bool_)
         for stretch in rounds:
-            self._read_rounds(stretch, left[stretch.first : stretch.end])
-        self._read_groups(np.flatnonzero(left))
+            self._read_rounds(stretch, is_unread[stretch.first : stretch.end])
+        self._read_groups(np.flatnonzero(is_unread))
         return np.sort(np.concatenate(self.odd)) if self.odd else np.zeros(0, np.intp)
 
-    def _read_rounds(self, stretch: Stretch, left: NDArray[np.bool_]) -> None:
+    def _read_rounds(self, stretch: Stretch, is_unread: NDArray[np.bool_]) -> None:
         """Collect the scalars of a stretch, and mark its records as no longer left."""
         cycle = cycle_at(self.data, self.frames, stretch)
         if cycle is None:
             return
-        start = int(self.frames.at[stretch.first])
+        start = int(self.frames.starts[stretch.first])
         columns, good = Rounds(self.data, cycle, start, stretch.rounds).columns()
         laid_out = np.array([member is not None for member in cycle.members])
-        left.reshape(-1, stretch.size)[:] = ~(good[:, None] & laid_out)
+        is_unread.reshape(-1, stretch.size)[:] = ~(good[:, None] & laid_out)
         rounds = np.flatnonzero(good)
         if not len(rounds):
             return
-        whole = len(rounds) == len(good)
+        all_good = len(rounds) == len(good)
         starts = rounds * cycle.size + (self.base + start)
         first = stretch.first + int(rounds[0]) * stretch.size
         for index, column in zip(np.flatnonzero(laid_out).tolist(), columns, strict=True):
-            parts = (column.times, column.steps, *column.values)
-            kept = parts if whole else tuple(part[rounds] for part in parts)
-            places = starts + column.member.at
-            self._add(column.member.layout.numbers, first + index, (places, *kept))
+            arrays = (column.times, column.steps, *column.values)
+            good_arrays = arrays if all_good else tuple(array[rounds] for array in arrays)
+            places = starts + column.member.start
+            self._add(column.member.layout.numbers, first + index, (places, *good_arrays))
 
-    def _read_groups(self, rest: NDArray[np.intp]) -> None:
+    def _read_groups(self, records: NDArray[np.intp]) -> None:
         """Collect the scalars of some records, by their length and the bytes of their step."""
-        lengths = self.frames.lengths[rest]
-        kinds = lengths * WIDTHS + _step_kinds(self.data, self.frames.at[rest])
-        kinds[lengths >= LONGEST] = 0  # as what is too short for any scalar
+        lengths = self.frames.lengths[records]
+        kinds = lengths * STEP_WIDTHS + _step_kinds(self.data, self.frames.starts[records])
+        kinds[lengths >= MAX_SCALAR_EVENT_BYTES] = 0  # as what is too short for any scalar
         small = kinds.astype(np.uint16)
-        order = rest[np.argsort(small, kind="stable")]  # a radix sort, for 16 bits
+        order = records[np.argsort(small, kind="stable")]  # a radix sort, for 16 bits
         counts = np.bincount(small)
         end = 0
         for kind in np.flatnonzero(counts).tolist():
             first, end = end, end + int(counts[kind])
             group = order[first:end]
-            if kind >= WIDTHS * SHORTEST and len(group) >= FEWEST:
+            if kind >= STEP_WIDTHS * MIN_SCALAR_EVENT_BYTES and len(group) >= MIN_GROUP_RECORDS:
                 group = self._read_group(group, kind)
             self.odd.append(group)
 
-    def _read_group(self, left: NDArray[np.intp], kind: int) -> NDArray[np.intp]:
+    def _read_group(self, records: NDArray[np.intp], kind: int) -> NDArray[np.intp]:
         """Collect the scalars of records of one kind; return those that no shape explains."""
-        known = iter(list(_SHAPES.get(kind, [])))
+        known_shapes = iter(list(_SHAPES.get(kind, [])))
         tried: list[Shape] = []
-        while len(left):
-            shape = next(known, None) or self._new_shape(left, kind, tried)
+        while len(records):
+            shape = next(known_shapes, None) or self._new_shape(records, kind, tried)
             if shape is None:
                 break
             tried.append(shape)
-            rows = shape.explain(self._rows(left, shape.length))
+            rows = shape.explain(self._rows(records, shape.length))
             if not len(rows.indices):
                 continue
-            where = left[rows.indices]
-            columns = (where, self.frames.at[where] + self.base, rows.times, rows.steps)
+            indices = records[rows.indices]
+            columns = (indices, self.frames.starts[indices] + self.base, rows.times, rows.steps)
             self._split(shape, rows.templates, (*columns, *rows.values))
-            left = np.delete(left, rows.indices)
-        return left
+            records = np.delete(records, rows.indices)
+        return records
 
-    def _rows(self, which: NDArray[np.intp], length: int) -> NDArray[np.uint8]:
+    def _rows(self, records: NDArray[np.intp], length: int) -> NDArray[np.uint8]:
         """Return records as rows of bytes: uint8 [n, row_width]."""
         width = row_width(length)
         return (
-            words(self.data, self.frames.at[which], f"V{width}").view(np.uint8).reshape(-1, width)
+            read_numbers(self.data, self.frames.starts[records], f"V{width}")
+            .view(np.uint8)
+            .reshape(-1, width)
         )
 
-    def _new_shape(self, left: NDArray[np.intp], kind: int, tried: list[Shape]) -> Shape | None:
+    def _new_shape(self, records: NDArray[np.intp], kind: int, tried: list[Shape]) -> Shape | None:
         """Return a shape of one of the records left that is none of those tried."""
-        length = kind // WIDTHS
-        known = _SHAPES.setdefault(kind, [])
-        if len(known) >= MOST_SHAPES:
+        length = kind // STEP_WIDTHS
+        known_shapes = _SHAPES.setdefault(kind, [])
+        if len(known_shapes) >= MAX_EVENT_SHAPES:
             return None
-        for row in self._rows(left[:TRIES], length):
-            record = row[: length + AROUND].tobytes()
-            layout = layout_of(record[HEADER.size : -CHECK.size])
-            if layout and not any(shape.fits(layout) for shape in tried) and intact(record):
-                known.append(Shape(length, layout.step_width, layout.places))
-                return known[-1]
+        for row in self._rows(records[:MAX_SHAPE_TRIES], length):
+            record = row[: length + RECORD_OVERHEAD].tobytes()
+            layout = layout_of(record[RECORD_HEADER.size : -RECORD_CHECK.size])
+            if layout and not any(shape.fits(layout) for shape in tried) and is_intact(record):
+                known_shapes.append(Shape(length, layout.step_width, layout.places))
+                return known_shapes[-1]
         return None
 
     def _split(
@@ -147,8 +151,8 @@ class Window:
         firsts = columns[0][ends - counts[present]].tolist()
         first = 0
         for template, index, end in zip(present.tolist(), firsts, ends.tolist(), strict=True):
-            some = tuple([column[first:end] for column in columns[1:]])
-            self._add(shape.templates[template], index, some)
+            selected = tuple([column[first:end] for column in columns[1:]])
+            self._add(shape.templates[template], index, selected)
             first = end
 
     def _add(
@@ -158,31 +162,31 @@ class Window:
 
         `columns` are their places, times, steps, and the values of each of its numbers.
         """
-        if [one for one in numbers if one.described and one.tag not in self.plugins]:
+        if [n for n in numbers if n.described and n.tag not in self.plugins]:
             self.odd.append(np.array([first]))  # says what its tag is: to be read as a whole
             columns = tuple(column[1:] for column in columns)
         places, times, steps, *values = columns
         for index, (number, value) in enumerate(zip(numbers, values, strict=True)):
             piece = Piece(places + index if index else places, times, steps, value, number.tensor)
-            before = self.pieces.get(number.tag)
-            if before is None:
+            pieces = self.pieces.get(number.tag)
+            if pieces is None:
                 self.pieces[number.tag] = [piece]
             else:
-                before.append(piece)
+                pieces.append(piece)
 
 
-def forget_most() -> None:
+def clear_large_cache() -> None:
     """Forget the shapes and templates of other files where they are very many."""
     if (
         sum(len(shape.templates) for shapes in _SHAPES.values() for shape in shapes)
-        > MOST_TEMPLATES
+        > MAX_CACHED_TEMPLATES
     ):
         _SHAPES.clear()
 
 
-def _step_kinds(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _step_kinds(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bytes each event's step takes: 0 without a step, 8 for eight or more."""
-    raw = words(data, at + HEADER.size + STEP_AT - 1, "<u8").view(np.uint64)
+    raw = read_numbers(data, starts + RECORD_HEADER.size + STEP_AT - 1, "<u8").view(np.uint64)
     last = ~raw & np.uint64(0x80808080_80808000)  # flags of bytes that end a varint
     last &= ~last + np.uint64(1)  # the first of them
     exponent = (last.astype(np.float64).view(np.int64) >> 52) - 1023

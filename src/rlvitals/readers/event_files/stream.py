@@ -1,4 +1,4 @@
-"""An event file as windows of linked records, with what is damaged passed over and counted.
+"""Read an event file in windows of linked records; skip and count damage.
 
 A record whose payload does not fit its checksum is lost alone where a valid header follows it.
 Where none does (bytes are missing or too many, or a header is damaged) the next intact record
@@ -13,32 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.framing import (
-    AROUND,
-    HEADER,
+    RECORD_HEADER,
+    RECORD_OVERHEAD,
     Frames,
     find_headers,
     follow,
     header_at,
-    intact,
+    is_intact,
     plausible_headers,
 )
 from rlvitals.readers.formats.damage import Damage
 
 WINDOW_BYTES = 4 * 2**20
-LEAST_BYTES = 2**16
-PATIENCE_BYTES = 2**28  # checked in search of records behind damage: more is no event file
+MIN_WINDOW_BYTES = 2**16
+MAX_SEARCH_BYTES = 2**28  # checked in search of records behind damage: more is no event file
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
 
 class Taken(NamedTuple):
-    """What became of a window's records."""
+    """Result of passing on a window's records."""
 
     damaged: list[int]  # indices, ascending
     taken: int  # how many were taken: the others wait for the next window
 
 
 class Take(Protocol):
-    """What takes a window's records."""
+    """Callable that receives a window's records."""
 
     def __call__(self, data: NDArray[np.uint8], base: int, frames: Frames, *, final: bool) -> Taken:
         """Take linked records of some bytes that start at an offset `base` of the file.
@@ -62,15 +62,15 @@ class Stream:
         self._file = cast("io.BufferedIOBase", file)
         self._slack = slack
         size = file.seek(0, io.SEEK_END)
-        window = min(max(size - offset + 1, LEAST_BYTES), WINDOW_BYTES)
+        window = min(max(size - offset + 1, MIN_WINDOW_BYTES), WINDOW_BYTES)
         self._buffer = np.zeros(window + slack, np.uint8)
         self._size = 0  # bytes of the buffer that are the file's
         self._base = offset  # of the buffer's first byte in the file
         self._lost: int | None = None  # where damage began that no record ends yet
-        self._patience = PATIENCE_BYTES
+        self._patience = MAX_SEARCH_BYTES
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading: empty where all is well."""
+        """Return notes for the user; empty without problems."""
         return self.damage.notes(MAX_RECORD_BYTES, self.unsure)
 
     def read(self, take: Take) -> None:
@@ -83,7 +83,7 @@ class Stream:
             self.unsure = self._base + self._size - self.offset
             length = header_at(memoryview(self._buffer.data)[: self._size], used)
             if self._lost is None and length is not None and length > MAX_RECORD_BYTES:
-                if not self._pass_over(used + length + AROUND):
+                if not self._pass_over(used + length + RECORD_OVERHEAD):
                     break
                 continue
             if self._patience < 0:
@@ -91,7 +91,7 @@ class Stream:
                 break
             if final:
                 break
-            self._keep(used, 0 if length is None else length + AROUND)
+            self._keep(used, 0 if length is None else length + RECORD_OVERHEAD)
 
     def _fill(self) -> bool:
         """Read as much as the buffer holds; tell whether the file ended before."""
@@ -105,12 +105,12 @@ class Stream:
 
     def _keep(self, used: int, need: int) -> None:
         """Move what is left of the buffer to its front, with room for `need` bytes in all."""
-        rest = self._buffer[used : self._size]
-        room = max(len(self._buffer) - self._slack, need, len(rest) + LEAST_BYTES)
+        remainder = self._buffer[used : self._size]
+        room = max(len(self._buffer) - self._slack, need, len(remainder) + MIN_WINDOW_BYTES)
         if room + self._slack > len(self._buffer):
             self._buffer = np.zeros(room + self._slack, np.uint8)
-        self._buffer[: len(rest)] = rest
-        self._base, self._size = self._base + used, len(rest)
+        self._buffer[: len(remainder)] = remainder
+        self._base, self._size = self._base + used, len(remainder)
 
     def _pass_over(self, end: int) -> bool:
         """Go on behind a record that is not loaded; False where the file ends before."""
@@ -128,51 +128,51 @@ class Stream:
         view = memoryview(self._buffer.data)[: self._size]
         headers = find_headers(self._buffer, self._size)
         candidates: NDArray[np.int64] | None = None
-        at = 0
+        offset = 0
         while True:
             if self._lost is not None:
                 if candidates is None:
                     candidates = plausible_headers(self._buffer[: self._size])
-                at = self._recover(view, candidates, at, final=final)
+                offset = self._recover(view, candidates, offset, final=final)
                 if self._lost is not None:
-                    return at
-            frames = follow(view, headers, at, MAX_RECORD_BYTES)
+                    return offset
+            frames = follow(view, headers, offset, MAX_RECORD_BYTES)
             bad, count = take(self._buffer, self._base, frames, final=final)
-            if count < len(frames.at):
+            if count < len(frames.starts):
                 self._count(frames, bad)
-                return int(frames.at[count])
-            at = frames.end
-            known = header_at(view, at) is not None
-            last_bad = bool(bad) and bad[-1] == len(frames.at) - 1 and not known
+                return int(frames.starts[count])
+            offset = frames.end
+            has_header = header_at(view, offset) is not None
+            last_bad = bool(bad) and bad[-1] == len(frames.starts) - 1 and not has_header
             self._count(frames, bad[:-1] if last_bad else bad)
             if last_bad:
-                at = int(frames.at[-1])
-            if known or self._size - frames.end < HEADER.size:
-                return at
-            self._lost = self._base + at
-            at += 1
+                offset = int(frames.starts[-1])
+            if has_header or self._size - frames.end < RECORD_HEADER.size:
+                return offset
+            self._lost = self._base + offset
+            offset += 1
 
     def _count(self, frames: Frames, bad: list[int]) -> None:
         for index in bad:
-            start = self._base + int(frames.at[index])
-            self.damage.add(start, start + int(frames.lengths[index]) + AROUND)
+            start = self._base + int(frames.starts[index])
+            self.damage.add(start, start + int(frames.lengths[index]) + RECORD_OVERHEAD)
 
     def _recover(
-        self, view: memoryview, candidates: NDArray[np.int64], at: int, *, final: bool
+        self, view: memoryview, candidates: NDArray[np.int64], offset: int, *, final: bool
     ) -> int:
         """Return the next record that ends the damage; where to go on looking if there is none.
 
         A record that the file does not hold in full yet ends it too.
         """
-        for found in candidates[candidates.searchsorted(at) :].tolist():
-            end = found + (header_at(view, found) or 0) + AROUND
+        for candidate in candidates[candidates.searchsorted(offset) :].tolist():
+            end = candidate + (header_at(view, candidate) or 0) + RECORD_OVERHEAD
             if end > len(view) and not final:
-                return int(found)
-            self._patience -= end - found
+                return int(candidate)
+            self._patience -= end - candidate
             if self._patience < 0:
-                return int(found)
-            if end > len(view) or intact(bytes(view[found:end])):
-                self.damage.add(self._lost or 0, self._base + found)
+                return int(candidate)
+            if end > len(view) or is_intact(bytes(view[candidate:end])):
+                self.damage.add(self._lost or 0, self._base + candidate)
                 self._lost = None
-                return int(found)
-        return max(len(view) - HEADER.size + 1, at)
+                return int(candidate)
+        return max(len(view) - RECORD_HEADER.size + 1, offset)

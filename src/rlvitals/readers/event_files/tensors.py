@@ -1,4 +1,4 @@
-"""Numbers and texts out of TensorFlow's `TensorProto`. Source: `tensor.proto`, `types.proto`."""
+"""Parse numbers and texts of TensorFlow's `TensorProto`. Source: `tensor.proto`, `types.proto`."""
 
 import math
 import struct
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, signed
+from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, to_signed
 
-DTYPE, SHAPE, CONTENT = 1, 2, 4  # fields of a TensorProto
-STRING, STRING_VAL = 7, 8  # the type, and the list of its values
-DIMENSION, SIZE = 2, 1  # of a TensorShapeProto, of its dimension
+TENSOR_DTYPE, TENSOR_SHAPE, TENSOR_CONTENT = 1, 2, 4  # fields of a TensorProto
+DT_STRING, TENSOR_STRING_VAL = 7, 8  # the type, and the list of its values
+SHAPE_DIMENSION, DIMENSION_SIZE = 2, 1  # of a TensorShapeProto, of its dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def _kind(layout: str, field: int, *, bits: bool = False, brain: bool = False) -
 
 
 # By DataType. Strings, complex and quantised numbers are no scalars.
-KINDS = {
+NUMBER_KINDS = {
     1: _kind("f", 5),
     2: _kind("d", 6),
     3: _kind("i", 7),
@@ -51,35 +51,35 @@ def scalar_of(data: bytes) -> float | None:
 
     A tensor without content is zero, as TensorFlow leaves default values out.
     """
-    found = {field.id: field for field in fields(data)}
-    kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
-    if kind is None or (SHAPE in found and elements(found[SHAPE].data) != 1):
+    by_id = {field.id: field for field in fields(data)}
+    kind = NUMBER_KINDS.get(by_id[TENSOR_DTYPE].number) if TENSOR_DTYPE in by_id else None
+    if kind is None or (TENSOR_SHAPE in by_id and elements(by_id[TENSOR_SHAPE].data) != 1):
         return None
-    if CONTENT in found:
-        return _unpack(kind, found[CONTENT].data)
-    return _listed(kind, found[kind.field]) if kind.field in found else 0.0
+    if TENSOR_CONTENT in by_id:
+        return _unpack(kind, by_id[TENSOR_CONTENT].data)
+    return _first_of_list(kind, by_id[kind.field]) if kind.field in by_id else 0.0
 
 
 def texts_of(data: bytes) -> list[str] | None:
     """Return the texts of a tensor of strings; None for any other. Raises Malformed."""
     texts, kind = [], None
     for field in fields(data):
-        if field.id == DTYPE:
+        if field.id == TENSOR_DTYPE:
             kind = field.number
-        elif field.id == STRING_VAL:
+        elif field.id == TENSOR_STRING_VAL:
             texts.append(field.data.decode(errors="replace"))
-    return texts if kind == STRING else None
+    return texts if kind == DT_STRING else None
 
 
 def matrix_of(data: bytes) -> NDArray[np.float64] | None:
     """Return a tensor of floats [rows, columns]; None for any other. Raises Malformed."""
-    found = {field.id: field for field in fields(data)}
-    kind = KINDS.get(found[DTYPE].number) if DTYPE in found else None
-    if kind is None or kind.field not in {5, 6} or SHAPE not in found:
+    by_id = {field.id: field for field in fields(data)}
+    kind = NUMBER_KINDS.get(by_id[TENSOR_DTYPE].number) if TENSOR_DTYPE in by_id else None
+    if kind is None or kind.field not in {5, 6} or TENSOR_SHAPE not in by_id:
         return None
-    sizes = _sizes(found[SHAPE].data)
-    listed = found.get(CONTENT) or found.get(kind.field)
-    numbers = listed.data if listed else b""
+    sizes = _sizes(by_id[TENSOR_SHAPE].data)
+    values = by_id.get(TENSOR_CONTENT) or by_id.get(kind.field)
+    numbers = values.data if values else b""
     dimensions = 2
     if len(sizes) != dimensions or min(sizes) < 0:
         return None
@@ -93,9 +93,9 @@ def _sizes(shape: bytes) -> list[int]:
     """Return a tensor's sizes, one a dimension."""
     sizes = []
     for dimension in fields(shape):
-        if dimension.id == DIMENSION:
-            found = [signed(f.number) for f in fields(dimension.data) if f.id == SIZE]
-            sizes.append(found[-1] if found else 0)
+        if dimension.id == SHAPE_DIMENSION:
+            values = [to_signed(f.number) for f in fields(dimension.data) if f.id == DIMENSION_SIZE]
+            sizes.append(values[-1] if values else 0)
     return sizes
 
 
@@ -112,7 +112,7 @@ def _unpack(kind: Kind, data: bytes) -> float:
     return float(kind.layout.unpack(data)[0])
 
 
-def _listed(kind: Kind, field: Field) -> float:
+def _first_of_list(kind: Kind, field: Field) -> float:
     """Return the first number of a `*_val` list, packed or not."""
     if kind.field in {5, 6}:  # fixed width, floats and doubles
         return _unpack(kind, field.data[: kind.layout.size])
@@ -123,4 +123,4 @@ def _listed(kind: Kind, field: Field) -> float:
         raise Malformed
     if kind.bits:
         return _unpack(kind, (number & 0xFFFF).to_bytes(2, "little"))
-    return float(number if kind.field in {16, 17} else signed(number))
+    return float(number if kind.field in {16, 17} else to_signed(number))

@@ -1,4 +1,4 @@
-"""Settings that a script logs as a text: a table, or a printed namespace.
+"""Parse settings that a script logs as text: a table, or a printed namespace.
 
 CleanRL and its kin write a Markdown table as "hyperparameters": `|param|value|`, `|-|-|`, then
 `|learning_rate|0.0003|` and so on. Tianshou's examples write `str(args)` as "args":
@@ -12,27 +12,29 @@ from collections.abc import Iterator, Sequence
 from rlvitals.readers.formats.literals import setting
 from rlvitals.types import Setting
 
-TABLE = re.compile(r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", re.IGNORECASE)
-RULE = re.compile(r"[\s|:-]*")
-NAMESPACE = "Namespace("
-MAX_ROWS = 10_000
-MAX_LETTERS = 50_000  # of a namespace
+SETTINGS_TABLE_HEAD = re.compile(
+    r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", re.IGNORECASE
+)
+TABLE_RULE = re.compile(r"[\s|:-]*")
+NAMESPACE_PREFIX = "Namespace("
+MAX_TABLE_ROWS = 10_000
+MAX_NAMESPACE_CHARACTERS = 50_000  # of a namespace
 
 
 def settings_in(text: str) -> dict[str, Setting]:
     """Return the settings that a text consists of; empty for any other text."""
     text = text.strip()
-    if text.startswith(NAMESPACE):
-        return dict(_namespace(text[:MAX_LETTERS]))
-    head, *rows = text.splitlines()[:MAX_ROWS] or [""]
-    return dict(_table(rows)) if TABLE.fullmatch(head) else {}
+    if text.startswith(NAMESPACE_PREFIX):
+        return dict(_namespace(text[:MAX_NAMESPACE_CHARACTERS]))
+    head, *rows = text.splitlines()[:MAX_TABLE_ROWS] or [""]
+    return dict(_table(rows)) if SETTINGS_TABLE_HEAD.fullmatch(head) else {}
 
 
 def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:
     for row in rows:
         key, bar, cell = row.strip().removeprefix("|").partition("|")
         value = setting(cell.strip().removesuffix("|").strip())
-        if bar and not RULE.fullmatch(row) and key.strip() and value is not None:
+        if bar and not TABLE_RULE.fullmatch(row) and key.strip() and value is not None:
             yield key.strip(), value
 
 

@@ -1,4 +1,4 @@
-"""What varies in the events of one layout, and what it adds to their checksums."""
+"""Compute the checksum contribution of the varying bytes of an event."""
 
 from functools import lru_cache
 
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from rlvitals.storage.crc32c import pair_term, term
 
 WORD_BYTES = 8
-FLAG = 0x80  # a varint's bytes but the last have it
-NUMBERS = {4: "<f4", 8: "<f8"}  # by their bytes
+VARINT_FLAG = 0x80  # a varint's bytes but the last have it
+FLOAT_FORMATS = {4: "<f4", 8: "<f8"}  # by their bytes
 
 
 def steps_of(raw: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
@@ -20,7 +20,7 @@ def steps_of(raw: NDArray[np.uint64], width: int) -> NDArray[np.int64]:
     return steps.view(np.int64)
 
 
-def added_by_counts(
+def checksum_of_counts(
     numbers: NDArray[np.uint64], width: int, behind: tuple[int, ...]
 ) -> NDArray[np.uint32]:
     """Return what the first `width` bytes of numbers [m, n] add to checksums [m, n].
@@ -50,7 +50,7 @@ def _terms(behind: tuple[int, ...], further: int) -> NDArray[np.uint32]:
     return np.concatenate([term(distance + further) for distance in behind])
 
 
-def added_by_values(values: NDArray[np.floating], behind: int) -> NDArray[np.uint32]:
+def checksum_of_values(values: NDArray[np.floating], behind: int) -> NDArray[np.uint32]:
     """Return what numbers [...] add to checksums [...], with `behind` bytes behind them."""
     size = values.itemsize
     pairs = values.view(np.uint16).reshape(*values.shape, size // 2)

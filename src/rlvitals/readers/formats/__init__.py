@@ -1,1 +1,1 @@
-"""What several readers read with: text, tables, records and databases, damaged or growing."""
+"""Parsers of file formats: text, tables, records and databases, damaged or growing."""

@@ -1,4 +1,4 @@
-"""Arrays that numpy saved: `.npy`, and those in a `.npz`. Objects (pickles) are never loaded.
+"""Read numpy's `.npy` and `.npz` files. Objects (pickles) are never loaded.
 
 The size that a header claims is checked against the bytes that are there before any memory is
 taken.
@@ -16,12 +16,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-MAGIC = b"\x93NUMPY"
-PACKED = b"PK\x03\x04"
-MAX_BYTES = 2**28  # of one array, unpacked
+NPY_MAGIC = b"\x93NUMPY"
+NPZ_MAGIC = b"PK\x03\x04"
+MAX_ARRAY_BYTES = 2**28  # of one array, unpacked
 MAX_ARRAYS = 1000  # of a .npz
 # What a damaged file raises in zipfile, zlib and numpy.
-DAMAGE = (
+ARRAY_ERRORS = (
     *(ValueError, TypeError, KeyError, EOFError, OSError, OverflowError, SyntaxError),
     *(RuntimeError, NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error),
     tokenize.TokenError,  # numpy reads a header as Python's words
@@ -35,7 +35,7 @@ def load(data: bytes) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a header of Python 2
             numbers = _numbers(io.BytesIO(data), len(data))
-    except DAMAGE as error:
+    except ARRAY_ERRORS as error:
         raise ValueError(problem) from error
     if numbers is None:
         raise ValueError(problem)
@@ -60,14 +60,14 @@ def members(data: bytes) -> Iterator[tuple[str, NDArray[np.float64]]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for info in archive.infolist()[:MAX_ARRAYS]:
-                if info.filename.endswith(".npy") and info.file_size <= MAX_BYTES:
+                if info.filename.endswith(".npy") and info.file_size <= MAX_ARRAY_BYTES:
                     with archive.open(info) as file:
-                        content = file.read(MAX_BYTES)
+                        content = file.read(MAX_ARRAY_BYTES)
                     try:
                         numbers = load(content)
                     except ValueError:
                         continue
                     yield info.filename.removesuffix(".npy"), numbers
-    except DAMAGE as error:
+    except ARRAY_ERRORS as error:
         problem = "the archive is damaged or not whole"
         raise ValueError(problem) from error

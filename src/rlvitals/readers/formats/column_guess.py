@@ -1,4 +1,4 @@
-"""Which column of a hand-written log is the step, and which the time: told by their names.
+"""Guess the step column and the time column of a log by their names.
 
 step = step_key(names)             # "train/global_step", or None
 time = seconds("2026-01-31 10:00:00")
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from rlvitals.readers.formats.columns import parse_number
 
 # In order of trust: the first that a log has is its step. Then what one of them is.
-ENVIRONMENT = (
+ENVIRONMENT_STEPS = (
     "global_step",
     "total_timesteps",
     "timesteps_total",
@@ -31,7 +31,7 @@ ENVIRONMENT = (
     "total_env_interacts",
     "time_steps",
 )
-PLAIN = (
+PLAIN_STEPS = (
     "step",
     "steps",
     "_step",
@@ -40,7 +40,7 @@ PLAIN = (
     "train_step",
     "trainer_step",
 )
-UPDATES = (
+UPDATE_STEPS = (
     "update",
     "updates",
     "num_updates",
@@ -48,72 +48,84 @@ UPDATES = (
     "update_step",
     "gradient_steps",
 )
-ITERATIONS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
-EPOCHS = ("epoch", "epochs")
-EPISODES = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
-GENERATIONS = ("generation", "generations", "gen")  # of an evolution strategy
-STEPS = (*ENVIRONMENT, *PLAIN, *ITERATIONS, *UPDATES, *EPOCHS, *EPISODES, *GENERATIONS)
+ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
+EPOCH_STEPS = ("epoch", "epochs")
+EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
+GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
+STEP_NAMES = (
+    *ENVIRONMENT_STEPS,
+    *PLAIN_STEPS,
+    *ITERATION_STEPS,
+    *UPDATE_STEPS,
+    *EPOCH_STEPS,
+    *EPISODE_STEPS,
+    *GENERATION_STEPS,
+)
 # Beside an episode's number these are its length.
-LENGTHS = ("steps", "timesteps", "timestep", "frames", "num_frames")
-UNITS = {
+LENGTH_NAMES = ("steps", "timesteps", "timestep", "frames", "num_frames")
+STEP_UNITS = {
     # CleanRL and its kin count environment steps as global_step, Lightning updates.
-    **dict.fromkeys(ENVIRONMENT[1:], "environment steps"),
-    **dict.fromkeys(UPDATES, "updates"),
-    **dict.fromkeys(ITERATIONS, "iterations"),
-    **dict.fromkeys(EPOCHS, "epochs"),
-    **dict.fromkeys(EPISODES, "episodes"),
-    **dict.fromkeys(GENERATIONS, "generations"),
+    **dict.fromkeys(ENVIRONMENT_STEPS[1:], "environment steps"),
+    **dict.fromkeys(UPDATE_STEPS, "updates"),
+    **dict.fromkeys(ITERATION_STEPS, "iterations"),
+    **dict.fromkeys(EPOCH_STEPS, "epochs"),
+    **dict.fromkeys(EPISODE_STEPS, "episodes"),
+    **dict.fromkeys(GENERATION_STEPS, "generations"),
 }
-TIMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
+TIME_NAMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
 # A table with one of these words in a column's name is a training log, step or no step.
-MEASURES = re.compile(
+MEASURE_NAME = re.compile(
     r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|accuracy|acc|scores?"
     r"|fitness|profits?|win_?rate)"
     r"(?:[^a-z]|$)"
 )
 # Files of results beside a run's: "eval_scores", "test-rewards", "results_table".
-ASIDE = re.compile(r"(?:eval|evaluation|test|val|validation|baseline|random)[_ -]|.*table")
-SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
-MILLISECONDS = (1e11, 1e13)
+RESULT_FILE = re.compile(r"(?:eval|evaluation|test|val|validation|baseline|random)[_ -]|.*table")
+EPOCH_SECONDS = (1e8, 1e10)  # since the epoch: from 1973 to 2286
+EPOCH_MILLISECONDS = (1e11, 1e13)
 
 
-def plain(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a name as people would say it: "Train/Global Step" is "global_step"."""
     last = re.split(r"[/.]", name.strip())[-1].strip().lower()
     return re.sub(r"[ \-]+", "_", last)
 
 
 def _by_rank(names: Iterable[str], ranks: tuple[str, ...]) -> list[str]:
-    known = [(ranks.index(word), name) for name in names if (word := plain(name)) in ranks]
-    return [name for _, name in sorted(known, key=lambda pair: pair[0])]
+    ranked = [
+        (ranks.index(short_name), name)
+        for name in names
+        if (short_name := normalise_name(name)) in ranks
+    ]
+    return [name for _, name in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def step_keys(names: Iterable[str]) -> list[str]:
     """Return the step-like names, the most trusted first."""
-    found = _by_rank(names, STEPS)
-    if any(plain(name) in EPISODES for name in found):
-        found.sort(key=lambda name: plain(name) in LENGTHS)
-    return found
+    keys = _by_rank(names, STEP_NAMES)
+    if any(normalise_name(name) in EPISODE_STEPS for name in keys):
+        keys.sort(key=lambda name: normalise_name(name) in LENGTH_NAMES)
+    return keys
 
 
 def time_key(names: Iterable[str]) -> str | None:
     """Return the name that may hold wall times, None where there is none."""
-    return next(iter(_by_rank(names, TIMES)), None)
+    return next(iter(_by_rank(names, TIME_NAMES)), None)
 
 
 def step_unit(name: str) -> str:
     """Return what one step of this column is."""
-    return UNITS.get(plain(name), "steps")
+    return STEP_UNITS.get(normalise_name(name), "steps")
 
 
 def is_measure(name: str) -> bool:
-    """Tell whether a name is one that training logs use for what they measure."""
-    return MEASURES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
+    """Return True if a name is one that training logs use for what they measure."""
+    return MEASURE_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def is_curve(name: str) -> bool:
-    """Tell whether a file's name is a measure's of training: no evaluation's, no table's."""
-    return is_measure(name) and ASIDE.match(name.lower()) is None
+    """Return True if a file's name is a measure's of training: no evaluation's, no table's."""
+    return is_measure(name) and RESULT_FILE.match(name.lower()) is None
 
 
 def seconds(value: str | float) -> float | None:
@@ -129,9 +141,9 @@ def seconds(value: str | float) -> float | None:
             return _iso(value)
     else:
         number = value
-    if SECONDS[0] <= number < SECONDS[1]:
+    if EPOCH_SECONDS[0] <= number < EPOCH_SECONDS[1]:
         return float(number)
-    return number / 1000.0 if MILLISECONDS[0] <= number < MILLISECONDS[1] else None
+    return number / 1000.0 if EPOCH_MILLISECONDS[0] <= number < EPOCH_MILLISECONDS[1] else None
 
 
 def _iso(text: str) -> float | None:

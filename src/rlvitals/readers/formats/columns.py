@@ -1,11 +1,11 @@
-"""Points in, columns out: what every reader collects its numbers with.
+"""Collect points into columns.
 
     columns = Columns()
     columns.add("train/loss", step=100, value=0.5, time=1.7e9)
     Log("csv", columns.series())
 
-and how text becomes a number: `parse_number` for a cell of text, `json_number` for a JSON
-value, `whole` for a step.
+Convert text to a number with `parse_number` (a cell of text), `json_number` (a JSON
+value) or `whole` (a step).
 """
 
 import math
@@ -21,11 +21,11 @@ from rlvitals.types import Series
 NAN = math.nan
 MAX_STEP = 2**62  # a step beyond it is damage, and differences of steps must not overflow
 
-# What stands in a cell where nothing was logged: never "not a number".
-ABSENT = frozenset({"", "none", "null", "na", "n/a"})
+# Cells of values that were not logged; they are missing, not NaN.
+MISSING_CELLS = frozenset({"", "none", "null", "na", "n/a"})
 # Python's, numpy's and C's spellings are float()'s; these are MSVC's and Python's own words.
-SPELLINGS = {"true": 1.0, "false": 0.0}
-MICROSOFT = re.compile(r"([+-]?)(?:nan\(\w*\)|1\.#(?:ind|qnan|snan|qnb)0*|(1\.#inf0*))")
+BOOLEAN_CELLS = {"true": 1.0, "false": 0.0}
+MSVC_NUMBER = re.compile(r"([+-]?)(?:nan\(\w*\)|1\.#(?:ind|qnan|snan|qnb)0*|(1\.#inf0*))")
 
 
 def parse_number(text: str) -> float | None:
@@ -39,13 +39,13 @@ def parse_number(text: str) -> float | None:
         if "_" not in text:
             return float(text)
     except ValueError:
-        word = text.strip().lower()
-        if word in ABSENT:
+        cell = text.strip().lower()
+        if cell in MISSING_CELLS:
             return None
-        if (known := SPELLINGS.get(word)) is not None:
-            return known
-        if found := MICROSOFT.fullmatch(word):
-            return float(f"{found[1]}inf") if found[2] else NAN
+        if (boolean := BOOLEAN_CELLS.get(cell)) is not None:
+            return boolean
+        if match := MSVC_NUMBER.fullmatch(cell):
+            return float(f"{match[1]}inf") if match[2] else NAN
     problem = f"not a number: {text[:40]!r}"
     raise ValueError(problem)
 
@@ -72,7 +72,7 @@ def json_number(value: object) -> float | None:
     return None
 
 
-def whole(value: float | None) -> int | None:
+def to_step(value: float | None) -> int | None:
     """Return a step as an integer; None where it is absent, fractional, not finite or absurd."""
     if value is None or not -MAX_STEP <= value <= MAX_STEP or value != int(value):
         return None

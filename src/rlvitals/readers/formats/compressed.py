@@ -1,4 +1,4 @@
-"""Logs packed with gzip or zstd, read as if they were not: what a file starts with decides.
+"""Decompress gzip and zstd logs, recognised by their first bytes.
 
     with inflated(file, kind, path) as plain: ...
 
@@ -18,38 +18,36 @@ from typing import BinaryIO, Protocol, cast
 
 from rlvitals.errors import UnreadableLog
 
-SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
+PACKED_SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
 MAGIC_BYTES = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SKIPPABLE = (b"\x2a\x4d\x18", range(0x50, 0x60))  # a frame of remarks: last and first bytes
-GZIP_WINDOW = 16 + zlib.MAX_WBITS  # zlib's way to say: with a gzip header
-CHUNK_BYTES = 2**18  # of packed bytes
-PIECE_BYTES = 2**20  # of unpacked bytes held at a time
-IN_MEMORY_BYTES = 16 * 2**20
+PACKED_CHUNK_BYTES = 2**18  # of packed bytes
+UNPACKED_PIECE_BYTES = 2**20  # of unpacked bytes held at a time
+MAX_IN_MEMORY_BYTES = 16 * 2**20
 # Limits on what is unpacked. Deflate reaches 1032:1, a log that never changes about 200:1.
-HARMLESS_BYTES = 256 * 2**20  # any ratio up to here
-MAX_RATIO = 300
-MAX_BYTES = 8 * 2**30
+MAX_UNCHECKED_BYTES = 256 * 2**20  # any ratio up to here
+MAX_UNPACK_RATIO = 300
+MAX_UNPACKED_BYTES = 8 * 2**30
 # A flipped bit near the end can make a whole member look cut short (at most 33 bytes were
 # misread so in 12,000 trials): what the last bytes gave is left out then.
 UNSURE_BYTES = 256
-CUT = "the compressed file is cut short: read up to the cut, which no checksum covers"
-GARBAGE = "bytes after the compressed content are left out"
-COPY = "copy it again from where it was made"
+CUT_NOTE = "the compressed file is cut short: read up to the cut, which no checksum covers"
+GARBAGE_NOTE = "bytes after the compressed content are left out"
 
 
 class Unpacker(Protocol):
-    """What gzip's and zstd's decompressors have in common, for one member or frame."""
+    """The common interface of gzip's and zstd's decompressors, for one member or frame."""
 
     @property
     def eof(self) -> bool:
-        """Whether the member is complete, its checksum verified."""
+        """True if the member is complete, its checksum verified."""
         ...
 
     @property
     def unused_data(self) -> bytes:
-        """What came after the member's end."""
+        """Bytes after the end of the member."""
         ...
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
@@ -70,7 +68,7 @@ class _Gzip:
     """zlib's decompressor of one member, which keeps by itself what it was not asked for yet."""
 
     def __init__(self) -> None:
-        self._inner = zlib.decompressobj(GZIP_WINDOW)
+        self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)  # 16: a gzip header
 
     @property
     def eof(self) -> bool:
@@ -84,7 +82,7 @@ class _Gzip:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def _zstd(where: Path) -> Kind:
+def _zstd(path: Path) -> Kind:
     """Load the module that Python has from 3.14 on, before it its backport."""
     try:
         if sys.version_info >= (3, 14):
@@ -94,18 +92,18 @@ def _zstd(where: Path) -> Kind:
     except ImportError:
         raise UnreadableLog(
             "packed with zstd, which this Python cannot unpack",
-            where=str(where),
+            where=str(path),
             hint="pip install backports.zstd",
         ) from None
     return Kind("zstd", zstd.ZstdDecompressor, (zstd.ZstdError, EOFError))
 
 
-def kind_of(start: bytes, where: Path) -> Kind | None:
+def kind_of(start: bytes, path: Path) -> Kind | None:
     """Return how a file is packed that starts with these bytes; None where it is not."""
     if start.startswith(GZIP_MAGIC):
         return Kind("gzip", _Gzip, (zlib.error, EOFError))
     if start.startswith(ZSTD_MAGIC) or _is_skippable(start):
-        return _zstd(where)
+        return _zstd(path)
     return None
 
 
@@ -115,7 +113,7 @@ def _is_skippable(start: bytes) -> bool:
 
 def bare(path: Path) -> Path:
     """Return a path without the suffix that says how the file is packed."""
-    return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+    return path.with_suffix("") if path.suffix.lower() in PACKED_SUFFIXES else path
 
 
 class Unpacked:
@@ -124,10 +122,10 @@ class Unpacked:
     Raises UnreadableLog where it is damaged.
     """
 
-    def __init__(self, file: BinaryIO, kind: Kind, where: Path) -> None:
+    def __init__(self, file: BinaryIO, kind: Kind, path: Path) -> None:
         """Unpack a file from its start."""
         self.note = ""
-        self._file, self._kind, self._where = file, kind, where
+        self._file, self._kind, self._where = file, kind, path
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the pieces, each PIECE_BYTES long at most."""
@@ -137,7 +135,7 @@ class Unpacked:
             raise UnreadableLog(
                 f"the {self._kind.name} file is damaged: its content cannot be unpacked unharmed",
                 where=str(self._where),
-                hint=COPY,
+                hint="copy it again from where it was made",
             ) from None
 
     def _members(self) -> Iterator[bytes]:
@@ -156,7 +154,7 @@ class Unpacked:
                 if is_last:  # they count where they complete the member
                     pieces = iter(list(pieces))
                     if not unpacker.eof:
-                        self.note = CUT
+                        self.note = CUT_NOTE
                         return
                 yield from pieces
                 data = unpacker.unused_data if unpacker.eof else b""
@@ -164,65 +162,65 @@ class Unpacked:
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """Yield the packed bytes, and whether they are the file's last, which come apart."""
-        left = max(self._file.seek(0, 2) - UNSURE_BYTES, 0)
+        remaining = max(self._file.seek(0, 2) - UNSURE_BYTES, 0)
         self._file.seek(0)
-        while left and (chunk := self._file.read(min(left, CHUNK_BYTES))):
-            left -= len(chunk)
+        while remaining and (chunk := self._file.read(min(remaining, PACKED_CHUNK_BYTES))):
+            remaining -= len(chunk)
             yield chunk, False
         yield self._file.read(UNSURE_BYTES), True
 
     def _starts(self, data: bytes) -> bool:
-        """Tell whether a member starts here; zeros pad a file, anything else is not ours."""
+        """Return True if a member starts here; zeros pad a file, anything else is not ours."""
         start = data[:MAGIC_BYTES]
         kind = kind_of(start, self._where)
         if (kind and kind.name == self._kind.name) or GZIP_MAGIC.startswith(start):
             return True
         if data.strip(b"\0"):
-            self.note = GARBAGE
+            self.note = GARBAGE_NOTE
         return False
 
 
 def _pieces(unpacker: Unpacker, data: bytes) -> Iterator[bytes]:
     """Unpack all that some bytes give, in pieces."""
     while not unpacker.eof:
-        piece = unpacker.decompress(data, PIECE_BYTES)
+        piece = unpacker.decompress(data, UNPACKED_PIECE_BYTES)
         data = b""
         if not piece:
             return
         yield piece
 
 
-def beginning(file: BinaryIO, kind: Kind, where: Path, count: int) -> bytes:
+def beginning(file: BinaryIO, kind: Kind, path: Path, count: int) -> bytes:
     """Return the first `count` unpacked bytes. Raises UnreadableLog."""
-    found = b""
-    for piece in Unpacked(file, kind, where):
-        found += piece
-        if len(found) >= count:
+    content = b""
+    for piece in Unpacked(file, kind, path):
+        content += piece
+        if len(content) >= count:
             break
-    return found[:count]
+    return content[:count]
 
 
-def note_on(file: BinaryIO, kind: Kind, where: Path) -> str:
-    """Return what a person should know of a file's packing; "" where all is well."""
-    unpacked = Unpacked(file, kind, where)
+def unpack_note(file: BinaryIO, kind: Kind, path: Path) -> str:
+    """Return a note on a file's packing; "" where all is well."""
+    unpacked = Unpacked(file, kind, path)
     for _ in unpacked:
         pass
     return unpacked.note
 
 
 @contextmanager
-def inflated(file: BinaryIO, kind: Kind, where: Path) -> Iterator[BinaryIO]:
+def inflate(file: BinaryIO, kind: Kind, path: Path) -> Iterator[BinaryIO]:
     """Unpack a file as a whole. Raises UnreadableLog for damage and for a bomb."""
     packed = file.seek(0, 2)
-    limit = min(MAX_BYTES, max(HARMLESS_BYTES, MAX_RATIO * packed))
+    limit = min(MAX_UNPACKED_BYTES, max(MAX_UNCHECKED_BYTES, MAX_UNPACK_RATIO * packed))
     size = 0
-    with SpooledTemporaryFile(IN_MEMORY_BYTES) as plain:
-        for piece in Unpacked(file, kind, where):
+    with SpooledTemporaryFile(MAX_IN_MEMORY_BYTES) as plain:
+        for piece in Unpacked(file, kind, path):
             size += len(piece)
             if size > limit:
                 raise UnreadableLog(
                     f"unpacks to more than {limit // 2**20:,} MiB from {packed:,} bytes",
-                    where=str(where),
+                    where=str(path),
                     hint="unpack it yourself if you trust it, and point at the result",
                 )
             plain.write(piece)

@@ -1,11 +1,11 @@
-"""What was passed over of a file of records, and how a person is told."""
+"""Count the damaged bytes and skipped records of a file."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Damage:
-    """The bytes that were passed over as damaged, and the records as too long to hold."""
+    """Bytes skipped as damaged, and records skipped as too long."""
 
     bytes: int = 0
     first: int = 0  # offset of the first of them
@@ -17,9 +17,9 @@ class Damage:
         self.bytes += end - start
 
     def notes(self, limit: int, unsure: int) -> list[str]:
-        """Say what was passed over, of which `limit` bytes are held, and `unsure` left at the end.
+        """Describe what was skipped: damage, records over `limit` bytes, `unsure` bytes at the end.
 
-        Empty where all is well.
+        Empty without damage.
         """
         notes = []
         if self.bytes:

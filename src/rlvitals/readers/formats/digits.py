@@ -1,4 +1,4 @@
-"""Decimal numbers in text to float64, many at a time and correctly rounded.
+"""Convert decimal numbers in text to float64, vectorised and correctly rounded.
 
 Plain notation of up to 19 digits, as loggers write most values: `-0.6924420595169067`. Whatever
 else stands there is left to `float()`.
@@ -12,13 +12,13 @@ only where the sum lies clearly to one side of the middle between two float64.
 import numpy as np
 from numpy.typing import NDArray
 
-WORD = 8  # bytes
-MAX_DIGITS = 19  # 10^19 < 2^64
-BEFORE = 32  # bytes that must stand in the text before the first number
-BLOCK = 2**14  # numbers at a time: what stays in the cache
-EXACT = 2**53
-SPLITTER = 2.0**27 + 1  # Veltkamp's, for 53 bits
-UNCLEAR = 2.0**-30  # of the last place: far over the error of the sum, far under chance
+DIGITS_PER_WORD = 8  # bytes
+MAX_NUMBER_DIGITS = 19  # 10^19 < 2^64
+MIN_LEADING_BYTES = 32  # bytes that must stand in the text before the first number
+NUMBERS_PER_BLOCK = 2**14  # numbers at a time: what stays in the cache
+MAX_EXACT_INTEGER = 2**53
+VELTKAMP_SPLITTER = 2.0**27 + 1  # Veltkamp's, for 53 bits
+MIN_ROUNDING_MARGIN = 2.0**-30  # of the last place: far over the error of the sum, far under chance
 
 Words = NDArray[np.uint64]
 Index = NDArray[np.int64]
@@ -28,52 +28,63 @@ def _word(text: bytes) -> np.uint64:
     return np.uint64(int.from_bytes(text, "little"))
 
 
-ZEROS, DOTS, ONES, HIGH = (_word(bytes([c]) * WORD) for c in (0x30, 0x2E, 0x01, 0x80))
-NIBBLES, SIXES = _word(b"\xf0" * WORD), _word(b"\x06" * WORD)
-PAIRS = _word(b"\xff\0\0\0" * 2)
-HUNDREDS = np.uint64(100 + (1000000 << 32))
-UNITS = np.uint64(1 + (10000 << 32))
+ZEROS, DOTS, ONES, HIGH_BITS = (
+    _word(bytes([c]) * DIGITS_PER_WORD) for c in (0x30, 0x2E, 0x01, 0x80)
+)
+NIBBLES, SIXES = _word(b"\xf0" * DIGITS_PER_WORD), _word(b"\x06" * DIGITS_PER_WORD)
+PAIR_MASK = _word(b"\xff\0\0\0" * 2)
+HUNDREDS_FACTOR = np.uint64(100 + (1000000 << 32))
+UNITS_FACTOR = np.uint64(1 + (10000 << 32))
 # The last n bytes of a word.
-LAST = np.array([(2**64 - 1) ^ ((1 << 8 * (WORD - n)) - 1) for n in range(WORD + 1)], np.uint64)
-POWERS: NDArray[np.float64] = np.array([10.0**n for n in range(MAX_DIGITS + 1)])
+LAST_BYTES = np.array(
+    [(2**64 - 1) ^ ((1 << 8 * (DIGITS_PER_WORD - n)) - 1) for n in range(DIGITS_PER_WORD + 1)],
+    np.uint64,
+)
+POWERS: NDArray[np.float64] = np.array([10.0**n for n in range(MAX_NUMBER_DIGITS + 1)])
 E8, E16 = np.uint64(10**8), np.uint64(10**16)
 
 
-def parse(words: Words, at: Index, size: Index) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def parse(
+    words: Words, starts: Index, size: Index
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers at some places, and which of them could be read: float64, bool [n].
 
     `words` [bytes] holds the eight bytes from each place of the text on, `at` and `size` [n] are
     where each number begins, at least BEFORE bytes into the text, and its bytes.
     """
-    values, good = np.zeros(len(at)), np.zeros(len(at), bool)
-    for first in range(0, len(at), BLOCK):
-        part = slice(first, first + BLOCK)
-        values[part], good[part] = _parse(words, at[part], size[part])
+    values, good = np.zeros(len(starts)), np.zeros(len(starts), bool)
+    for first in range(0, len(starts), NUMBERS_PER_BLOCK):
+        block = slice(first, first + NUMBERS_PER_BLOCK)
+        values[block], good[block] = _parse(words, starts[block], size[block])
     return values, good
 
 
-def _parse(words: Words, at: Index, size: Index) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    head = words[at] & np.uint64(0xFF)
+def _parse(
+    words: Words, starts: Index, size: Index
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    head = words[starts] & np.uint64(0xFF)
     negative = head == ord("-")
-    end = at + size
+    end = starts + size
     count = size - negative  # bytes of digits and the dot
     fraction = _fraction(words, end, count)
     dotted = fraction >= 0
     digits = count - dotted
-    good = (digits > np.maximum(fraction, 0)) & (digits <= MAX_DIGITS) & (fraction != 0)
-    lead = words[at + negative]
+    good = (digits > np.maximum(fraction, 0)) & (digits <= MAX_NUMBER_DIGITS) & (fraction != 0)
+    lead = words[starts + negative]
     padded = ((lead & np.uint64(0xFF)) == ord("0")) & (
         digits - np.maximum(fraction, 0) > 1
     )  # 01 is no JSON
     good &= ~padded
-    number = np.zeros(len(at), np.uint64)
-    for word, scale in ((2, E16), (1, E8), (0, None)):
-        eight, fits = _eight(words, end - WORD * (word + 1), digits, fraction, WORD * word)
+    number = np.zeros(len(starts), np.uint64)
+    for index, scale in ((2, E16), (1, E8), (0, None)):
+        eight, fits = _eight(
+            words, end - DIGITS_PER_WORD * (index + 1), digits, fraction, DIGITS_PER_WORD * index
+        )
         good &= fits
         number += eight if scale is None else eight * scale
     power = POWERS[np.where(good & dotted, fraction, 0)]
     values = number.astype(np.float64) / power
-    large = np.flatnonzero((number >= EXACT) & good)
+    large = np.flatnonzero((number >= MAX_EXACT_INTEGER) & good)
     values[large], sure = _quotients(number[large], power[large])
     good[large] = sure
     return np.where(negative & (dotted | (number > 0)), -values, values), good
@@ -81,30 +92,36 @@ def _parse(words: Words, at: Index, size: Index) -> tuple[NDArray[np.float64], N
 
 def _fraction(words: Words, end: Index, count: Index) -> Index:
     """Return how many bytes stand after the last dot; -1 where there is none."""
-    found = np.full(len(end), -1)
-    for word in (2, 1, 0):
-        held = LAST[np.clip(count - WORD * word, 0, WORD)]
-        other = words[end - WORD * (word + 1)] ^ DOTS
+    fraction = np.full(len(end), -1)
+    for index in (2, 1, 0):
+        mask = LAST_BYTES[np.clip(count - DIGITS_PER_WORD * index, 0, DIGITS_PER_WORD)]
+        difference = words[end - DIGITS_PER_WORD * (index + 1)] ^ DOTS
         # The highest bit of each byte that is zero in `other`, one byte after the other.
-        zero = ~(((other & ~HIGH) + ~HIGH) | other | ~HIGH) & held
-        there = np.flatnonzero(zero)
-        top = (zero[there] >> np.uint64(7)).astype(np.float64).view(np.int64) >> 52
-        found[there] = WORD * word + WORD - 1 - (top - 1023 + 1) // WORD
-    return found
+        zero = ~(((difference & ~HIGH_BITS) + ~HIGH_BITS) | difference | ~HIGH_BITS) & mask
+        rows = np.flatnonzero(zero)
+        top = (zero[rows] >> np.uint64(7)).astype(np.float64).view(np.int64) >> 52
+        fraction[rows] = (
+            DIGITS_PER_WORD * index + DIGITS_PER_WORD - 1 - (top - 1023 + 1) // DIGITS_PER_WORD
+        )
+    return fraction
 
 
 def _eight(
-    words: Words, at: Index, digits: Index, fraction: Index, passed: int
+    words: Words, starts: Index, digits: Index, fraction: Index, passed: int
 ) -> tuple[Words, NDArray[np.bool_]]:
     """Read eight digits, those before the `passed` last ones; the dot between them is skipped."""
-    behind = LAST[np.clip(fraction - passed, 0, WORD)]
-    held = LAST[np.clip(digits - passed, 0, WORD)]
-    text = (words[at] & behind) | (words[at - (fraction >= 0)] & ~behind)
-    text = (text & held) | (ZEROS & ~held)
-    fits = ((text & NIBBLES) | (((text + SIXES) & NIBBLES) >> np.uint64(4))) == _word(b"3" * WORD)
+    behind = LAST_BYTES[np.clip(fraction - passed, 0, DIGITS_PER_WORD)]
+    mask = LAST_BYTES[np.clip(digits - passed, 0, DIGITS_PER_WORD)]
+    text = (words[starts] & behind) | (words[starts - (fraction >= 0)] & ~behind)
+    text = (text & mask) | (ZEROS & ~mask)
+    fits = ((text & NIBBLES) | (((text + SIXES) & NIBBLES) >> np.uint64(4))) == _word(
+        b"3" * DIGITS_PER_WORD
+    )
     pairs = text - ZEROS
     pairs = pairs * np.uint64(10) + (pairs >> np.uint64(8))
-    value = (pairs & PAIRS) * HUNDREDS + ((pairs >> np.uint64(16)) & PAIRS) * UNITS
+    value = (pairs & PAIR_MASK) * HUNDREDS_FACTOR + (
+        (pairs >> np.uint64(16)) & PAIR_MASK
+    ) * UNITS_FACTOR
     return value >> np.uint64(32), fits
 
 
@@ -120,14 +137,14 @@ def _quotients(
     error = ((a[0] * b[0] - product) + a[0] * b[1] + a[1] * b[0]) + a[1] * b[1]
     second = ((high - product) - error + low) / power
     total = first + second
-    rest = np.abs(second - (total - first))  # what the sum leaves out, exactly
-    place = np.spacing(total)
-    middle = np.abs(rest - 0.5 * place) < UNCLEAR * place
+    error_left = np.abs(second - (total - first))  # what the sum leaves out, exactly
+    spacing = np.spacing(total)
+    middle = np.abs(error_left - 0.5 * spacing) < MIN_ROUNDING_MARGIN * spacing
     return total, ~middle & (np.frexp(total)[0] != 0.5)  # noqa: PLR2004 - below 2^n places halve
 
 
 def _halves(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Split into two of 26 bits each, whose products are exact."""
-    scaled = SPLITTER * values
+    scaled = VELTKAMP_SPLITTER * values
     high = scaled - (scaled - values)
     return high, values - high

@@ -1,4 +1,4 @@
-"""A log that is rewritten as a whole: what of it is new since the last reading.
+"""Return the new points of a log that is rewritten completely.
 
     series, cursor, notes = points_after(columns.series(), since)
 
@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.lines import REPLACED, opened
+from rlvitals.readers.formats.lines import REPLACED_NOTE, open_log
 from rlvitals.types import Series
 
-MAX_BYTES = 2**28  # a document is held as a whole
+MAX_DOCUMENT_BYTES = 2**28  # the document is read into memory
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DocumentCursor:
     """The number of points and their checksum, by column."""
 
     columns: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def content(path: Path) -> bytes:
+def read_document(path: Path) -> bytes:
     """Return a file's bytes. Raises UnreadableLog where it cannot be read or is too large."""
-    with opened(path) as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
+    with open_log(path) as file:
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
         raise UnreadableLog(
-            f"a document of more than {MAX_BYTES // 2**20} MiB",
+            f"a document of more than {MAX_DOCUMENT_BYTES // 2**20} MiB",
             where=str(path),
             hint="write one row a line, as CSV or JSON lines",
         )
@@ -38,19 +38,24 @@ def content(path: Path) -> bytes:
 
 
 def points_after(
-    series: Mapping[str, Series], since: object
-) -> tuple[dict[str, Series], Seen, list[str]]:
+    series: Mapping[str, Series], previous: object
+) -> tuple[dict[str, Series], DocumentCursor, list[str]]:
     """Return the points after a cursor, the new cursor, and a note where the old one is void."""
-    now = Seen({key: (len(one), _checksum(one)) for key, one in series.items()})
-    before = since.columns if isinstance(since, Seen) else {}
-    known = all(
-        key in series and count <= len(series[key]) and _checksum(series[key], count) == checksum
-        for key, (count, checksum) in before.items()
+    cursor = DocumentCursor(
+        {key: (len(column), _checksum(column)) for key, column in series.items()}
     )
-    if not known:
-        return dict(series), now, [REPLACED]
-    tails = {key: one.where(slice(before.get(key, (0, 0))[0], None)) for key, one in series.items()}
-    return tails, now, []
+    old_columns = previous.columns if isinstance(previous, DocumentCursor) else {}
+    is_prefix = all(
+        key in series and count <= len(series[key]) and _checksum(series[key], count) == checksum
+        for key, (count, checksum) in old_columns.items()
+    )
+    if not is_prefix:
+        return dict(series), cursor, [REPLACED_NOTE]
+    tails = {
+        key: column.where(slice(old_columns.get(key, (0, 0))[0], None))
+        for key, column in series.items()
+    }
+    return tails, cursor, []
 
 
 def _checksum(series: Series, count: int | None = None) -> int:

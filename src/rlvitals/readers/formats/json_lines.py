@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, in a log that may still be growing or be damaged.
+"""Read JSON lines, one object per line, of a log that may be growing or damaged.
 
     with opened(path) as file:
         objects = Objects(Lines(file, since))
@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.formats.lines import Lines, Position
-from rlvitals.readers.formats.rows import Refused
+from rlvitals.readers.formats.rows import Refusals
 
-MAX_DEPTH = 16  # of nesting; deeper is left out
-MAX_NAMED = 3  # keys that a note names
+MAX_JSON_DEPTH = 16  # of nesting; deeper is left out
+MAX_NULL_KEYS = 3  # keys that a note names
 
 
 def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:
@@ -32,7 +32,7 @@ def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str,
         for key, value in items:
             name = f"{prefix}/{key}" if prefix else str(key)
             if isinstance(value, Mapping):
-                if len(stack) < MAX_DEPTH:
+                if len(stack) < MAX_JSON_DEPTH:
                     stack.append((name, iter(value.items())))
                     break
             else:
@@ -46,8 +46,8 @@ def parse_object(text: str) -> dict[str, object] | None:
     try:
         item = json.loads(text)
         if "\\ud" in text.lower():  # half a surrogate pair is a string that cannot be shown
-            whole = json.dumps(item, ensure_ascii=False).encode(errors="replace")
-            item = json.loads(whole)
+            text_shown = json.dumps(item, ensure_ascii=False).encode(errors="replace")
+            item = json.loads(text_shown)
     except (ValueError, RecursionError):
         return None
     return item if isinstance(item, dict) else None
@@ -75,10 +75,12 @@ class Nulls:
         if not self._counts:
             return []
         ranked = self._counts.most_common()
-        named = ", ".join(f"{count:,} under `{key}`" for key, count in ranked[:MAX_NAMED])
-        more = f" and {len(ranked) - MAX_NAMED} more keys" if len(ranked) > MAX_NAMED else ""
+        keys = ", ".join(f"{count:,} under `{key}`" for key, count in ranked[:MAX_NULL_KEYS])
+        more = (
+            f" and {len(ranked) - MAX_NULL_KEYS} more keys" if len(ranked) > MAX_NULL_KEYS else ""
+        )
         total = self._counts.total()
-        return [f"{total:,} null{'' if total == 1 else 's'} left out: {named}{more}"]
+        return [f"{total:,} null{'' if total == 1 else 's'} left out: {keys}{more}"]
 
 
 class Objects:
@@ -87,17 +89,17 @@ class Objects:
     Lines that are no JSON object are refused and counted; blank lines are none.
     """
 
-    def __init__(self, lines: Lines, refused: Refused | None = None) -> None:
+    def __init__(self, lines: Lines, refused: Refusals | None = None) -> None:
         """Read the objects of these lines."""
-        self.refused = refused or Refused("line")
+        self.refused = refused or Refusals("line")
         self._lines = lines
 
     def position(self) -> Position:
-        """Return where to go on: after the last complete line."""
+        """Return the position to resume from: after the last complete line."""
         return self._lines.position()
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading: empty where all is well."""
+        """Return notes for the user; empty without problems."""
         return [*self._lines.notes(), *self.refused.notes()]
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, object]]]:

@@ -1,4 +1,4 @@
-"""LevelDB's log framing, as W&B and SwanLab use it: payloads in, with their checksums verified.
+"""Read LevelDB's log framing, as W&B and SwanLab use it, with verified checksums.
 
 After a header of 7 bytes (`ident | u16 magic | u8 version`) the file is blocks of 32 KiB, the
 header being part of the first. A piece is `u32 CRC | u16 length | u8 kind | data` and never
@@ -17,20 +17,20 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.damage import Damage
-from rlvitals.readers.formats.lines import Position, place
+from rlvitals.readers.formats.lines import Position, position_at
 
-HEADER = struct.Struct("<4sHB")
-PIECE = struct.Struct("<IHB")
+LEVELDB_HEADER = struct.Struct("<4sHB")
+PIECE_HEADER = struct.Struct("<IHB")
 BLOCK_BYTES = 32768
-CHUNK_BYTES = 128 * BLOCK_BYTES
-MAX_RECORD_BYTES = 64 * 2**20  # longer ones are passed over, not held
-NOTHING, FULL, FIRST, MIDDLE, LAST = range(5)
-SEEDS = tuple(zlib.crc32(bytes([kind])) for kind in range(5))
+LEVELDB_CHUNK_BYTES = 128 * BLOCK_BYTES
+MAX_LEVELDB_RECORD_BYTES = 64 * 2**20  # longer ones are passed over, not held
+ZERO_PIECE, FULL_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE = range(5)
+CRC_SEEDS = tuple(zlib.crc32(bytes([kind])) for kind in range(5))
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What the header of a format says."""
+    """Header of a format."""
 
     title: str  # whose format it is
     ident: bytes
@@ -39,18 +39,20 @@ class Format:
     peer: str  # the command that reads what we do not
 
     def begins(self, head: bytes) -> bool:
-        """Tell whether a file's first bytes are, or may become, this format's header."""
+        """Return True if a file's first bytes are, or may become, this format's header."""
         start = self.ident + self.magic.to_bytes(2, "little")
         return head[: len(start)] == start[: len(head)]
 
     def check(self, file: BinaryIO, path: Path) -> None:
         """Raise UnreadableLog where a file's header, whole or cut, is not this format's."""
         file.seek(0)
-        head = file.read(HEADER.size)
+        head = file.read(LEVELDB_HEADER.size)
         if not self.begins(head):
             problem = f"not a {self.title} file: its header says something else"
-            raise UnreadableLog(problem, where=str(path), hint=f"head -c {HEADER.size} {path}")
-        if len(head) == HEADER.size and (version := head[-1]) not in self.versions:
+            raise UnreadableLog(
+                problem, where=str(path), hint=f"head -c {LEVELDB_HEADER.size} {path}"
+            )
+        if len(head) == LEVELDB_HEADER.size and (version := head[-1]) not in self.versions:
             problem = f"version {version} of {self.title}'s file format is not known"
             raise UnreadableLog(problem, where=str(path), hint=self.peer)
 
@@ -66,7 +68,7 @@ class Records:
 
     def __init__(self, file: BinaryIO, offset: int = 0) -> None:
         """Start at a byte offset, which must be the start of a record; 0 is before the first."""
-        self.offset = max(offset, HEADER.size)
+        self.offset = max(offset, LEVELDB_HEADER.size)
         self.damage = Damage()
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
@@ -82,111 +84,116 @@ class Records:
         return max(self._size - self.offset, 0)
 
     def position(self) -> Position:
-        """Return where to go on: the start of a file whose header is not whole yet."""
-        written = self._file.seek(0, os.SEEK_END) >= HEADER.size
-        return place(self._file, self.offset if written else 0)
+        """Return the position to resume from: the start of a file whose header is not whole yet."""
+        written = self._file.seek(0, os.SEEK_END) >= LEVELDB_HEADER.size
+        return position_at(self._file, self.offset if written else 0)
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading: empty where all is well."""
-        return self.damage.notes(MAX_RECORD_BYTES, self.unsure)
+        """Return notes for the user; empty without problems."""
+        return self.damage.notes(MAX_LEVELDB_RECORD_BYTES, self.unsure)
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield every intact payload once, in order."""
-        crc32, unpack, size, seed = zlib.crc32, PIECE.unpack_from, PIECE.size, SEEDS[FULL]
-        at: int | None = self.offset
-        while at is not None:
-            if BLOCK_BYTES - at % BLOCK_BYTES < size:
-                at += BLOCK_BYTES - at % BLOCK_BYTES
-            self._load(at)
+        crc, unpack, size = zlib.crc32, PIECE_HEADER.unpack_from, PIECE_HEADER.size
+        seed = CRC_SEEDS[FULL_PIECE]
+        offset: int | None = self.offset
+        while offset is not None:
+            if BLOCK_BYTES - offset % BLOCK_BYTES < size:
+                offset += BLOCK_BYTES - offset % BLOCK_BYTES
+            self._load(offset)
             chunk, base = self._chunk, self._base
-            begin, block = at - base, at - at % BLOCK_BYTES + BLOCK_BYTES - base
+            begin, block = offset - base, offset - offset % BLOCK_BYTES + BLOCK_BYTES - base
             stop = min(block, len(chunk))
             while begin + size <= stop:
                 check, length, kind = unpack(chunk, begin)
                 end = begin + size + length
                 data = chunk[begin + size : end]
-                if kind != FULL or end > stop or crc32(data, seed) != check or self._start >= 0:
+                if kind != FULL_PIECE or end > stop or crc(data, seed) != check or self._start >= 0:
                     break
                 begin = end
                 self.offset = base + end
                 yield data
             else:
-                at = base + begin
+                offset = base + begin
                 if stop < block:  # the file ends in this block
                     return
                 continue
-            at = base + begin
-            if end > block or not FULL <= kind <= LAST:
-                at = self._resume(at, None)
+            offset = base + begin
+            if end > block or not FULL_PIECE <= kind <= LAST_PIECE:
+                offset = self._resume(offset, None)
             elif end > len(chunk):
                 return
-            elif crc32(data, SEEDS[kind]) != check:
-                at = self._resume(at, base + end)
+            elif crc(data, CRC_SEEDS[kind]) != check:
+                offset = self._resume(offset, base + end)
             else:
-                whole = self._assemble(kind, at, data)
-                at = base + end
-                if whole is not None:
-                    self.offset = at
-                    yield whole
+                record = self._assemble(kind, offset, data)
+                offset = base + end
+                if record is not None:
+                    self.offset = offset
+                    yield record
 
-    def _load(self, at: int) -> None:
+    def _load(self, offset: int) -> None:
         """Have the block that holds an offset in memory, and those after it."""
-        if not self._base <= at < self._base + len(self._chunk):
-            self._base = at - at % BLOCK_BYTES
+        if not self._base <= offset < self._base + len(self._chunk):
+            self._base = offset - offset % BLOCK_BYTES
             self._file.seek(self._base)
-            self._chunk = self._file.read(CHUNK_BYTES)
+            self._chunk = self._file.read(LEVELDB_CHUNK_BYTES)
 
-    def _assemble(self, kind: int, at: int, data: bytes) -> bytes | None:
+    def _assemble(self, kind: int, offset: int, data: bytes) -> bytes | None:
         """Take a piece; return the record that it completes, None where it completes none."""
-        if kind in (FULL, FIRST) and self._start >= 0:  # the one before was never completed
-            self._lose(self._start, at)
-        if kind == FULL:
+        if (
+            kind in (FULL_PIECE, FIRST_PIECE) and self._start >= 0
+        ):  # the one before was never completed
+            self._lose(self._start, offset)
+        if kind == FULL_PIECE:
             return data
-        if kind == FIRST:
-            self._start, self._parts, self._held = at, [data], len(data)
+        if kind == FIRST_PIECE:
+            self._start, self._parts, self._held = offset, [data], len(data)
             return None
         if self._start < 0:  # its beginning was lost
-            self._lose(at, at + PIECE.size + len(data))
-            if kind == LAST:
-                self.offset = at + PIECE.size + len(data)
+            self._lose(offset, offset + PIECE_HEADER.size + len(data))
+            if kind == LAST_PIECE:
+                self.offset = offset + PIECE_HEADER.size + len(data)
             return None
         self._held += len(data)
-        if self._held <= MAX_RECORD_BYTES:
+        if self._held <= MAX_LEVELDB_RECORD_BYTES:
             self._parts.append(data)
-        if kind == MIDDLE:
+        if kind == MIDDLE_PIECE:
             return None
-        parts, fits = self._parts, self._held <= MAX_RECORD_BYTES
+        pieces, fits = self._parts, self._held <= MAX_LEVELDB_RECORD_BYTES
         self._start, self._parts = -1, []
         if fits:
-            return b"".join(parts)
+            return b"".join(pieces)
         self.damage.oversized += 1
-        self.offset = at + PIECE.size + len(data)
+        self.offset = offset + PIECE_HEADER.size + len(data)
         return None
 
     def _lose(self, start: int, end: int) -> None:
         self.damage.add(start, end)
         self._start, self._parts = -1, []
 
-    def _resume(self, at: int, stated: int | None) -> int | None:
+    def _resume(self, offset: int, stated: int | None) -> int | None:
         """Return where the next intact piece after damage is; None where there is none (yet)."""
-        place = stated if stated is not None and self._intact(stated) else None
-        block = at - at % BLOCK_BYTES + BLOCK_BYTES
-        while place is None and block < self._size:
-            place = block if self._intact(block) else None
+        next_piece = stated if stated is not None and self._intact(stated) else None
+        block = offset - offset % BLOCK_BYTES + BLOCK_BYTES
+        while next_piece is None and block < self._size:
+            next_piece = block if self._intact(block) else None
             block += BLOCK_BYTES
-        if place is not None:
-            self._lose(at if self._start < 0 else self._start, place)
-        return place
+        if next_piece is not None:
+            self._lose(offset if self._start < 0 else self._start, next_piece)
+        return next_piece
 
-    def _intact(self, at: int) -> bool:
-        left = BLOCK_BYTES - at % BLOCK_BYTES
-        at = at if left >= PIECE.size else at + left
-        self._load(at)
-        begin = at - self._base
-        if begin + PIECE.size > len(self._chunk):
+    def _intact(self, offset: int) -> bool:
+        remaining = BLOCK_BYTES - offset % BLOCK_BYTES
+        offset = offset if remaining >= PIECE_HEADER.size else offset + remaining
+        self._load(offset)
+        begin = offset - self._base
+        if begin + PIECE_HEADER.size > len(self._chunk):
             return False
-        check, length, kind = PIECE.unpack_from(self._chunk, begin)
-        end = begin + PIECE.size + length
-        if not FULL <= kind <= LAST or end > len(self._chunk):
+        check, length, kind = PIECE_HEADER.unpack_from(self._chunk, begin)
+        end = begin + PIECE_HEADER.size + length
+        if not FULL_PIECE <= kind <= LAST_PIECE or end > len(self._chunk):
             return False
-        return bool(zlib.crc32(self._chunk[begin + PIECE.size : end], SEEDS[kind]) == check)
+        return bool(
+            zlib.crc32(self._chunk[begin + PIECE_HEADER.size : end], CRC_SEEDS[kind]) == check
+        )

@@ -1,4 +1,4 @@
-"""Complete lines of a text log that may still be growing, since where the last read ended.
+"""Read complete lines of a growing text log from the last position.
 
     with opened(path) as file:
         lines = Lines(file, since)          # since: a Position, or None for the start
@@ -24,32 +24,32 @@ from rlvitals.readers.formats import compressed
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
-FIRST_BYTES = 2**14  # of who wants the first line, or the last: more is read at once after it
-CHUNK_BYTES = 2**20
-MARK_BYTES = 256
+FIRST_CHUNK_BYTES = 2**14  # of who wants the first line, or the last: more is read at once after it
+LINE_CHUNK_BYTES = 2**20
+FINGERPRINT_BYTES = 256
 BOM = b"\xef\xbb\xbf"
-REPLACED = "the file was replaced since the last reading: read again from its start"
-TORN = "the last line is not complete: left for the next reading"
+REPLACED_NOTE = "the file was replaced since the last reading: read again from its start"
+TORN_NOTE = "the last line is not complete: left for the next reading"
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_log(path: Path) -> Iterator[BinaryIO]:
     """Open a log for reading bytes: what gzip or zstd packed is unpacked.
 
     Raises what `stored` raises, and UnreadableLog for a damaged file and for a bomb.
     """
-    with stored(path) as file:
+    with open_stored(path) as file:
         kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
         if kind is None:
             file.seek(0)
             yield file
         else:
-            with compressed.inflated(file, kind, path) as plain:
+            with compressed.inflate(file, kind, path) as plain:
                 yield plain
 
 
 @contextmanager
-def stored(path: Path) -> Iterator[BinaryIO]:
+def open_stored(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading its bytes as they are stored.
 
     Raises UnreadableLog where there is no such file, no permission, a folder, a pipe or a
@@ -60,31 +60,31 @@ def stored(path: Path) -> Iterator[BinaryIO]:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            what = "a folder, not a log file" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UnreadableLog(what, where=str(path), hint=f"ls -l {path}")
+            problem = "a folder, not a log file" if stat.S_ISDIR(mode) else "not a regular file"
+            raise UnreadableLog(problem, where=str(path), hint=f"ls -l {path}")
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        why = error.strerror or str(error)
-        hint = _spelt(path) if isinstance(error, FileNotFoundError) else f"ls -l {path}"
-        raise UnreadableLog(f"cannot read the log: {why}", where=str(path), hint=hint) from None
+        reason = error.strerror or str(error)
+        hint = _suggest_path(path) if isinstance(error, FileNotFoundError) else f"ls -l {path}"
+        raise UnreadableLog(f"cannot read the log: {reason}", where=str(path), hint=hint) from None
 
 
-def _spelt(path: Path) -> str:
+def _suggest_path(path: Path) -> str:
     """Name what lies there and is spelt almost like the first part that does not exist."""
     missing = path
     while not os.path.lexists(missing.parent) and missing.parent != missing:
         missing = missing.parent
     try:
-        there = [entry.name for entry in missing.parent.iterdir()]
+        names = [entry.name for entry in missing.parent.iterdir()]
     except OSError:
-        there = []
-    return nearest(missing.name, there) or f"ls -l {missing.parent}"
+        names = []
+    return nearest(missing.name, names) or f"ls -l {missing.parent}"
 
 
 def read_head(path: Path) -> bytes:
     """Return a file's first 64 KiB, unpacked, for `claims`. Raises UnreadableLog."""
-    with stored(path) as file:
+    with open_stored(path) as file:
         kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
         if kind is not None:
             return compressed.beginning(file, kind, path, HEAD_BYTES)
@@ -93,19 +93,19 @@ def read_head(path: Path) -> bytes:
 
 
 def is_packed(path: Path) -> bool:
-    """Tell whether a file is packed with gzip or zstd. Raises UnreadableLog."""
-    with stored(path) as file:
+    """Return True if a file is packed with gzip or zstd. Raises UnreadableLog."""
+    with open_stored(path) as file:
         return compressed.kind_of(file.read(compressed.MAGIC_BYTES), path) is not None
 
 
-def packing(path: Path) -> str:
-    """Return what a person should know of how a file is packed: that it is cut short.
+def packing_note(path: Path) -> str:
+    """Return a note on how a file is packed: that it is cut short.
 
     "" where all is well. Unpacks the whole file. Raises UnreadableLog.
     """
-    with stored(path) as file:
+    with open_stored(path) as file:
         kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
-        return compressed.note_on(file, kind, path) if kind else ""
+        return compressed.unpack_note(file, kind, path) if kind else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +117,18 @@ class Position:
     mark: int = 0  # CRC-32 of the first and the last bytes before `offset`
 
 
-def place(file: BinaryIO, offset: int, line: int = 0) -> Position:
+def position_at(file: BinaryIO, offset: int, line: int = 0) -> Position:
     """Return a Position at a byte offset. Moves the file's own position."""
     file.seek(0)
-    mark = zlib.crc32(file.read(min(MARK_BYTES, offset)))
-    file.seek(max(offset - MARK_BYTES, 0))
-    mark = zlib.crc32(file.read(min(MARK_BYTES, offset)), mark)
+    mark = zlib.crc32(file.read(min(FINGERPRINT_BYTES, offset)))
+    file.seek(max(offset - FINGERPRINT_BYTES, 0))
+    mark = zlib.crc32(file.read(min(FINGERPRINT_BYTES, offset)), mark)
     return Position(offset, line, mark)
 
 
-def is_replaced(file: BinaryIO, since: Position) -> bool:
-    """Tell whether the file before a Position is no longer what it was. Moves the position."""
-    return place(file, since.offset, since.line) != since
+def is_replaced(file: BinaryIO, position: Position) -> bool:
+    """Return True if the file before a Position is no longer what it was. Moves the position."""
+    return position_at(file, position.offset, position.line) != position
 
 
 class Line(NamedTuple):
@@ -143,14 +143,14 @@ class Line(NamedTuple):
 class Lines:
     """Iterates over the complete lines after a Position; see the module for its use."""
 
-    def __init__(self, file: BinaryIO, since: Position | None = None) -> None:
+    def __init__(self, file: BinaryIO, previous: Position | None = None) -> None:
         """Go to `since`; to the start where the file before it is no longer the same.
 
         `replaced` says that the latter happened.
         """
-        since = since or Position()
-        self.replaced = is_replaced(file, since)
-        start = Position() if self.replaced else since
+        previous = previous or Position()
+        self.replaced = is_replaced(file, previous)
+        start = Position() if self.replaced else previous
         self.skipped = 0  # lines over MAX_LINE_BYTES
         self.first_skipped = 0  # number of the first one
         self.torn = False  # the file ends in the middle of a line (known after iterating)
@@ -158,20 +158,20 @@ class Lines:
         self._offset, self._number = start.offset, start.line
 
     def position(self, after: Line | None = None) -> Position:
-        """Return where to go on: after a line, or after the last complete one."""
+        """Return the position to resume from: after a line, or after the last complete one."""
         if after is not None:
-            return place(self._file, after.end, after.number)
-        return place(self._file, self._offset, self._number)
+            return position_at(self._file, after.end, after.number)
+        return position_at(self._file, self._offset, self._number)
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading: empty where all is well."""
-        notes = [REPLACED] if self.replaced else []
+        """Return notes for the user; empty without problems."""
+        notes = [REPLACED_NOTE] if self.replaced else []
         if self.skipped:
             some = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
             limit = MAX_LINE_BYTES // 2**20
             notes.append(f"{some} over {limit} MiB skipped: the first is line {self.first_skipped}")
         if self.torn:
-            notes.append(TORN)
+            notes.append(TORN_NOTE)
         return notes
 
     def __iter__(self) -> Iterator[Line]:
@@ -191,21 +191,21 @@ class Lines:
         """Yield (number, bytes with the newline, line); None for a line that is too long."""
         number = self._number
         offset = self._offset
-        held: list[bytes] = []  # the pieces of an unfinished line
+        pieces: list[bytes] = []  # the pieces of an unfinished line
         size = 0
-        at_once = FIRST_BYTES
+        at_once = FIRST_CHUNK_BYTES
         while True:
             self._file.seek(offset)
             chunk = self._file.read(at_once)
-            at_once = CHUNK_BYTES
+            at_once = LINE_CHUNK_BYTES
             if not chunk:
                 break
             offset += len(chunk)
-            first, *others = chunk.split(b"\n")
+            first, *lines = chunk.split(b"\n")
             size += len(first)
-            held = [*held, first] if size <= MAX_LINE_BYTES else []
-            for piece in others:
+            pieces = [*pieces, first] if size <= MAX_LINE_BYTES else []
+            for piece in lines:
                 number += 1
-                yield number, size + 1, b"".join(held) if size <= MAX_LINE_BYTES else None
-                held, size = [piece], len(piece)
+                yield number, size + 1, b"".join(pieces) if size <= MAX_LINE_BYTES else None
+                pieces, size = [piece], len(piece)
         self.torn = size > 0

@@ -1,4 +1,4 @@
-"""Lists of numbers with names, one a column, as scripts save them at the end of training.
+"""Convert named lists of numbers to columns, as scripts save them at the end of training.
 
 The axis of a list is one of the lists of its length that counts steps and never decreases; without
 one, points are numbered from 1.
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 
-MIN_POINTS = 2  # of a list: one number is a setting or a result
-NUMBERED = "no step-like list: points are numbered by their place"
+MIN_LIST_POINTS = 2  # of a list: one number is a setting or a result
+NUMBERED_NOTE = "no step-like list: points are numbered by their place"
 
 
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
@@ -31,7 +31,7 @@ def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
 
 
 def _counts(values: NDArray[np.float64]) -> bool:
-    """Tell whether a list counts: whole numbers that never decrease, and grow."""
-    known = bool(np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all())
-    return known and bool((values == np.rint(values)).all() and (np.diff(values) >= 0).all()
+    """Return True if a list counts: whole numbers that never decrease, and grow."""
+    is_bounded = bool(np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all())
+    return is_bounded and bool((values == np.rint(values)).all() and (np.diff(values) >= 0).all()
                           and values[0] < values[-1])  # fmt: skip

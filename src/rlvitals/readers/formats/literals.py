@@ -1,4 +1,4 @@
-"""Python's values in text: settings, and literals such as a logged dict's `repr`; never run."""
+"""Parse Python values in text: settings and literals; nothing is executed."""
 
 import ast
 import math
@@ -8,24 +8,24 @@ import warnings
 from rlvitals.readers.formats.columns import parse_number
 from rlvitals.types import Setting
 
-MAX_TEXT = 2**20  # characters
-MAX_DEPTH = 32
-WORDS = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
-TRUTH = {"True": True, "true": True, "False": False, "false": False}
-WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
-PADDED = re.compile(r"0\d")  # "007" is a name
+MAX_LITERAL_CHARACTERS = 2**20  # characters
+MAX_LITERAL_DEPTH = 32
+FLOAT_NAMES = {"nan": math.nan, "inf": math.inf, "NaN": math.nan, "Infinity": math.inf}
+BOOLEAN_NAMES = {"True": True, "true": True, "False": False, "false": False}
+INTEGER_TEXT = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+PADDED_INTEGER = re.compile(r"0\d")  # "007" is a name
 # What objects that are no literals print as: `<class 'a.B'>`, `<function f at 0x7f>`.
-OPAQUE = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
+OBJECT_REPR = re.compile(r"<(?:class|function|bound method|module|[\w.]+ object)[^<>]*>")
 
 
 def setting(text: str) -> Setting | None:
     """Return a setting that was written as text as what it was; None for an empty one and None."""
-    if text in TRUTH:
-        return TRUTH[text]
-    if WHOLE.fullmatch(text):
+    if text in BOOLEAN_NAMES:
+        return BOOLEAN_NAMES[text]
+    if INTEGER_TEXT.fullmatch(text):
         return int(text)
     try:
-        return text if PADDED.match(text) else parse_number(text)
+        return text if PADDED_INTEGER.match(text) else parse_number(text)
     except ValueError:
         return text
 
@@ -36,7 +36,7 @@ def parse_literal(text: str) -> object:
     Dicts, lists, tuples, numbers, strings, booleans. Raises ValueError for text that is no
     literal, is over 1 MiB, or nests too deep.
     """
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_LITERAL_CHARACTERS:
         problem = f"a cell of {len(text)} characters"
         raise ValueError(problem)
     return _value(_tree(text.strip()), 0)
@@ -44,7 +44,7 @@ def parse_literal(text: str) -> object:
 
 def _tree(text: str) -> ast.expr:
     for opaque in (False, True):
-        attempt = OPAQUE.sub("None", text) if opaque else text
+        attempt = OBJECT_REPR.sub("None", text) if opaque else text
         try:
             with warnings.catch_warnings():  # of odd escapes in a stranger's strings
                 warnings.simplefilter("ignore")
@@ -56,7 +56,7 @@ def _tree(text: str) -> ast.expr:
 
 
 def _value(node: ast.expr, depth: int) -> object:  # noqa: PLR0911  # one return a kind
-    if depth > MAX_DEPTH:
+    if depth > MAX_LITERAL_DEPTH:
         return None
     match node:
         case ast.Constant(str(text)):
@@ -64,7 +64,7 @@ def _value(node: ast.expr, depth: int) -> object:  # noqa: PLR0911  # one return
         case ast.Constant(constant):
             return constant
         case ast.Name(name):
-            return WORDS.get(name)
+            return FLOAT_NAMES.get(name)
         case ast.Dict(keys, values):
             return {
                 _value(key, depth + 1): _value(value, depth + 1)

@@ -1,4 +1,4 @@
-"""A JSON document that may be cut short: what stands before the cut, value by value.
+"""Parse a JSON document that may be cut short, value by value.
 
 A value counts only where something after it proves that it is whole: a comma or a bracket
 ("12" may be the start of "120"). Python's words for what JSON has none for are read.
@@ -8,56 +8,56 @@ import json
 import re
 from collections.abc import Iterator
 
-SPACE = re.compile(r"[ \t\r\n]*")
-DECODER = json.JSONDecoder()
-DELIMITER = re.compile(r"[ \t\r\n]*([,}\]])")
+JSON_SPACE = re.compile(r"[ \t\r\n]*")
+JSON_DECODER = json.JSONDecoder()
+JSON_DELIMITER = re.compile(r"[ \t\r\n]*([,}\]])")
 
 
 class CutShortError(ValueError):
     """The document ends, or goes wrong, before it is complete."""
 
 
-def _skip(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    return found.end() if found else at
+def _skip(text: str, offset: int) -> int:
+    match = JSON_SPACE.match(text, offset)
+    return match.end() if match else offset
 
 
-def _decode(text: str, at: int) -> tuple[object, int]:
+def _decode(text: str, offset: int) -> tuple[object, int]:
     try:
-        return DECODER.raw_decode(text, at)
+        return JSON_DECODER.raw_decode(text, offset)
     except (ValueError, RecursionError):
-        raise CutShortError(f"character {at}") from None
+        raise CutShortError(f"character {offset}") from None
 
 
-def _value(text: str, at: int) -> tuple[object, int, str]:
+def _value(text: str, offset: int) -> tuple[object, int, str]:
     """Return a value that is proven whole, where it ends, and the delimiter after it."""
-    value, end = _decode(text, at)
-    after = DELIMITER.match(text, end)
+    value, end = _decode(text, offset)
+    after = JSON_DELIMITER.match(text, end)
     if after is None:
         raise CutShortError(f"character {end}")
     return value, after.end(), after[1]
 
 
-def items(text: str, at: int = 0) -> Iterator[object]:
+def items(text: str, offset: int = 0) -> Iterator[object]:
     """Yield the items of the array at `at`. Raises CutShortError where it breaks off."""
-    for value, _ in placed_items(text, at):
+    for value, _ in items_with_ends(text, offset):
         yield value
 
 
-def placed_items(text: str, at: int = 0) -> Iterator[tuple[object, int]]:
+def items_with_ends(text: str, offset: int = 0) -> Iterator[tuple[object, int]]:
     """Yield (item, where the text goes on after it). Raises CutShortError where it breaks off."""
-    at = _skip(text, at)
-    if not text.startswith("[", at):
-        raise CutShortError(f"character {at}")
-    at = _skip(text, at + 1)
-    if text.startswith("]", at):
+    offset = _skip(text, offset)
+    if not text.startswith("[", offset):
+        raise CutShortError(f"character {offset}")
+    offset = _skip(text, offset + 1)
+    if text.startswith("]", offset):
         return
     delimiter = ","
     while delimiter == ",":
-        value, at, delimiter = _value(text, _skip(text, at))
-        yield value, at
+        value, offset, delimiter = _value(text, _skip(text, offset))
+        yield value, offset
     if delimiter != "]":
-        raise CutShortError(f"character {at}")
+        raise CutShortError(f"character {offset}")
 
 
 def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
@@ -66,37 +66,37 @@ def members(text: str, array: str = "") -> Iterator[tuple[str, object]]:
     The items of the member named `array` come one by one, each under that name; that it is no
     array counts as broken off.
     """
-    at = _skip(text, 0)
-    if not text.startswith("{", at):
-        raise CutShortError(f"character {at}")
-    at = _skip(text, at + 1)
-    if text.startswith("}", at):
+    offset = _skip(text, 0)
+    if not text.startswith("{", offset):
+        raise CutShortError(f"character {offset}")
+    offset = _skip(text, offset + 1)
+    if text.startswith("}", offset):
         return
     delimiter = ","
     while delimiter == ",":
-        name, at = _decode(text, _skip(text, at))
-        at = _skip(text, at)
-        if not isinstance(name, str) or not text.startswith(":", at):
-            raise CutShortError(f"character {at}")
-        at = _skip(text, at + 1)
+        name, offset = _decode(text, _skip(text, offset))
+        offset = _skip(text, offset)
+        if not isinstance(name, str) or not text.startswith(":", offset):
+            raise CutShortError(f"character {offset}")
+        offset = _skip(text, offset + 1)
         if name == array:
             end = 0
-            for item, after in placed_items(text, at):
+            for item, after in items_with_ends(text, offset):
                 yield name, item
                 end = after
-            at, delimiter = _after_array(text, end, at)
+            offset, delimiter = _after_array(text, end, offset)
         else:
-            value, at, delimiter = _value(text, at)
+            value, offset, delimiter = _value(text, offset)
             yield name, value
     if delimiter != "}":
-        raise CutShortError(f"character {at}")
+        raise CutShortError(f"character {offset}")
 
 
 def _after_array(text: str, end: int, start: int) -> tuple[int, str]:
     """Return where the text goes on after an array whose items were read, and the delimiter."""
     if not end:  # an empty array
         end = text.index("]", start) + 1
-    after = DELIMITER.match(text, end)
+    after = JSON_DELIMITER.match(text, end)
     if after is None:
         raise CutShortError(f"character {end}")
     return after.end(), after[1]

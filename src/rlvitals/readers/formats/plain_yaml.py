@@ -1,4 +1,4 @@
-"""The plain content of a YAML document: mappings, lists, text, numbers; nothing is constructed.
+"""Parse the plain content of YAML: mappings, lists, text, numbers; no object is constructed.
 
 Tags of other people's classes (`!!python/object:...`) are read as the content they stand on, or
 as None. libyaml's events are put together here, since its composer calls itself for each level of
@@ -12,25 +12,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MAX_EVENTS = 200_000
-MAX_DEPTH = 32
-MAX_MERGED = 50_000  # keys that `<<` copies
-MAX_DIGITS = 40
-STANDARD = "tag:yaml.org,2002:"
-PYTHON = f"{STANDARD}python/"
-MADE = (f"{PYTHON}object/apply:", f"{PYTHON}object/new:")  # a call, with its arguments
-DROPPED = (f"{STANDARD}binary", f"{PYTHON}name:", f"{PYTHON}module:", f"{PYTHON}bytes")
-MERGE = "<<"
-WORDS: dict[str, bool | float | None] = {
+MAX_YAML_EVENTS = 200_000
+MAX_YAML_DEPTH = 32
+MAX_MERGED_KEYS = 50_000  # keys that `<<` copies
+MAX_SCALAR_DIGITS = 40
+YAML_TAG = "tag:yaml.org,2002:"
+PYTHON_TAG = f"{YAML_TAG}python/"
+CALL_TAGS = (f"{PYTHON_TAG}object/apply:", f"{PYTHON_TAG}object/new:")  # a call, with its arguments
+DROPPED_TAGS = (
+    f"{YAML_TAG}binary",
+    f"{PYTHON_TAG}name:",
+    f"{PYTHON_TAG}module:",
+    f"{PYTHON_TAG}bytes",
+)
+MERGE_KEY = "<<"
+YAML_CONSTANTS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null"), None),
     **dict.fromkeys(("yes", "true", "on"), True),
     **dict.fromkeys(("no", "false", "off"), False),
     **{f"{sign}.inf": float(f"{sign}inf") for sign in ("", "+", "-")},
     ".nan": float("nan"),
 }
-DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)")
-BASED = re.compile(r"[-+]?0(?:b[01_]+|x[0-9a-fA-F_]+|o?[0-7_]+)")
-FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
+DECIMAL_SCALAR = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)")
+BASED_SCALAR = re.compile(r"[-+]?0(?:b[01_]+|x[0-9a-fA-F_]+|o?[0-7_]+)")
+FLOAT_SCALAR = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 
 
 class NotPlainError(ValueError):
@@ -84,7 +89,7 @@ class _Document:
     def content(self, events: Iterable[Any]) -> object:
         """Return the first document's content; the events are PyYAML's, which has no types."""
         for count, event in enumerate(events):
-            if count > MAX_EVENTS or len(self._stack) > MAX_DEPTH:
+            if count > MAX_YAML_EVENTS or len(self._stack) > MAX_YAML_DEPTH:
                 raise NotPlainError("more YAML than a run's settings are")
             match type(event).__name__:
                 case "ScalarEvent":
@@ -96,33 +101,33 @@ class _Document:
                 case "SequenceStartEvent":
                     self._stack.append(_Open([], event.anchor, event.tag or ""))
                 case "MappingEndEvent" | "SequenceEndEvent":
-                    ended = self._stack.pop()
-                    self._add(self._whole(ended), ended.anchor)
+                    node = self._stack.pop()
+                    self._add(self._close(node), node.anchor)
                 case "DocumentEndEvent":
                     break
-        found = self._stack[0].content
-        return found[0] if isinstance(found, list) and found else None
+        documents = self._stack[0].content
+        return documents[0] if isinstance(documents, list) and documents else None
 
     def _add(self, value: object, anchor: str | None) -> None:
         if anchor:
             self._anchors[anchor] = value
         self._stack[-1].add(value)
 
-    def _whole(self, ended: _Open) -> object:
-        content = ended.content
-        if isinstance(content, dict) and MERGE in content:
-            content = self._with_merged(content)
-        return _argument(content) if ended.tag.startswith(MADE) else content
+    def _close(self, node: _Open) -> object:
+        content = node.content
+        if isinstance(content, dict) and MERGE_KEY in content:
+            content = self._merge(content)
+        return _argument(content) if node.tag.startswith(CALL_TAGS) else content
 
-    def _with_merged(self, content: dict[str, object]) -> dict[str, object]:
+    def _merge(self, content: dict[str, object]) -> dict[str, object]:
         """Add what `<<` names, below the mapping's own keys and in its own order of rank."""
-        merged = content.pop(MERGE)
-        for part in merged if isinstance(merged, list) else [merged]:
-            if isinstance(part, dict):
-                self._merged += len(part)
-                if self._merged > MAX_MERGED:
+        merged = content.pop(MERGE_KEY)
+        for mapping in merged if isinstance(merged, list) else [merged]:
+            if isinstance(mapping, dict):
+                self._merged += len(mapping)
+                if self._merged > MAX_MERGED_KEYS:
                     raise NotPlainError("more YAML than a run's settings are")
-                content = {**part, **content}
+                content = {**mapping, **content}
         return content
 
 
@@ -141,31 +146,33 @@ def _argument(content: object) -> object:
 
 def _scalar(event: Any) -> object:  # noqa: ANN401 - PyYAML has no types
     tag = event.tag or ""
-    if tag.startswith((*DROPPED, *MADE)):
+    if tag.startswith((*DROPPED_TAGS, *CALL_TAGS)):
         return None
     quoted = event.style in {"'", '"', "|", ">"} and tag in {"", "!"}
     text: str = event.value
-    return text if quoted or tag == f"{STANDARD}str" else resolved(text)
+    return text if quoted or tag == f"{YAML_TAG}str" else resolve_scalar(text)
 
 
-def resolved(text: str) -> bool | float | str | None:
+def resolve_scalar(text: str) -> bool | float | str | None:
     """Return what a plain scalar stands for: a number, a truth value, None, or its text."""
-    word = text.lower()
-    if word in WORDS:
-        return WORDS[word]
-    if len(text) <= MAX_DIGITS:
-        if DECIMAL.fullmatch(text):
+    lower = text.lower()
+    if lower in YAML_CONSTANTS:
+        return YAML_CONSTANTS[lower]
+    if len(text) <= MAX_SCALAR_DIGITS:
+        if DECIMAL_SCALAR.fullmatch(text):
             return int(text.replace("_", ""))
-        if BASED.fullmatch(text):
+        if BASED_SCALAR.fullmatch(text):
             digits = text.replace("_", "")
             octal = re.fullmatch(r"([-+]?)0([0-7]+)", digits)
             return int(f"{octal[1]}0o{octal[2]}" if octal else digits, 0)
-        if FLOAT.fullmatch(text):
+        if FLOAT_SCALAR.fullmatch(text):
             return float(text.replace("_", ""))
     return text
 
 
-def leaves(item: object, most: int, deepest: int = MAX_DEPTH) -> Iterator[tuple[str, object]]:
+def leaves(
+    item: object, max_items: int, max_depth: int = MAX_YAML_DEPTH
+) -> Iterator[tuple[str, object]]:
     """Yield the leaves of nested mappings under names joined by "/"; lists are leaves.
 
     `most` bounds the items looked at, as shared content may be met again and again. Raises
@@ -180,12 +187,12 @@ def leaves(item: object, most: int, deepest: int = MAX_DEPTH) -> Iterator[tuple[
         if pair is None:
             stack.pop()
             continue
-        most -= 1
-        if most < 0:
+        max_items -= 1
+        if max_items < 0:
             raise NotPlainError("more settings than are read")
         key, value = pair
         name = f"{prefix}/{key}" if prefix else str(key)
         if not isinstance(value, dict):
             yield name, value
-        elif len(stack) < deepest:
+        elif len(stack) < max_depth:
             stack.append((name, iter(value.items())))

@@ -1,4 +1,4 @@
-"""The protobuf wire format, as far as reading needs it: messages in, numbered fields out.
+"""Parse the protobuf wire format into numbered fields.
 
 Source: protobuf.dev/programming-guides/encoding. No schema, no generated code.
 """
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-WIDTHS = {FIXED64: 8, FIXED32: 4}
+FIXED_WIDTHS = {FIXED64: 8, FIXED32: 4}
 MAX_VARINT_BITS = 63
-DOUBLE = struct.Struct("<d")
-FLOAT = struct.Struct("<f")
+DOUBLE_STRUCT = struct.Struct("<d")
+FLOAT_STRUCT = struct.Struct("<f")
 
 
 class Malformed(ValueError):  # noqa: N818  # reads as what it is, like the nouns of errors.py
@@ -27,64 +27,64 @@ class Field(NamedTuple):
     data: bytes
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, offset: int) -> tuple[int, int]:
     """Return an unsigned varint and the offset after it. Raises Malformed."""
     value = shift = 0
     while True:
-        if at >= len(data) or shift > MAX_VARINT_BITS:
+        if offset >= len(data) or shift > MAX_VARINT_BITS:
             raise Malformed
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 127) << shift
         if byte < 128:  # noqa: PLR2004  # the continuation bit
-            return value & (2**64 - 1), at
+            return value & (2**64 - 1), offset
         shift += 7
 
 
-def sized(data: bytes, at: int) -> bytes:
+def read_sized(data: bytes, offset: int) -> bytes:
     """Return the bytes behind a length. Raises Malformed."""
-    size, begin = varint(data, at)
+    size, begin = varint(data, offset)
     if begin + size > len(data):
         raise Malformed
     return data[begin : begin + size]
 
 
-def signed(number: int) -> int:
+def to_signed(number: int) -> int:
     """Return an unsigned 64-bit varint as the int64 (or int32) that it encodes."""
     return number - 2**64 if number >= 2**63 else number
 
 
 def fields(data: bytes) -> Iterator[Field]:
     """Yield a message's fields in order. Raises Malformed."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = varint(data, at)
+    offset, end = 0, len(data)
+    while offset < end:
+        key, offset = varint(data, offset)
         wire = key & 7
         if wire == VARINT:
-            number, at = varint(data, at)
+            number, offset = varint(data, offset)
             yield Field(key >> 3, wire, number, b"")
             continue
         if wire == BYTES:
-            size, at = varint(data, at)
-        elif wire in WIDTHS:
-            size = WIDTHS[wire]
+            size, offset = varint(data, offset)
+        elif wire in FIXED_WIDTHS:
+            size = FIXED_WIDTHS[wire]
         else:  # groups: no schema of ours has them
             raise Malformed
-        if at + size > end:
+        if offset + size > end:
             raise Malformed
-        yield Field(key >> 3, wire, 0, data[at : at + size])
-        at += size
+        yield Field(key >> 3, wire, 0, data[offset : offset + size])
+        offset += size
 
 
 def double(field: Field) -> float:
     """Return a double field. Raises Malformed."""
     if field.wire != FIXED64:
         raise Malformed
-    return float(DOUBLE.unpack(field.data)[0])
+    return float(DOUBLE_STRUCT.unpack(field.data)[0])
 
 
 def single(field: Field) -> float:
     """Return a float field. Raises Malformed."""
     if field.wire != FIXED32:
         raise Malformed
-    return float(FLOAT.unpack(field.data)[0])
+    return float(FLOAT_STRUCT.unpack(field.data)[0])

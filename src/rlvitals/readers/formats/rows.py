@@ -1,4 +1,4 @@
-"""Rows of a comma-separated log that may still be growing or be damaged.
+"""Read rows of a comma-separated log that may be growing or damaged.
 
     with opened(path) as file:
         rows = Rows(Lines(file, since), width=len(names))   # width 0: the first row's
@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Line, Lines, Position
 
-NO_ROW = "no complete row yet"
+NO_ROW_NOTE = "no complete row yet"
 MAX_ROW_LINES = 64  # a quoted cell may hold newlines; an unclosed quote must not eat the file
 csv.field_size_limit(MAX_LINE_BYTES)
 
@@ -42,17 +42,17 @@ def read_header(file: BinaryIO) -> tuple[list[str], Position] | None:
     return list(names), rows.position()
 
 
-class Refused:
+class Refusals:
     """Counts what was refused, and remembers the first of it."""
 
-    def __init__(self, what: str = "row", place: str = "line") -> None:
+    def __init__(self, noun: str = "row", position_noun: str = "line") -> None:
         """Name what is counted, and what its numbers count, in the singular."""
-        self.what, self.place, self.count, self.first = what, place, 0, ""
+        self.what, self.place, self.count, self.first = noun, position_noun, 0, ""
 
-    def add(self, number: int, why: str) -> None:
+    def add(self, number: int, reason: str) -> None:
         """Refuse one: `why` completes "line 318 ..."."""
         self.count += 1
-        self.first = self.first or f"{self.place} {number} {why}"
+        self.first = self.first or f"{self.place} {number} {reason}"
 
     def notes(self) -> list[str]:
         """Return "2 rows refused: line 318 has 57 fields under 56 names", or nothing."""
@@ -79,13 +79,13 @@ class Rows:
         self,
         lines: Lines,
         width: int = 0,
-        refused: Refused | None = None,
+        refused: Refusals | None = None,
         delimiter: str = ",",
     ) -> None:
         """Read rows of `width` fields; 0 takes the first row's width."""
         self.width = width
         self._delimiter = delimiter
-        self.refused = refused or Refused()
+        self.refused = refused or Refusals()
         self._lines = lines
         self._last: Line | None = None
         self._start = lines.position()
@@ -96,28 +96,28 @@ class Rows:
         return self._last.text if self._last else ""
 
     def position(self) -> Position:
-        """Return where to go on: after the last complete row, refused or not."""
+        """Return the position to resume from: after the last complete row, refused or not."""
         return self._lines.position(self._last) if self._last else self._start
 
     def notes(self) -> list[str]:
-        """Say what a person should know of this reading: empty where all is well."""
+        """Return notes for the user; empty without problems."""
         return [*self._lines.notes(), *self.refused.notes()]
 
     def __iter__(self) -> Iterator[Row]:
         """Yield every complete row of the right width once, in order; blank lines are none."""
-        held: list[Line] = []
+        pending: list[Line] = []
         for line in self._lines:
             closed = line.text.count('"') % 2 == 0
-            if not held and closed:
+            if not pending and closed:
                 yield from self._row([line])
                 continue
-            held.append(line)
-            if not closed and len(held) > 1:  # the quote that was open is closed
-                yield from self._row(held)
-                held = []
-            elif (closed and self._fits(line)) or self._too_long(held):
-                yield from self._damaged(held)
-                held = []
+            pending.append(line)
+            if not closed and len(pending) > 1:  # the quote that was open is closed
+                yield from self._row(pending)
+                pending = []
+            elif (closed and self._fits(line)) or self._too_long(pending):
+                yield from self._refuse_quote(pending)
+                pending = []
 
     def _row(self, lines: list[Line]) -> Iterator[Row]:
         self._last = lines[-1]
@@ -142,12 +142,12 @@ class Rows:
         except csv.Error:
             return False
 
-    def _too_long(self, held: list[Line]) -> bool:
-        return len(held) > MAX_ROW_LINES or held[-1].end - held[0].start > MAX_LINE_BYTES
+    def _too_long(self, pending: list[Line]) -> bool:
+        return len(pending) > MAX_ROW_LINES or pending[-1].end - pending[0].start > MAX_LINE_BYTES
 
-    def _damaged(self, held: list[Line]) -> Iterator[Row]:
+    def _refuse_quote(self, pending: list[Line]) -> Iterator[Row]:
         """Refuse the line that opened a quote; read the ones after it on their own."""
-        self.refused.add(held[0].number, "opens a quote that it does not close")
-        self._last = held[0]
-        for line in held[1:]:
+        self.refused.add(pending[0].number, "opens a quote that it does not close")
+        self._last = pending[0]
+        for line in pending[1:]:
             yield from self._row([line])

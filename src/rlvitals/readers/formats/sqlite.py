@@ -1,4 +1,4 @@
-"""SQLite databases that other programs own: read as they stand, never written, never waited for.
+"""Read SQLite databases of other programs without writing to them or blocking them.
 
     kinds = tables(path)                            # table -> its columns; for `claims`
     found = reading(path, lambda db: rows(db, "SELECT a, b FROM t"))
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.lines import opened
+from rlvitals.readers.formats.lines import open_log
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row = tuple[object, ...]
 
-MAGIC = b"SQLite format 3\x00"
-HEADER_BYTES = 100
-WAL_BYTE = 18  # of the header: 2 where the database is in WAL mode
-SCHEMA_BYTES = 2**22  # where a schema stands that outgrew the first page
-WAIT = 5.0  # seconds for a writer's lock
-CLAIM_WAIT = 0.5  # the same, while it is only asked whose the file is
-ATTEMPTS = 4  # at a database that changes while it is read
+SQLITE_MAGIC = b"SQLite format 3\x00"
+SQLITE_HEADER_BYTES = 100
+WAL_VERSION_OFFSET = 18  # of the header: 2 where the database is in WAL mode
+MAX_SCHEMA_BYTES = 2**22  # where a schema stands that outgrew the first page
+SQLITE_LOCK_SECONDS = 5.0  # seconds for a writer's lock
+CLAIM_LOCK_SECONDS = 0.5  # the same, while it is only asked whose the file is
+MAX_READ_ATTEMPTS = 4  # at a database that changes while it is read
 MAX_COPY_BYTES = 2 * 2**30
 MAX_VALUE_BYTES = 64 * 2**20
 # A table takes some bytes and some instructions a row. Far more of these than the file has
 # bytes is a tree of pages that was damaged into a loop.
 FREE_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE = 20_000_000, 4
-BETWEEN_CHECKS = 100_000  # instructions
-NO_DATABASE = "not an SQLite database, or an encrypted one"
-COLUMNS = (
+INSTRUCTIONS_PER_CHECK = 100_000  # instructions
+NOT_SQLITE = "not an SQLite database, or an encrypted one"
+COLUMNS_QUERY = (
     "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
     " WHERE m.type = 'table'"
 )
-LOCKED = "the database is locked by the program that writes it"
+LOCKED_MESSAGE = "the database is locked by the program that writes it"
 
 
 class _State(NamedTuple):
-    """What a database's files look like: another one means that someone wrote."""
+    """Sizes and times of a database's files, to detect a write."""
 
     size: int
     changed: int  # ns
@@ -60,16 +60,16 @@ class _State(NamedTuple):
 
 
 def is_database(head: bytes) -> bool:
-    """Tell by its first bytes whether a file is an SQLite database; an encrypted one is not."""
-    return head.startswith(MAGIC)
+    """Return True if the first bytes are those of an SQLite database; an encrypted one is not."""
+    return head.startswith(SQLITE_MAGIC)
 
 
 def tables(path: Path) -> Mapping[str, frozenset[str]]:
     """Return the names of the tables, each with its columns' names. Raises UnreadableLog."""
-    return reading(path, _tables, CLAIM_WAIT)
+    return read_database(path, _tables, CLAIM_LOCK_SECONDS)
 
 
-def has_columns(path: Path, head: bytes, wanted: Mapping[str, frozenset[str]]) -> bool:
+def has_columns(path: Path, head: bytes, required: Mapping[str, frozenset[str]]) -> bool:
     """Tell for `claims` whether a file is a database that has these tables and columns.
 
     One that cannot be opened now is told by the names in its first pages, so that its reader can
@@ -78,22 +78,24 @@ def has_columns(path: Path, head: bytes, wanted: Mapping[str, frozenset[str]]) -
     if not is_database(head):
         return False
     try:
-        there = tables(path)
+        actual = tables(path)
     except UnreadableLog:
         start = _start(path) or head
-        return all(column.encode() in start for names in wanted.values() for column in names)
-    return all(names <= there.get(table, frozenset()) for table, names in wanted.items())
+        return all(column.encode() in start for names in required.values() for column in names)
+    return all(names <= actual.get(table, frozenset()) for table, names in required.items())
 
 
 def _start(path: Path) -> bytes:
     try:
-        with opened(path) as file:
-            return file.read(SCHEMA_BYTES)
+        with open_log(path) as file:
+            return file.read(MAX_SCHEMA_BYTES)
     except UnreadableLog:
         return b""
 
 
-def reading(path: Path, work: Callable[["Connection"], T], wait: float = WAIT) -> T:
+def read_database(
+    path: Path, work: Callable[["Connection"], T], lock_seconds: float = SQLITE_LOCK_SECONDS
+) -> T:
     """Return what `work` reads in one transaction: one moment of the database.
 
     `wait` is for a writer's lock, in seconds.
@@ -104,17 +106,19 @@ def reading(path: Path, work: Callable[["Connection"], T], wait: float = WAIT) -
 
     head = _header(path)
     copy = False
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         state = _state(path)
         no_log = state.wal < 0 or (state.wal == 0 and not state.shm)  # a -shm alone was left behind
-        immutable = head[WAL_BYTE] > 1 and no_log
+        immutable = head[WAL_VERSION_OFFSET] > 1 and no_log
         copy = copy or (state.wal > 0 and not state.shm)
         try:
             if copy:
-                result = _from_copy(path, work, wait)
+                result = _from_copy(path, work, lock_seconds)
             else:
                 options = "mode=ro&immutable=1" if immutable else "mode=ro"
-                result = _work(f"{path.absolute().as_uri()}?{options}", state, work, wait)
+                result = _run_work(
+                    f"{path.absolute().as_uri()}?{options}", state, work, lock_seconds
+                )
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote damage
             if not copy and _needs_copy(error):
                 copy = True
@@ -131,17 +135,17 @@ def _header(path: Path) -> bytes:
 
     SQLite itself would read what is missing of the last page as zeros.
     """
-    with opened(path) as file:
-        head = file.read(HEADER_BYTES)
-    if not is_database(head) or len(head) < HEADER_BYTES:
-        raise UnreadableLog(NO_DATABASE, where=str(path))
+    with open_log(path) as file:
+        head = file.read(SQLITE_HEADER_BYTES)
+    if not is_database(head) or len(head) < SQLITE_HEADER_BYTES:
+        raise UnreadableLog(NOT_SQLITE, where=str(path))
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
-    size, whole = path.stat().st_size, pages * (65536 if page == 1 else page)
+    size, expected = path.stat().st_size, pages * (65536 if page == 1 else page)
     kept_up = head[24:28] == head[92:96]  # the number of pages, by old versions of SQLite
-    if kept_up and size < whole and _size(path, "-journal") <= 0:  # no write is under way
+    if kept_up and size < expected and _size(path, "-journal") <= 0:  # no write is under way
         raise UnreadableLog(
-            f"the database is cut short: {size:,} of {whole:,} bytes are there",
+            f"the database is cut short: {size:,} of {expected:,} bytes are there",
             where=str(path),
             hint=_recovery(path),
         )
@@ -155,32 +159,32 @@ def rows(connection: "Connection", query: str, values: Row = ()) -> Iterator[Row
 
 def columns(connection: "Connection", table: str) -> frozenset[str]:
     """Return the names of a table's columns; empty where there is no such table."""
-    found = rows(connection, f"{COLUMNS} AND m.name = ?", (table,))
-    return frozenset(str(column) for _, column in found)
+    matches = rows(connection, f"{COLUMNS_QUERY} AND m.name = ?", (table,))
+    return frozenset(str(column) for _, column in matches)
 
 
 def _tables(connection: "Connection") -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for table, column in rows(connection, COLUMNS):
-        found.setdefault(str(table), set()).add(str(column))
-    return {table: frozenset(names) for table, names in found.items()}
+    by_table: dict[str, set[str]] = {}
+    for table, column in rows(connection, COLUMNS_QUERY):
+        by_table.setdefault(str(table), set()).add(str(column))
+    return {table: frozenset(names) for table, names in by_table.items()}
 
 
-def _work(uri: str, state: _State, work: Callable[["Connection"], T], wait: float) -> T:
+def _run_work(uri: str, state: _State, work: Callable[["Connection"], T], lock_seconds: float) -> T:
     import sqlite3  # noqa: PLC0415
 
     left = FREE_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * (state.size + max(state.wal, 0))
 
     def watch() -> bool:  # true stops the query
         nonlocal left
-        left -= BETWEEN_CHECKS
+        left -= INSTRUCTIONS_PER_CHECK
         return left < 0
 
-    connection = sqlite3.connect(uri, timeout=wait, isolation_level=None, uri=True)
+    connection = sqlite3.connect(uri, timeout=lock_seconds, isolation_level=None, uri=True)
     with closing(connection):
         connection.text_factory = _text
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
-        connection.set_progress_handler(watch, BETWEEN_CHECKS)
+        connection.set_progress_handler(watch, INSTRUCTIONS_PER_CHECK)
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN")
@@ -192,41 +196,41 @@ def _text(data: bytes) -> str:
 
 
 def _state(path: Path) -> _State:
-    with opened(path):  # says what is wrong with the file
+    with open_log(path):  # says what is wrong with the file
         status = path.stat()
     wal, shm, journal = (_size(path, end) for end in ("-wal", "-shm", "-journal"))
     return _State(status.st_size, status.st_mtime_ns, wal, shm >= 0, journal)
 
 
-def beside(path: Path) -> Iterator[Path]:
+def wal_files(path: Path) -> Iterator[Path]:
     """Yield the file that a database grows in before it grows itself."""
-    yield _beside(path, "-wal")
+    yield _sibling(path, "-wal")
 
 
-def _beside(path: Path, end: str) -> Path:
+def _sibling(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
 def _size(path: Path, end: str) -> int:
     try:
-        return _beside(path, end).stat().st_size
+        return _sibling(path, end).stat().st_size
     except OSError:
         return -1
 
 
 def _needs_copy(error: Exception) -> bool:
-    """Tell whether SQLite would have to write first: undo or redo what a crash left."""
+    """Return True if SQLite would have to write first: undo or redo what a crash left."""
     code = getattr(error, "sqlite_errorname", "")
     return code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
 
-def _from_copy(path: Path, work: Callable[["Connection"], T], wait: float) -> T:
-    with _copied(path) as copy:
-        return _work(f"{copy.absolute().as_uri()}?mode=rw", _state(copy), work, wait)
+def _from_copy(path: Path, work: Callable[["Connection"], T], lock_seconds: float) -> T:
+    with _copy_database(path) as copy:
+        return _run_work(f"{copy.absolute().as_uri()}?mode=rw", _state(copy), work, lock_seconds)
 
 
 @contextmanager
-def _copied(path: Path) -> Iterator[Path]:
+def _copy_database(path: Path) -> Iterator[Path]:
     """Copy a database with its log and its journal to a folder that goes again."""
     sizes = {end: _size(path, end) for end in ("", "-wal", "-journal")}
     if sum(sizes.values()) > MAX_COPY_BYTES:
@@ -239,7 +243,10 @@ def _copied(path: Path) -> Iterator[Path]:
         copy = Path(folder, "copy.db")
         for end, size in sizes.items():
             if size >= 0:
-                with opened(_beside(path, end)) as source, _beside(copy, end).open("wb") as target:
+                with (
+                    open_log(_sibling(path, end)) as source,
+                    _sibling(copy, end).open("wb") as target,
+                ):
                     shutil.copyfileobj(source, target)
         yield copy
 
@@ -249,12 +256,12 @@ def _is_lock(error: Exception) -> bool:
 
 
 def _refusal(path: Path, error: Exception) -> UnreadableLog:
-    """Say what SQLite's error means for who reads a log."""
+    """Convert an error of SQLite to an UnreadableLog."""
     code = getattr(error, "sqlite_errorname", "")
     if _is_lock(error):
-        return UnreadableLog(LOCKED, where=str(path), hint="try again when it has written")
+        return UnreadableLog(LOCKED_MESSAGE, where=str(path), hint="try again when it has written")
     if code.startswith("SQLITE_NOTADB"):
-        problem = NO_DATABASE
+        problem = NOT_SQLITE
     elif code.startswith("SQLITE_INTERRUPT"):
         problem = "the database is damaged: its tables never end"
     else:

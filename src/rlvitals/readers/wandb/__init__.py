@@ -1,1 +1,1 @@
-"""What the reader of W&B's files is made of."""
+"""Parsers of W&B's offline files."""

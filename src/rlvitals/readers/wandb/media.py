@@ -1,4 +1,4 @@
-"""What W&B logs beside numbers: objects with a `_type`.
+"""Parse W&B's media objects, which have a `_type`.
 
 Source: `wandb/sdk/data_types/histogram.py`: `bins` (edges) and `values` (counts), or
 `packedBins` {min, size, count} in place of the edges. New files hold such an object member by
@@ -12,41 +12,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.formats.columns import json_number
-from rlvitals.readers.wandb.rows import MAX_NESTED, Rows
+from rlvitals.readers.wandb.rows import MAX_NESTED_KEYS, Rows
 
-HISTOGRAM = "histogram"
-TYPE = "._type"  # the end of a nested key
-MAX_BINS = 2**16
+HISTOGRAM_TYPE = "histogram"
+TYPE_SUFFIX = "._type"  # the end of a nested key
+MAX_HISTOGRAM_BINS = 2**16
 
 
 def take_media(rows: Rows) -> list[tuple[int, str, Mapping[str, object]]]:
     """Take the media objects out of some rows: (row, key, object), in the rows' order."""
-    whole = [(r, k, v) for r, k, v in rows.others if isinstance(v, Mapping) and media_kind(v)]
-    parts: dict[tuple[int, str], dict[str, object]] = defaultdict(dict)
+    complete = [(r, k, v) for r, k, v in rows.others if isinstance(v, Mapping) and media_kind(v)]
+    members: dict[tuple[int, str], dict[str, object]] = defaultdict(dict)
     homes: dict[str, set[int]] = defaultdict(set)  # the rows in which a key is an object
     for row, key, value in rows.others:
-        if key.endswith(TYPE) and isinstance(value, str):
-            homes[key.removesuffix(TYPE)].add(row)
+        if key.endswith(TYPE_SUFFIX) and isinstance(value, str):
+            homes[key.removesuffix(TYPE_SUFFIX)].add(row)
     if not homes:
-        return whole
+        return complete
     for row, key, value in rows.others:
         for home in (h for h in _above(key) if row in homes.get(h, ())):
-            parts[row, home][key.removeprefix(f"{home}.")] = value
+            members[row, home][key.removeprefix(f"{home}.")] = value
     for key in list(rows.numbers):
         for home in (h for h in _above(key) if h in homes):
-            where, values = rows.numbers[key]
-            inside = np.isin(where, list(homes[home]))
-            for row, value in zip(where[inside].tolist(), values[inside].tolist(), strict=True):
-                parts[row, home][key.removeprefix(f"{home}.")] = value
-            rows.numbers[key] = where[~inside], values[~inside]
-    found = [(row, key, part) for (row, key), part in parts.items()]
-    return sorted([*whole, *found], key=lambda media: media[0])
+            row_numbers, values = rows.numbers[key]
+            inside = np.isin(row_numbers, list(homes[home]))
+            for row, value in zip(
+                row_numbers[inside].tolist(), values[inside].tolist(), strict=True
+            ):
+                members[row, home][key.removeprefix(f"{home}.")] = value
+            rows.numbers[key] = row_numbers[~inside], values[~inside]
+    nested = [(row, key, value) for (row, key), value in members.items()]
+    return sorted([*complete, *nested], key=lambda media: media[0])
 
 
 def _above(key: str) -> list[str]:
     """Return the keys that a nested key is inside of: "a" and "a.b" for "a.b.c"."""
-    words = key.split(".")[:MAX_NESTED]
-    return [".".join(words[:count]) for count in range(1, len(words))]
+    segments = key.split(".")[:MAX_NESTED_KEYS]
+    return [".".join(segments[:count]) for count in range(1, len(segments))]
 
 
 def media_kind(value: object) -> str:
@@ -57,7 +59,7 @@ def media_kind(value: object) -> str:
 
 def histogram(value: object) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return a histogram's edges [n + 1] and counts [n]; None for what is none."""
-    if not isinstance(value, Mapping) or media_kind(value) != HISTOGRAM:
+    if not isinstance(value, Mapping) or media_kind(value) != HISTOGRAM_TYPE:
         return None
     counts = _numbers(value.get("values"))
     edges = _numbers(value.get("bins"))
@@ -74,7 +76,7 @@ def histogram(value: object) -> tuple[NDArray[np.float64], NDArray[np.float64]] 
 
 
 def _numbers(value: object) -> NDArray[np.float64] | None:
-    if not isinstance(value, list) or len(value) > MAX_BINS:
+    if not isinstance(value, list) or len(value) > MAX_HISTOGRAM_BINS:
         return None
     numbers = [json_number(item) for item in value]
     if any(number is None for number in numbers):

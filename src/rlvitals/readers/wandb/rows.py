@@ -1,4 +1,4 @@
-"""W&B's history rows: many of them walked side by side, values in columns.
+"""Parse W&B's history rows, vectorised over rows.
 
 A row is a HistoryRecord: items {1 key, 2 nested_key*, 16 value_json} and step {1 num}
 (`wandb_internal.proto`). The items of a row stand in any order. `side_by_side` steps through all
@@ -15,38 +15,44 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.formats import digits
 from rlvitals.readers.formats.columns import NAN, json_number
-from rlvitals.readers.formats.protobuf import BYTES, Malformed, fields, signed
+from rlvitals.readers.formats.protobuf import BYTES, Malformed, fields, to_signed
 
-ITEM, STEP = 1, 2  # HistoryRecord
-KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # HistoryItem
+HISTORY_ITEM, HISTORY_STEP = 1, 2  # HistoryRecord
+ITEM_KEY, ITEM_NESTED_KEY, ITEM_VALUE_JSON = 1, 2, 16  # HistoryItem
 ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)
-VALUE_TAG = 0x182  # the bytes 82 01, little endian
-CONTINUED = 0x80  # the bit of a length that goes on in the next byte
-MAX_NESTED = 16
-FEW = 24  # rows that are read faster one by one
-ALONE = 4  # the same of rows that go on where all others have ended
-MAX_KEY = 256  # bytes
-WORD = 8  # bytes
+VALUE_JSON_TAG = 0x182  # the bytes 82 01, little endian
+VARINT_CONTINUATION = 0x80  # the bit of a length that goes on in the next byte
+MAX_NESTED_KEYS = 16
+MIN_VECTOR_ROWS = 24  # rows that are read faster one by one
+MIN_WALK_ROWS = 4  # the same of rows that go on where all others have ended
+MAX_ITEM_KEY_BYTES = 256  # bytes
+UINT64_BYTES = 8  # bytes
 NUMBER_WORDS = 3  # a float's longest JSON has 24 characters
-PAD = bytes(2 * MAX_KEY)  # before and behind: eight bytes are looked at where one is meant
-MAX_CELLS = 2**23  # keys times rows that are held as one table
+ROW_PADDING = bytes(
+    2 * MAX_ITEM_KEY_BYTES
+)  # before and behind: eight bytes are looked at where one is meant
+MAX_TABLE_CELLS = 2**23  # keys times rows that are held as one table
 # A word with its first n bytes kept, the rest 0 or blank.
-KEPT = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], np.uint64)
-BLANK = np.array(
-    [int.from_bytes(bytes(n) + b" " * (WORD - n), "little") for n in range(WORD + 1)], np.uint64
+PREFIX_MASKS = np.array([(1 << 8 * n) - 1 for n in range(UINT64_BYTES + 1)], np.uint64)
+BLANK_SUFFIXES = np.array(
+    [
+        int.from_bytes(bytes(n) + b" " * (UINT64_BYTES - n), "little")
+        for n in range(UINT64_BYTES + 1)
+    ],
+    np.uint64,
 )
-COMMA = np.uint64(int.from_bytes(b"       ,", "little"))
-MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio, odd
-STARTS_NUMBER = np.zeros(256, bool)
-STARTS_NUMBER[list(b"-0123456789NI")] = True  # NaN and Infinity too
+COMMA_WORD = np.uint64(int.from_bytes(b"       ,", "little"))
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / the golden ratio, odd
+IS_NUMBER_START = np.zeros(256, bool)
+IS_NUMBER_START[list(b"-0123456789NI")] = True  # NaN and Infinity too
 
 Index = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class Rows:
-    """What some rows hold: numbers in columns, everything else as it is."""
+    """Values of some rows: numbers in columns, other values as objects."""
 
     count: int
     numbers: dict[str, tuple[Index, NDArray[np.float64]]] = field(default_factory=dict)
@@ -56,7 +62,7 @@ class Rows:
 
 @dataclass(slots=True)
 class _Items:
-    """Where the items of the rows lie in a buffer; all int64 [n]."""
+    """Byte offsets of the items of the rows in a buffer; all int64 [n]."""
 
     row: Index
     key: Index
@@ -76,18 +82,18 @@ class _Items:
 
 def parse(payloads: Sequence[bytes]) -> Rows:
     """Return what rows hold. A key twice in a row counts once, its last value."""
-    rows = side_by_side(payloads) if len(payloads) >= FEW else None
-    return one_by_one(payloads) if rows is None else rows
+    rows = parse_vectorized(payloads) if len(payloads) >= MIN_VECTOR_ROWS else None
+    return parse_each(payloads) if rows is None else rows
 
 
 # ------------------------------------------------------------------------- the plain way
 
 
-def one_by_one(payloads: Sequence[bytes], which: Sequence[int] | None = None) -> Rows:
+def parse_each(payloads: Sequence[bytes], row_numbers: Sequence[int] | None = None) -> Rows:
     """Read rows item by item; `which` are their numbers, all of them without it."""
     rows = Rows(len(payloads))
     columns: dict[str, tuple[list[int], list[float]]] = {}
-    for row in range(len(payloads)) if which is None else which:
+    for row in range(len(payloads)) if row_numbers is None else row_numbers:
         try:
             items, bad = _row(payloads[row])
         except Malformed:
@@ -109,9 +115,9 @@ def _row(payload: bytes) -> tuple[dict[str, object], int]:
     items: dict[str, object] = {}
     bad = 0
     step = None
-    for part in fields(payload):
-        if part.id == ITEM and part.wire == BYTES:
-            raw = key_and_value(part.data)
+    for record_field in fields(payload):
+        if record_field.id == HISTORY_ITEM and record_field.wire == BYTES:
+            raw = key_and_value(record_field.data)
             try:
                 name, value = raw[0], json.loads(raw[1])
             except (ValueError, RecursionError):
@@ -119,8 +125,8 @@ def _row(payload: bytes) -> tuple[dict[str, object], int]:
                 continue
             items.pop(name, None)
             items[name] = value
-        elif part.id == STEP and part.wire == BYTES:
-            step = next((signed(f.number) for f in fields(part.data) if f.id == 1), 0)
+        elif record_field.id == HISTORY_STEP and record_field.wire == BYTES:
+            step = next((to_signed(f.number) for f in fields(record_field.data) if f.id == 1), 0)
     if step is not None:
         items.setdefault("_step", step)
     return items, bad
@@ -132,25 +138,25 @@ def key_and_value(item: bytes) -> tuple[str, bytes]:
     Nested keys are joined by ".", as W&B shows them.
     """
     key, nested, value = b"", [], b""
-    for part in fields(item):
-        if part.id == KEY:
-            key = part.data
-        elif part.id == NESTED_KEY:
-            nested.append(part.data)
-        elif part.id == VALUE_JSON:
-            value = part.data
+    for item_field in fields(item):
+        if item_field.id == ITEM_KEY:
+            key = item_field.data
+        elif item_field.id == ITEM_NESTED_KEY:
+            nested.append(item_field.data)
+        elif item_field.id == ITEM_VALUE_JSON:
+            value = item_field.data
     return (key or b".".join(nested)).decode(errors="replace"), value
 
 
 # ---------------------------------------------------------------------- many rows at once
 
 
-def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
+def parse_vectorized(payloads: Sequence[bytes]) -> Rows | None:
     """Read rows all at once; None where that cannot be shown to be what they say."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = np.cumsum(sizes)
-    ends += len(PAD)
-    text = b"".join((PAD, *payloads, PAD))
+    ends += len(ROW_PADDING)
+    text = b"".join((ROW_PADDING, *payloads, ROW_PADDING))
     items, odd = _walk(np.frombuffer(text, np.uint8), ends - sizes, ends)
     if odd.any():
         items = items.where(~odd[items.row])
@@ -159,7 +165,7 @@ def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
         return None
     key, names = keys
     cells = len(names) * len(payloads)
-    if len(set(names)) < len(names) or cells > MAX_CELLS:
+    if len(set(names)) < len(names) or cells > MAX_TABLE_CELLS:
         return None
     has = np.zeros((len(names), len(payloads)), bool)
     has[key, items.row] = True
@@ -172,119 +178,119 @@ def side_by_side(payloads: Sequence[bytes]) -> Rows | None:
     if not _values(text, items, key, names, rows):
         return None
     strange = np.flatnonzero(odd)
-    return rows if not len(strange) else _merged(rows, one_by_one(payloads, strange.tolist()))
+    return rows if not len(strange) else _merge_rows(rows, parse_each(payloads, strange.tolist()))
 
 
 def _walk(data: NDArray[np.uint8], starts: Index, ends: Index) -> tuple[_Items, NDArray[np.bool_]]:
     """Find the items of rows. bool [rows]: those that hold something else than expected."""
     odd = np.zeros(len(starts), bool)
-    row, at, end = np.arange(len(starts)), starts, ends
-    found: list[_Items] = []
+    row, offset, end = np.arange(len(starts)), starts, ends
+    batches: list[_Items] = []
     while True:
-        going = at < end
-        if not going.all():
-            row, at, end = row[going], at[going], end[going]
-        if len(row) < ALONE:  # rows far longer than all others
+        is_active = offset < end
+        if not is_active.all():
+            row, offset, end = row[is_active], offset[is_active], end[is_active]
+        if len(row) < MIN_WALK_ROWS:  # rows far longer than all others
             odd[row] = True
             break
-        tag, size = data[at], data[at + 1]
-        if (steps := (tag == STEP_TAG) & (size < CONTINUED)).any():
-            at = np.where(steps, at + 2 + size, at)
-            odd[row[at > end]] = True
-            rest = ~steps
-            items, after = _items(data, row[rest], at[rest], end[rest], odd)
-            at = at.copy()
-            at[rest] = after
+        tag, size = data[offset], data[offset + 1]
+        if (steps := (tag == STEP_TAG) & (size < VARINT_CONTINUATION)).any():
+            offset = np.where(steps, offset + 2 + size, offset)
+            odd[row[offset > end]] = True
+            has_item = ~steps
+            items, after = _items(data, row[has_item], offset[has_item], end[has_item], odd)
+            offset = offset.copy()
+            offset[has_item] = after
         else:
-            items, at = _items(data, row, at, end, odd)
-        found.append(items)
-    return _chained(found), odd
+            items, offset = _items(data, row, offset, end, odd)
+        batches.append(items)
+    return _concatenate_items(batches), odd
 
 
 def _items(
     data: NDArray[np.uint8],
     row: Index,
-    at: Index,
+    offset: Index,
     end: Index,
     odd: NDArray[np.bool_],
 ) -> tuple[_Items, Index]:
     """Read one item of each row; those that are none are marked in `odd`, and at their end."""
-    key, size = _length(data, at + 1)
+    key, size = _length(data, offset + 1)
     after = key + size
-    good = (data[at] == ITEM_TAG) & (size >= 0) & (after <= end)
+    good = (data[offset] == ITEM_TAG) & (size >= 0) & (after <= end)
     value = np.where(good, key, 0)
-    for _ in range(MAX_NESTED):
+    for _ in range(MAX_NESTED_KEYS):
         tag, length = data[value], data[value + 1]
         keyed = good & ((tag == KEY_TAGS[0]) | (tag == KEY_TAGS[1]))
         if not keyed.any():
             break
-        good &= ~keyed | (length < CONTINUED)
+        good &= ~keyed | (length < VARINT_CONTINUATION)
         value = np.where(keyed & good, value + 2 + length, value)
         good &= value <= after
         value = np.where(good, value, 0)
     tags = data[value].astype(np.int64) | data[value + 1].astype(np.int64) << 8
     begin, size = _length(data, value + 2)
-    good &= (tags == VALUE_TAG) & (size > 0) & (begin + size == after) & (value > key)
+    good &= (tags == VALUE_JSON_TAG) & (size > 0) & (begin + size == after) & (value > key)
     if good.all():
         return _Items(row, key, value, begin, after), after
     odd[row[~good]] = True
-    found = _Items(row, key, value, begin, after).where(good)
-    return found, np.where(good, after, end)
+    items = _Items(row, key, value, begin, after).where(good)
+    return items, np.where(good, after, end)
 
 
-def _length(data: NDArray[np.uint8], at: Index) -> tuple[Index, Index]:
+def _length(data: NDArray[np.uint8], offset: Index) -> tuple[Index, Index]:
     """Read a varint of one or two bytes: where it ends, and what it says; -1 for a longer one."""
-    low = data[at].astype(np.int64)
-    long = low >= CONTINUED
+    low = data[offset].astype(np.int64)
+    long = low >= VARINT_CONTINUATION
     if not long.any():
-        return at + 1, low
-    high = data[at + 1].astype(np.int64)
-    both = np.where(high < CONTINUED, (low & 127) | high << 7, -1)
-    return at + 1 + long, np.where(long, both, low)
+        return offset + 1, low
+    high = data[offset + 1].astype(np.int64)
+    two_bytes = np.where(high < VARINT_CONTINUATION, (low & 127) | high << 7, -1)
+    return offset + 1 + long, np.where(long, two_bytes, low)
 
 
-def _chained(found: Sequence[_Items]) -> _Items:
+def _concatenate_items(batches: Sequence[_Items]) -> _Items:
     none = np.zeros(0, np.int64)
     return _Items(
-        np.concatenate([none, *(items.row for items in found)]),
-        np.concatenate([none, *(items.key for items in found)]),
-        np.concatenate([none, *(items.key_end for items in found)]),
-        np.concatenate([none, *(items.value for items in found)]),
-        np.concatenate([none, *(items.value_end for items in found)]),
+        np.concatenate([none, *(items.row for items in batches)]),
+        np.concatenate([none, *(items.key for items in batches)]),
+        np.concatenate([none, *(items.key_end for items in batches)]),
+        np.concatenate([none, *(items.value for items in batches)]),
+        np.concatenate([none, *(items.value_end for items in batches)]),
     )
 
 
-def _words(text: bytes) -> NDArray[np.uint64]:
+def _view_words(text: bytes) -> NDArray[np.uint64]:
     """Return the eight bytes from each place of a text on, as a view."""
-    return np.ndarray((len(text) - WORD + 1,), np.dtype("<u8"), text, strides=(1,))
+    return np.ndarray((len(text) - UINT64_BYTES + 1,), np.dtype("<u8"), text, strides=(1,))
 
 
 def _keys(text: bytes, items: _Items) -> tuple[Index, list[str]] | None:
     """Return each item's key as a number, and what those are called; None where unsure."""
     size = items.key_end - items.key
-    if int(size.max()) > MAX_KEY:
+    if int(size.max()) > MAX_ITEM_KEY_BYTES:
         return None
-    words = _words(text)
-    parts = []
+    view = _view_words(text)
+    chunks = []
     mixed = size.astype(np.uint64)
-    for first in range(0, int(size.max()), WORD):
-        part = words[items.key + first] & KEPT[np.clip(size - first, 0, WORD)]
-        parts.append(part)
-        mixed = (mixed ^ part) * MIXER
+    for first in range(0, int(size.max()), UINT64_BYTES):
+        chunk = view[items.key + first] & PREFIX_MASKS[np.clip(size - first, 0, UINT64_BYTES)]
+        chunks.append(chunk)
+        mixed = (mixed ^ chunk) * HASH_MULTIPLIER
         mixed ^= mixed >> np.uint64(29)
     slot = (mixed >> np.uint64(48)).astype(np.int64)
     table = np.full(2**16, -1)
     table[slot] = np.arange(len(slot))
-    same = table[slot]  # of each item, one item that should have the same key
-    equal = size == size[same]
-    for part in parts:
-        equal &= part == part[same]
+    representative = table[slot]  # of each item, one item that should have the same key
+    equal = size == size[representative]
+    for chunk in chunks:
+        equal &= chunk == chunk[representative]
     if not equal.all():
         return None
-    chosen = np.flatnonzero(table >= 0)
+    slots = np.flatnonzero(table >= 0)
     number = np.full(2**16, -1)
-    number[chosen] = np.arange(len(chosen))
-    spans = zip(items.key[table[chosen]], items.key_end[table[chosen]], strict=True)
+    number[slots] = np.arange(len(slots))
+    spans = zip(items.key[table[slots]], items.key_end[table[slots]], strict=True)
     return number[slot], [key_and_value(text[int(a) : int(b)])[0] for a, b in spans]
 
 
@@ -292,15 +298,15 @@ def _values(text: bytes, items: _Items, key: Index, names: Sequence[str], rows: 
     """Put the values into `rows`; False where they cannot be told apart for sure."""
     size = items.value_end - items.value
     first = np.frombuffer(text, np.uint8)[items.value]
-    plain = STARTS_NUMBER[first] & (size <= NUMBER_WORDS * WORD)
-    chosen = np.flatnonzero(plain)
-    numbers = _numbers(text, items.value[chosen], size[chosen])
+    plain = IS_NUMBER_START[first] & (size <= NUMBER_WORDS * UINT64_BYTES)
+    plain_items = np.flatnonzero(plain)
+    numbers = _numbers(text, items.value[plain_items], size[plain_items])
     if numbers is None:
         return False
     table = np.full((len(names), rows.count), NAN)
     has = np.zeros(table.shape, bool)
-    table[key[chosen], items.row[chosen]] = numbers
-    has[key[chosen], items.row[chosen]] = True
+    table[key[plain_items], items.row[plain_items]] = numbers
+    has[key[plain_items], items.row[plain_items]] = True
     for item in np.flatnonzero(~plain).tolist():
         row, number = int(items.row[item]), int(key[item])
         try:
@@ -313,36 +319,38 @@ def _values(text: bytes, items: _Items, key: Index, names: Sequence[str], rows: 
         else:
             table[number, row], has[number, row] = point, True
     for number, name in enumerate(names):
-        where = np.flatnonzero(has[number])
-        if len(where):
-            rows.numbers[name] = (where, table[number, where])
-    rows.others.sort(key=lambda other: other[0])
+        row_numbers = np.flatnonzero(has[number])
+        if len(row_numbers):
+            rows.numbers[name] = (row_numbers, table[number, row_numbers])
+    rows.others.sort(key=lambda item: item[0])
     return True
 
 
-def _numbers(text: bytes, at: Index, size: Index) -> NDArray[np.float64] | None:
+def _numbers(text: bytes, starts: Index, size: Index) -> NDArray[np.float64] | None:
     """Read JSON numbers of up to 24 characters at many places; None where one is none."""
-    words = _words(text)
-    values, good = digits.parse(words, at, size)
-    rest = np.flatnonzero(~good)
-    found = _numbers_of_json(words, at[rest], size[rest])
-    if found is None:
+    view = _view_words(text)
+    values, good = digits.parse(view, starts, size)
+    unread = np.flatnonzero(~good)
+    numbers = _numbers_of_json(view, starts[unread], size[unread])
+    if numbers is None:
         return None
-    values[rest] = found
+    values[unread] = numbers
     return values
 
 
 def _numbers_of_json(
-    words: NDArray[np.uint64], at: Index, size: Index
+    view: NDArray[np.uint64], starts: Index, size: Index
 ) -> NDArray[np.float64] | None:
     """Pad each number with blanks, a comma after it, and read all of them as one array."""
-    cells = np.empty((len(at), NUMBER_WORDS + 1), np.uint64)
-    for word in range(NUMBER_WORDS):
-        held = np.clip(size - WORD * word, 0, WORD)
-        cells[:, word] = (words[at + WORD * word] & KEPT[held]) | BLANK[held]
-    cells[:, NUMBER_WORDS] = COMMA
+    cells = np.empty((len(starts), NUMBER_WORDS + 1), np.uint64)
+    for index in range(NUMBER_WORDS):
+        length = np.clip(size - UINT64_BYTES * index, 0, UINT64_BYTES)
+        cells[:, index] = (
+            view[starts + UINT64_BYTES * index] & PREFIX_MASKS[length]
+        ) | BLANK_SUFFIXES[length]
+    cells[:, NUMBER_WORDS] = COMMA_WORD
     joined = cells.tobytes()
-    if joined.count(b",") != len(at):
+    if joined.count(b",") != len(starts):
         return None
     try:
         return np.array(json.loads(b"[" + joined[:-1] + b"]"), np.float64)
@@ -350,15 +358,15 @@ def _numbers_of_json(
         return None
 
 
-def _merged(rows: Rows, more: Rows) -> Rows:
+def _merge_rows(rows: Rows, more: Rows) -> Rows:
     """Put two readings of different rows together, in the rows' order."""
     numbers = dict(rows.numbers)
     for key, column in more.numbers.items():
         if key not in numbers:
             numbers[key] = column
             continue
-        where = np.concatenate([numbers[key][0], column[0]])
-        order = np.argsort(where, kind="stable")
-        numbers[key] = where[order], np.concatenate([numbers[key][1], column[1]])[order]
-    others = sorted([*rows.others, *more.others], key=lambda other: other[0])
-    return Rows(rows.count, numbers, others, rows.malformed + more.malformed)
+        row_numbers = np.concatenate([numbers[key][0], column[0]])
+        order = np.argsort(row_numbers, kind="stable")
+        numbers[key] = row_numbers[order], np.concatenate([numbers[key][1], column[1]])[order]
+    objects = sorted([*rows.others, *more.others], key=lambda item: item[0])
+    return Rows(rows.count, numbers, objects, rows.malformed + more.malformed)

@@ -30,8 +30,8 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.standing import standing
-from rlvitals.signals.changepoint import LEAST, change_point
-from rlvitals.signals.lagged import lagged
+from rlvitals.signals.changepoint import MIN_SHIFT_POINTS, change_point
+from rlvitals.signals.lagged import lag_correlation
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
@@ -78,7 +78,7 @@ def check(trace: Trace) -> Answer:
 
 def _apart(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
-    near = max(LEAST // 4, round(SIDE * values.size))
+    near = max(MIN_SHIFT_POINTS // 4, round(SIDE * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
     (low, high), (lower, higher) = (np.percentile(side, MOST) for side in sides)
     return bool(high < lower or higher < low)
@@ -96,7 +96,7 @@ def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
 def _context(length: Series, returns: Series) -> tuple[str, ...]:
     """Say whether longer episodes are the better ones here, where the run itself shows it."""
     _, ours, theirs = np.intersect1d(length.steps, returns.steps, return_indices=True)
-    found = lagged(length.values[ours], returns.values[theirs], lags=0)
+    found = lag_correlation(length.values[ours], returns.values[theirs], lags=0)
     if found is None or not found.proven:
         return ()
     word = "longer" if found.correlation > 0 else "shorter"
@@ -106,7 +106,7 @@ def _context(length: Series, returns: Series) -> tuple[str, ...]:
 RULE = Rule(
     name="episode-length-jump",
     needs=(EPISODE_LENGTH,),
-    at_least=LEAST,
+    at_least=MIN_SHIFT_POINTS,
     check=check,
     doc=__doc__,
     causes=("a change of behaviour", "another time limit, or another task"),

@@ -24,11 +24,14 @@ from rlvitals.rules import causes
 from rlvitals.rules.answers import evaluated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
-from rlvitals.signals.plateau import LEAST, TOLERANCE, plateau_start
+from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Trace
 
 WITHIN = Threshold(
-    "plateau.within", TOLERANCE, "share of the run's own range within which its end stays", high=1.0
+    "plateau.within",
+    PLATEAU_TOLERANCE,
+    "share of the run's own range within which its end stays",
+    high=1.0,
 )
 
 
@@ -36,8 +39,10 @@ def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
     trace = evaluated(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < LEAST:
-        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
+    if picked is None or len(picked[1]) < MIN_PLATEAU_POINTS:
+        return Undecided(
+            f"fewer than {MIN_PLATEAU_POINTS} values of the outcome", ("outcome/return",)
+        )
     now = standing(trace)
     if now.state == "unknown":
         return Undecided(now.sentence)

@@ -1,4 +1,4 @@
-"""The sinks: one file each."""
+"""The list of sinks, one module each."""
 
 from rlvitals.tracking.sinks import (
     console,

@@ -1,4 +1,4 @@
-"""Files that only grow, by whole pieces: what a full disk cuts off is taken back."""
+"""Append complete pieces to a file; undo a write that a full disk cut off."""
 
 import errno
 import os
@@ -9,13 +9,13 @@ from rlvitals.storage.safe_files import NotAFile, open_append
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes on one folder are told apart by attempt alone
+except ImportError:  # Windows: only the attempt separates two processes on one folder
     fcntl = None  # type: ignore[assignment]
 
-TAIL_BYTES = 2**16  # looked at together, from the end, for the last line break
+LINE_SEARCH_BYTES = 2**16  # looked at together, from the end, for the last line break
 
 
-class Appending:
+class AppendFile:
     """A file that is written by one process at a time, at its end."""
 
     def __init__(self, descriptor: int) -> None:
@@ -26,14 +26,14 @@ class Appending:
     @classmethod
     def new(cls, path: Path) -> Self:
         """Create a file. Raises FileExistsError where there is one."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o644)
-        _locked(descriptor)
+        _lock(descriptor)
         return cls(descriptor)
 
     @classmethod
     def lines(cls, path: Path) -> Self | None:
-        """Go on with a file of lines, from its last whole one on.
+        """Continue a file of lines after its last complete one.
 
         None where another process writes it, and for a link or what else is no regular file.
         """
@@ -41,23 +41,23 @@ class Appending:
             descriptor = open_append(path, os.O_RDWR)
         except NotAFile:
             return None
-        if not _locked(descriptor):
+        if not _lock(descriptor):
             os.close(descriptor)
             return None
         size = os.fstat(descriptor).st_size
-        whole = _whole_lines(descriptor, size)
-        if whole < size:
-            os.ftruncate(descriptor, whole)
+        end = _end_of_lines(descriptor, size)
+        if end < size:
+            os.ftruncate(descriptor, end)
         return cls(descriptor)
 
     def write(self, data: bytes) -> None:
-        """Append some bytes, all or none of them. Raises OSError, also where it was removed."""
+        """Append bytes, all or none. Raises OSError, also where the file was removed."""
         if not os.fstat(self._descriptor).st_nlink:
             raise OSError(errno.ENOENT, "its file was removed: what is written is lost")
-        rest = memoryview(data)
+        remaining = memoryview(data)
         try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            while remaining:
+                remaining = remaining[os.write(self._descriptor, remaining) :]
         except OSError:
             os.ftruncate(self._descriptor, self._end)
             raise
@@ -70,10 +70,7 @@ class Appending:
         self._descriptor = -1
 
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows changes line ends without it
-
-
-def _locked(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Keep other processes from appending; False where one does already."""
     if fcntl is not None:
         try:
@@ -85,14 +82,14 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _whole_lines(descriptor: int, size: int) -> int:
-    """Return where the last whole line ends."""
+def _end_of_lines(descriptor: int, size: int) -> int:
+    """Return the offset at which the last complete line ends."""
     end = size
     while end > 0:
-        start = max(end - TAIL_BYTES, 0)
+        start = max(end - LINE_SEARCH_BYTES, 0)
         os.lseek(descriptor, start, os.SEEK_SET)
-        found = os.read(descriptor, end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = os.read(descriptor, end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end = start
     return 0

@@ -1,4 +1,4 @@
-"""One calm line an update on the console: the step, its speed and the metrics that matter most.
+"""Print one line per update: the step, its speed and the most important metrics.
 
 At most one line a second, as wide as the terminal; none where nobody looks (no terminal), unless
 `always` is set. `keys` chooses what is shown. A progress bar of tqdm or rich stays whole.
@@ -11,40 +11,39 @@ import time as clock
 from collections.abc import Mapping, Sequence
 
 from rlvitals.errors import harmless
-from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
+from rlvitals.tracking.sinks.sink import AXIS_PREFIX, Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-EVERY = 1.0  # seconds between lines
-WIDTH = 100  # columns where there is no terminal
+LINE_INTERVAL_SECONDS = 1.0  # seconds between lines
 # What is shown first, where keys are not chosen: parts of names, the most telling first.
-FIRST = (
+KEY_ORDER = (
     *("return", "rew_mean", "reward_mean", "reward", "score", "success", "ep_len", "length"),
     *("kl", "entropy", "clip", "explained", "value_loss", "policy_loss", "loss", "grad", "lr"),
     *("learning_rate",),
 )
-HIDDEN = "axis/"  # other x-axes of the same rows
 
 
 class Lines:
-    """Writes lines; knows what was last logged under each name."""
+    """Prints lines; remembers the last value of each metric."""
 
     def __init__(self, keys: Sequence[str], every: float, *, always: bool) -> None:
         """Show some keys, or those that matter most where none is given."""
         self._keys, self._every, self._always = tuple(keys), every, always
         self._last: dict[str, float] = {}
-        self._step, self._told = 0, -math.inf
+        self._step, self._last_print = 0, -math.inf
         self._since: tuple[int, float] | None = None
         self._news = False
 
     def scalars(self, rows: Rows) -> None:
-        """Remember the last row, and tell it if its time has come."""
+        """Remember the last row, and print it if the interval has passed."""
         if not len(rows):
             return
         row = rows.values[-1].tolist()
-        self._last |= {k: v for k, v in zip(rows.keys, row, strict=True) if k[:5] != HIDDEN}
+        cells = zip(rows.keys, row, strict=True)
+        self._last |= {key: value for key, value in cells if not key.startswith(AXIS_PREFIX)}
         self._step, self._news = int(rows.steps[-1]), True
-        if clock.monotonic() - self._told >= self._every:
-            self._tell()
+        if clock.monotonic() - self._last_print >= self._every:
+            self._print()
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Leave histograms out."""
@@ -65,28 +64,28 @@ class Lines:
         """Do nothing: lines come by their own clock."""
 
     def close(self, status: str) -> None:
-        """Tell the last row and how the run ended."""
+        """Print the last row and how the run ended."""
         if self._news:
-            self._tell()
-        if self._told > -math.inf:
+            self._print()
+        if self._last_print > -math.inf:
             self._write(f"{status} at step {self._step:,}")
 
-    def _tell(self) -> None:
+    def _print(self) -> None:
         if not (self._always or sys.stderr.isatty()):
             return
-        self._told, self._news = clock.monotonic(), False
-        width = shutil.get_terminal_size((WIDTH, 24)).columns - 1
-        self._write(line(self._step, self._speed(), self._chosen(), width))
+        self._last_print, self._news = clock.monotonic(), False
+        width = shutil.get_terminal_size((100, 24)).columns - 1  # 100 without a terminal
+        self._write(line(self._step, self._step_rate(), self._shown_metrics(), width))
 
-    def _speed(self) -> float | None:
-        """Return steps a second since the last line; None at the first, and where it went back."""
-        before, now = self._since, (self._step, clock.monotonic())
-        self._since = now
-        if before is None or now[0] <= before[0] or now[1] <= before[1]:
+    def _step_rate(self) -> float | None:
+        """Return steps per second since the last line; None without a positive difference."""
+        previous, current = self._since, (self._step, clock.monotonic())
+        self._since = current
+        if previous is None or current[0] <= previous[0] or current[1] <= previous[1]:
             return None
-        return (now[0] - before[0]) / (now[1] - before[1])
+        return (current[0] - previous[0]) / (current[1] - previous[1])
 
-    def _chosen(self) -> dict[str, float]:
+    def _shown_metrics(self) -> dict[str, float]:
         if self._keys:
             return {key: self._last[key] for key in self._keys if key in self._last}
         return dict(sorted(self._last.items(), key=lambda item: _rank(item[0])))
@@ -102,16 +101,16 @@ class Lines:
 
 
 def line(step: int, speed: float | None, metrics: Mapping[str, float], width: int) -> str:
-    """Return one line no wider than `width`: whole metrics, as many as there is room for."""
-    parts = [f"step {step:,}"]
+    """Return one line no wider than `width`, with as many complete metrics as fit."""
+    texts = [f"step {step:,}"]
     if speed is not None:
-        parts.append(f"{number(speed)}/s")
+        texts.append(f"{number(speed)}/s")
     for key, value in metrics.items():
-        part = f"{key.rpartition('/')[2] or key} {number(value)}"
-        if sum(map(len, parts)) + 2 * len(parts) + len(part) > width:
+        text = f"{key.rpartition('/')[2] or key} {number(value)}"
+        if sum(map(len, texts)) + 2 * len(texts) + len(text) > width:
             break
-        parts.append(part)
-    return "  ".join(parts)[:width]
+        texts.append(text)
+    return "  ".join(texts)[:width]
 
 
 def number(value: float) -> str:
@@ -125,7 +124,7 @@ def number(value: float) -> str:
 
 def _rank(key: str) -> int:
     name = key.rpartition("/")[2].lower()
-    return next((i for i, part in enumerate(FIRST) if part in name), len(FIRST))
+    return next((i for i, pattern in enumerate(KEY_ORDER) if pattern in name), len(KEY_ORDER))
 
 
 def _live_console() -> object | None:
@@ -134,14 +133,14 @@ def _live_console() -> object | None:
     return console if getattr(console, "_live_stack", None) else None
 
 
-def _open(opening: Opening) -> Lines:
+def _open_sink(opening: Opening) -> Lines:
     options = opening.options
     keys, every = options.get("keys"), options.get("every")
     return Lines(
         [str(key) for key in keys] if isinstance(keys, Sequence) else (),
-        float(every) if isinstance(every, int | float) else EVERY,
+        float(every) if isinstance(every, int | float) else LINE_INTERVAL_SECONDS,
         always=bool(options.get("always")),
     )
 
 
-SINK = Sink("console", "one line an update", "", _open)
+SINK = Sink("console", "one line an update", "", _open_sink)

@@ -1,6 +1,6 @@
-"""CSV files under `<run>/metrics/`: rectangular always, whatever is logged when.
+"""Write CSV files under `<run>/metrics/`: always rectangular, whatever is logged when.
 
-One file for each kind of row (`kinds.py`), and one for all rows of declared columns. No row is
+A file for each kind of row (`file_layout.py`), and one for all rows of declared columns. No row is
 ever shifted or rewritten: a new column begins a new file. Numbers are written so that reading them
 gives the same float64; NaN and infinities as `nan`, `inf`, `-inf`. Quoting: RFC 4180.
 """
@@ -13,23 +13,20 @@ from pathlib import Path
 
 from rlvitals.errors import VitalsError
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.append_file import Appending
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.append_file import AppendFile
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-SUFFIX = ".csv"
-INTERVAL = 50  # rows that are written together
-MOST_FILES = 200  # open at once: a process may open 1,024 files, and is here for something else
-MOST_HELD = 2**24  # characters that wait for a disk that takes no more
+MAX_OPEN_FILES = 200  # open at once: a process may open 1,024 files, and is here for something else
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind's file, and the lines that wait to be written."""
+    """The file of one kind of row, and its pending lines."""
 
     keys: tuple[str, ...]  # in the order of the file's columns
-    file: Appending
+    file: AppendFile
     thinning: file_layout.Thinning
     waiting: list[str] = field(default_factory=list)
 
@@ -38,23 +35,23 @@ class Tables:
     """The open files of one run."""
 
     def __init__(
-        self, folder: Path, interval: int, most: int, declared: tuple[str, ...] = ()
+        self, folder: Path, interval: int, max_rows: int, declared: tuple[str, ...] = ()
     ) -> None:
         """Write into a folder: `interval` rows together, thinned out above `most`.
 
         Rows of no other keys than those `declared` share a file, which has all of these columns.
         """
         self._declared = declared
-        self._folder, self._interval, self._most = folder, max(interval, 1), most
+        self._folder, self._interval, self._max_rows = folder, max(interval, 1), max_rows
         self._kinds: dict[frozenset[str], _Kind] = {}
-        self._tables: dict[tuple[str, ...], Appending] = {}
+        self._tables: dict[tuple[str, ...], AppendFile] = {}
 
     def scalars(self, rows: Rows) -> None:
         """Write rows of one kind into their file."""
         kind = self._kind(rows.keys)
         rows = kind.thinning.keep(rows)
-        place = {key: i for i, key in enumerate(rows.keys)}
-        order = [place.get(key, -1) for key in kind.keys]
+        columns = {key: i for i, key in enumerate(rows.keys)}
+        order = [columns.get(key, -1) for key in kind.keys]
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
         kind.waiting += [
             f"{step},{time!r},{','.join('' if i < 0 else repr(row[i]) for i in order)}\r\n"
@@ -70,21 +67,23 @@ class Tables:
         """Leave texts out: they are no rows."""
 
     def table(self, key: str, table: Table) -> None:
-        """Write a table into files of its own, which only this attempt writes."""
+        """Write a table into separate files, which only this attempt writes."""
         names = (key, *table.columns)
         file = self._tables.get(names)
         if file is None:
             self._room()
-            file = _new(self._folder, file_layout.plain(key), [file_layout.STEP, *table.columns])
+            file = _new(
+                self._folder, file_layout.plain(key), [file_layout.STEP_COLUMN, *table.columns]
+            )
             self._tables[names] = file
         rows = zip(table.steps.tolist(), *table.columns.values(), strict=True)
         file.write(_lines(rows).encode())
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
-        """Leave settings out: `run.json` holds them."""
+        """Leave settings out: they are in `run.json`."""
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
-        """Leave events out: `events.jsonl` holds them."""
+        """Leave events out: they are in `events.jsonl`."""
 
     def flush(self) -> None:
         """Write all rows that wait."""
@@ -107,28 +106,28 @@ class Tables:
         names = frozenset(keys)
         if names not in self._kinds:
             self._room()
-            self._kinds[names] = self._begun(keys)
+            self._kinds[names] = self._open_kind(keys)
         return self._kinds[names]
 
-    def _begun(self, keys: tuple[str, ...]) -> _Kind:
-        """Go on with a file that has this header, or begin a new one."""
+    def _open_kind(self, keys: tuple[str, ...]) -> _Kind:
+        """Continue a file that has this header, or begin a new one."""
         head, base = file_layout.columns(keys), file_layout.base(keys)
         start = _lines([head]).encode()
-        for path in sorted(self._folder.glob(f"{base}-*{SUFFIX}")):
+        for path in sorted(self._folder.glob(f"{base}-*.csv")):
             if path.is_symlink() or not path.is_file():
                 continue
             with path.open("rb") as file:
-                same = file.read(len(start)) == start
-            if same and (found := Appending.lines(path)):
+                is_same = file.read(len(start)) == start
+            if is_same and (appended := AppendFile.lines(path)):
                 rows = _count_lines(path) - start.count(b"\n")
-                return _Kind(keys, found, file_layout.Thinning(self._most, rows))
-        return _Kind(keys, _new(self._folder, base, head), file_layout.Thinning(self._most))
+                return _Kind(keys, appended, file_layout.Thinning(self._max_rows, rows))
+        return _Kind(keys, _new(self._folder, base, head), file_layout.Thinning(self._max_rows))
 
     def _room(self) -> None:
         """Refuse the next file where very many are open."""
-        if len(self._kinds) + len(self._tables) >= MOST_FILES:
+        if len(self._kinds) + len(self._tables) >= MAX_OPEN_FILES:
             raise VitalsError(
-                f"{MOST_FILES} kinds of rows have files: the next ones get none",
+                f"{MAX_OPEN_FILES} kinds of rows have files: the next ones get none",
                 where=str(self._folder),
                 hint="log the same names at each step, or fewer different ones",
             )
@@ -139,17 +138,17 @@ def _write(kind: _Kind) -> None:
     try:
         kind.file.write(data.encode())
     except OSError:
-        if len(data) < MOST_HELD:  # tried again with the next rows
+        if len(data) < file_layout.MAX_WAITING_LETTERS:  # tried again with the next rows
             raise
         kind.waiting = []
         raise
     kind.waiting = []
 
 
-def _new(folder: Path, base: str, head: Iterable[object]) -> Appending:
-    for path in file_layout.free(folder, base, SUFFIX):
+def _new(folder: Path, base: str, head: Iterable[object]) -> AppendFile:
+    for path in file_layout.free(folder, base, ".csv"):
         try:
-            file = Appending.new(path)
+            file = AppendFile.new(path)
         except FileExistsError:  # another process was faster
             continue
         try:
@@ -164,7 +163,7 @@ def _new(folder: Path, base: str, head: Iterable[object]) -> Appending:
 
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(2**20), b""))
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(2**20), b""))
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> str:
@@ -174,14 +173,14 @@ def _lines(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def _open(opening: Opening) -> Tables:
+def _open_sink(opening: Opening) -> Tables:
     options = opening.options
     return Tables(
-        file_layout.home(opening.folder, opening.rank),
-        file_layout.whole(options.get("interval"), INTERVAL),
-        file_layout.whole(options.get("subsamples"), 0),
+        file_layout.rank_folder(opening.folder, opening.rank),
+        file_layout.count_option(options.get("interval"), 50),
+        file_layout.count_option(options.get("subsamples"), 0),
         file_layout.column_names(options.get("columns")),
     )
 
 
-SINK = Sink("csv", "CSV files under metrics/", "", later(_open))
+SINK = Sink("csv", "CSV files under metrics/", "", open_lazily(_open_sink))

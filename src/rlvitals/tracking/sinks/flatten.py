@@ -1,17 +1,17 @@
-"""Settings without levels, as services and files without levels take them."""
+"""Flatten nested settings for services and files that have no levels."""
 
 from collections.abc import Mapping
 
 
-def flat(settings: Mapping[str, object], under: str = "") -> dict[str, object]:
+def flatten(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Join nested names with "/"; lists become texts."""
-    found: dict[str, object] = {}
+    items: dict[str, object] = {}
     for key, value in settings.items():
-        name = f"{under}/{key}" if under else str(key)
+        name = f"{prefix}/{key}" if prefix else str(key)
         if isinstance(value, Mapping):
-            found |= flat(value, name)
+            items |= flatten(value, name)
         elif value is None or isinstance(value, bool | int | float | str):
-            found[name] = value
+            items[name] = value
         else:
-            found[name] = str(value)
-    return found
+            items[name] = str(value)
+    return items

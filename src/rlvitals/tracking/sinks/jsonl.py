@@ -1,4 +1,4 @@
-"""JSON lines at `<run>/metrics/log.jsonl`: everything that is logged, one object on a line.
+"""Write JSON lines to `<run>/metrics/log.jsonl`: all logged data, one object per line.
 
 A row is `{"step": 10, "time": 1.7e9, "train/loss": 0.5}`. What is no row names itself first:
 `{"text": "sample", "step": 10, ...}`, and so histograms, tables, settings and events. JSON has no
@@ -13,16 +13,14 @@ from itertools import chain
 from pathlib import Path
 
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.append_file import Appending
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.append_file import AppendFile
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-MOST_HELD = 2**24  # characters that wait for a disk that takes no more
-
 
 class Lines:
-    """One attempt's file: the run's, or one of its own where another process writes that."""
+    """The file of an attempt: the run's, or a separate one where another process writes that."""
 
     def __init__(self, folder: Path) -> None:
         """Go on with the run's file, or begin one."""
@@ -31,7 +29,7 @@ class Lines:
 
     def scalars(self, rows: Rows) -> None:
         """Take rows."""
-        head = [f'"{file_layout.STEP}":%d,"{file_layout.TIME}":%s']
+        head = [f'"{file_layout.STEP_COLUMN}":%d,"{file_layout.TIME_COLUMN}":%s']
         names = file_layout.columns(rows.keys)[2:]
         form = (
             "{" + ",".join(head + [json.dumps(n).replace("%", "%%") + ":%s" for n in names]) + "}"
@@ -74,7 +72,7 @@ class Lines:
         try:
             self._file.write(data)
         except OSError:
-            if len(data) >= MOST_HELD:  # else they are tried again with the next ones
+            if len(data) >= file_layout.MAX_WAITING_LETTERS:  # else tried again with the next ones
                 self._waiting = []
             raise
         self._waiting = []
@@ -106,25 +104,25 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return str(value)
 
 
-def _file(folder: Path) -> Appending:
-    own = folder / "log.jsonl"
-    for path in chain([own], file_layout.free(folder, "log", ".jsonl")):
+def _file(folder: Path) -> AppendFile:
+    main_path = folder / "log.jsonl"
+    for path in chain([main_path], file_layout.free(folder, "log", ".jsonl")):
         try:
-            return Appending.new(path)
+            return AppendFile.new(path)
         except FileExistsError:
-            if path == own and (found := Appending.lines(path)):
-                return found
+            if path == main_path and (file := AppendFile.lines(path)):
+                return file
     raise AssertionError  # there is always a next number
 
 
-def _open(opening: Opening) -> Lines:
-    return Lines(file_layout.home(opening.folder, opening.rank))
+def _open_sink(opening: Opening) -> Lines:
+    return Lines(file_layout.rank_folder(opening.folder, opening.rank))
 
 
-SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", later(_open))
+SINK = Sink("jsonl", "JSON lines at metrics/log.jsonl", "", open_lazily(_open_sink))

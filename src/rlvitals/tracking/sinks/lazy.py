@@ -1,4 +1,4 @@
-"""Sinks that their first call opens: `start` neither waits for a service nor fails with it."""
+"""Open a sink at its first call, so that `start` neither waits for a service nor fails with it."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,46 +6,44 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from rlvitals.errors import UsageError
-from rlvitals.tracking.sinks.sink import Opening, Rows, Writing
+from rlvitals.tracking.sinks.sink import Opening, OpenSink, Rows
 from rlvitals.types import Histogram, Table, Text
-
-PAUSE = 30.0  # seconds until a sink that could not be opened is tried again
 
 
 @dataclass(slots=True)
-class Later:
-    """A sink that is not open yet, or that could not be opened: then every call raises why."""
+class LazySink:
+    """A sink that is not open yet; where it cannot be opened, every call raises the error."""
 
-    start: Callable[[Opening], Writing]
+    start: Callable[[Opening], OpenSink]
     opening: Opening
     pause: float
-    writing: Writing | None = None
+    writing: OpenSink | None = None
     problem: Exception | None = None
-    again: float = 0.0  # when it is tried once more, on the monotonic clock
+    retry_time: float = 0.0  # when it is tried once more, on the monotonic clock
 
     def scalars(self, rows: Rows) -> None:
         """Write rows."""
-        self._opened().scalars(rows)
+        self._get_sink().scalars(rows)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Write a histogram."""
-        self._opened().histogram(key, histogram)
+        self._get_sink().histogram(key, histogram)
 
     def text(self, key: str, text: Text) -> None:
         """Write a text."""
-        self._opened().text(key, text)
+        self._get_sink().text(key, text)
 
     def table(self, key: str, table: Table) -> None:
         """Write a table."""
-        self._opened().table(key, table)
+        self._get_sink().table(key, table)
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Write changed settings."""
-        self._opened().settings(step, changed)
+        self._get_sink().settings(step, changed)
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
         """Write an event."""
-        self._opened().event(kind, step, facts)
+        self._get_sink().event(kind, step, facts)
 
     def flush(self) -> None:
         """Flush it where it is open."""
@@ -57,28 +55,28 @@ class Later:
         if self.writing is not None:
             self.writing.close(status)
 
-    def _opened(self) -> Writing:
+    def _get_sink(self) -> OpenSink:
         if self.writing is not None:
             return self.writing
-        if self.problem is None or time.monotonic() >= self.again:
+        if self.problem is None or time.monotonic() >= self.retry_time:
             try:
                 self.writing = self.start(self.opening)
             except Exception as problem:
-                self.problem, self.again = problem, time.monotonic() + self.pause
+                self.problem, self.retry_time = problem, time.monotonic() + self.pause
                 raise
             return self.writing
         raise self.problem
 
 
-def later(
-    start: Callable[[Opening], Writing], needs: str = "", pause: float = PAUSE
-) -> Callable[[Opening], Writing]:
-    """Return how a sink is opened later. It raises UsageError where its package is missing."""
+def open_lazily(
+    start: Callable[[Opening], OpenSink], needs: str = "", pause: float = 30.0
+) -> Callable[[Opening], OpenSink]:
+    """Return a function that opens a sink later. It raises UsageError without its package."""
 
-    def opened(opening: Opening) -> Writing:
+    def open_lazy(opening: Opening) -> OpenSink:
         if needs and find_spec(needs) is None:
             hint = f"pip install {needs}"
             raise UsageError(f"{needs} is not installed", where="sinks", hint=hint)
-        return Later(start, opening, pause)
+        return LazySink(start, opening, pause)
 
-    return opened
+    return open_lazy

@@ -1,4 +1,4 @@
-"""MLflow, beside the run's own files. A tag holds the run's id, by which it is found on resume.
+"""Send a run to MLflow. A tag with the run's id finds the run again on resume.
 
 Options: `tracking_uri` (else MLflow's own, `MLFLOW_TRACKING_URI`) and `experiment` (else the
 run's project). Histograms, texts and tables become artifacts.
@@ -9,20 +9,22 @@ import time as clock
 from collections.abc import Mapping
 from typing import Any
 
-from rlvitals.tracking.sinks.flatten import flat
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.flatten import flatten
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
 ID_TAG = "rlvitals.run_id"
-AT_ONCE, PARAMS_AT_ONCE = 1000, 100  # MLflow's limits of one request
-LONGEST = 250  # letters of a key; older servers take no more
-FOLDER = "rlvitals"  # experiment of runs that belong to no project
-STATUS = {"finished": "FINISHED", "killed": "KILLED", "interrupted": "KILLED"}  # else FAILED
+MAX_BATCH_METRICS, MAX_BATCH_PARAMS = 1000, 100  # MLflow's limits of one request
+MLFLOW_STATUSES = {
+    "finished": "FINISHED",
+    "killed": "KILLED",
+    "interrupted": "KILLED",
+}  # else FAILED
 
 
-class Passing:
-    """One run there."""
+class MlflowRun:
+    """The MLflow run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever MLflow raises."""
@@ -32,10 +34,10 @@ class Passing:
         self._entities: Any = entities
         uri = opening.options.get("tracking_uri")
         self._client: Any = MlflowClient(tracking_uri=str(uri) if uri else None)
-        name = str(opening.options.get("experiment") or opening.project or FOLDER)
+        name = str(opening.options.get("experiment") or opening.project or "rlvitals")
         experiment = self._experiment_id(name)
-        asked = f"tags.`{ID_TAG}` = '{opening.run_id}'"
-        runs = self._client.search_runs([experiment], asked, max_results=1)
+        query = f"tags.`{ID_TAG}` = '{opening.run_id}'"
+        runs = self._client.search_runs([experiment], query, max_results=1)
         if runs:
             self._id = runs[0].info.run_id
             self._client.update_run(self._id, "RUNNING")
@@ -67,8 +69,8 @@ class Passing:
             for step, time, row in cells
             for key, value in zip(keys, row, strict=True)
         ]
-        for first in range(0, len(points), AT_ONCE):
-            self._client.log_batch(self._id, metrics=points[first : first + AT_ONCE])
+        for first in range(0, len(points), MAX_BATCH_METRICS):
+            self._client.log_batch(self._id, metrics=points[first : first + MAX_BATCH_METRICS])
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram as a JSON artifact."""
@@ -92,7 +94,7 @@ class Passing:
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Log changed settings as tags: a parameter there never changes."""
         del step
-        for key, value in flat(changed).items():
+        for key, value in flatten(changed).items():
             self._client.set_tag(self._id, plain(key), str(value))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
@@ -103,20 +105,20 @@ class Passing:
 
     def close(self, status: str) -> None:
         """End the run."""
-        word = STATUS.get(status, "FAILED")
-        self._client.set_terminated(self._id, word, int(clock.time() * 1000))
+        state = MLFLOW_STATUSES.get(status, "FAILED")
+        self._client.set_terminated(self._id, state, int(clock.time() * 1000))
 
     def _params(self, settings: Mapping[str, object]) -> None:
         param = self._entities.Param
-        params = [param(plain(key), str(value)) for key, value in flat(settings).items()]
-        for first in range(0, len(params), PARAMS_AT_ONCE):
-            self._client.log_batch(self._id, params=params[first : first + PARAMS_AT_ONCE])
+        params = [param(plain(key), str(value)) for key, value in flatten(settings).items()]
+        for first in range(0, len(params), MAX_BATCH_PARAMS):
+            self._client.log_batch(self._id, params=params[first : first + MAX_BATCH_PARAMS])
 
 
 def plain(key: str) -> str:
     """Return a key as MLflow takes it: letters, digits and "_-. :/", and no way out of a folder."""
-    parts = re.sub(r"[^\w\-. :/]", "_", key).split("/")
-    return "/".join(part for part in parts if part.strip(". "))[:LONGEST] or "_"
+    names = re.sub(r"[^\w\-. :/]", "_", key).split("/")
+    return "/".join(name for name in names if name.strip(". "))[:250] or "_"
 
 
-SINK = Sink("mlflow", "MLflow", "mlflow", later(Passing, "mlflow"))
+SINK = Sink("mlflow", "MLflow", "mlflow", open_lazily(MlflowRun, "mlflow"))

@@ -1,4 +1,4 @@
-"""The run's own column blocks and events: always on, and the one sink that each rank has."""
+"""Write the run's own column blocks and events: always on, and the only sink of every rank."""
 
 import logging
 import os
@@ -12,23 +12,22 @@ from rlvitals.storage.blocks import Writer
 from rlvitals.storage.events import Event, Events
 from rlvitals.storage.frames import Kind
 from rlvitals.storage.open_folder import OpenFolder, append_rest
-from rlvitals.storage.run_folder import BLOCKS, EVENTS_FILE
+from rlvitals.storage.run_folder import BLOCKS_FOLDER, EVENTS_FILE
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-NAMES = {
+KIND_NAMES = {
     Kind.SCALARS: "rows",
     Kind.HISTOGRAM: "histograms",
     Kind.TEXT: "texts",
     Kind.TABLE: "tables",
     Kind.SETTINGS: "settings",
 }
-REMOVED = (
+FILES_REMOVED = (
     "files of the run folder were removed while it was recorded:"
     " this process wrote its own again, what others wrote is lost"
 )
-LOG = logging.getLogger(__name__)
 
 
 class Native:
@@ -39,7 +38,7 @@ class Native:
 
     def __init__(self, opening: Opening, budget: Budget | None = None) -> None:
         """Open the block file of this attempt and rank. OSError."""
-        self._name = f"{BLOCKS}/{opening.attempt}-{opening.rank}.rlv"
+        self._name = f"{BLOCKS_FOLDER}/{opening.attempt}-{opening.rank}.rlv"
         path = opening.folder / self._name
         self._facts = {"attempt": opening.attempt}
         if opening.rank:
@@ -61,12 +60,12 @@ class Native:
 
     @property
     def dropped(self) -> Counter[str]:
-        """What was given up because the disk took none for too long, by kind."""
+        """Rows and other calls dropped because the disk was full for too long, by kind."""
         return _by_name(self._blocks.dropped) + Counter(events=self._dropped_events)
 
     @property
     def waiting(self) -> Counter[str]:
-        """What the system has not taken yet, by kind."""
+        """Rows and other calls that the system has not taken yet, by kind."""
         return _by_name(self._blocks.waiting) + Counter(events=len(self._lines))
 
     def row(self, step: int, time: float, row: Mapping[str, object]) -> bool:
@@ -75,7 +74,7 @@ class Native:
         return not self._blocks.pending and rows is not None and rows.write(step, time, row)
 
     def rename(self, names: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
-        """Write single rows under other names: asked once for each layout."""
+        """Write single rows under other names; called once for each layout."""
         if self._rows is not None:
             self._rows.rename = names
 
@@ -102,9 +101,9 @@ class Native:
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
         """Take an event and write it at once: events are few, and tell how a run ended."""
         facts = {**self._facts, **facts}
-        at = facts.pop("time", None)
-        moment = float(at) if isinstance(at, int | float) else time.time()
-        line = events.line(Event(kind, moment, step, facts))
+        logged_time = facts.pop("time", None)
+        moment = float(logged_time) if isinstance(logged_time, int | float) else time.time()
+        line = events.format_line(Event(kind, moment, step, facts))
         if kind == "finish" or self._budget.fits(len(line)):
             self._lines.append(line)
             self._budget.used += len(line)
@@ -156,24 +155,24 @@ class Native:
         self._folder.restore()
         fd, rows = self._blocks.fd, self._rows
         self._rows = None  # durable rows go by way of the thread, behind what is copied
-        made = self._folder.copy(fd, self._name)
-        append_rest(fd, made)  # a row that another thread was just writing
-        self._blocks.replace(self._blocks.path, made)
+        copy = self._folder.copy(fd, self._name)
+        append_rest(fd, copy)  # a row that another thread was just writing
+        self._blocks.replace(self._blocks.path, copy)
         if rows is not None:
             rows.close()
             with suppress(OSError):
                 self._rows = self._blocks.rows()
         if self._events_fd >= 0 and not self._folder.has(EVENTS_FILE, self._events_fd):
             with suppress(OSError):  # another rank of the run was faster
-                there = self._folder.copy(self._events_fd, EVENTS_FILE)
+                events_copy = self._folder.copy(self._events_fd, EVENTS_FILE)
                 os.close(self._events_fd)
-                self._events_fd = there
-        self.event("note", None, {"text": REMOVED, "count": 1})
-        LOG.warning("%s: %s", self._folder.path, REMOVED)
+                self._events_fd = events_copy
+        self.event("note", None, {"text": FILES_REMOVED, "count": 1})
+        logging.getLogger(__name__).warning("%s: %s", self._folder.path, FILES_REMOVED)
 
 
 def _by_name(kinds: Counter[Kind]) -> Counter[str]:
-    return Counter({NAMES[kind]: count for kind, count in kinds.items() if kind in NAMES})
+    return Counter({KIND_NAMES[kind]: count for kind, count in kinds.items() if kind in KIND_NAMES})
 
 
 SINK = Sink("native", "the run folder's own blocks", "", Native)

@@ -1,4 +1,4 @@
-"""Parquet files under `<run>/metrics/`: a folder for each kind of row, a file for each interval.
+"""Write Parquet files under `<run>/metrics/`: a folder for each kind, a file for each interval.
 
 A file is whole when it is visible: it is written beside and then renamed. `pandas.read_parquet`
 and DuckDB read the folder as one table. What a killed process had not yet written is missing
@@ -12,21 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from rlvitals.storage.safe_files import beside, make_folder
+from rlvitals.storage.safe_files import atomic_write, make_folder
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-SUFFIX = ".parquet"
-INTERVAL = 50  # rows in a file, at least
-SHARE = 100  # a file holds at least this part of the rows before it: files stay few
-MOST_HELD = 2**21  # numbers that wait for a disk that takes no more
+MAX_WAITING_NUMBERS = 2**21  # numbers that wait for a disk that takes no more
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind's folder, and the rows that wait to be written."""
+    """The folder of one kind of row, and its pending rows."""
 
     folder: Path
     keys: tuple[str, ...]  # in the order of the files' columns
@@ -47,9 +44,9 @@ class Folders:
         self._arrow: Any = pyarrow
         self._parquet: Any = parquet
         options = opening.options
-        self._home = file_layout.home(opening.folder, opening.rank)
-        self._interval = max(file_layout.whole(options.get("interval"), INTERVAL), 1)
-        self._most = file_layout.whole(options.get("subsamples"), 0)
+        self._home = file_layout.rank_folder(opening.folder, opening.rank)
+        self._interval = max(file_layout.count_option(options.get("interval"), 50), 1)
+        self._max_rows = file_layout.count_option(options.get("subsamples"), 0)
         self._part = f"{opening.attempt:04d}-{opening.rank}"
         self._declared = file_layout.column_names(options.get("columns"))
         self._kinds: dict[tuple[str, ...], _Kind] = {}
@@ -58,12 +55,13 @@ class Folders:
         """Take rows; a full interval becomes a file."""
         keys = self._declared if set(rows.keys) <= set(self._declared) else rows.keys
         if keys not in self._kinds:
-            self._kinds[keys] = self._begun(keys)
+            self._kinds[keys] = self._open_kind(keys)
         kind = self._kinds[keys]
-        kept = kind.thinning.keep(rows)
-        if len(kept):
-            kind.waiting.append(kept)
-        if sum(map(len, kind.waiting)) >= max(self._interval, kind.written // SHARE):
+        selection = kind.thinning.keep(rows)
+        if len(selection):
+            kind.waiting.append(selection)
+        # At least 1 % of the rows before, so that files stay few.
+        if sum(map(len, kind.waiting)) >= max(self._interval, kind.written // 100):
             self._write(kind)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
@@ -73,21 +71,21 @@ class Folders:
         """Leave texts out: they are no rows."""
 
     def table(self, key: str, table: Table) -> None:
-        """Write a table into a file of its own."""
+        """Write a table into a separate file."""
         columns = {name: _cells(column) for name, column in table.columns.items()}
-        step = file_layout.other(file_layout.STEP, set(columns))
+        step = file_layout.free_key(file_layout.STEP_COLUMN, set(columns))
         folder = self._home / f"{file_layout.plain(key)}-table"
         make_folder(folder)
         first = int(table.steps[0]) if len(table) else 0
-        number = sum(1 for _ in folder.glob(f"{self._part}-*{SUFFIX}"))
-        path = folder / f"{self._part}-{number:06d}-step-{first}{SUFFIX}"
+        number = sum(1 for _ in folder.glob(f"{self._part}-*.parquet"))
+        path = folder / f"{self._part}-{number:06d}-step-{first}.parquet"
         self._save(path, {step: table.steps, **columns})
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
-        """Leave settings out: `run.json` holds them."""
+        """Leave settings out: they are in `run.json`."""
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
-        """Leave events out: `events.jsonl` holds them."""
+        """Leave events out: they are in `events.jsonl`."""
 
     def flush(self) -> None:
         """Do nothing: a file is written once, when its interval is full."""
@@ -99,21 +97,21 @@ class Folders:
             if kind.waiting:
                 self._write(kind)
 
-    def _begun(self, keys: tuple[str, ...]) -> _Kind:
-        """Go on with the folder of these columns, or begin one."""
+    def _open_kind(self, keys: tuple[str, ...]) -> _Kind:
+        """Continue the folder of these columns, or begin one."""
         names, base = file_layout.columns(keys), file_layout.base(keys)
         for folder in sorted(self._home.glob(f"{base}-*/")):
-            files = [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
+            files = [] if folder.is_symlink() else sorted(folder.glob("*.parquet"))
             if files and self._parquet.read_schema(files[0]).names == names:
-                kept = sum(self._parquet.read_metadata(file).num_rows for file in files)
-                thinning = file_layout.Thinning(self._most, kept)
-                return _Kind(folder, keys, thinning, kept, len(files))
+                row_count = sum(self._parquet.read_metadata(file).num_rows for file in files)
+                thinning = file_layout.Thinning(self._max_rows, row_count)
+                return _Kind(folder, keys, thinning, row_count, len(files))
         for folder in file_layout.free(self._home, base, ""):
             try:
                 folder.mkdir()
             except FileExistsError:  # another process was faster
                 continue
-            return _Kind(folder, keys, file_layout.Thinning(self._most))
+            return _Kind(folder, keys, file_layout.Thinning(self._max_rows))
         raise AssertionError  # there is always a next number
 
     def _write(self, kind: _Kind) -> None:
@@ -124,9 +122,11 @@ class Folders:
         values = [self._column(key, waiting) for key in kind.keys]
         columns = dict(zip(names, (steps, times, *values), strict=True))
         try:
-            self._save(kind.folder / f"{kind.files:06d}-{self._part}{SUFFIX}", columns)
+            self._save(kind.folder / f"{kind.files:06d}-{self._part}.parquet", columns)
         except OSError:
-            if len(steps) * len(names) > MOST_HELD:  # else they are tried again with the next ones
+            if (
+                len(steps) * len(names) > MAX_WAITING_NUMBERS
+            ):  # else they are tried again with the next ones
                 kind.waiting = []
             raise
         kind.written, kind.files, kind.waiting = kind.written + len(steps), kind.files + 1, []
@@ -134,23 +134,23 @@ class Folders:
     def _column(self, key: str, waiting: Sequence[Rows]) -> object:
         """Return a key's numbers in all rows that wait; null where a row does not hold it."""
         absent = np.concatenate([np.full(len(rows), key not in rows.keys) for rows in waiting])
-        parts = [
+        pieces = [
             rows.values[:, rows.keys.index(key)] if key in rows.keys else np.zeros(len(rows))
             for rows in waiting
         ]
-        return self._arrow.array(np.concatenate(parts), mask=absent, from_pandas=False)
+        return self._arrow.array(np.concatenate(pieces), mask=absent, from_pandas=False)
 
     def _save(self, path: Path, columns: Mapping[str, object]) -> None:
         table = self._arrow.table(
             [self._array(column) for column in columns.values()],
             names=list(columns),
         )
-        with beside(path) as file:  # under a name that readers of a folder skip
+        with atomic_write(path) as file:  # under a name that readers of a folder skip
             self._parquet.write_table(table, file)
 
     def _array(self, column: object) -> object:
-        made = isinstance(column, self._arrow.Array)
-        return column if made else self._arrow.array(column, from_pandas=False)
+        is_array = isinstance(column, self._arrow.Array)
+        return column if is_array else self._arrow.array(column, from_pandas=False)
 
 
 def _cells(column: Sequence[object]) -> list[object]:
@@ -163,4 +163,4 @@ def _cells(column: Sequence[object]) -> list[object]:
     return [None if cell is None else str(cell) for cell in column]
 
 
-SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", later(Folders, "pyarrow"))
+SINK = Sink("parquet", "Parquet files under metrics/", "pyarrow", open_lazily(Folders, "pyarrow"))

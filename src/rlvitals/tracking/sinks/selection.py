@@ -1,4 +1,4 @@
-"""Which sinks a run has, and with which options.
+"""Select and open the sinks of a run, with their options.
 
 What the call or `[recording] sinks` names, and what a `[monitoring]` section asks for: TensorBoard
 files wherever there is such a section, exported metrics unless it says not to. A call that names
@@ -12,9 +12,8 @@ from rlvitals.errors import UsageError, nearest
 from rlvitals.options import Monitoring
 from rlvitals.settings import Settings
 from rlvitals.tracking.sinks import SINKS, find, native
-from rlvitals.tracking.sinks.sink import Opening, Writing
+from rlvitals.tracking.sinks.sink import Opening, OpenSink
 
-TABLES = ("csv", "parquet")
 Options = Mapping[str, object]
 Named = Sequence[str] | Mapping[str, Options | None]
 
@@ -28,33 +27,39 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen(
-    said: Named | None, settings: Settings, columns: Sequence[str] = ()
+def select(
+    requested: Named | None, settings: Settings, columns: Sequence[str] = ()
 ) -> dict[str, Options]:
-    """Return the sinks beside the native one, by name, with their options.
+    """Return the sinks other than the native one, by name, with their options.
 
-    `said` is what the call names, `columns` what it declares for tables. Raises UsageError for a
+    `requested` are the call's sinks, `columns` its columns for tables. Raises UsageError for a
     name that is no sink.
     """
     section, names_of_rows = settings.monitoring, _columns(columns)
-    names: list[str] = [said] if isinstance(said, str) else list(said or ())
-    if said is None:
-        names = [*settings.recording.sinks, *(_asked(section) if section else ())]
-    own = said if isinstance(said, Mapping) else {}
-    given = _options(section) if section else {}
-    found: dict[str, Options] = {}
+    names: list[str] = [requested] if isinstance(requested, str) else list(requested or ())
+    if requested is None:
+        names = [*settings.recording.sinks, *(_section_sinks(section) if section else ())]
+    call_options = requested if isinstance(requested, Mapping) else {}
+    section_options = _options(section) if section else {}
+    sinks: dict[str, Options] = {}
     for name in dict.fromkeys(names):
         if find(name) is None:
-            known = [one.name for one in SINKS]
-            hint = nearest(name, known) or f"one of {', '.join(known)}"
+            sink_names = [sink.name for sink in SINKS]
+            hint = nearest(name, sink_names) or f"one of {', '.join(sink_names)}"
             raise UsageError(f"no sink is called {name!r}", where="start(sinks=...)", hint=hint)
         if name != native.SINK.name:
-            declared = {"columns": names_of_rows} if names_of_rows and name in TABLES else {}
-            found[name] = {**given.get(name, {}), **declared, **(own.get(name) or {})}
-    return found
+            declared = (
+                {"columns": names_of_rows} if names_of_rows and name in ("csv", "parquet") else {}
+            )
+            sinks[name] = {
+                **section_options.get(name, {}),
+                **declared,
+                **(call_options.get(name) or {}),
+            }
+    return sinks
 
 
-def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Writing]]:
+def open_sinks(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, OpenSink]]:
     """Open some sinks. Raises UsageError where a package is missing."""
     return [
         (sink.name, sink.open(replace(opening, options=sinks[sink.name])))
@@ -63,7 +68,7 @@ def opened(opening: Opening, sinks: Mapping[str, Options]) -> list[tuple[str, Wr
     ]
 
 
-def _asked(section: Monitoring) -> tuple[str, ...]:
+def _section_sinks(section: Monitoring) -> tuple[str, ...]:
     export = (section.metrics_export_format,) if section.metrics_export_enabled else ()
     return ("tensorboard", *export)
 

@@ -1,4 +1,4 @@
-"""What a sink is: one place that a run's rows go to."""
+"""The interface of a sink."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from rlvitals.types import Histogram, Table, Text
 
-AXIS = "axis/"  # prefix of keys that are x-axes of their rows
+AXIS_PREFIX = "axis/"  # prefix of keys that are x-axes of their rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Rows of one layout in the order logged: `keys` [k], int64 `steps` [n], epoch `times` [n].
 
-    `values` is float64 [n, k]; its transpose lies in memory column by column. NaN and infinity
+    `values` is float64 [n, k]; its transpose is C-contiguous. NaN and infinity
     are data. A key "axis/episode" or "axis/tokens" is another x-axis of the same rows.
     """
 
@@ -31,10 +31,10 @@ class Rows:
         return len(self.steps)
 
 
-class Writing(Protocol):
-    """One run's open sink: called from one thread at a time, never from the loop's `log()`.
+class OpenSink(Protocol):
+    """The open sink of a run: called from one thread at a time, never from the loop's `log()`.
 
-    Any call may raise: the run counts it, says it once, and goes on with the other sinks.
+    Any call may raise: the run counts it, warns once, and continues with the other sinks.
     """
 
     def scalars(self, rows: Rows) -> None:
@@ -64,7 +64,7 @@ class Writing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a sink is told when a run starts."""
+    """The arguments that a sink is opened with."""
 
     folder: Path
     run_id: str
@@ -80,9 +80,9 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """One kind of sink; `open` makes its heavy imports itself."""
+    """A kind of sink; `open` makes its heavy imports itself."""
 
     name: str
     title: str
     needs: str  # the package to install, "" where it is our own
-    open: Callable[[Opening], Writing]
+    open: Callable[[Opening], OpenSink]

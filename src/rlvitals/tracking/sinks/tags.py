@@ -1,23 +1,23 @@
-"""What a key is called elsewhere: TensorBoard's tags, Weights & Biases' names."""
+"""Name the keys of a run in TensorBoard and Weights & Biases."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from rlvitals.tracking.sinks.sink import AXIS
+from rlvitals.tracking.sinks.sink import AXIS_PREFIX
 
 
 def tags(options: Mapping[str, object]) -> Callable[[str], str]:
-    """Return what names a key, by a sink's options.
+    """Return the function that names a key, by a sink's options.
 
     `names` maps keys to what they are called; any other key gets `prefix` before it, but for the
     other x-axes.
     """
     names, prefix = options.get("names"), options.get("prefix")
-    said: dict[str, str] = dict(names) if isinstance(names, Mapping) else {}
-    before = prefix if isinstance(prefix, str) else ""
+    tag_names: dict[str, str] = dict(names) if isinstance(names, Mapping) else {}
+    tag_prefix = prefix if isinstance(prefix, str) else ""
 
     @cache
     def tag(key: str) -> str:
-        return said.get(key) or (key if key.startswith(AXIS) else before + key)
+        return tag_names.get(key) or (key if key.startswith(AXIS_PREFIX) else tag_prefix + key)
 
     return tag

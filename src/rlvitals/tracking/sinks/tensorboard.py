@@ -17,36 +17,34 @@ from pathlib import Path
 
 from rlvitals.errors import harmless
 from rlvitals.storage.safe_files import make_folder
-from rlvitals.tracking.sinks.append_file import Appending
+from rlvitals.tracking.sinks.append_file import AppendFile
 from rlvitals.tracking.sinks.event_files import scalars, summaries
-from rlvitals.tracking.sinks.flatten import flat
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.flatten import flatten
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
-FOLDER = "tensorboard"
-
 
 class EventFile:
-    """One attempt's event file."""
+    """The event file of an attempt."""
 
     def __init__(self, path: Path, opening: Opening) -> None:
         """Create the file, with the run's settings as its hyperparameters."""
         self._restarted = not opening.resumed
         self._tag = tags(opening.options)
         self._tables = opening.options.get("tables") is not False
-        self._file = Appending.new(path)
-        now, name = clock.time(), opening.name or opening.run_id
-        self._file.write(summaries.head(now))
-        self._file.write(summaries.settings(flat(opening.settings), name, now))
+        self._file = AppendFile.new(path)
+        time, name = clock.time(), opening.name or opening.run_id
+        self._file.write(summaries.head(time))
+        self._file.write(summaries.settings(flatten(opening.settings), name, time))
 
     def scalars(self, rows: Rows) -> None:
         """Write rows: float32, one event for each number."""
         if len(rows.steps):
             self._begin(int(rows.steps.min()))
-        named = tuple(map(self._tag, rows.keys))
-        for data in scalars.encode(named, rows.steps, rows.times, rows.values):
+        tag_names = tuple(map(self._tag, rows.keys))
+        for data in scalars.encode(tag_names, rows.steps, rows.times, rows.values):
             self._file.write(data)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
@@ -69,7 +67,7 @@ class EventFile:
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Write a change of settings as a text: hyperparameters are those of the start."""
-        rows = "\n".join(f"|{key}|{value}|" for key, value in flat(changed).items())
+        rows = "\n".join(f"|{key}|{value}|" for key, value in flatten(changed).items())
         self.text("settings/changed", Text(step, clock.time(), f"|setting|value|\n|-|-|\n{rows}"))
 
     def event(self, kind: str, step: int | None, facts: Mapping[str, object]) -> None:
@@ -86,28 +84,28 @@ class EventFile:
             self._file.close()
 
     def _begin(self, step: int) -> None:
-        """Tell TensorBoard once from which step on a resumed run goes on."""
+        """Mark once from which step a resumed run continues."""
         if not self._restarted:
             self._restarted = True
             self._file.write(summaries.restart(clock.time(), step))
 
 
-def _open(opening: Opening) -> EventFile:
+def _open_sink(opening: Opening) -> EventFile:
     name = opening.options.get("folder")
     if isinstance(name, str) and name:
         home = opening.folder / name  # the user's own path may be a link
         home.mkdir(parents=True, exist_ok=True)
     else:
-        home = make_folder(opening.folder / FOLDER)
+        home = make_folder(opening.folder / "tensorboard")
     folder = make_folder(home / f"rank-{opening.rank}") if opening.rank else home
     port = opening.options.get("port")
     if port and not opening.rank:
-        shown = shlex.quote(str(home))
-        sys.stderr.write(f"tensorboard --logdir {harmless(shown)} --port {port}\n")
+        logdir = shlex.quote(str(home))
+        sys.stderr.write(f"tensorboard --logdir {harmless(logdir)} --port {port}\n")
     # TensorBoard reads a folder's files in the order of their names.
     attempt = f"{int(clock.time()):010d}.{opening.attempt:04d}.{opening.run_id}.{os.getpid()}"
     path = folder / f"events.out.tfevents.{attempt}"
     return EventFile(path, opening)
 
 
-SINK = Sink("tensorboard", "TensorBoard event files", "", later(_open))
+SINK = Sink("tensorboard", "TensorBoard event files", "", open_lazily(_open_sink))

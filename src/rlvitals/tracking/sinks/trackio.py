@@ -1,4 +1,4 @@
-"""Trackio, beside the run's own files: the same project and name are the same run there.
+"""Send a run to Trackio: the same project and name are the same run there.
 
 Options are `trackio.init`'s own: `sinks={"trackio": {"space_id": "me/runs"}}`.
 """
@@ -6,15 +6,13 @@ Options are `trackio.init`'s own: `sinks={"trackio": {"space_id": "me/runs"}}`.
 from collections.abc import Mapping
 from typing import Any
 
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-PROJECT = "rlvitals"  # of runs that belong to none: Trackio asks for one
 
-
-class Passing:
-    """One run there."""
+class TrackioRun:
+    """The Trackio run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever Trackio raises."""
@@ -22,7 +20,7 @@ class Passing:
 
         self._trackio: Any = trackio
         arguments: dict[str, Any] = {
-            "project": opening.project or PROJECT,
+            "project": opening.project or "rlvitals",
             "name": opening.name or opening.run_id,
             "group": opening.group or None,
             "config": dict(opening.settings),
@@ -42,8 +40,8 @@ class Passing:
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram."""
         bins = (histogram.counts.tolist(), histogram.edges.tolist())
-        shown = self._trackio.Histogram(np_histogram=bins)
-        self._run.log({key: shown}, step=histogram.step)
+        media = self._trackio.Histogram(np_histogram=bins)
+        self._run.log({key: media}, step=histogram.step)
 
     def text(self, key: str, text: Text) -> None:
         """Log a text."""
@@ -52,8 +50,8 @@ class Passing:
     def table(self, key: str, table: Table) -> None:
         """Log a table."""
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
-        shown = self._trackio.Table(columns=["step", *table.columns], data=[list(r) for r in rows])
-        self._run.log({key: shown}, step=rows[-1][0] if rows else 0)
+        media = self._trackio.Table(columns=["step", *table.columns], data=[list(r) for r in rows])
+        self._run.log({key: media}, step=rows[-1][0] if rows else 0)
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Log changed settings as a text: a config there is that of the start."""
@@ -64,7 +62,7 @@ class Passing:
         """Leave events out."""
 
     def flush(self) -> None:
-        """Do nothing: Trackio writes from a thread of its own."""
+        """Do nothing: Trackio writes from its own thread."""
 
     def close(self, status: str) -> None:
         """Finish the run, saying how it ended where it did not finish."""
@@ -73,4 +71,4 @@ class Passing:
         self._run.finish()
 
 
-SINK = Sink("trackio", "Trackio", "trackio", later(Passing, "trackio"))
+SINK = Sink("trackio", "Trackio", "trackio", open_lazily(TrackioRun, "trackio"))

@@ -1,4 +1,4 @@
-"""Weights & Biases, beside the run's own files: the run's id is its id there, so it resumes.
+"""Send a run to Weights & Biases: the run's id is its id there, so it resumes.
 
 Options are `wandb.init`'s own: `sinks={"wandb": {"entity": "lab", "mode": "offline"}}`. Some are
 ours: `every` sends a row of so many steps, and the last; `names` and `prefix` rename keys; `label`
@@ -20,21 +20,19 @@ import numpy as np
 
 from rlvitals.storage import redact
 from rlvitals.tracking.sinks import file_layout
-from rlvitals.tracking.sinks.lazy import later
+from rlvitals.tracking.sinks.lazy import open_lazily
 from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
-LOG = logging.getLogger(__name__)
-LATER = "`wandb sync` sends it, `wandb login` sends the next"
-STEP = "step"
-OWN = ("every", "label", "names", "prefix")  # options that are not W&B's
-MOST_BINS = 512  # of a W&B histogram
-MOST_ROWS = 10_000  # of a W&B table
+WANDB_STEP = "step"
+SINK_OPTIONS = ("every", "label", "names", "prefix")  # options that are not W&B's
+MAX_WANDB_BINS = 512  # of a W&B histogram
+MAX_WANDB_ROWS = 10_000  # of a W&B table
 
 
-class Passing:
-    """One run there."""
+class WandbRun:
+    """The W&B run of a recording."""
 
     def __init__(self, opening: Opening) -> None:
         """Begin or resume the run. Raises whatever W&B raises."""
@@ -55,53 +53,56 @@ class Passing:
             "settings": wandb.Settings(
                 console="off", x_disable_meta=redact.command(sys.argv) != tuple(sys.argv)
             ),
-            **{name: said for name, said in opening.options.items() if name not in OWN},
+            **{name: value for name, value in opening.options.items() if name not in SINK_OPTIONS},
         }
-        if not {"mode", "settings"} & opening.options.keys() and nobody(wandb):
-            LOG.warning("sink wandb: nobody is logged in, so the run is kept offline: %s", LATER)
+        if not {"mode", "settings"} & opening.options.keys() and is_logged_out(wandb):
+            logging.getLogger(__name__).warning(
+                "sink wandb: nobody is logged in, so the run is kept offline: "
+                "`wandb sync` sends it, `wandb login` sends the next"
+            )
             arguments["mode"] = "offline"
         self._tag = tags(opening.options)
-        self._every = file_layout.whole(opening.options.get("every"), 1)
+        self._every = file_layout.count_option(opening.options.get("every"), 1)
         self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
         self._held: dict[tuple[str, ...], dict[str, float]] = {}  # a later one, not sent
         self._run: Any = wandb.init(**arguments)
-        self._run.define_metric(STEP, hidden=True)
-        self._run.define_metric("*", step_metric=STEP)
+        self._run.define_metric(WANDB_STEP, hidden=True)
+        self._run.define_metric("*", step_metric=WANDB_STEP)
 
     def scalars(self, rows: Rows) -> None:
-        """Log each row that is due; keep the last of the others."""
+        """Log the rows that are `every` steps apart; keep the last of the others."""
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
-        named = tuple(map(self._tag, rows.keys))
+        names = tuple(map(self._tag, rows.keys))
         for step, time, row in cells:
-            said = {**dict(zip(named, row, strict=True)), STEP: step, "_timestamp": time}
-            before = self._sent.get(named)
-            if before is not None and before < step < before + self._every:
-                self._held[named] = said
+            message = {**dict(zip(names, row, strict=True)), WANDB_STEP: step, "_timestamp": time}
+            last_step = self._sent.get(names)
+            if last_step is not None and last_step < step < last_step + self._every:
+                self._held[names] = message
                 continue
-            self._sent[named] = step
-            self._held.pop(named, None)
-            self._run.log(said)
+            self._sent[names] = step
+            self._held.pop(names, None)
+            self._run.log(message)
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram of at most 512 bins: neighbours are put together."""
-        edges, counts = fewer(histogram, MOST_BINS)
-        shown = self._wandb.Histogram(np_histogram=(counts, edges))
-        self._run.log({self._tag(key): shown, STEP: histogram.step})
+        edges, counts = merge_bins(histogram, MAX_WANDB_BINS)
+        media = self._wandb.Histogram(np_histogram=(counts, edges))
+        self._run.log({self._tag(key): media, WANDB_STEP: histogram.step})
 
     def text(self, key: str, text: Text) -> None:
         """Log a text as a table of one row."""
-        table = self._wandb.Table(columns=[STEP, "text"], data=[[text.step, text.text]])
-        self._run.log({key: table, STEP: text.step})
+        table = self._wandb.Table(columns=[WANDB_STEP, "text"], data=[[text.step, text.text]])
+        self._run.log({key: table, WANDB_STEP: text.step})
 
     def table(self, key: str, table: Table) -> None:
         """Log a table's first 10,000 rows."""
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
-        shown = self._wandb.Table(
-            columns=[STEP, *table.columns],
-            data=[list(row) for row in rows[:MOST_ROWS]],
+        media = self._wandb.Table(
+            columns=[WANDB_STEP, *table.columns],
+            data=[list(row) for row in rows[:MAX_WANDB_ROWS]],
             allow_mixed_types=True,
         )
-        self._run.log({key: shown, STEP: rows[-1][0] if rows else 0})
+        self._run.log({key: media, WANDB_STEP: rows[-1][0] if rows else 0})
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Change the run's config."""
@@ -112,17 +113,17 @@ class Passing:
         """Leave events out."""
 
     def flush(self) -> None:
-        """Do nothing: W&B sends from a process of its own."""
+        """Do nothing: W&B sends from its own process."""
 
     def close(self, status: str) -> None:
         """Send the last rows, and finish the run."""
-        for said in self._held.values():
-            self._run.log(said)
+        for message in self._held.values():
+            self._run.log(message)
         self._run.finish(exit_code=0 if status == "finished" else 1)
 
 
-def nobody(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
-    """Say whether W&B would be online and knows no account; asks nobody, on no network."""
+def is_logged_out(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
+    """Return whether W&B would be online and knows no account; uses no network."""
     if wandb.run is not None or wandb.setup().settings.mode != "online":
         return False
     try:
@@ -131,14 +132,14 @@ def nobody(wandb: Any) -> bool:  # noqa: ANN401 - a module without types
         return False
 
 
-def fewer(histogram: Histogram, most: int) -> tuple[list[float], list[float]]:
+def merge_bins(histogram: Histogram, max_bins: int) -> tuple[list[float], list[float]]:
     """Return edges and counts of at most so many bins; outer edges become finite."""
-    together = -(-len(histogram.counts) // most)
-    starts = np.arange(0, len(histogram.counts), together)
+    group_size = -(-len(histogram.counts) // max_bins)
+    starts = np.arange(0, len(histogram.counts), group_size)
     edges = np.append(histogram.edges[starts], histogram.edges[-1])
     inner = histogram.edges[np.isfinite(histogram.edges)]
     low, high = (inner[0], inner[-1]) if len(inner) else (0.0, 1.0)
     return np.clip(edges, low, high).tolist(), np.add.reduceat(histogram.counts, starts).tolist()
 
 
-SINK = Sink("wandb", "Weights & Biases", "wandb", later(Passing, "wandb"))
+SINK = Sink("wandb", "Weights & Biases", "wandb", open_lazily(WandbRun, "wandb"))

@@ -1,1 +1,1 @@
-"""Training language models, and models that see, with rewards: GRPO, PSR, NSR, W-REINFORCE, PPO."""
+"""Train language and vision-language models with rewards: GRPO, PSR, NSR, W-REINFORCE, PPO."""

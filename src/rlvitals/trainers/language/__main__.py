@@ -1,4 +1,4 @@
-"""`python -m rlvitals.trainers.language --mode nsr ...` is `rlvitals train nsr ...`.
+"""Run `rlvitals train MODE` as `python -m rlvitals.trainers.language --mode MODE`.
 
 For launchers, which run modules: accelerate launch -m rlvitals.trainers.language, torchrun -m.
 """
@@ -11,14 +11,14 @@ from contextlib import suppress
 from rlvitals import UsageError
 from rlvitals.trainers import schema
 
-GRPO = "grpo"
+DEFAULT_MODE = "grpo"
 
 parser = ArgumentParser(add_help=False, allow_abbrev=False)
 parser.add_argument("--mode")
 said, rest = parser.parse_known_args()
-mode = said.mode or GRPO
+mode = said.mode or DEFAULT_MODE
 if not said.mode:
-    with suppress(UsageError):  # a file that cannot be read: the program says so
-        mode = schema.asked(rest, ("--training-mode",), "training.mode", GRPO)
+    with suppress(UsageError):  # the program reports a file that cannot be read
+        mode = schema.read_choice(rest, ("--training-mode",), "training.mode", DEFAULT_MODE)
 sys.argv = ["rlvitals", "train", mode, *rest]
 runpy.run_module("rlvitals", run_name="__main__", alter_sys=True)

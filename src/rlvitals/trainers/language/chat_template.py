@@ -1,18 +1,18 @@
-"""Whether plain questions are put to a model as they are, or in its chat template."""
+"""Check whether plain questions are given to a model in its chat template."""
 
 from rlvitals import UsageError
 from rlvitals.trainers.language.config import DataConfig
 from rlvitals.trainers.language.data import Task
 from rlvitals.trainers.language.models import Loaded
 
-PLAIN = (
+PLAIN_NOTE = (
     "the model has a chat template, and questions are put to it as they are "
     "(--chat: in its template)"
 )
 
 
 def check(config: DataConfig, loaded: Loaded, task: Task) -> tuple[str, ...]:
-    """Say what a person should know of how a task is put to a model.
+    """Return notes about how questions are given to the model.
 
     Raises UsageError where conversations are asked for, and the model has no template.
     """
@@ -24,4 +24,4 @@ def check(config: DataConfig, loaded: Loaded, task: Task) -> tuple[str, ...]:
             hint="leave it out, or put a chat_template.jinja beside the model",
         )
     plain = getattr(task.train.features["prompt"], "dtype", "") == "string"
-    return (PLAIN,) if plain and template is not None and not loaded.tiny else ()
+    return (PLAIN_NOTE,) if plain and template is not None and not loaded.tiny else ()

@@ -1,4 +1,4 @@
-"""`rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: their flags, and what they come to."""
+"""Flags of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "Post-training of a language model, or of one that sees, with rewards."
-QUICKLY = (
+QUICK_TEST_HELP = (
     "train a tiny model on 100 questions for less than a minute, draw its pictures, then say in the"
     " last line whether more unseen questions are answered right"
 )
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "training.mode": ("--mode",), "training.beta": ("--beta",),
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
 })  # fmt: skip
-QUICK = MappingProxyType({
+QUICK_TEST_VALUES = MappingProxyType({
     "data.subset_size": 100,
     "training.num_epochs": 1.0, "signal.num_generations": 4,
     "monitoring.plots_dir": "training_plots",
@@ -33,14 +33,14 @@ QUICK = MappingProxyType({
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
-    model = asked_model(options, Config().model.vlm_name)
+    model = read_model_name(options, Config().model.vlm_name)
     parser.set_defaults(preset_of=model)
-    shown = (
+    defaults = (
         ({"training.mode": algorithm}, ""),
-        schema.quick(options, QUICK),
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
         (presets.preset(model), presets.source(model)),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
     add_plan_flags(parser)
 
 
@@ -67,39 +67,39 @@ def add_plan_flags(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def plan(config: Any, chosen: Mapping[str, Any]) -> Any:
+def plan(config: Any, args: Mapping[str, Any]) -> Any:
     """Return the estimate of a training. Raises VitalsError."""
     from rlvitals.trainers.language.planning import estimate
 
-    given = (chosen["device_flops"], chosen["device_bandwidth"], chosen["prompt_tokens"])
-    if min(given) < 0:
+    stated = (args["device_flops"], args["device_bandwidth"], args["prompt_tokens"])
+    if min(stated) < 0:
         raise UsageError("a rate or a length cannot be below 0", where="--plan")
-    return estimate.plan(config, estimate.Stated(*given))
+    return estimate.plan(config, estimate.Overrides(*stated))
 
 
-def asked_model(options: Sequence[str], default: str) -> str:
+def read_model_name(options: Sequence[str], default: str) -> str:
     """Return the model that flags or their file ask for: its preset makes the defaults."""
-    return schema.asked(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
+    return schema.read_choice(options, ("--vlm-name", "--model-name"), "model.vlm_name", default)
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
-    said = schema.said(chosen, Config)
-    asked = said.setdefault("training.mode", algorithm)
-    if asked != algorithm:
-        raise UsageError(f"train {algorithm}, or --mode {asked}?", where="--mode")
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file: Path | None = chosen["config"]
-    return schema.load(Config, file, said, below=presets.preset(chosen["preset_of"]))
+    overrides = schema.flag_values(args, Config)
+    mode = overrides.setdefault("training.mode", algorithm)
+    if mode != algorithm:
+        raise UsageError(f"train {algorithm}, or --mode {mode}?", where="--mode")
+    if args["quick_test"]:
+        overrides = {**QUICK_TEST_VALUES, **overrides}
+    file: Path | None = args["config"]
+    return schema.load(Config, file, overrides, below=presets.preset(args["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
+def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language import factory
     from rlvitals.trainers.language.program import Training
 
-    with full_disk.explained(factory.folder(config)):
+    with full_disk.translate_errors(factory.folder(config)):
         training = Training(config)
-        training.begin_as(chosen)
+        training.set_resume_flags(args)
         return training.result(training.run(), config.monitoring.plots_dir)

@@ -1,22 +1,21 @@
-"""What a person may set of a language model's training, section by section."""
+"""Settings of a language model's training, by section."""
 
 from dataclasses import dataclass, field
 
 from rlvitals import option
 
-MODES = ("grpo", "psr", "nsr", "w-reinforce")
+TRAINING_MODES = ("grpo", "psr", "nsr", "w-reinforce")
 # The folder of a run; {-mode} is "-nsr" and the like, and nothing for GRPO.
-OUTPUT_DIR = "grpo-start-ckpts/{vlm}-prm-large-train-v2{-mode}-{seed}"
-RUN_NAME = "{mode}-{vlm}-{dataset}-{subset}-{seed}"
+OUTPUT_DIR_TEMPLATE = "grpo-start-ckpts/{vlm}-prm-large-train-v2{-mode}-{seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How long, how fast, and where to (`training`)."""
+    """Optimisation, generation and output folder (`training`)."""
 
-    mode: str = option("grpo", "which samples are learned from, and how", choices=MODES)
+    mode: str = option("grpo", "which samples are learned from, and how", choices=TRAINING_MODES)
     output_dir: str = option(
-        OUTPUT_DIR,
+        OUTPUT_DIR_TEMPLATE,
         "the run's folder; {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed} are put in",
         item="DIR",
     )  # fmt: skip
@@ -85,7 +84,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    """What is asked (`data`)."""
+    """Dataset and prompts (`data`)."""
 
     dataset_name: str = option(
         "charts",
@@ -113,7 +112,7 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True)
 class SignalConfig:
-    """Which samples are learned from (`signal`)."""
+    """Selection of the samples to train on (`signal`)."""
 
     num_generations: int = option(4, "completions of a prompt", item="G")
     reward_threshold: float = option(0.5, "a sample with this reward or more is positive", item="R")
@@ -131,7 +130,7 @@ class SignalConfig:
 
 @dataclass(frozen=True, slots=True)
 class RewardsConfig:
-    """What is paid (`rewards`)."""
+    """Reward functions and their weights (`rewards`)."""
 
     functions: tuple[str, ...] = option(
         (), "reward functions (none: those of the task)", item="NAME"
@@ -149,7 +148,7 @@ class RewardsConfig:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingConfig:
-    """What is kept for a resume (`checkpointing`)."""
+    """Checkpoints (`checkpointing`)."""
 
     save_steps: int = option(50, "steps between checkpoints (0: none)", item="N")
     keep: int = option(3, "the newest that are kept (0: all)", item="N")
@@ -158,7 +157,7 @@ class CheckpointingConfig:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringConfig:
-    """What is told, and to whom (`monitoring`)."""
+    """Logging and live diagnosis (`monitoring`)."""
 
     logging_steps: int = option(1, "steps between rows of metrics", item="N")
     report_to: tuple[str, ...] = option(
@@ -170,7 +169,11 @@ class MonitoringConfig:
     wandb_steps: int = option(10, "steps between two rows that Weights & Biases gets", item="N")
     wandb_project: str = option("rlvitals", "Weights & Biases' project", item="NAME")
     wandb_entity: str = option("", "its entity (none: your own)", item="NAME")
-    run_name: str = option(RUN_NAME, "the run's name, filled in as `output_dir` is", item="NAME")
+    run_name: str = option(
+        "{mode}-{vlm}-{dataset}-{subset}-{seed}",
+        "the run's name, filled in as `output_dir` is",
+        item="NAME",
+    )
     log_completions: bool = option(True, "record completions with their rewards")
     completions_every: int = option(
         1, "rows between two that completions are recorded of", item="N"
@@ -192,7 +195,7 @@ class MonitoringConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChecksConfig:
-    """What is checked of a model that sees, while it is trained (`checks`)."""
+    """Checks of a vision-language model during training (`checks`)."""
 
     image_check_steps: int = option(
         200, "steps between checks that right answers depend on the image shown (0: none)", item="N"

@@ -1,4 +1,4 @@
-"""What a person reads while a language model is trained: on the console, and in `debug.log`."""
+"""Console lines and `debug.log` of a language model's training."""
 
 import logging
 import sys
@@ -17,34 +17,41 @@ from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
 from rlvitals.trainers.language import sample_weights
 from rlvitals.trainers.language.config import Config
-from rlvitals.trainers.language.modes import Told
+from rlvitals.trainers.language.modes import BatchResult
 
-LOG = "debug.log"
-LIBRARIES = ("transformers", "trl", "accelerate", "peft", "datasets", "py.warnings", "rlvitals")
-RECORDER = logging.getLogger("rlvitals")  # what it has to tell a person
-BAR = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
-DESCRIPTION = "Training progress"
-PARTS = 10  # of a training: a line of progress after each, where no bar can be drawn
-SHOWN = 16  # rewards of a list on the console; the file has all
-TRAINED_ON = MappingProxyType({
+DEBUG_LOG = "debug.log"
+BAR_FORMAT = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
+LOGGED_LIBRARIES = (
+    "transformers",
+    "trl",
+    "accelerate",
+    "peft",
+    "datasets",
+    "py.warnings",
+    "rlvitals",
+)
+RECORDER_LOGGER = logging.getLogger("rlvitals")  # warnings of the recorder
+PROGRESS_LINES = 10  # of a training: a line of progress after each, where no bar can be drawn
+MAX_CONSOLE_REWARDS = 16  # rewards of a list on the console; the file has all
+SAMPLES_BY_MODE = MappingProxyType({
     sample_weights.PSR: "POSITIVE samples", sample_weights.NSR: "NEGATIVE samples",
     sample_weights.W_REINFORCE: "both, POSITIVE samples weighted by λ",
 })  # fmt: skip
 
 
 def heading(config: Config, samples: int) -> list[str]:
-    """Say what is trained, before it begins."""
+    """Return the lines that describe a training before it starts."""
     mode, signal = config.training.mode, config.signal
     lines = [f"{mode.upper()} TRAINING CONFIGURATION:", f"  Training mode: {mode}"]
     lines += [f"  Training samples: {samples}", *_length(config)]
-    if mode in TRAINED_ON:
+    if mode in SAMPLES_BY_MODE:
         lines.append(f"  Reward threshold: {signal.reward_threshold:g}")
     if mode == sample_weights.W_REINFORCE:
         lines.append(f"  Lambda: {signal.lambda_psr:g}")
-    if mode in TRAINED_ON:
+    if mode in SAMPLES_BY_MODE:
         lines += ["", f"✓ {mode.upper()} reward filtering enabled"]
         only = "" if mode == sample_weights.W_REINFORCE else "only "
-        lines.append(f"  → Training {only}on {TRAINED_ON[mode]}")
+        lines.append(f"  → Training {only}on {SAMPLES_BY_MODE[mode]}")
     return [*lines, "", "Training:"]
 
 
@@ -54,77 +61,78 @@ def _length(config: Config) -> list[str]:
     return [f"  Epochs: {config.training.num_epochs:g}"]
 
 
-def batch_line(mode: str, told: Told, lambda_psr: float, weights: Sequence[float]) -> str:
-    """Say what a generation came to, at the optimizer's step it was drawn at.
+def batch_line(mode: str, result: BatchResult, lambda_psr: float, weights: Sequence[float]) -> str:
+    """Return the summary line of a generation at its optimizer step.
 
     `weights`: of the reward functions. GRPO's mean is that of the weighted sums, as `reward` is.
     """
-    begin = f"{mode.upper()} [Step {told.step}]:"
-    found = told.signal
-    if found is None:
-        samples = list(zip(*told.rewards.values(), strict=True))
-        sums = [total for one in samples if (total := _total(one, weights)) is not None]
+    begin = f"{mode.upper()} [Step {result.step}]:"
+    signal = result.signal
+    if signal is None:
+        samples = list(zip(*result.rewards.values(), strict=True))
+        sums = [total for sample in samples if (total := _total(sample, weights)) is not None]
         mean = sum(sums) / len(sums) if sums else float("nan")
         return f"{begin} {len(samples)} samples | Avg reward: {mean:.3f}"
-    positive, negative = found.positives, found.negatives
-    all_, mean = len(found.positive), found.mean
-    counted = {
-        sample_weights.PSR: f"{positive}/{all_} positive samples",
-        sample_weights.NSR: f"{negative}/{all_} negative samples",
+    positive, negative = signal.positives, signal.negatives
+    count, mean = len(signal.positive), signal.mean
+    counts = {
+        sample_weights.PSR: f"{positive}/{count} positive samples",
+        sample_weights.NSR: f"{negative}/{count} negative samples",
         sample_weights.W_REINFORCE: f"{positive} pos (λ={lambda_psr:g}) + {negative} neg (λ=1.0)",
     }[mode]
-    return f"{begin} {counted} | Avg reward: {mean:.3f}"
+    return f"{begin} {counts} | Avg reward: {mean:.3f}"
 
 
 def _total(paid: Sequence[float], weights: Sequence[float]) -> float | None:
-    """Return what a sample was paid by all functions; None where none paid it."""
-    known = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
-    return sum(known) if known else None
+    """Return the weighted sum of a sample's rewards; None if no function scored it."""
+    terms = [w * p for p, w in zip(paid, weights, strict=True) if p == p]  # noqa: PLR0124 - no NaN
+    return sum(terms) if terms else None
 
 
-def reward_line(title: str, paid: Sequence[float], most: int = 0) -> str:
-    """List what a function paid; of more than `most` samples the first, with their number."""
-    return f"{title}: {_list(paid, most)}"
+def reward_line(title: str, paid: Sequence[float], limit: int = 0) -> str:
+    """Format a function's rewards; of more than `limit` samples the first, with their number."""
+    return f"{title}: {_list(paid, limit)}"
 
 
-def _list(paid: Sequence[float], most: int) -> str:
-    shown = paid[:most] if most else paid
-    text = str([round(one, 3) + 0.0 for one in shown]).replace("nan", "none")  # -0.0 is 0
-    return text if len(shown) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
+def _list(paid: Sequence[float], limit: int) -> str:
+    head = paid[:limit] if limit else paid
+    text = str([round(reward, 3) + 0.0 for reward in head]).replace("nan", "none")  # -0.0 is 0
+    return text if len(head) == len(paid) else f"{text[:-1]}, … {len(paid)} in all]"
 
 
 class Progress:
-    """How far a training is: a line that stays in a terminal, else one after each tenth."""
+    """Progress of a training: one updated line in a terminal, else a line per tenth."""
 
     def __init__(
-        self, *, wanted: bool, title: str = DESCRIPTION, stream: TextIO | None = None
+        self, *, wanted: bool, title: str = "Training progress", stream: TextIO | None = None
     ) -> None:
         """Draw nothing yet. `stream`: where to, in place of stdout."""
         self._title, self._stream = title, stream
         self.drawn = wanted and (stream or sys.stdout).isatty()
         self._wanted = wanted
         self._began = time.monotonic()
-        self._from = self._total = self._told = 0
-        self._line = ""  # that stands in the terminal
+        self._from = self._total = self._last_tenth = 0
+        self._line = ""  # the line in the terminal
 
     def begin(self, step: int, total: int) -> None:
         """Begin at a step, of a total."""
         self._from, self._total, self._began = step, total, time.monotonic()
-        self._told = step * PARTS // max(total, 1)
+        self._last_tenth = step * PROGRESS_LINES // max(total, 1)
 
     def update(self, step: int) -> str:
         """Go to a step; returns a line for the log where a tenth is over."""
-        part = step * PARTS // max(self._total, 1)
-        due, self._told = part > self._told and self._wanted, part
-        if not (due or self.drawn):
+        tenth = step * PROGRESS_LINES // max(self._total, 1)
+        is_new_tenth, self._last_tenth = tenth > self._last_tenth and self._wanted, tenth
+        if not (is_new_tenth or self.drawn):
             return ""
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
-            bar_format=BAR, prefix=self._title,
+            prefix=self._title,
+            bar_format=BAR_FORMAT,
         )  # fmt: skip
         if self.drawn:
             self._draw(line)
-        return str(line) if due else ""
+        return str(line) if is_new_tenth else ""
 
     def print(self, text: str) -> None:
         """Print a line above it."""
@@ -144,16 +152,16 @@ class Progress:
             self._line = line
 
 
-class _EachLine(logging.Formatter):
+class _LinePrefixFormatter(logging.Formatter):
     """Puts the time before each line of a record: they are searched for one by one."""
 
     def __init__(self) -> None:
-        """Format messages as they are, but for what stands before them."""
+        """Format messages unchanged, with a prefix on each line."""
         super().__init__()
         self._second, self._stamp = -1, ""
 
     def begin(self, when: float, level: str, name: str) -> str:
-        """Return what stands before a line: when it was said, how loud, and by whom."""
+        """Return the prefix of a line: time, level and logger."""
         if int(when) != self._second:
             self._second = int(when)
             self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when))
@@ -179,8 +187,8 @@ class _Console(logging.Handler):
         self._progress.print(getattr(record, "short", "") or record.getMessage())
 
 
-class Lines:
-    """Where lines go between `with` and its end: all into a file, those for people to the console.
+class LogFiles:
+    """Log handlers under `with`: all lines to a file, those for people to the console.
 
     What the libraries log goes into the file too. `quiet` processes write nothing.
     """
@@ -190,7 +198,7 @@ class Lines:
         # No logger of the process: two trainings in it share no lines.
         self.log = logging.Logger("rlvitals", logging.DEBUG)  # noqa: LOG001
         self._path, self._quiet = file, quiet
-        self._each_line = _EachLine()
+        self._each_line = _LinePrefixFormatter()
         self._handler: logging.Handler = logging.NullHandler()
         self._file: LogFile | None = None  # while it is open
         self._console = _Console(progress)
@@ -221,9 +229,11 @@ class Lines:
             self._handler = self._file = LogFile(self._path, encoding="utf-8")
             self._file.setFormatter(self._each_line)
             self.log.addHandler(self._console)
-            RECORDER.addHandler(self._console)  # a sink that fails, above the line of progress
+            RECORDER_LOGGER.addHandler(
+                self._console
+            )  # a sink that fails, above the line of progress
         self.log.addHandler(self._handler)
-        for name in LIBRARIES:
+        for name in LOGGED_LIBRARIES:
             logging.getLogger(name).addHandler(self._handler)
         logging.captureWarnings(capture=True)
         self._bars = transformers.utils.logging.is_progress_bar_enabled()
@@ -242,9 +252,9 @@ class Lines:
         transformers.utils.logging.enable_default_handler()
         if self._bars:
             transformers.utils.logging.enable_progress_bar()
-        for name in LIBRARIES:
+        for name in LOGGED_LIBRARIES:
             logging.getLogger(name).removeHandler(self._handler)
-        RECORDER.removeHandler(self._console)
+        RECORDER_LOGGER.removeHandler(self._console)
         for handler in list(self.log.handlers):
             self.log.removeHandler(handler)
         if self._file is not None:

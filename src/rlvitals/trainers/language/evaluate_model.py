@@ -1,4 +1,4 @@
-"""How good a trained language model is, on questions that it was not trained on."""
+"""Evaluate a trained language model on held-out questions."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,19 +20,17 @@ from rlvitals.trainers.language.generate import Answers, Entropy, Policy, Row
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
-TINY_BATCH = 512  # answers of a tiny model at once: a forward pass is all overhead
-ADAPTER = "adapter_config.json"
+TINY_BATCH_SIZE = 512  # answers of a tiny model at once: a forward pass is all overhead
 
-ACCURACY = "accuracy_reward"
-RIGHT = 0.5  # of the accuracy reward, which pays 0 or 1
+ACCURACY_REWARD = "accuracy_reward"
 
-Right = Callable[[Sequence[Row], Answers], list[bool]]
-Paid = Callable[[Sequence[Row], Answers], list[float | None]]
+Judge = Callable[[Sequence[Row], Answers], list[bool]]
+RewardScorer = Callable[[Sequence[Row], Answers], list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """How a policy did."""
+    """The evaluation of a policy."""
 
     right_questions: tuple[bool, ...]  # by question: whether the likeliest answer is right
     samples: int  # of each question
@@ -60,43 +58,45 @@ class Trained:
     config: Config
     step: int  # 0: as training began
     questions: Sequence[Row]
-    judge: str  # the reward function that says whether an answer is right
-    right: Right
-    others: Mapping[str, Paid]  # the other reward functions, by name
+    judge: str  # the reward function that decides whether an answer is right
+    right: Judge
+    other_rewards: Mapping[str, RewardScorer]  # the other reward functions, by name
     batch: int  # answers at once
-    notes: tuple[str, ...]  # what the task says of its questions
+    notes: tuple[str, ...]  # the task's notes
 
 
 def load(folder: Path, *, step: int | None = None) -> Trained:
-    """Read a run's policy: its newest whole checkpoint, another step's, or as it began: step 0.
+    """Load a run's policy: its newest complete checkpoint, another step's, or the base at step 0.
 
     Nothing of the run is changed. Raises UsageError for a folder without settings or without a
     checkpoint, or whose task keeps no questions back, VitalsError for a tiny model that was taught
-    another task than is asked now, BadCheckpoint for a step without a whole one.
+    another task than is asked now, BadCheckpoint for a step without a complete one.
     """
     config = _config(folder)
-    loaded = _began_with(config, folder)
+    loaded = _load_base(config, folder)
     if loaded.tiny:
         torch.set_num_threads(config.training.threads or 1)
-    found = _checkpoint(folder, step) if step != 0 else None
-    model = _with(loaded.model, found.folder) if found else loaded.model
+    checkpoint = _checkpoint(folder, step) if step != 0 else None
+    model = _load_weights(loaded.model, checkpoint.folder) if checkpoint else loaded.model
     if torch.cuda.is_available() and not loaded.tiny:
         model = model.to("cuda")
-    at = config.training
-    task = data.load(config.data, vision=loaded.vision, seed=at.seed)
+    training = config.training
+    task = data.load(config.data, vision=loaded.vision, seed=training.seed)
     if not len(task.held_out):
         raise rlvitals.UsageError(
             "its task keeps no questions back", where=config.data.dataset_name
         )
     return Trained(
-        policy=Policy(model.eval(), loaded.processor, at.temperature, at.max_completion_length),
+        policy=Policy(
+            model.eval(), loaded.processor, training.temperature, training.max_completion_length
+        ),
         config=config,
-        step=found.step if found else 0,
+        step=checkpoint.step if checkpoint else 0,
         questions=task.held_out,
         judge=judge_name(config),
         right=judge(config, task.rewards),
-        others=_others(config, task.rewards),
-        batch=TINY_BATCH if loaded.tiny else max(at.batch_size, 1),
+        other_rewards=_other_rewards(config, task.rewards),
+        batch=TINY_BATCH_SIZE if loaded.tiny else max(training.batch_size, 1),
         notes=task.notes,
     )
 
@@ -109,32 +109,35 @@ def quiet() -> None:
 
 
 def _config(folder: Path) -> Config:
-    file = folder / factory.SAVED_AS
+    file = folder / factory.LANGUAGE_CONFIG_FILE
     if file.is_file():
         return schema.load(Config, file, {})
-    if (folder / rlhf.SAVED_AS).is_file():
-        return _of_rlhf(schema.load(rlhf.Config, folder / rlhf.SAVED_AS, {}))
+    if (folder / rlhf.RLHF_CONFIG_FILE).is_file():
+        return _of_rlhf(schema.load(rlhf.Config, folder / rlhf.RLHF_CONFIG_FILE, {}))
     raise rlvitals.UsageError(
-        f"there is no {factory.SAVED_AS}", where=str(folder), hint="a run of rlvitals train grpo"
+        f"there is no {factory.LANGUAGE_CONFIG_FILE}",
+        where=str(folder),
+        hint="a run of rlvitals train grpo",
     )
 
 
-def _of_rlhf(found: rlhf.Config) -> Config:
+def _of_rlhf(config: rlhf.Config) -> Config:
     """Return what an RLHF training is asked like."""
-    own = found.rlhf
+    settings = config.rlhf
     return Config(
         training=TrainingConfig(
-            mode="rlhf", seed=own.seed, temperature=own.temperature, batch_size=own.batch_size,
-            max_completion_length=own.response_length, threads=own.threads,
+            mode="rlhf", seed=settings.seed, temperature=settings.temperature,
+            batch_size=settings.batch_size,
+            max_completion_length=settings.response_length, threads=settings.threads,
         ),
-        model=found.model, data=found.data, rewards=found.rewards,
+        model=config.model, data=config.data, rewards=config.rewards,
     )  # fmt: skip
 
 
-def _began_with(config: Config, folder: Path) -> models.Loaded:
+def _load_base(config: Config, folder: Path) -> models.Loaded:
     """Load the model that training began with: a tiny one is in the run, and is not made anew."""
-    base = folder / models.BASE
-    if config.model.vlm_name in tiny.KINDS and not base.is_dir():
+    base = folder / models.BASE_FOLDER
+    if config.model.vlm_name in tiny.TINY_MODELS and not base.is_dir():
         raise rlvitals.UsageError(
             "the tiny model that training began with is gone", where=str(base)
         )
@@ -142,38 +145,39 @@ def _began_with(config: Config, folder: Path) -> models.Loaded:
 
 
 def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
-    held = rlvitals.Checkpoints(folder, tell=lambda _: None)
-    found = held.latest() if step is None else held.at(step)
-    if found is None:
+    checkpoints = rlvitals.Checkpoints(folder, tell=lambda _: None)
+    checkpoint = checkpoints.latest() if step is None else checkpoints.at(step)
+    if checkpoint is None:
         hint = f"rlvitals checkpoints {folder}"
         raise rlvitals.UsageError("there is no whole checkpoint", where=str(folder), hint=hint)
-    return found
+    return checkpoint
 
 
-def _with(model: Any, folder: Path) -> Any:
+def _load_weights(model: Any, folder: Path) -> Any:
     """Return a model with a checkpoint's weights, or with its adapters."""
-    if not (folder / ADAPTER).is_file():
+    if not (folder / "adapter_config.json").is_file():
         return type(model).from_pretrained(folder, dtype=model.dtype)
     return PeftModel.from_pretrained(model, folder)
 
 
 def judge_name(config: Config) -> str:
-    """Return the reward function that says whether an answer is right.
+    """Return the name of the reward function that decides whether an answer is right.
 
     It is the run's correctness reward, or the accuracy where that is one of the form: an answer in
     the right form is not a right answer.
     """
     name = config.rewards.correctness
-    return ACCURACY if name in {measure.name for measure in rewards.CATALOGUE} else name
+    return ACCURACY_REWARD if name in {measure.name for measure in rewards.CATALOGUE} else name
 
 
-def judge(config: Config, default: tuple[str, ...]) -> Right:
-    """Return what says of answers whether they are right. One that it cannot judge is not right."""
+def judge(config: Config, default: tuple[str, ...]) -> Judge:
+    """Return a function that marks answers as right. An answer without a reward is not right."""
     name = judge_name(config)
     # A person's own is called by its name alone, and found by module:name.
     path = next((path for path in config.rewards.functions if path.endswith(f":{name}")), name)
-    ((_, paid),) = _paid(config, default, (path,)).items()
-    threshold = RIGHT if name == ACCURACY else config.signal.reward_threshold
+    ((_, paid),) = _reward_scorers(config, default, (path,)).items()
+    # The accuracy reward pays 0 or 1.
+    threshold = 0.5 if name == ACCURACY_REWARD else config.signal.reward_threshold
 
     def right(rows: Sequence[Row], answers: Answers) -> list[bool]:
         return [value is not None and value >= threshold for value in paid(rows, answers)]
@@ -181,19 +185,21 @@ def judge(config: Config, default: tuple[str, ...]) -> Right:
     return right
 
 
-def _others(config: Config, default: tuple[str, ...]) -> dict[str, Paid]:
-    """Return the reward functions of the training that do not say what is right."""
-    paid = _paid(config, default, config.rewards.functions)
+def _other_rewards(config: Config, default: tuple[str, ...]) -> dict[str, RewardScorer]:
+    """Return the reward functions of the training other than the judge."""
+    paid = _reward_scorers(config, default, config.rewards.functions)
     return {name: score for name, score in paid.items() if name != judge_name(config)}
 
 
-def _paid(config: Config, default: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Paid]:
-    asked = replace(config.rewards, functions=names, weights=(), on_error="skip")
-    functions = rewards.functions(asked, default, failed=lambda _: None)
+def _reward_scorers(
+    config: Config, default: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, RewardScorer]:
+    rewards_config = replace(config.rewards, functions=names, weights=(), on_error="skip")
+    functions = rewards.functions(rewards_config, default, failed=lambda _: None)
     return {reward.name: _scores(reward) for reward in functions}
 
 
-def _scores(reward: rewards.Reward) -> Paid:
+def _scores(reward: rewards.Reward) -> RewardScorer:
     def scores(rows: Sequence[Row], answers: Answers) -> list[float | None]:
         columns = {name: [row[name] for row in rows] for name in rows[0] if name != "prompt"}
         return reward(
@@ -218,19 +224,21 @@ def evaluate(
     """
     count = min(questions or len(trained.questions), len(trained.questions))
     rows = [trained.questions[i] for i in range(count)]
-    said = _counted(progress, len(rows) * (1 + samples))
-    right, paid = list[bool](), {name: list[float | None]() for name in trained.others}
+    count_marks = _progress_counter(progress, len(rows) * (1 + samples))
+    right, paid = list[bool](), {name: list[float | None]() for name in trained.other_rewards}
     for batch in _batches(rows, trained.batch):
         likeliest = generate.greedy(trained.policy, batch)
-        right += said(trained.right(batch, likeliest))
-        for name, scores in trained.others.items():
+        right += count_marks(trained.right(batch, likeliest))
+        for name, scores in trained.other_rewards.items():
             paid[name] += scores(batch, likeliest)
     total, marks = Entropy(), list[bool]()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for batch, each in _samples(rows, samples, trained.batch):
-            answers = generate.sampled(trained.policy, batch, total, each=each)
-            marks += said(trained.right([row for row in batch for _ in range(each)], answers))
+            answers = generate.sample(trained.policy, batch, total, each=each)
+            marks += count_marks(
+                trained.right([row for row in batch for _ in range(each)], answers)
+            )
     shares = tuple(sum(marks[i : i + samples]) for i in range(0, len(marks), samples or 1))
     return Evaluated(tuple(right), samples, shares, total.mean(), _means(paid))
 
@@ -254,7 +262,7 @@ def _batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
     return (rows[i : i + size] for i in range(0, len(rows), size))
 
 
-def _counted(progress: Progress | None, total: int) -> Callable[[list[bool]], list[bool]]:
+def _progress_counter(progress: Progress | None, total: int) -> Callable[[list[bool]], list[bool]]:
     """Return what passes marks on, and shows how many there are by now."""
     if progress is None:
         return lambda marks: marks

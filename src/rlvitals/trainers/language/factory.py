@@ -1,4 +1,4 @@
-"""From settings to what is trained: the folder, TRL's arguments, the sinks, the trainer."""
+"""Build TRL's arguments, the run's folder, the sinks and the recorded settings."""
 
 import os
 from collections.abc import Mapping
@@ -13,52 +13,48 @@ from rlvitals.trainers import schema
 from rlvitals.trainers.language import run_metadata, sample_weights
 from rlvitals.trainers.language.config import Config, MonitoringConfig
 
-FIELD = "{-mode}"
-GRPO = "grpo"
-TRAIN = "train/"  # before a Trainer's key in trackers, as Hugging Face has it
-OF_MODES = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
+MODE_FIELD = "{-mode}"
+GRPO_MODE = "grpo"
+MODE_METRICS = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
             "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
-SAVED_AS = "training_config.json"
+LANGUAGE_CONFIG_FILE = "training_config.json"
 
 
-def named(template: str, config: Config) -> str:
+def fill_name(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     mode = config.training.mode
     fields = run_metadata.fields(config.model, config.data, config.training.seed)
-    fields |= {"mode": mode, "-mode": "" if mode == GRPO else f"-{mode}"}
-    return run_metadata.filled(template, fields)
+    fields |= {"mode": mode, "-mode": "" if mode == GRPO_MODE else f"-{mode}"}
+    return run_metadata.fill(template, fields)
 
 
 def folder(config: Config) -> Path:
-    """Return the run's folder: for GRPO one that has "-grpo" in its name, where that is there."""
+    """Return the run's folder; for GRPO, one with "-grpo" in its name if it exists."""
     template = config.training.output_dir
-    plain = Path(named(template, config))
-    if config.training.mode == GRPO and FIELD in template and not plain.exists():
-        other = Path(named(template.replace(FIELD, f"-{GRPO}"), config))
-        if other.exists():
-            return other
+    plain = Path(fill_name(template, config))
+    if config.training.mode == GRPO_MODE and MODE_FIELD in template and not plain.exists():
+        grpo_folder = Path(fill_name(template.replace(MODE_FIELD, f"-{GRPO_MODE}"), config))
+        if grpo_folder.exists():
+            return grpo_folder
     return plain
 
 
 # TRL's names for keys of the section `training` that are called otherwise here.
-RENAMED = {
+TRL_KEYS = {
     "num_train_epochs": "num_epochs",
     "per_device_train_batch_size": "batch_size",
     "epsilon": "cliprange",
     "activation_checkpointing": "gradient_checkpointing",
 }
-SAME = (
+SHARED_KEYS = (
     "seed", "gradient_accumulation_steps", "learning_rate", "lr_scheduler_type", "warmup_steps",
     "max_grad_norm", "beta", "num_iterations", "loss_type", "scale_rewards", "temperature",
     "max_completion_length", "mask_truncated_completions",
 )  # fmt: skip
 
 
-# What says which weights there are to train.
-OF_WEIGHTS = ("model.lora", "model.lora_r", "model.lora_targets")
-
 # Below these nothing is trained; advantages need two answers to compare.
-AT_LEAST = {
+MIN_VALUES = {
     "training.batch_size": 1, "training.gradient_accumulation_steps": 1,
     "training.num_iterations": 1, "training.max_completion_length": 1, "model.lora_r": 1,
     "signal.num_generations": 2, "monitoring.logging_steps": 1,
@@ -69,11 +65,11 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
     """Return TRL's arguments. Raises UsageError for those that do not go together."""
     _check(config)
     training, saving = config.training, config.checkpointing
-    said: dict[str, Any] = {name: getattr(training, name) for name in SAME}
-    said |= {name: getattr(training, own) for name, own in RENAMED.items()}
-    said |= {
+    options: dict[str, Any] = {name: getattr(training, name) for name in SHARED_KEYS}
+    options |= {name: getattr(training, key) for name, key in TRL_KEYS.items()}
+    options |= {
         "output_dir": str(output),
-        "run_name": named(config.monitoring.run_name, config),
+        "run_name": fill_name(config.monitoring.run_name, config),
         "max_steps": training.max_steps or -1,
         "steps_per_generation": training.steps_per_generation or None,
         "use_cpu": not torch.cuda.is_available(),
@@ -88,13 +84,15 @@ def arguments(config: Config, output: Path) -> GRPOConfig:
         "disable_tqdm": True,  # and our own line of progress
     }
     try:
-        return GRPOConfig(**said)
+        return GRPOConfig(**options)
     except ValueError as error:
-        raise UsageError(str(error), where="the settings", hint=_together(config)) from None
+        raise UsageError(
+            str(error), where="the settings", hint=_divisibility_hint(config)
+        ) from None
 
 
 def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
-    """Return the precision that is asked for, or the one that accelerate was launched with.
+    """Return the requested precision, else the one that accelerate was launched with.
 
     Under DeepSpeed the two have to be one.
     """
@@ -104,10 +102,10 @@ def _precision(bf16: bool) -> dict[str, bool]:  # noqa: FBT001 - by its name
 
 def _check(config: Config) -> None:
     """Raise UsageError for numbers that train nothing."""
-    for name, least in AT_LEAST.items():
+    for name, minimum in MIN_VALUES.items():
         section, key = name.split(".")
-        if (value := getattr(getattr(config, section), key)) < least:
-            raise UsageError(f"it cannot be {value}", where=name, hint=f"{least} or more")
+        if (value := getattr(getattr(config, section), key)) < minimum:
+            raise UsageError(f"it cannot be {value}", where=name, hint=f"{minimum} or more")
     training = config.training
     if not training.temperature:
         raise UsageError(
@@ -118,30 +116,32 @@ def _check(config: Config) -> None:
         raise UsageError("no steps and no epochs train nothing", where="training.max_steps")
 
 
-def fits(changed: list[str], checkpoint: str) -> None:
+def check_weights(changed: list[str], checkpoint: str) -> None:
     """Raise UsageError where a checkpoint is of other weights than those that are trained now."""
-    other = [one for one in changed if one.startswith(tuple(f"{key} " for key in OF_WEIGHTS))]
-    if other:
+    # The settings that determine which weights are trained.
+    keys = ("model.lora ", "model.lora_r ", "model.lora_targets ")
+    weight_changes = [change for change in changed if change.startswith(keys)]
+    if weight_changes:
         raise UsageError(
-            f"its checkpoint holds other weights: {'; '.join(other)}",
+            f"its checkpoint holds other weights: {'; '.join(weight_changes)}",
             where=checkpoint,
             hint="the settings it was saved with, or another --output-dir",
         )
 
 
-def enough(args: GRPOConfig, samples: int) -> None:
+def check_samples(args: GRPOConfig, samples: int) -> None:
     """Raise UsageError where all samples do not make one generation: nothing would be trained."""
-    asked = args.generation_batch_size // args.num_generations
-    if samples < asked:
+    prompts_needed = args.generation_batch_size // args.num_generations
+    if samples < prompts_needed:
         raise UsageError(
-            f"{samples} samples do not make a generation, which asks {asked} questions "
+            f"{samples} samples do not make a generation, which asks {prompts_needed} questions "
             f"{args.num_generations} times each",
             where="the data",
             hint=f"--batch-size {samples * args.num_generations}, or more samples",
         )
 
 
-def _together(config: Config) -> str:
+def _divisibility_hint(config: Config) -> str:
     size = config.training.batch_size
     forwards = config.training.steps_per_generation or config.training.gradient_accumulation_steps
     return (
@@ -151,14 +151,18 @@ def _together(config: Config) -> str:
 
 
 def sinks(config: MonitoringConfig, name: str, mode: str) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options. Raises UsageError."""
-    own = {f"{p}/{key}": f"{p}/{key}" for p in sample_weights.PREFIX.values() for key in OF_MODES}
-    return run_metadata.sinks(config, name, mode, names=own, prefix=TRAIN)
+    """Return the additional sinks and their options. Raises UsageError."""
+    names = {
+        f"{p}/{key}": f"{p}/{key}"
+        for p in sample_weights.METRIC_PREFIXES.values()
+        for key in MODE_METRICS
+    }
+    return run_metadata.sinks(config, name, mode, names=names, prefix="train/")
 
 
 def flat(config: Config) -> dict[str, object]:
-    """Return the settings a run is recorded with beside TRL's own arguments."""
-    found: dict[str, object] = {"mode": config.training.mode}
+    """Return the settings that a run records besides TRL's own arguments."""
+    settings: dict[str, object] = {"mode": config.training.mode}
     for section in (config.model, config.data, config.signal, config.rewards):
-        found |= schema.written(section)
-    return found
+        settings |= schema.to_dict(section)
+    return settings

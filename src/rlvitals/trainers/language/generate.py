@@ -1,4 +1,4 @@
-"""What a policy answers: its likeliest tokens, or tokens drawn as its training draws them."""
+"""Generate completions from a policy: greedy, or sampled as its training samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Policy:
         return models.ends(self.model, models.tokenizer_of(self.processor))
 
     def image_tokens(self) -> list[int] | None:
-        """Return the token that stands for an image, which is never an answer; None without."""
+        """Return the image token, which is never generated; None without one."""
         token = getattr(self.model.config, "image_token_id", None)
         return None if token is None else [token]
 
@@ -53,7 +53,7 @@ class Entropy:
         return self.nats / self.tokens if self.tokens else float("nan")
 
 
-class _Adding(LogitsProcessor):
+class _EntropyRecorder(LogitsProcessor):
     """Adds the entropy of each token that is about to be drawn; changes nothing.
 
     It is called before the temperature is applied, so it applies it.
@@ -77,7 +77,7 @@ def greedy(policy: Policy, rows: Sequence[Row]) -> Answers:
     return _answers(policy, rows, None, {"do_sample": False})
 
 
-def sampled(policy: Policy, rows: Sequence[Row], total: Entropy, *, each: int = 1) -> Answers:
+def sample(policy: Policy, rows: Sequence[Row], total: Entropy, *, each: int = 1) -> Answers:
     """Answer each row with tokens that torch's generator draws at the policy's temperature.
 
     `each`: answers to a row, one after the other. `total` gains the entropy of each token.
@@ -90,30 +90,33 @@ def _answers(
     policy: Policy, rows: Sequence[Row], total: Entropy | None, how: Mapping[str, Any]
 ) -> Answers:
     tokenizer, ends = models.tokenizer_of(policy.processor), policy.ends()
-    asked = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
-    length = asked["input_ids"].shape[1]
-    listening = LogitsProcessorList()
+    batch = inputs(policy.processor, [row["prompt"] for row in rows], _images(rows))
+    length = batch["input_ids"].shape[1]
+    processors = LogitsProcessorList()
     if total is not None:
-        listening.append(_Adding(total, policy.temperature, length, ends))
-    said = GenerationConfig(
+        processors.append(_EntropyRecorder(total, policy.temperature, length, ends))
+    generation_config = GenerationConfig(
         max_new_tokens=policy.longest, pad_token_id=tokenizer.pad_token_id, eos_token_id=ends,
         bos_token_id=tokenizer.bos_token_id, suppress_tokens=policy.image_tokens(),
         disable_compile=True, **how,
     )  # fmt: skip
     # What ours leaves at a default would be the model's own (transformers issue 42762).
-    own, policy.model.generation_config = policy.model.generation_config, said
+    original_config, policy.model.generation_config = (
+        policy.model.generation_config,
+        generation_config,
+    )
     try:
         with torch.inference_mode():
-            made = policy.model.generate(
-                **asked.to(policy.model.device), logits_processor=listening
+            tokens = policy.model.generate(
+                **batch.to(policy.model.device), logits_processor=processors
             )
     finally:
-        policy.model.generation_config = own
-    ids = [_until(one, ends) for one in made[:, length:].tolist()]
+        policy.model.generation_config = original_config
+    ids = [_cut_at_end(completion, ends) for completion in tokens[:, length:].tolist()]
     texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
     talks = is_conversational({"prompt": rows[0]["prompt"]})
-    said_by = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
-    return Answers(said_by, ids)
+    completions = [[{"role": "assistant", "content": text}] for text in texts] if talks else texts
+    return Answers(completions, ids)
 
 
 def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None) -> Any:
@@ -122,8 +125,8 @@ def inputs(processor: Any, prompts: Sequence[Any], images: Sequence[Any] | None)
         return processor(text=list(prompts), padding=True, padding_side="left", return_tensors="pt")
     how: dict[str, Any] = {"padding": True}
     if isinstance(processor, ProcessorMixin):
-        shown = [None] * len(prompts) if images is None else [[image] for image in images]
-        prompts = list(map(prepare_multimodal_messages, prompts, shown))
+        image_lists = [None] * len(prompts) if images is None else [[image] for image in images]
+        prompts = list(map(prepare_multimodal_messages, prompts, image_lists))
         how = {"processor_kwargs": how}
     return processor.apply_chat_template(
         conversation=list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True,
@@ -135,6 +138,6 @@ def _images(rows: Sequence[Row]) -> list[Any] | None:
     return [row["image"] for row in rows] if rows[0].get("image") is not None else None
 
 
-def _until(ids: list[int], ends: Sequence[int]) -> list[int]:
+def _cut_at_end(ids: list[int], ends: Sequence[int]) -> list[int]:
     """Cut ids after the first that ends a completion."""
-    return next((ids[: i + 1] for i, one in enumerate(ids) if one in ends), ids)
+    return next((ids[: i + 1] for i, token in enumerate(ids) if token in ends), ids)

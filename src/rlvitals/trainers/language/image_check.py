@@ -1,4 +1,4 @@
-"""Check while a model trains whether its right answers depend on the images it is shown.
+"""Check during training whether right answers depend on the image.
 
 Some questions of the training data are answered twice with the likeliest tokens: with their own
 image, and with the image of another of these questions. The shares of right answers are logged;
@@ -14,19 +14,19 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rlvitals.trainers.language import generate
-from rlvitals.trainers.language.evaluate_model import Right
+from rlvitals.trainers.language.evaluate_model import Judge
 from rlvitals.trainers.language.generate import Policy, Row
 
 # Names of rlvitals' own, whatever else a log's names are.
-QUESTIONS = "language/image_questions"
-RIGHT_OWN = "language/image_right_own"
-RIGHT_OTHER = "language/image_right_other"
-MARKS_CHANGED = "language/image_marks_changed"
-DISTINCT_SHARE = "language/image_distinct_share"
-BLANK_SHARE = "language/image_blank_share"
+QUESTIONS_METRIC = "language/image_questions"
+RIGHT_OWN_METRIC = "language/image_right_own"
+RIGHT_OTHER_METRIC = "language/image_right_other"
+MARKS_CHANGED_METRIC = "language/image_marks_changed"
+DISTINCT_SHARE_METRIC = "language/image_distinct_share"
+BLANK_SHARE_METRIC = "language/image_blank_share"
 
 
-def measure(policy: Policy, rows: Sequence[Row], right: Right, *, batch: int) -> dict[str, float]:
+def measure(policy: Policy, rows: Sequence[Row], right: Judge, *, batch: int) -> dict[str, float]:
     """Return the metrics of a check of `rows`, each with a column `image`; two rows or more.
 
     Where all images are equal, the second answers are the first: no other image can be shown.
@@ -37,41 +37,41 @@ def measure(policy: Policy, rows: Sequence[Row], right: Right, *, batch: int) ->
     if len(set(pixels)) > 1:
         swaps = [{**row, "image": rows[_next(pixels, i)]["image"]} for i, row in enumerate(rows)]
         other_marks = _marks(policy, swaps, right, batch)
-    flips = sum(own != other for own, other in zip(own_marks, other_marks, strict=True))
+    flips = sum(mark != swapped for mark, swapped in zip(own_marks, other_marks, strict=True))
     blank = sum(all(low == high for low, high in _bands(row["image"])) for row in rows)
     counts = {
-        RIGHT_OWN: sum(own_marks),
-        RIGHT_OTHER: sum(other_marks),
-        MARKS_CHANGED: flips,
-        DISTINCT_SHARE: len(set(pixels)),
-        BLANK_SHARE: blank,
+        RIGHT_OWN_METRIC: sum(own_marks),
+        RIGHT_OTHER_METRIC: sum(other_marks),
+        MARKS_CHANGED_METRIC: flips,
+        DISTINCT_SHARE_METRIC: len(set(pixels)),
+        BLANK_SHARE_METRIC: blank,
     }
     shares = {name: count / len(rows) for name, count in counts.items()}
-    return {QUESTIONS: float(len(rows)), **shares}
+    return {QUESTIONS_METRIC: float(len(rows)), **shares}
 
 
 def sentence(shares: Mapping[str, float]) -> str:
-    """Say what a check came to, and what it cannot tell."""
-    count, own = shares[QUESTIONS], shares[RIGHT_OWN]
-    start = f"Images: {own:.0%} of {count:.0f} training questions are answered right"
-    if shares[BLANK_SHARE] == 1:
+    """Return the result of a check as a sentence."""
+    count, accuracy = shares[QUESTIONS_METRIC], shares[RIGHT_OWN_METRIC]
+    start = f"Images: {accuracy:.0%} of {count:.0f} training questions are answered right"
+    if shares[BLANK_SHARE_METRIC] == 1:
         return f"{start}; all of their images are blank"
-    if shares[DISTINCT_SHARE] * count == 1 < count:
+    if shares[DISTINCT_SHARE_METRIC] * count == 1 < count:
         return f"{start}; all have the same image, which is no fault where the task has only one"
-    if not own:
+    if not accuracy:
         return f"{start}: whether answers depend on the image cannot be told yet"
-    return f"{start}, and {shares[RIGHT_OTHER]:.0%} with the image of another one"
+    return f"{start}, and {shares[RIGHT_OTHER_METRIC]:.0%} with the image of another one"
 
 
-def _marks(policy: Policy, rows: Sequence[Row], right: Right, batch: int) -> list[bool]:
-    parts = (rows[i : i + batch] for i in range(0, len(rows), batch))
-    return [mark for part in parts for mark in right(part, generate.greedy(policy, part))]
+def _marks(policy: Policy, rows: Sequence[Row], right: Judge, batch: int) -> list[bool]:
+    batches = (rows[i : i + batch] for i in range(0, len(rows), batch))
+    return [mark for chunk in batches for mark in right(chunk, generate.greedy(policy, chunk))]
 
 
 def _next(pixels: Sequence[Any], row: int) -> int:
     """Return the first row after one, in a circle, whose image is another one."""
-    places = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
-    return next(place for place in places if pixels[place] != pixels[row])
+    indices = ((row + shift) % len(pixels) for shift in range(1, len(pixels)))
+    return next(index for index in indices if pixels[index] != pixels[row])
 
 
 def _bands(image: Any) -> list[tuple[int, int]]:
@@ -88,11 +88,11 @@ class ImageCheck(TrainerCallback):
     trainer: Any
     policy: Policy
     rows: Any  # a data set with the columns image and prompt, and those that `right` looks at
-    right: Right
+    right: Judge
     questions: int
     steps: int
     batch: int  # answers at once
-    tell: Callable[[str], None]  # hears of the first check, and of one that failed
+    tell: Callable[[str], None]  # called with the first check, and with a failed one
     failed: bool = False
 
     def on_train_begin(
@@ -115,10 +115,10 @@ class ImageCheck(TrainerCallback):
         model = self.policy.model
         training = model.training
         count = min(self.questions, len(self.rows))
-        places = Random(step).sample(range(len(self.rows)), count)  # noqa: S311 - no secret
+        indices = Random(step).sample(range(len(self.rows)), count)  # noqa: S311 - no secret
         model.eval()
         try:
-            rows = [self.rows[place] for place in places]
+            rows = [self.rows[index] for index in indices]
             shares = measure(self.policy, rows, self.right, batch=self.batch)
         except Exception as error:  # noqa: BLE001 - as of a machine without memory for it
             self.failed = True

@@ -1,4 +1,4 @@
-"""What any training of a language model has: lines, a gentle end, a record of how it ended."""
+"""The harness shared by all trainings of language models."""
 
 import logging
 from pathlib import Path
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rlvitals
 from rlvitals.trainers import harness
-from rlvitals.trainers.harness import GO_ON
+from rlvitals.trainers.harness import RESUME_HINT
 from rlvitals.trainers.language import console
 from rlvitals.trainers.language.config import MonitoringConfig
 from rlvitals.trainers.language.rewards import Failure
 from rlvitals.trainers.language.usage import Usage
 
-ERRORS = "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
-PEAK = "machine/peak_gib"  # memory at the highest: of the GPU, else of the process
-FAILURES = 5  # of reward functions, on the console; all are in the file
+ERROR_SHARE_METRIC = (
+    "language/error_share"  # a name of rlvitals' own, whatever else a log's names are
+)
+MAX_CONSOLE_FAILURES = 5  # of reward functions, on the console; all are in the file
 
 if TYPE_CHECKING:
     from rlvitals.trainers.language.planning.plan import Plan
@@ -29,8 +30,8 @@ class TrainingResult(NamedTuple):
     plots_dir: str  # where to draw pictures, "" for nowhere
 
 
-class Course(harness.Course):
-    """One training of a language model in its folder."""
+class LanguageHarness(harness.Harness):
+    """A training of a language model in its folder."""
 
     failures = 0  # of reward functions, each at a sample
     recorder: rlvitals.Run | None = None
@@ -38,12 +39,12 @@ class Course(harness.Course):
     plan: "Plan | None" = None
 
     def __init__(self, folder: Path, monitoring: MonitoringConfig, *, first: bool) -> None:
-        """Open what is written to; other processes than the first are silent."""
+        """Open the log and the progress line; other processes than the first are silent."""
         self.first = first
         self._unpaid: set[int] = set()  # samples of this process's batch that a function failed on
         self.progress = console.Progress(wanted=monitoring.progress_bar and first)
-        self.lines = console.Lines(
-            folder / monitoring.logging_dir / console.LOG, self.progress, quiet=not first
+        self.lines = console.LogFiles(
+            folder / monitoring.logging_dir / console.DEBUG_LOG, self.progress, quiet=not first
         )
         super().__init__(folder, self.lines.log)
         # Pictures come with a summary of their own.
@@ -55,7 +56,7 @@ class Course(harness.Course):
             return super().run()
 
     def result(self, status: str, plots_dir: str) -> TrainingResult | None:
-        """Return what `run` came to; None on other processes than the first."""
+        """Return the result of `run`; None on other processes than the first."""
         return TrainingResult(self.folder, status, self.failures, plots_dir) if self.first else None
 
     def begin_usage(self, config: Any, seed: int) -> None:
@@ -67,22 +68,23 @@ class Course(harness.Course):
         self.usage = Usage()
 
     def end_usage(self, step: int) -> None:
-        """Record the peak of memory beside the plan's, where there is one."""
+        """Record peak memory, and log it with the plan's if there is one."""
         from rlvitals.trainers.language.planning import start
 
         if self.plan is None:
             return
-        used = self.usage.used()
+        used = self.usage.measure()
         if self.recorder is not None and used.memory is not None:
-            self.recorder.log(step, {PEAK: used.memory / start.GIB})
-        self.log.info("%s", start.compared(self.plan, used))
+            # The peak of the GPU's memory, else of the process's.
+            self.recorder.log(step, {"machine/peak_gib": used.memory / start.GIB})
+        self.log.info("%s", start.compare_usage(self.plan, used))
 
-    def say_interrupted(self) -> None:
-        """Say how to go on."""
-        self.log.warning("stopped: %s", GO_ON)
+    def log_interruption(self) -> None:
+        """Log how to resume."""
+        self.log.warning("stopped: %s", RESUME_HINT)
 
-    def say_failed(self, error: Exception, trace: str, level: int) -> None:
-        """Say what went wrong."""
+    def log_failure(self, error: Exception, trace: str, level: int) -> None:
+        """Log the error."""
         self.log.log(level, "✗ Training failed: %s", error)
         self.log.debug("%s", trace)
 
@@ -93,26 +95,26 @@ class Course(harness.Course):
         if self.recorder is not None:
             self.recorder.finish(status, traceback=trace)
         if status in {"finished", "stopped"} and self.first:
-            self.sum_up(status)
+            self.log_summary(status)
 
-    def failed(self, failure: Failure) -> None:
-        """Say which sample a reward function could not judge."""
+    def record_failure(self, failure: Failure) -> None:
+        """Log the sample that a reward function failed on."""
         self.failures += 1
         if failure.sample is not None:
             self._unpaid.add(failure.sample)
-        level = logging.WARNING if self.failures <= FAILURES else logging.DEBUG
+        level = logging.WARNING if self.failures <= MAX_CONSOLE_FAILURES else logging.DEBUG
         self.log.log(level, "%s", failure.sentence)
 
-    def share_failed(self, samples: int) -> float:
+    def pop_failed_share(self, samples: int) -> float:
         """Return on what share of a batch of this process any function failed; the next begins."""
         share = len(self._unpaid) / samples
         self._unpaid.clear()
         return share
 
-    def told_end(self, status: str) -> None:
-        """Say how it ended, and where the model is."""
+    def log_end(self, status: str) -> None:
+        """Log the end of the training, and where the model is."""
         if status == "stopped":
-            self.log.info("stopped, as asked: %s", GO_ON)
+            self.log.info("stopped, as asked: %s", RESUME_HINT)
         else:
             self.log.info("")
             self.log.info("✓ Training completed successfully")
@@ -120,14 +122,14 @@ class Course(harness.Course):
         if self.failures:
             self.log.warning("%d rewards could not be computed", self.failures)
 
-    def sum_up(self, status: str) -> None:
-        """Say how it ended, and what the run came to."""
-        self.told_end(status)
+    def log_summary(self, status: str) -> None:
+        """Log the end of the training and a summary of the run."""
+        self.log_end(status)
         self.log.info("")
         level = self._summary
         try:
-            said = rlvitals.summarise(self.folder)
+            summary = rlvitals.summarise(self.folder)
         except rlvitals.VitalsError as error:  # as where other runs are in its folder
-            level, said = logging.WARNING, f"no summary: {error}"
-        for line in said.splitlines():
+            level, summary = logging.WARNING, f"no summary: {error}"
+        for line in summary.splitlines():
             self.log.log(level, "%s", line)

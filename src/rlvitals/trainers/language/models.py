@@ -1,4 +1,4 @@
-"""The policy: a model of Hugging Face, from its hub or a folder, or a tiny one made here."""
+"""Load a policy: a model of Hugging Face, a folder, or a generated tiny model."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ from rlvitals.trainers.language.tiny import base as tiny
 from rlvitals.trainers.language.tiny import tokens
 
 # What guides call models by.
-ALIASES: Mapping[str, str] = MappingProxyType({
+MODEL_ALIASES: Mapping[str, str] = MappingProxyType({
     "qwen2-5-3b": "Qwen/Qwen2.5-VL-3B-Instruct",
     "qwen2-5-7b": "Qwen/Qwen2.5-VL-7B-Instruct",
     "qwen-2b": "Qwen/Qwen2-VL-2B-Instruct",
@@ -38,22 +38,22 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "idefics3": "HuggingFaceM4/Idefics3-8B-Llama3",
     "smolvlm": "HuggingFaceTB/SmolVLM-Instruct",
 })  # fmt: skip
-WHERE = "model.vlm_name"
-AUTO = "auto"  # as a model's type: its own
-LOG = logging.getLogger(__name__)
+MODEL_SETTING = "model.vlm_name"
+AUTO_DTYPE = "auto"  # as a model's type: its own
+MODELS_LOG = logging.getLogger(__name__)
 # What the layers of attention and MLP are called where they are not as the default targets are: in
 # OPT, Phi, Phi-3, GPT-NeoX, Falcon, BLOOM and GPT-2.
-OTHERS = (
+OTHER_LORA_TARGETS = (
     "out_proj", "fc1", "fc2", "dense", "qkv_proj", "gate_up_proj", "query_key_value",
     "dense_h_to_4h", "dense_4h_to_h", "c_attn", "c_fc", "c_proj",
 )  # fmt: skip
 # What a message of the hub is about, and what helps.
-HUB = (
+HUB_HINTS = (
     ("gated", "ask for access on its page, then: hf auth login"),
     ("connect", "name a folder, or fetch it where there is a network: hf download {name}"),
     ("", "a name of huggingface.co as org/name, a folder, or one of {known}"),
 )
-BASE = "base"  # in a run's folder: a tiny model before it is trained
+BASE_FOLDER = "base"  # in a run's folder: a tiny model before it is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ def tokenizer_of(processor: Any) -> Any:
 
 def ends(model: Any, tokenizer: Any) -> list[int]:
     """Return the tokens that end a completion: the tokenizer's, and those the model names."""
-    named = getattr(model.generation_config, "eos_token_id", None)
-    ids = [named] if isinstance(named, int) else list(named or ())
+    eos_token_id = getattr(model.generation_config, "eos_token_id", None)
+    ids = [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id or ())
     return sorted({tokenizer.eos_token_id, *ids})
 
 
 def prepare(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
 ) -> None:
     """Make a tiny policy with `seed` in the folder `base`, where it is not; others need nothing.
 
-    `tell` hears, in one line, how its warm start went. For one process of several, before all of
+    `tell` gets a line about the warm start. For one process of several, before all of
     them load: that they do together, since ZeRO-3 shares the weights out as they are read.
     """
-    if config.vlm_name in tiny.KINDS:
+    if config.vlm_name in tiny.TINY_MODELS:
         tiny.make(_recipe(config, seed), base, tell)
 
 
@@ -96,22 +96,22 @@ def _recipe(config: ModelConfig, seed: int) -> tiny.Recipe:
 
 
 def load(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
 ) -> Loaded:
     """Load the policy. A tiny one is made first, as `prepare` does, where it is not in `base`.
 
-    `tell` hears what else a person should know of it. Raises VitalsError, or UsageError for a
+    `tell` gets notes about the model. Raises VitalsError, or UsageError for a
     setting, where the model is not to be had, is of no kind that is trained here, or needs a
     library that is not there.
     """
-    small = config.vlm_name in tiny.KINDS
+    small = config.vlm_name in tiny.TINY_MODELS
     if small:
         model, processor = tiny.load(_recipe(config, seed), base, tell)
-        if config.dtype != AUTO:
+        if config.dtype != AUTO_DTYPE:
             model = model.to(dtype(config))
     else:
-        model, processor = _fetched(config)
-    _end(model, processor)
+        model, processor = _load_remote(config)
+    _set_special_tokens(model, processor)
     vision = tokenizer_of(processor) is not processor
     if vision:
         give_template(processor, tell)
@@ -119,48 +119,50 @@ def load(
     return Loaded(model, processor, vision=vision, lora=adapters, tiny=small)
 
 
-def _fetched(config: ModelConfig) -> tuple[Any, Any]:
-    """Load a model of Hugging Face and its processor, by what its configuration says it is."""
-    about, kind, vision = described(config)
-    name = about.name_or_path
-    with _explained(name):
+def _load_remote(config: ModelConfig) -> tuple[Any, Any]:
+    """Load a model of Hugging Face and its processor, of the class in its configuration."""
+    model_config, kind, vision = describe(config)
+    name = model_config.name_or_path
+    with _explain_errors(name):
         # The processor first: where it cannot be had, no weights are fetched.
-        processor = processors.load(about, name, vision=vision)
-        return kind.from_pretrained(name, config=about, dtype=dtype(config)), processor
+        processor = processors.load(model_config, name, vision=vision)
+        return kind.from_pretrained(name, config=model_config, dtype=dtype(config)), processor
 
 
-def described(config: ModelConfig) -> tuple[Any, Any, bool]:
+def describe(config: ModelConfig) -> tuple[Any, Any, bool]:
     """Return a model's configuration, the class that loads it, and whether it reads images.
 
     Nothing but its config.json is fetched. Raises VitalsError, or UsageError for a name, where
     there is no such model, it is of no kind that is trained here, or it needs a package or a GPU
     that is not there.
     """
-    name = ALIASES.get(config.vlm_name, config.vlm_name)
+    name = MODEL_ALIASES.get(config.vlm_name, config.vlm_name)
     path = Path(name).expanduser()
     if path.is_dir():
         name = str(path)
     elif name.startswith((".", "/", "~")):
-        raise UsageError("there is no such folder", where=f"{WHERE}: {name}")
-    elif "/" not in name and (meant := nearest(name, (*tiny.KINDS, *ALIASES))):
+        raise UsageError("there is no such folder", where=f"{MODEL_SETTING}: {name}")
+    elif "/" not in name and (suggestion := nearest(name, (*tiny.TINY_MODELS, *MODEL_ALIASES))):
         # The hub's own names without an owner are few, old, and spelt like none of these.
-        raise UsageError("there is no such model", where=f"{WHERE}: {name}", hint=meant)
-    with _explained(name):
-        about = AutoConfig.from_pretrained(name)
-    kind, vision = _class(about, name)
-    processors.check(about, f"{WHERE}: {name}", vision=vision)
-    return about, kind, vision
+        raise UsageError(
+            "there is no such model", where=f"{MODEL_SETTING}: {name}", hint=suggestion
+        )
+    with _explain_errors(name):
+        model_config = AutoConfig.from_pretrained(name)
+    kind, vision = _class(model_config, name)
+    processors.check(model_config, f"{MODEL_SETTING}: {name}", vision=vision)
+    return model_config, kind, vision
 
 
-def _class(about: Any, name: str) -> tuple[Any, bool]:
+def _class(model_config: Any, name: str) -> tuple[Any, bool]:
     """Return what loads a model, and whether it reads images."""
-    if type(about) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+    if type(model_config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         return AutoModelForImageTextToText, True
-    if type(about) in MODEL_FOR_CAUSAL_LM_MAPPING:
+    if type(model_config) in MODEL_FOR_CAUSAL_LM_MAPPING:
         return AutoModelForCausalLM, False
     raise UsageError(
-        f"{about.model_type} is neither a causal language model nor one of images and text",
-        where=f"{WHERE}: {name}",
+        f"{model_config.model_type} is neither a causal language model nor one of images and text",
+        where=f"{MODEL_SETTING}: {name}",
     )
 
 
@@ -169,27 +171,28 @@ def dtype(config: ModelConfig) -> Any:
 
     Weights of 16 bits that are trained themselves lose what small learning rates add.
     """
-    if config.dtype != AUTO:
+    if config.dtype != AUTO_DTYPE:
         return getattr(torch, config.dtype)
-    return AUTO if config.lora else torch.float32
+    return AUTO_DTYPE if config.lora else torch.float32
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Say in a sentence what of a model is missing."""
-    where = f"{WHERE}: {name}"
+def _explain_errors(name: str) -> Iterator[None]:
+    """Raise VitalsError with what a model lacks, in a sentence."""
+    location = f"{MODEL_SETTING}: {name}"
     try:
         yield
     except (ImportError, OSError, ValueError, KeyError) as error:
-        said = str(error)
-        if isinstance(error, ImportError) or "torchvision" in said:
-            raise VitalsError(_needs(said), where=where, hint=_install(said)) from error
-        known = ", ".join((*tiny.KINDS, *ALIASES))
-        hint = next(text for word, text in HUB if word in said)
+        message = str(error)
+        if isinstance(error, ImportError) or "torchvision" in message:
+            raise VitalsError(_needs(message), where=location, hint=_install(message)) from error
+        names = ", ".join((*tiny.TINY_MODELS, *MODEL_ALIASES))
+        hint = next(text for key, text in HUB_HINTS if key in message)
         raise VitalsError(
-            f"the model cannot be loaded: {_first(said)}",
-            where=where,
-            hint=nearest(name, (*tiny.KINDS, *ALIASES)) or hint.format(name=name, known=known),
+            f"the model cannot be loaded: {_first(message)}",
+            where=location,
+            hint=nearest(name, (*tiny.TINY_MODELS, *MODEL_ALIASES))
+            or hint.format(name=name, known=names),
         ) from error
 
 
@@ -198,11 +201,11 @@ def _first(text: str) -> str:
 
 
 def _needs(text: str) -> str:
-    """Say which part of a model needs what."""
-    found = re.search(r"(\w+) requires the (\w+) library", text)
+    """Return which part of a model needs which package."""
+    match = re.search(r"(\w+) requires the (\w+) library", text)
     return (
-        f"its {found[1]} needs {found[2].lower()}, which is not installed"
-        if found
+        f"its {match[1]} needs {match[2].lower()}, which is not installed"
+        if match
         else _first(text)
     )
 
@@ -213,23 +216,23 @@ def _install(text: str) -> str:
     return processors.install(processors.TORCHVISION)
 
 
-def _end(model: Any, processor: Any) -> None:
+def _set_special_tokens(model: Any, processor: Any) -> None:
     """See that completions can end and be padded, in the tokenizer and in generation alike."""
     tokenizer = tokenizer_of(processor)
     tokenizer.padding_side = "left"
     if tokenizer.eos_token is None:
         raise VitalsError(
             "the tokenizer has no token that ends a text: no completion would end",
-            where=WHERE,
+            where=MODEL_SETTING,
             hint="set eos_token in the model's tokenizer_config.json",
         )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    told = model.generation_config
-    if told.pad_token_id is None:
-        told.pad_token_id = tokenizer.pad_token_id
-    if told.eos_token_id is None:
-        told.eos_token_id = tokenizer.eos_token_id
+    generation = model.generation_config
+    if generation.pad_token_id is None:
+        generation.pad_token_id = tokenizer.pad_token_id
+    if generation.eos_token_id is None:
+        generation.eos_token_id = tokenizer.eos_token_id
 
 
 def give_template(processor: Any, tell: Callable[[str], None]) -> None:
@@ -240,10 +243,10 @@ def give_template(processor: Any, tell: Callable[[str], None]) -> None:
     if image is None:
         raise VitalsError(
             f"its {type(processor).__name__} has no chat template, and no image token to make one",
-            where=WHERE,
+            where=MODEL_SETTING,
             hint="put a chat_template.jinja beside the model",
         )
-    processor.chat_template = tokens.TEMPLATE.replace(tokens.IMAGE, image)
+    processor.chat_template = tokens.CHAT_TEMPLATE.replace(tokens.IMAGE_TOKEN, image)
     tell("the model has no chat template: it reads an image, and then the question as it is")
 
 
@@ -253,33 +256,37 @@ def lora(config: ModelConfig, model: Any, tell: Callable[[str], None]) -> LoraCo
     The default names the layers of many families: a model that lacks some has them elsewhere, or
     under `OTHERS`. Each layer that a person names has to be there.
     """
-    there, asked = _linear(model), config.lora_targets
-    found = [name for name in asked if name in there]
-    missing = [name for name in asked if name not in there]
-    if missing and asked == ModelConfig().lora_targets:
-        found += [name for name in OTHERS if name in there]
-        missing = [] if found else missing
-    if missing or not found:
+    layers, targets = _linear(model), config.lora_targets
+    matches = [name for name in targets if name in layers]
+    missing = [name for name in targets if name not in layers]
+    if missing and targets == ModelConfig().lora_targets:
+        matches += [name for name in OTHER_LORA_TARGETS if name in layers]
+        missing = [] if matches else missing
+    if missing or not matches:
         raise UsageError(
             f"the model has no linear layer {' or '.join(missing) or 'at all'}",
             where="model.lora_targets",
-            hint=f"one of {', '.join(there)}, or --lora false",
+            hint=f"one of {', '.join(layers)}, or --lora false",
         )
-    if set(found) != set(asked):
-        tell(f"Adapters on {', '.join(found)}")
+    if set(matches) != set(targets):
+        tell(f"Adapters on {', '.join(matches)}")
     return LoraConfig(
         r=config.lora_r, lora_alpha=config.lora_alpha, lora_dropout=config.lora_dropout,
-        target_modules=found, task_type="CAUSAL_LM",
-        fan_in_fan_out=all(there[name] is Conv1D for name in found),
+        target_modules=matches, task_type="CAUSAL_LM",
+        fan_in_fan_out=all(layers[name] is Conv1D for name in matches),
     )  # fmt: skip
 
 
 def _linear(model: Any) -> dict[str, type]:
     """Return a model's linear layers by their last names, without the one over the vocabulary."""
-    found: dict[str, type] = {}
+    layers: dict[str, type] = {}
     head = model.get_output_embeddings()
-    for name, part in model.named_modules():
+    for name, module in model.named_modules():
         last = name.rpartition(".")[2]
-        if isinstance(part, torch.nn.Linear | Conv1D) and part is not head and not last.isdigit():
-            found[last] = Conv1D if isinstance(part, Conv1D) else torch.nn.Linear
-    return dict(sorted(found.items()))
+        if (
+            isinstance(module, torch.nn.Linear | Conv1D)
+            and module is not head
+            and not last.isdigit()
+        ):
+            layers[last] = Conv1D if isinstance(module, Conv1D) else torch.nn.Linear
+    return dict(sorted(layers.items()))

@@ -1,4 +1,4 @@
-"""GRPO as TRL has it, and PSR, NSR and W-REINFORCE as two overrides of it.
+"""GRPO as in TRL, and PSR, NSR and W-REINFORCE as two overrides of it.
 
 `_calculate_rewards` keeps what it returns, `_generate_and_score_completions` puts each mode's
 advantages in the place of GRPO's. trl v1.16: trl/trainer/grpo_trainer.py.
@@ -15,23 +15,23 @@ from rlvitals import UsageError
 from rlvitals.trainers.language import sample_weights
 from rlvitals.trainers.language.config import SignalConfig
 
-GRPO = "grpo"
+GRPO_MODE = "grpo"
 # TRL's losses that divide by the tokens of the generation batch, all processes: the others divide
-# by samples or by a process's own tokens, and know nothing of what is left out.
-BY_TOKENS = ("dapo", "cispo")
+# by samples or by a process's own tokens, and include the samples that are left out.
+TOKEN_LOSSES = ("dapo", "cispo")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a batch of samples came to, over all processes in order."""
+class BatchResult:
+    """The results of a generation, over all processes in order."""
 
     step: int  # optimizer steps done
     signal: sample_weights.Signal | None  # None: GRPO's
-    rewards: Mapping[str, Sequence[float]]  # by function; NaN where it paid none
+    rewards: Mapping[str, Sequence[float]]  # by function; NaN without a reward
 
 
 class ModesTrainer(GRPOTrainer):
-    """Trains in one of the modes; `on_batch` is told of each generation on every process.
+    """Train in one of the modes; `on_batch` is called with each generation on every process.
 
     `correctness` names the reward function whose reward is compared with the threshold, where the
     total is not. Raises UsageError for settings that do not go together.
@@ -40,10 +40,10 @@ class ModesTrainer(GRPOTrainer):
     def __init__(
         self,
         *args: Any,
-        mode: str = GRPO,
+        mode: str = GRPO_MODE,
         signal: SignalConfig | None = None,
         correctness: str = "",
-        on_batch: Callable[[Told], None] | None = None,
+        on_batch: Callable[[BatchResult], None] | None = None,
         **options: Any,
     ) -> None:
         """Build TRL's trainer."""
@@ -56,7 +56,7 @@ class ModesTrainer(GRPOTrainer):
 
     def _column(self, correctness: str) -> int | None:
         """Return which reward is compared with the threshold; None: the total."""
-        if self._mode == GRPO or self._signal.threshold_on == "total":
+        if self._mode == GRPO_MODE or self._signal.threshold_on == "total":
             return None
         names = list(self.reward_func_names)
         if correctness not in names:
@@ -68,11 +68,11 @@ class ModesTrainer(GRPOTrainer):
         return names.index(correctness)
 
     def _check(self) -> None:
-        kept = (
+        only_kept = (
             self._mode in (sample_weights.PSR, sample_weights.NSR)
             and self._signal.normalise == "kept"
         )
-        if kept and self.loss_type not in BY_TOKENS:
+        if only_kept and self.loss_type not in TOKEN_LOSSES:
             raise UsageError(
                 f"the loss {self.loss_type!r} is no mean over the tokens that are kept",
                 where="signal.normalise",
@@ -85,13 +85,13 @@ class ModesTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
         out: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        found = None if self._mode == GRPO else self._taught()
-        if found is not None:
-            self._teach(out, found, len(inputs))
+        signal = None if self._mode == GRPO_MODE else self._taught()
+        if signal is not None:
+            self._teach(out, signal, len(inputs))
         if self._on_batch is not None and self.model.training:
             columns = self._paid.T.tolist()
             paid = dict(zip(self.reward_func_names, columns, strict=True))
-            self._on_batch(Told(self.state.global_step, found, paid))
+            self._on_batch(BatchResult(self.state.global_step, signal, paid))
         return out
 
     def _taught(self) -> sample_weights.Signal:
@@ -101,26 +101,26 @@ class ModesTrainer(GRPOTrainer):
             compared = self._paid[:, self._compared]
         return sample_weights.signal(self._mode, compared, self._signal)
 
-    def _teach(self, out: dict[str, Any], found: sample_weights.Signal, rows: int) -> None:
-        """Put this process's advantages into its batch, and what they came to into the log."""
+    def _teach(self, out: dict[str, Any], signal: sample_weights.Signal, rows: int) -> None:
+        """Set this process's advantages in its batch, and log their metrics."""
         first = self.accelerator.process_index * rows
         mine = slice(first, first + rows)
-        out["advantages"] = found.advantages[mine].to(out["advantages"].device)
+        out["advantages"] = signal.advantages[mine].to(out["advantages"].device)
         if self._mode != sample_weights.W_REINFORCE and self._signal.normalise == "kept":
-            out["num_items_in_batch"] = self._tokens(out, found.kept[mine])
-        shown = self._logs["advantages"]  # of the table of completions: GRPO's are in it
-        for _ in range(min(len(found.advantages), len(shown))):
-            shown.pop()
-        shown.extend(found.advantages.tolist())
-        told = self._metrics["train" if self.model.training else "eval"]
-        for name, value in sample_weights.metrics(self._mode, found).items():
-            told[name].append(value)
+            out["num_items_in_batch"] = self._tokens(out, signal.is_learned[mine])
+        logged = self._logs["advantages"]  # of the table of completions: GRPO's are in it
+        for _ in range(min(len(signal.advantages), len(logged))):
+            logged.pop()
+        logged.extend(signal.advantages.tolist())
+        metrics = self._metrics["train" if self.model.training else "eval"]
+        for name, value in sample_weights.metrics(self._mode, signal).items():
+            metrics[name].append(value)
 
-    def _tokens(self, out: Mapping[str, Any], kept: torch.Tensor) -> torch.Tensor:
+    def _tokens(self, out: Mapping[str, Any], is_learned: torch.Tensor) -> torch.Tensor:
         """Count the tokens of the samples that are learned from, over all processes."""
         mask = out["completion_mask"]
         if "tool_mask" in out:
             mask = mask * out["tool_mask"]
-        own = mask[kept.to(mask.device)].sum()
-        found: torch.Tensor = self.accelerator.gather(own).sum()
-        return found
+        count = mask[is_learned.to(mask.device)].sum()
+        signal: torch.Tensor = self.accelerator.gather(count).sum()
+        return signal

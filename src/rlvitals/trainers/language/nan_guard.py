@@ -1,4 +1,4 @@
-"""A model whose outputs are no numbers any more: one error that says so, instead of torch's."""
+"""Report a model whose outputs are NaN as one error instead of torch's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,17 +6,15 @@ from pathlib import Path
 
 import rlvitals
 
-# torch.multinomial's, of probabilities that are not.
-NO_PROBABILITIES = "probability tensor contains either"
-
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Raise VitalsError, naming the folder, where a token can no longer be drawn."""
     try:
         yield
     except RuntimeError as raised:
-        if NO_PROBABILITIES not in str(raised):
+        # The message of torch.multinomial for probabilities that are NaN or infinite.
+        if "probability tensor contains either" not in str(raised):
             raise
         raise rlvitals.VitalsError(
             "the model's outputs are no numbers any more: its weights have grown without end",

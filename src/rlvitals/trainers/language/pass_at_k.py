@@ -1,4 +1,4 @@
-"""How likely one of k samples is right, told from n samples of each question."""
+"""Estimate pass@k: the probability that one of k samples is right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 import rlvitals
 
 Array = NDArray[np.float64]
-RESAMPLES = 2000
-CONFIDENCE = 0.95
+BOOTSTRAP_RESAMPLES = 2000
+INTERVAL_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class PassAtK:
     high: float
 
 
-def powers(most: int) -> tuple[int, ...]:
+def powers(limit: int) -> tuple[int, ...]:
     """Return 1, 2, 4 and so on up to `most`."""
-    return tuple(1 << i for i in range(most.bit_length()))
+    return tuple(1 << i for i in range(limit.bit_length()))
 
 
 def chances(n: int, k: int) -> Array:
@@ -60,8 +60,8 @@ def estimate(right: ArrayLike, n: int, ks: Sequence[int], *, seed: int = 0) -> t
     if not len(each):
         raise rlvitals.UsageError("there is no question to tell pass@k from")
     share = np.full(len(each), 1 / len(each))
-    drawn = np.random.default_rng(seed).multinomial(len(each), share, RESAMPLES)
-    tails = (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
+    drawn = np.random.default_rng(seed).multinomial(len(each), share, BOOTSTRAP_RESAMPLES)
+    tails = (0.5 - INTERVAL_CONFIDENCE / 2, 0.5 + INTERVAL_CONFIDENCE / 2)
     low, high = np.quantile(drawn @ each / len(each), tails, axis=0)
     means = each.mean(axis=0)
     return tuple(

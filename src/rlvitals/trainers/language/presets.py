@@ -1,4 +1,4 @@
-"""What a training of a tiny model starts from: the defaults are those of models of billions.
+"""Presets of the tiny models: the defaults are those of models with billions of parameters.
 
 Measured by benchmarks/modes.py: a model of some hundred thousand weights wants a higher learning
 rate that falls to zero, and many short completions. tiny-lm trains its weights, since adapters
@@ -12,7 +12,7 @@ from typing import Any
 from rlvitals.trainers.language.config import Config
 
 Values = Mapping[str, Any]
-KNOWN: Mapping[str, Values] = MappingProxyType({
+MODEL_PRESETS: Mapping[str, Values] = MappingProxyType({
     "tiny-lm": {
         "data.dataset_name": "sums", "model.lora": False, "training.max_steps": 300,
         "training.batch_size": 64, "signal.num_generations": 8,
@@ -29,32 +29,38 @@ KNOWN: Mapping[str, Values] = MappingProxyType({
 
 def preset(vlm_name: str) -> Values:
     """Return what a model's training starts from, by dotted names; nothing for most."""
-    return KNOWN.get(vlm_name, {})
+    return MODEL_PRESETS.get(vlm_name, {})
 
 
 def source(vlm_name: str) -> str:
-    """Say where the defaults of a model's training are from; empty for most."""
-    return f"preset of {vlm_name}" if vlm_name in KNOWN else ""
+    """Return the source of the defaults of a model's training; empty for most."""
+    return f"preset of {vlm_name}" if vlm_name in MODEL_PRESETS else ""
 
 
 def table() -> str:
     """Return the presets as a table in Markdown."""
     lines = ["| model | starts from |", "| --- | --- |"]
-    for name, values in KNOWN.items():
-        held = ", ".join(f"`{key.split('.')[1]}` {_shown(one)}" for key, one in values.items())
-        lines.append(f"| {name} | {held} |")
+    for name, values in MODEL_PRESETS.items():
+        cells = ", ".join(
+            f"`{key.split('.')[1]}` {_format_value(value)}" for key, value in values.items()
+        )
+        lines.append(f"| {name} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def line(config: Config) -> str:
-    """Say what of its preset a training keeps; empty where there is none."""
-    kept = []
+    """Return a line with the preset values that a training uses; empty without a preset."""
+    unchanged = []
     for name, value in preset(config.model.vlm_name).items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) == value:
-            kept.append(f"{key}={_shown(value)}")
-    return f"{source(config.model.vlm_name)}: {' '.join(kept)} (any flag overrides)" if kept else ""
+            unchanged.append(f"{key}={_format_value(value)}")
+    return (
+        f"{source(config.model.vlm_name)}: {' '.join(unchanged)} (any flag overrides)"
+        if unchanged
+        else ""
+    )

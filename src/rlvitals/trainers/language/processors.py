@@ -1,4 +1,4 @@
-"""What reads the prompts of a model, and what it needs that is not installed.
+"""Load the tokenizer or processor of a model, and check for packages that it needs.
 
 All checks read a model's config.json alone: they run before its weights are downloaded.
 """
@@ -15,37 +15,37 @@ from transformers.utils import is_num2words_available, is_torchvision_available
 from rlvitals import VitalsError
 
 TORCHVISION = "torchvision"
-VIDEOS = "video_processor"
+VIDEO_ATTRIBUTE = "video_processor"
 # Its processor reads a video processor for any prompt. For images it writes what Idefics3's writes.
-SMOLVLM = "smolvlm"
+SMOLVLM_TYPE = "smolvlm"
 
 
-def check(about: Any, name: str, *, vision: bool) -> None:
+def check(model_config: Any, name: str, *, vision: bool) -> None:
     """Raise VitalsError where a model needs a package or a GPU that is not here.
 
     `about`: its configuration; `name`: as it is called in the error.
     """
-    package = _missing_package(about.model_type) if vision else ""
+    package = _missing_package(model_config.model_type) if vision else ""
     if package:
         raise VitalsError(
             f"its processor needs {package}, which is not installed",
             where=name, hint=install(package),
         )  # fmt: skip
-    quantised = getattr(about, "quantization_config", None)
+    quantised = getattr(model_config, "quantization_config", None)
     if quantised is not None:
-        _check_quantised(quantised, name)
+        _check_quantisation(quantised, name)
 
 
 def _missing_package(model_type: str) -> str:
     images = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type)
     if images and "pil" not in images and not is_torchvision_available():
         return TORCHVISION
-    if model_type == SMOLVLM and is_torchvision_available() and not is_num2words_available():
+    if model_type == SMOLVLM_TYPE and is_torchvision_available() and not is_num2words_available():
         return "num2words"
     return ""
 
 
-def _check_quantised(quantised: Any, name: str) -> None:
+def _check_quantisation(quantised: Any, name: str) -> None:
     try:
         AutoHfQuantizer.from_config(quantised, pre_quantized=True).validate_environment()
     except (ImportError, RuntimeError, ValueError) as error:
@@ -69,7 +69,7 @@ def install(package: str) -> str:
     )
 
 
-def load(about: Any, name: str, *, vision: bool, **options: Any) -> Any:
+def load(model_config: Any, name: str, *, vision: bool, **options: Any) -> Any:
     """Return a model's tokenizer, or its processor if it reads images.
 
     Video processors need torchvision. Where it is missing the processor is built without one:
@@ -77,22 +77,22 @@ def load(about: Any, name: str, *, vision: bool, **options: Any) -> Any:
     """
     if not vision:
         return AutoTokenizer.from_pretrained(name, padding_side="left", **options)
-    kind = AutoProcessor if is_torchvision_available() else _for_images(about)
+    kind = AutoProcessor if is_torchvision_available() else _for_images(model_config)
     return kind.from_pretrained(name, padding_side="left", **options)
 
 
-def _for_images(about: Any) -> Any:
+def _for_images(model_config: Any) -> Any:
     """Return a processor class that needs no video processor.
 
     A class without its video processor keeps its name, which is saved as `processor_class`.
     """
-    if about.model_type == SMOLVLM:
+    if model_config.model_type == SMOLVLM_TYPE:
         return Idefics3Processor
-    kind = PROCESSOR_MAPPING.get(type(about), AutoProcessor)
+    kind = PROCESSOR_MAPPING.get(type(model_config), AutoProcessor)
     attributes = [] if kind is AutoProcessor else kind.get_attributes()
-    if VIDEOS not in attributes:
+    if VIDEO_ATTRIBUTE not in attributes:
         return AutoProcessor
-    attributes.remove(VIDEOS)
+    attributes.remove(VIDEO_ATTRIBUTE)
     return type(
         kind.__name__, (kind,),
         {"get_attributes": classmethod(lambda _: list(attributes)), "__module__": kind.__module__},

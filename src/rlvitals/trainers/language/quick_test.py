@@ -1,7 +1,7 @@
-"""The last line of `--quick-test`: whether a short training raised the share of right answers.
+"""Compare answers before and after a short training: the last line of `--quick-test`.
 
 The same unseen questions are asked before and after. A question that is right once and wrong once
-counts for one side; a sign test on these says whether the sides differ by more than chance.
+counts for one side; a sign test on these decides whether the change exceeds chance.
 """
 
 import sys
@@ -15,7 +15,7 @@ from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.language_harness import TrainingResult
 
 MAX_QUESTIONS = 256
-SIGNIFICANCE = 0.05  # two-sided p-value at which a change is called a rise or a fall
+SIGNIFICANCE_LEVEL = 0.05  # two-sided p-value at which a change is called a rise or a fall
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,21 @@ class Comparison:
     steps: int  # of the training
 
     @property
-    def gained(self) -> int:
+    def gained_count(self) -> int:
         """Number of questions answered right after the training alone."""
         return sum(b < a for b, a in zip(self.before, self.after, strict=True))
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """Number of questions answered right before the training alone."""
         return sum(b > a for b, a in zip(self.before, self.after, strict=True))
 
     def p_value(self) -> float:
         """Return the two-sided p-value of the exact sign test; 1 where no answer changed."""
-        changed, fewer = self.gained + self.lost, min(self.gained, self.lost)
+        changed, fewer = (
+            self.gained_count + self.lost_count,
+            min(self.gained_count, self.lost_count),
+        )
         tail = sum(comb(changed, k) for k in range(fewer + 1))
         return min(1.0, 2 * tail / (1 << changed))
 
@@ -48,13 +51,13 @@ class Comparison:
         numbers = (
             f"{sum(self.after) / questions:.1%} of {questions} unseen questions are answered "
             f"right, {sum(self.before) / questions:.1%} before training "
-            f"({self.gained} gained, {self.lost} lost, "
+            f"({self.gained_count} gained, {self.lost_count} lost, "
             f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"  # noqa: PLR2004
         )
-        if p > SIGNIFICANCE:
+        if p > SIGNIFICANCE_LEVEL:
             begin = f"all parts ran; no rise in {self.steps} steps, which may be too few to learn"
             return f"{begin}: {numbers}"
-        change = "a rise" if self.gained > self.lost else "a fall"
+        change = "a rise" if self.gained_count > self.lost_count else "a fall"
         return f"all parts ran, and {self.steps} steps show {change}: {numbers}"
 
 
@@ -62,7 +65,7 @@ def compare(folder: Path, *, questions: int = MAX_QUESTIONS) -> Comparison:
     """Ask a run's first and newest policy the same unseen questions, `questions` at the most.
 
     Raises UsageError where the run keeps no questions back or has no checkpoint, BadCheckpoint
-    where no checkpoint is whole.
+    where no checkpoint is complete.
     """
     evaluate_model.quiet()
     before, _ = _answers(folder, 0, questions)

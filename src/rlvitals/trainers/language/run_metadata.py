@@ -1,4 +1,4 @@
-"""What a run is called, and what is written beside its own files."""
+"""The name of a run, and the sinks besides its own files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,23 +7,21 @@ from typing import Any
 from rlvitals import UsageError, nearest
 from rlvitals.trainers.language.config import DataConfig, ModelConfig, MonitoringConfig
 
-WHOLE = "full"  # how a run is called that is trained on all samples
-
 
 def fields(model: ModelConfig, data: DataConfig, seed: int) -> dict[str, Any]:
-    """Return what a name may be made of."""
+    """Return the fields of a name's template."""
     return {
         "vlm": _short(model.vlm_name), "seed": seed, "dataset": _short(data.dataset_name),
-        "subset": data.subset_size or WHOLE,
+        "subset": data.subset_size or "full",
     }  # fmt: skip
 
 
-def filled(template: str, known: Mapping[str, Any]) -> str:
+def fill(template: str, fields: Mapping[str, Any]) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
     try:
-        return template.format_map(known)
+        return template.format_map(fields)
     except (KeyError, ValueError, IndexError) as error:
-        names = ", ".join(f"{{{name}}}" for name in known)
+        names = ", ".join(f"{{{name}}}" for name in fields)
         raise UsageError(
             f"{template!r} cannot be filled in: {error}", where="a name", hint=f"it knows {names}"
         ) from None
@@ -36,11 +34,11 @@ def _short(name: str) -> str:
 def sinks(
     config: MonitoringConfig, name: str, tag: str, **tags: object
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options.
+    """Return the additional sinks and their options.
 
     `tags`: how keys are spelt there. Raises UsageError for a place that there is not.
     """
-    known: dict[str, Mapping[str, Any]] = {
+    options: dict[str, Mapping[str, Any]] = {
         "tensorboard": {"folder": config.logging_dir, "tables": False, **tags},
         "wandb": {
             "project": config.wandb_project, "name": name, "every": config.wandb_steps,
@@ -48,12 +46,12 @@ def sinks(
             **({"entity": config.wandb_entity} if config.wandb_entity else {}),
         },
     }  # fmt: skip
-    wanted = [one for one in config.report_to if one != "none"]
-    for one in wanted:
-        if one not in known:
+    kinds = [kind for kind in config.report_to if kind != "none"]
+    for kind in kinds:
+        if kind not in options:
             raise UsageError(
-                f"nothing reports to {one!r}",
+                f"nothing reports to {kind!r}",
                 where="monitoring.report_to",
-                hint=nearest(one, known) or f"one of {', '.join(known)}, none",
+                hint=nearest(kind, options) or f"one of {', '.join(options)}, none",
             )
-    return {one: known[one] for one in wanted}
+    return {kind: options[kind] for kind in kinds}

@@ -1,4 +1,4 @@
-"""What a sample teaches in each mode: which are positive, which are learned from, and how much.
+"""Weights of the samples in each mode: which are positive, which are used, and how much.
 
 Zhu et al. 2025, "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning": positive
 samples alone (PSR), negative ones alone (NSR), or both with the positive ones weighted by lambda
@@ -16,7 +16,7 @@ from rlvitals.trainers.language.config import SignalConfig
 
 PSR, NSR, W_REINFORCE = "psr", "nsr", "w-reinforce"
 # How the metrics of a mode begin.
-PREFIX = MappingProxyType({PSR: "psr", NSR: "nsr", W_REINFORCE: "w_reinforce"})
+METRIC_PREFIXES = MappingProxyType({PSR: "psr", NSR: "nsr", W_REINFORCE: "w_reinforce"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Signal:
     mean: float  # of `filtered`; NaN where there is no sample
 
     @property
-    def kept(self) -> torch.Tensor:
+    def is_learned(self) -> torch.Tensor:
         """Which samples are learned from: bool [n]."""
         return self.advantages != 0
 
@@ -50,12 +50,12 @@ def weights(mode: str, lambda_psr: float) -> tuple[float, float]:
 def signal(mode: str, compared: torch.Tensor, config: SignalConfig) -> Signal:
     """Sort samples by the reward `compared` [n] with the threshold: that much is positive."""
     up, down = weights(mode, config.lambda_psr)
-    known = ~torch.isnan(compared)
-    positive = known & (compared >= config.reward_threshold)
-    negative = known & ~positive
-    away = (compared - config.reward_threshold).abs()
+    has_reward = ~torch.isnan(compared)
+    positive = has_reward & (compared >= config.reward_threshold)
+    negative = has_reward & ~positive
+    distance = (compared - config.reward_threshold).abs()
     zero = torch.zeros_like(compared)
-    filtered = torch.where(positive, up * compared, torch.where(negative, -down * away, zero))
+    filtered = torch.where(positive, up * compared, torch.where(negative, -down * distance, zero))
     return Signal(
         positive,
         negative,
@@ -69,27 +69,27 @@ def signal(mode: str, compared: torch.Tensor, config: SignalConfig) -> Signal:
 
 
 def total(rewards: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Return the weighted sum of rewards [n, functions]: [n], NaN where none was paid."""
+    """Return the weighted sum of rewards [n, functions]: [n], NaN without a reward."""
     summed = (rewards * weights).nansum(dim=1)
     return torch.where(torch.isnan(rewards).all(dim=1), torch.nan, summed)
 
 
-def metrics(mode: str, found: Signal) -> Mapping[str, float]:
-    """Return what is logged of a batch, as the guide calls it; NaN where nothing was paid."""
-    positive, negative = found.positives, found.negatives
+def metrics(mode: str, signal: Signal) -> Mapping[str, float]:
+    """Return a batch's metrics under the guide's names; NaN without any reward."""
+    positive, negative = signal.positives, signal.negatives
     scored, nan = positive + negative, float("nan")
-    told = {
-        "avg_reward": found.mean,
-        "mean_reward": float(found.compared.nanmean()) if scored else nan,
+    values = {
+        "avg_reward": signal.mean,
+        "mean_reward": float(signal.compared.nanmean()) if scored else nan,
     }
     if mode != NSR:
-        told["positive_samples"] = float(positive)
+        values["positive_samples"] = float(positive)
     if mode == PSR:
-        told["positive_ratio"] = positive / scored if scored else nan
+        values["positive_ratio"] = positive / scored if scored else nan
     if mode != PSR:
-        told["negative_samples"] = float(negative)
+        values["negative_samples"] = float(negative)
     if mode == NSR:
-        told["negative_ratio"] = negative / scored if scored else nan
+        values["negative_ratio"] = negative / scored if scored else nan
     if mode == W_REINFORCE:
-        told["pos_neg_ratio"] = positive / negative if negative else nan
-    return {f"{PREFIX[mode]}/{name}": value for name, value in told.items()}
+        values["pos_neg_ratio"] = positive / negative if negative else nan
+    return {f"{METRIC_PREFIXES[mode]}/{name}": value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The learning rate of a training that goes on under other settings than it was saved with.
+"""Set the learning rate of a training that resumes with other settings.
 
 transformers 5.23 restores the rate of the old schedule for the first step (0 where a linear one
 had come to its end), and its highest rate for good: src/transformers/trainer.py,
@@ -13,10 +13,10 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 
 class Schedule(TrainerCallback):
-    """Puts a restored optimizer where the schedule of now has it, and says where that moves it."""
+    """Set a restored optimizer to the current schedule, and report a changed rate."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        """Keep whom to tell."""
+        """Set the callback for messages."""
         self._tell = tell
 
     def on_train_begin(
@@ -28,23 +28,24 @@ class Schedule(TrainerCallback):
         if not (0 < state.global_step < state.max_steps and isinstance(schedule, LambdaLR)):
             return
         groups = schedule.optimizer.param_groups
-        before = [float(group["lr"]) for group in groups]
+        old_rates = [float(group["lr"]) for group in groups]
         schedule.base_lrs = [args.learning_rate for _ in groups]
-        now = _rates(schedule)
-        for group, rate in zip(groups, now, strict=True):
+        new_rates = _rates(schedule)
+        for group, rate in zip(groups, new_rates, strict=True):
             group["lr"], group["initial_lr"] = rate, args.learning_rate
-        schedule._last_lr = now  # noqa: SLF001 - what `get_last_lr` says, and the Trainer logs
-        if now != before:
+        schedule._last_lr = new_rates  # noqa: SLF001 - `get_last_lr` returns it, and the Trainer logs it
+        if new_rates != old_rates:
             self._tell(
                 f"the schedule is that of {state.max_steps:,} steps now: step "
-                f"{state.global_step + 1:,} has a learning rate of {now[0]:.3g}, and would have "
-                f"had {before[0]:.3g}"
+                f"{state.global_step + 1:,} has a learning rate of {new_rates[0]:.3g}, and would "
+                f"have had {old_rates[0]:.3g}"
             )
 
 
 def _rates(schedule: LambdaLR) -> list[float]:
     """Return the rate that each group has at the step that the schedule is at."""
-    at = schedule.last_epoch
+    epoch = schedule.last_epoch
     return [
-        base * part(at) for base, part in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
+        base * factor(epoch)
+        for base, factor in zip(schedule.base_lrs, schedule.lr_lambdas, strict=True)
     ]

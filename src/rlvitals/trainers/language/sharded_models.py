@@ -1,4 +1,4 @@
-"""What cannot be done where DeepSpeed shares a training's state out over its processes."""
+"""Check what DeepSpeed's sharding of the training state does not allow."""
 
 from pathlib import Path
 
@@ -6,10 +6,6 @@ from transformers import TrainingArguments
 
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.language.config import SignalConfig
-
-# deepspeed v0.19: deepspeed/runtime/engine.py, `_get_zero_ckpt_name`; one file of each process.
-SHARED, PARTS = "global_step*", "global_step*/*zero_pp_rank_*_optim_states.pt"
-AGAIN = "launch it as before, or another run with another --output-dir"
 
 
 def check(args: TrainingArguments, signal: SignalConfig) -> None:
@@ -25,20 +21,23 @@ def check(args: TrainingArguments, signal: SignalConfig) -> None:
 def check_resume(args: TrainingArguments, checkpoint: Path) -> None:
     """Raise VitalsError for a checkpoint whose optimizer cannot be read as this was launched.
 
-    Found out early and in a sentence: DeepSpeed says so in a traceback of each process, and
+    Reported early and in a sentence: DeepSpeed prints a traceback of each process, and
     without it a new optimizer would begin, silently.
     """
-    now = args.deepspeed_plugin is not None
-    if now != any(checkpoint.glob(SHARED)):
-        by, here = ("without", "with") if now else ("by", "without")
+    uses_deepspeed = args.deepspeed_plugin is not None
+    if uses_deepspeed != any(checkpoint.glob("global_step*")):
+        saved_by, read_by = ("without", "with") if uses_deepspeed else ("by", "without")
         raise VitalsError(
-            f"it was saved {by} DeepSpeed, and its optimizer cannot be read {here} it",
-            where=str(checkpoint), hint=AGAIN,
-        )  # fmt: skip
-    parts = sum(1 for _ in checkpoint.glob(PARTS))
-    if parts and parts != args.world_size:
-        raise VitalsError(
-            f"DeepSpeed shared it out over {parts} processes, and {args.world_size} cannot read it",
+            f"it was saved {saved_by} DeepSpeed, and its optimizer cannot be read {read_by} it",
             where=str(checkpoint),
-            hint=f"--num_processes {parts}, or another run with another --output-dir",
+            hint="launch it as before, or another run with another --output-dir",
+        )
+    # deepspeed v0.19: deepspeed/runtime/engine.py, `_get_zero_ckpt_name`; one file per process.
+    pattern = "global_step*/*zero_pp_rank_*_optim_states.pt"
+    count = sum(1 for _ in checkpoint.glob(pattern))
+    if count and count != args.world_size:
+        raise VitalsError(
+            f"DeepSpeed shared it out over {count} processes, and {args.world_size} cannot read it",
+            where=str(checkpoint),
+            hint=f"--num_processes {count}, or another run with another --output-dir",
         )  # fmt: skip

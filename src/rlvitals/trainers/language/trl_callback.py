@@ -1,4 +1,4 @@
-"""What goes along with a Trainer: the line of progress, the judge, and a gentle end."""
+"""A Trainer callback: progress, live diagnosis, and a graceful stop."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_utils import SaveStrategy
 
 import rlvitals
-from rlvitals.trainers.health_monitor import Judge
-from rlvitals.trainers.language.console import Lines, Progress
+from rlvitals.trainers.health_monitor import HealthMonitor
+from rlvitals.trainers.language.console import LogFiles, Progress
 from rlvitals.trainers.language.usage import Usage
-from rlvitals.trainers.signal_handlers import Stopping
+from rlvitals.trainers.signal_handlers import SignalHandler
 
 
-class Following(TrainerCallback):
+class ProgressCallback(TrainerCallback):
     """Shows how far a training is, judges it now and then, and ends it after a step when asked.
 
     A signal saves first: at the end of the generation that is learned from. `skip_empty` leaves
@@ -23,10 +23,10 @@ class Following(TrainerCallback):
 
     def __init__(  # noqa: PLR0913 - what goes along, each by its name
         self,
-        lines: Lines,
+        lines: LogFiles,
         progress: Progress,
-        stopping: Stopping,
-        judge: Judge | None,
+        stopping: SignalHandler,
+        monitor: HealthMonitor | None,
         run: rlvitals.Run | None,
         *,
         usage: Usage,
@@ -34,9 +34,9 @@ class Following(TrainerCallback):
     ) -> None:
         """Follow nothing yet. Other processes than the first have no judge and no run."""
         self._log, self._progress, self._stopping = lines.log, progress, stopping
-        self._judge, self._run, self._skip_empty = judge, run, skip_empty
+        self._monitor, self._run, self._skip_empty = monitor, run, skip_empty
         self._usage = usage
-        self._asked = False  # by a signal, on any process
+        self._stop_requested = False  # by a signal, on any process
         self.skipped = 0  # optimizer steps
 
     def on_train_begin(
@@ -46,8 +46,8 @@ class Following(TrainerCallback):
         self._progress.begin(state.global_step, state.max_steps)
         if state.global_step >= state.max_steps:
             self._log.info("it was trained to its end: more --max-steps or --num-epochs go on")
-        if self._judge is not None:
-            self._judge.plan(state.global_step, state.max_steps)
+        if self._monitor is not None:
+            self._monitor.plan(state.global_step, state.max_steps)
         self._stopping.patient = True
 
     def on_pre_optimizer_step(
@@ -57,8 +57,10 @@ class Following(TrainerCallback):
         if not self._skip_empty:
             return
         model: torch.nn.Module = kwargs["model"]
-        found = [one.grad for one in model.parameters() if one.grad is not None]
-        if found and not any(bool(grad.any()) for grad in found):
+        gradients = [
+            parameter.grad for parameter in model.parameters() if parameter.grad is not None
+        ]
+        if gradients and not any(bool(grad.any()) for grad in gradients):
             model.zero_grad(set_to_none=True)
             self.skipped += 1
             self._log.debug("step %d: nothing to learn from, skipped", state.global_step)
@@ -70,7 +72,7 @@ class Following(TrainerCallback):
         self._usage.step()
         if line := self._progress.update(state.global_step):
             self._log.info("%s", line)
-        if not self._agreed(args, control):
+        if not self._sync_stop(args, control):
             return
         if args.save_strategy == SaveStrategy.NO:
             control.should_training_stop = True
@@ -80,9 +82,9 @@ class Following(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Say that a checkpoint stands, and stop where that was waited for."""
+        """Log that a checkpoint is saved, and stop if a stop was requested."""
         self._log.info("✓ Checkpoint saved: checkpoint-%d", state.global_step)
-        if self._asked:
+        if self._stop_requested:
             control.should_training_stop = True
 
     def on_log(
@@ -93,19 +95,23 @@ class Following(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Judge the run as it stands, not too often."""
-        if self._judge is None or self._run is None or not self._judge.due(state.global_step):
+        """Diagnose the run if a diagnosis is due."""
+        if (
+            self._monitor is None
+            or self._run is None
+            or not self._monitor.is_due(state.global_step)
+        ):
             return
         self._run.flush()
-        self._judge.judge(state.global_step)
+        self._monitor.diagnose(state.global_step)
 
-    def _agreed(self, args: TrainingArguments, control: TrainerControl) -> bool:
-        """Whether a signal came: the same answer on every process, at the steps that log."""
-        own = self._stopping.asked is not None
+    def _sync_stop(self, args: TrainingArguments, control: TrainerControl) -> bool:
+        """Return True if any process got a signal; all processes agree at logging steps."""
+        local_stop = self._stopping.signal_number is not None
         if args.world_size == 1:
-            self._asked = own
+            self._stop_requested = local_stop
         elif control.should_log:
-            told = torch.tensor([own], dtype=torch.int32, device=args.device)
-            torch.distributed.all_reduce(told)
-            self._asked = bool(told)
-        return self._asked
+            flag = torch.tensor([local_stop], dtype=torch.int32, device=args.device)
+            torch.distributed.all_reduce(flag)
+            self._stop_requested = bool(flag)
+        return self._stop_requested

@@ -1,4 +1,4 @@
-"""Memory and time that a training used, to compare with its plan."""
+"""Measure memory and time of a training, to compare with its plan."""
 
 import time
 from dataclasses import dataclass
@@ -7,16 +7,12 @@ from pathlib import Path
 import psutil
 import torch
 
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-RESET_PEAK = "5"  # to CLEAR: the peak of resident memory begins anew (proc(5), since Linux 4.0)
-PEAK = "VmHWM:"
-
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What updates used."""
+class ResourceUsage:
+    """Memory and time of updates."""
 
-    memory: int | None  # bytes at the peak beside those before the model; None: not known here
+    memory: int | None  # peak bytes above those before the model; None: unknown on this platform
     seconds: float  # of an update; NaN before the second
     cpu_seconds: float  # of all threads
 
@@ -35,7 +31,8 @@ class Usage:
             torch.cuda.reset_peak_memory_stats()
         else:
             try:  # Linux alone has the file, and a container may forbid to write it
-                CLEAR.write_text(RESET_PEAK, encoding="ascii")
+                # 5 resets the peak of resident memory: proc(5), since Linux 4.0.
+                Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
             except OSError:
                 self._can_reset = False
         self._before = psutil.Process().memory_info().rss
@@ -49,20 +46,20 @@ class Usage:
             self._first = self._last
         self._steps += 1
 
-    def used(self) -> Used:
+    def measure(self) -> ResourceUsage:
         """Return the peak and the mean time so far."""
         count = self._steps - 1
         spans = [
             (last - first) / count if count > 0 else float("nan")
             for first, last in zip(self._first, self._last, strict=True)
         ]
-        return Used(self._peak(), *spans)
+        return ResourceUsage(self._peak(), *spans)
 
     def _peak(self) -> int | None:
         if self._gpu:
             return int(torch.cuda.max_memory_allocated())
         if not self._can_reset:
             return None
-        lines = STATUS.read_text(encoding="ascii").splitlines()
-        kib = next(int(line.split()[1]) for line in lines if line.startswith(PEAK))
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
         return int(kib * 1024 - self._before)

@@ -1,4 +1,4 @@
-"""Teach a model what an answer looks like, by examples, before rewards teach it what is right."""
+"""Supervised warm start: teach the form of an answer before training with rewards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,12 @@ from typing import Any
 
 import torch
 
-IGNORED = -100  # a label that no loss is taken of
-MAX_GRAD_NORM = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """A question and an answer to it, which need not be right."""
 
-    prompt: str  # as it is put to the model: an image stands in it as its token
+    prompt: str  # as it is put to the model: an image is its token
     answer: str
     image: Any = None
 
@@ -42,10 +39,10 @@ def teach(
     losses = []
     model.train()
     for step in range(steps):
-        loss = model(**encoded(processor, lessons(step))).loss
+        loss = model(**encode(processor, lessons(step))).loss
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         slower.step()
         losses.append(float(loss.detach()))
@@ -53,7 +50,7 @@ def teach(
     return losses
 
 
-def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
+def encode(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
     """Return a model's inputs for lessons, padded on the left as they are in generation."""
     tokenizer = getattr(processor, "tokenizer", processor)
     texts = [lesson.prompt + lesson.answer + tokenizer.eos_token for lesson in lessons]
@@ -64,7 +61,8 @@ def encoded(processor: Any, lessons: Sequence[Lesson]) -> dict[str, Any]:
         )
     )
     inputs.pop("token_type_ids", None)
-    labels = torch.full_like(inputs["input_ids"], IGNORED)
+    # The loss ignores the label -100.
+    labels = torch.full_like(inputs["input_ids"], -100)
     for row, lesson in enumerate(lessons):
         answered = len(tokenizer(lesson.answer, add_special_tokens=False).input_ids) + 1
         labels[row, -answered:] = inputs["input_ids"][row, -answered:]

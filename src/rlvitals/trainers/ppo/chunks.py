@@ -1,7 +1,7 @@
-"""Train in chunks of requests: each has a checkpoint, a log and an entry of its own.
+"""Train in chunks of requests, each with a checkpoint, a log and a progress entry.
 
-A request is a decision is an environment step. Where a run stands is in its checkpoint, so a chunk
-that was cut short goes on where that is, and none counts twice.
+A request is one environment step. A checkpoint holds the progress of its chunk, so a chunk
+that was interrupted resumes there, and no request counts twice.
 """
 
 import logging
@@ -17,18 +17,18 @@ from rlvitals.trainers.ppo import networks
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
-from rlvitals.trainers.ppo.telemetry import FORMAT, listed
-from rlvitals.trainers.ppo.warm_start import Cloned
+from rlvitals.trainers.ppo.telemetry import LOG_FORMAT, format_shares
+from rlvitals.trainers.ppo.warm_start import CloningEpoch
 
-RUNNING, COMPLETED = "running", "completed"
+CHUNK_RUNNING, CHUNK_COMPLETED = "running", "completed"
 
 
 def check(config: Config) -> None:
     """Raise UsageError for settings that chunks cannot be made with."""
-    at = config.training
-    if at.chunk_mode and at.chunk_size < 1:
+    training = config.training
+    if training.chunk_mode and training.chunk_size < 1:
         raise rlvitals.UsageError("a chunk of no requests", where="training.chunk_size")
-    if at.chunk_mode and not config.checkpointing.enable:
+    if training.chunk_mode and not config.checkpointing.enable:
         raise rlvitals.UsageError(
             "chunks need checkpoints", where="checkpointing.enable", hint="set it to true"
         )
@@ -42,106 +42,113 @@ class Chunks:
         self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
         self._file: LogFile | None = None
         self.keeper: rlvitals.Keeper | None = None
-        self.cloned: Cloned | None = None  # until chunk 1 has said whether the warm start took
+        self.cloning: CloningEpoch | None = (
+            None  # until chunk 1 has logged the warm start's agreement
+        )
 
     @property
     def count(self) -> int:
-        """How many there are; the last may be smaller."""
+        """The number of chunks; the last may be smaller."""
         return math.ceil(self._ppo.total_steps / self._size)
 
     def facts(self) -> dict[str, object]:
-        """Return what `training_progress.json` says of all of them."""
+        """Return the entries of `training_progress.json` about all chunks."""
         return {
             "total_chunks": self.count, "chunk_size": self._size,
             "total_requests": self._ppo.total_steps, "completed_chunks": 0, "requests_done": 0,
         }  # fmt: skip
 
     @property
-    def over(self) -> bool:
-        """Whether the current one has had its requests."""
-        at = self._ppo.at
-        return at.chunk.number > 0 and at.steps >= self._goal()
+    def is_complete(self) -> bool:
+        """True if the current chunk has had its requests."""
+        counters = self._ppo.counters
+        return counters.chunk.number > 0 and counters.steps >= self._goal()
 
-    def resumed(self) -> None:
-        """Say again what a killed process may not have come to say: that its chunk was done."""
-        if self.over:
-            self._say(COMPLETED)
+    def repeat_status(self) -> None:
+        """Report a completed chunk again: a killed process may not have done so."""
+        if self.is_complete:
+            self._say(CHUNK_COMPLETED)
 
     def length(self) -> int:
         """Return the steps of the next rollout: a chunk is cut into rollouts of one length."""
         self._begin()
         envs = self._ppo.envs.count
-        left = math.ceil((self._goal() - self._ppo.at.steps) / envs)
-        return math.ceil(left / math.ceil(left / self._ppo.config.rollout_length))
+        steps_left = math.ceil((self._goal() - self._ppo.global_step) / envs)
+        return math.ceil(steps_left / math.ceil(steps_left / self._ppo.config.rollout_length))
 
-    def after(self, rollout: Rollout, told: dict[str, float]) -> None:
+    def after(self, rollout: Rollout, metrics: dict[str, float]) -> None:
         """Take in an update."""
-        at = self._ppo.at.chunk
+        chunk = self._ppo.counters.chunk
         if not self._ppo.envs.continuous:
-            taken = np.bincount(rollout.actions[rollout.valid], minlength=self._ppo.envs.actions)
-            at.counts = (taken + np.array(at.counts or [0] * len(taken))).tolist()
-        at.last_kl = told.get("kl_ref")
-        if at.first_kl is None and at.last_kl is not None:
-            at.first_kl = at.last_kl
-        if self.cloned is not None:
-            later = self.cloned.held_out.agreement(self._ppo)
-            self._log.info("[chunk] %s", self.cloned.verdict(later))
-            self.cloned = None
-        if self.over:
+            action_counts = np.bincount(
+                rollout.actions[rollout.valid], minlength=self._ppo.envs.actions
+            )
+            chunk.counts = (
+                action_counts + np.array(chunk.counts or [0] * len(action_counts))
+            ).tolist()
+        chunk.last_kl = metrics.get("kl_ref")
+        if chunk.first_kl is None and chunk.last_kl is not None:
+            chunk.first_kl = chunk.last_kl
+        if self.cloning is not None:
+            agreement = self.cloning.held_out.agreement(self._ppo)
+            self._log.info("[chunk] %s", self.cloning.verdict(agreement))
+            self.cloning = None
+        if self.is_complete:
             self._sum_up(rollout)
 
-    def ended(self, status: str) -> None:
+    def end_chunk(self, status: str) -> None:
         """End the current one: "completed" with its checkpoint, or cut short."""
         if self._file is not None:
             self._say(status)
-            self._log.info("[chunk] %d/%d %s", self._ppo.at.chunk.number, self.count, status)
+            self._log.info("[chunk] %d/%d %s", self._ppo.counters.chunk.number, self.count, status)
             self._close()
 
     def _goal(self) -> int:
-        return min(self._ppo.at.chunk.number * self._size, self._ppo.total_steps)
+        return min(self._ppo.counters.chunk.number * self._size, self._ppo.total_steps)
 
     def _begin(self) -> None:
-        at = self._ppo.at
-        if at.chunk.number == 0 or self.over:
-            number = max(at.chunk.number, at.steps // self._size) + 1
-            at.chunk = type(at.chunk)(number, at.steps)
+        counters = self._ppo.counters
+        if counters.chunk.number == 0 or self.is_complete:
+            number = max(counters.chunk.number, counters.steps // self._size) + 1
+            counters.chunk = type(counters.chunk)(number, counters.steps)
         if self._file is None:
             self._file = LogFile(self._folder / self._name(), encoding="utf-8")
-            self._file.setFormatter(logging.Formatter(FORMAT))
+            self._file.setFormatter(logging.Formatter(LOG_FORMAT))
             self._log.addHandler(self._file)
-            self._say(RUNNING)
+            self._say(CHUNK_RUNNING)
             self._log.info(
-                "[chunk] %d/%d from step %d to %d", at.chunk.number, self.count, at.steps,
-                self._goal(),
+                "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count,
+                counters.steps, self._goal(),
             )  # fmt: skip
 
     def _name(self) -> str:
-        return f"chunk_{self._ppo.at.chunk.number}.log"
+        return f"chunk_{self._ppo.counters.chunk.number}.log"
 
     def _say(self, status: str) -> None:
         if self.keeper is None:
             return
-        at = self._ppo.at
-        done = status == COMPLETED
+        counters = self._ppo.counters
+        is_completed = status == CHUNK_COMPLETED
         self.keeper.chunk(
-            at.chunk.number, status=status, log_file=self._name(),
-            requests=at.steps - at.chunk.began,
-            checkpoint=f"checkpoint-{at.steps}" if done else None,
+            counters.chunk.number, status=status, log_file=self._name(),
+            requests=counters.steps - counters.chunk.began,
+            checkpoint=f"checkpoint-{counters.steps}" if is_completed else None,
         )  # fmt: skip
 
     def _sum_up(self, rollout: Rollout) -> None:
-        at = self._ppo.at
-        line = f"[chunk] {at.chunk.number}/{self.count} requests={at.steps - at.chunk.began}"
-        if at.chunk.counts:
-            line += f" act={listed([n / sum(at.chunk.counts) for n in at.chunk.counts])}"
-        if at.chunk.last_kl is not None:
+        counters = self._ppo.counters
+        chunk = counters.chunk
+        line = f"[chunk] {chunk.number}/{self.count} requests={counters.steps - chunk.began}"
+        if counters.chunk.counts:
+            line += f" act={format_shares([n / sum(chunk.counts) for n in chunk.counts])}"
+        if counters.chunk.last_kl is not None:
             line += self._warm(rollout)
-            line += f" kl_to_warm_start={at.chunk.first_kl:.4f}->{at.chunk.last_kl:.4f}"
+            line += f" kl_to_warm_start={counters.chunk.first_kl:.4f}->{counters.chunk.last_kl:.4f}"
         self._log.info(line)
 
     def _warm(self, rollout: Rollout) -> str:
-        """Say how often the warm start would take each action in the last rollout's states."""
-        seen = torch.from_numpy(rollout.observations[rollout.valid])
+        """Format how often the warm start would take each action in the last rollout's states."""
+        obs = torch.from_numpy(rollout.observations[rollout.valid])
         frozen = self._ppo.frozen
         if frozen is None or self._ppo.envs.continuous:
             return ""
@@ -149,9 +156,9 @@ class Chunks:
         if rollout.masks is not None:
             masks = torch.from_numpy(rollout.masks[rollout.valid])
         with torch.inference_mode():
-            logits = networks.mask_logits(frozen.actor(seen), masks)
+            logits = networks.mask_logits(frozen.actor(obs), masks)
             shares = torch.softmax(logits, -1).mean(0)
-        return f" warm={listed(shares.tolist())}"
+        return f" warm={format_shares(shares.tolist())}"
 
     def _close(self) -> None:
         if self._file is not None:

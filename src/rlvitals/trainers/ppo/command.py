@@ -1,4 +1,4 @@
-"""`rlvitals train ppo`: its flags, and what they come to."""
+"""Flags of `rlvitals train ppo`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,22 @@ from rlvitals.trainers.ppo import factory, presets
 from rlvitals.trainers.ppo.config import Config
 
 ABOUT = "Proximal policy optimisation on any Gymnasium environment."
-QUICKLY = "see within about a minute that all of it runs, and whether the held-out return rises"
+QUICK_TEST_HELP = (
+    "see within about a minute that all of it runs, and whether the held-out return rises"
+)
 # Sections that configurations of the scheduler which this trainer follows have, and what does
 # their part here.
-UNREAD = MappingProxyType({
+UNREAD_SECTIONS = MappingProxyType({
     "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
 })  # fmt: skip
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "training.total_steps": ("--total-requests", "--ppo-requests"),
     "cluster.replicas": ("--num-replicas",),
     "warm_start.external_pretrain": ("--pretrained-actor-path",),
     "warm_start.skip_warmstart": ("--skip-bc-training",),
 })  # fmt: skip
 # About 20 s of a CPU from end to end: a minute where others use it too.
-QUICK = MappingProxyType({
+QUICK_TEST_VALUES = MappingProxyType({
     "training.total_steps": 120_000, "training.chunk_size": 30_000,
     "warm_start.demo_steps": 300, "evaluation.interval": 20_000, "evaluation.held_out_episodes": 16,
 })  # fmt: skip
@@ -41,32 +43,38 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     )
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
-    shown = (schema.quick(options, QUICK), (presets.preset(env), presets.source(env)))
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    defaults = (
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
+        (presets.preset(env), presets.source(env)),
+    )
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
 
 
 def _env(options: Sequence[str]) -> str:
     """Return the environment that flags or their file ask for: its preset makes the defaults."""
     default = Config().training.env
-    return schema.asked(options, ("--env",), "training.env", default, find=factory.settings_file)
+    return schema.read_choice(
+        options, ("--env",), "training.env", default, find=factory.settings_file
+    )
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    said = factory.fitted(schema.said(chosen, Config))
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file = chosen["config"]
-    place = file and factory.settings_file(file)
+    overrides = factory.fit_speeds(schema.flag_values(args, Config))
+    if args["quick_test"]:
+        overrides = {**QUICK_TEST_VALUES, **overrides}
+    file = args["config"]
+    path = file and factory.settings_file(file)
     return schema.load(
-        Config, place, said, below=presets.preset(chosen["env_of_preset"]), unread=UNREAD,
+        Config, path, overrides, below=presets.preset(args["env_of_preset"]),
+        unread=UNREAD_SECTIONS,
         tell=lambda note: say(f"[PPO:init] {note}\n"),
     )  # fmt: skip
 
 
 def expectation(config: Config) -> str:
-    """Say what a quick test can show, and how long a training is that learns."""
+    """Return a line on what a quick test can show."""
     usual = presets.preset(config.training.env).get(
         "training.total_steps", Config().training.total_steps
     )
@@ -77,7 +85,7 @@ def expectation(config: Config) -> str:
 
 
 def conclusion(returns: Sequence[float]) -> str:
-    """Say what a quick test showed, by the held-out returns in their order.
+    """Return a line on what a quick test showed, from the held-out returns in order.
 
     Raises VitalsError for one that is not finite.
     """
@@ -96,16 +104,16 @@ def conclusion(returns: Sequence[float]) -> str:
     )
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> None:
+def train(config: Config, args: Mapping[str, Any]) -> None:
     """Train."""
     from rlvitals.trainers.ppo.program import Training  # noqa: PLC0415 - loads torch
 
-    source = chosen["config"] or ""
-    if chosen["quick_test"]:
+    source = args["config"] or ""
+    if args["quick_test"]:
         say(f"{expectation(config)}\n")
-    with full_disk.explained(Path(config.training.output_dir)):
-        training = Training(config, verbose=chosen["verbose"], source=str(source))
-        training.begin_as(chosen)
+    with full_disk.translate_errors(Path(config.training.output_dir)):
+        training = Training(config, verbose=args["verbose"], source=str(source))
+        training.set_resume_flags(args)
         training.run()
-    if chosen["quick_test"]:
+    if args["quick_test"]:
         say(f"{conclusion(training.held_out.returns)}\n")

@@ -1,4 +1,4 @@
-"""What a person may set of a PPO training, section by section."""
+"""Settings of a PPO training, by section."""
 
 from dataclasses import dataclass, field, fields
 
@@ -11,7 +11,7 @@ from rlvitals.trainers.ppo.cluster.config import (
     ServingConfig,
 )
 
-LEAST_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
+MIN_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ReferenceConfig:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleConfig:
-    """How the learning rate goes on (`advanced_optimization.learning_rate_schedule`)."""
+    """The learning rate's schedule (`advanced_optimization.learning_rate_schedule`)."""
 
     type: str = option(
         "linear", "its shape", choices=("constant", "linear", "cosine_annealing_with_warmup")
@@ -90,7 +90,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True, slots=True)
 class TemperatureConfig:
-    """How load and stagnation lead the temperature (`temperature_control`)."""
+    """Control of the sampling temperature by load and stagnation (`temperature_control`)."""
 
     enabled: bool = option(False, "lead it; else it stays at `base_temperature`")
     base_temperature: float = option(1.0, "temperature without any pressure", item="T")
@@ -180,7 +180,7 @@ class TailConfig:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringConfig:
-    """What is written beside the run's own files (`monitoring`)."""
+    """Logging besides the run's own files (`monitoring`)."""
 
     metrics_export_enabled: bool = option(True, "write rows under `<run>/metrics/`")
     metrics_export_format: str = option("csv", "as what", choices=("csv", "parquet"))
@@ -199,7 +199,7 @@ class MonitoringConfig:
 
 @dataclass(frozen=True, slots=True)
 class WarmStartConfig:
-    """What a run begins from (`warm_start`)."""
+    """The initial policy (`warm_start`)."""
 
     skip_warmstart: bool = option(False, "begin with random weights")
     demo_policies: tuple[str, ...] = option(
@@ -226,7 +226,7 @@ class WarmStartConfig:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConfig:
-    """How the likeliest actions do on a fixed set, now and then while it trains (`evaluation`)."""
+    """Evaluation of the likeliest actions during training (`evaluation`)."""
 
     enable: bool = option(
         True, "evaluate: a cluster always, another environment by `held_out_episodes`"
@@ -244,17 +244,17 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
         clusters, decisions = self.held_out_clusters, self.held_out_decisions
-        if clusters < 1 or decisions < LEAST_DECISIONS:
+        if clusters < 1 or decisions < MIN_DECISIONS:
             raise UsageError(
                 f"{clusters} clusters for {decisions} decisions show nothing",
                 where="evaluation",
-                hint=f"1 and {LEAST_DECISIONS} at least; enable=false for no evaluation",
+                hint=f"1 and {MIN_DECISIONS} at least; enable=false for no evaluation",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class AdvancedConfig:
-    """How the optimiser is led (`advanced_optimization`)."""
+    """Schedules and adaptive minibatches (`advanced_optimization`)."""
 
     learning_rate_schedule: ScheduleConfig = ScheduleConfig()
     adaptive_batch_size: SpikeConfig = SpikeConfig()
@@ -262,7 +262,7 @@ class AdvancedConfig:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
-    """What is saved, and what of it is kept (`checkpointing`)."""
+    """Checkpoints and their retention (`checkpointing`)."""
 
     enable: bool = option(True, "save at all")
     interval: int = option(50_000, "environment steps between two checkpoints", item="N")
@@ -279,7 +279,7 @@ class CheckpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """What is trained, for how long, and where it is written (`training`)."""
+    """Environment, length and output folder (`training`)."""
 
     env: str = option("rlvitals/Cluster-v0", "a Gymnasium id", item="ID")
     num_envs: int = option(64, "environments at once", item="N")
@@ -299,7 +299,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole training, section by section as its file has them."""
+    """All settings of a training, by section."""
 
     training: TrainingConfig = field(default_factory=TrainingConfig)
     ppo_config: PPOConfig = field(default_factory=PPOConfig)
@@ -319,7 +319,9 @@ class Config:
     @property
     def environment(self) -> ClusterConfig:
         """The cluster with its reward and its curriculum."""
-        served = {one.name: getattr(self.cluster, one.name) for one in fields(self.cluster)}
+        served = {
+            setting.name: getattr(self.cluster, setting.name) for setting in fields(self.cluster)
+        }
         return ClusterConfig(
             **served, reward=self.reward_config, curriculum=self.curriculum_learning
         )

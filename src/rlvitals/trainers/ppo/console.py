@@ -1,4 +1,4 @@
-"""Where a training's lines go: all of them into a file, few of them to a person."""
+"""Log handlers of a training: all lines to a file, a few to the console."""
 
 import logging
 import sys
@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.trainers.console_io import say
 from rlvitals.trainers.full_disk import LogFile
-from rlvitals.trainers.ppo.telemetry import FORMAT
+from rlvitals.trainers.ppo.telemetry import LOG_FORMAT
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-LOG = "ppo_training.log"
-FIRST, LINES = 5, 100  # updates that are shown at first, and then of the whole run
+LOG_FILE = "ppo_training.log"
+FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
+    5,
+    100,
+)  # updates that are shown at first, and then of the complete run
 # What the bar shows of an update, and how.
-SHOWN = (
+BAR_METRICS = (
     ("ep_return", "return {:.1f}"), ("latency", "latency {:.2f} s"), ("reward", "reward {:.3f}"),
     ("approx_kl", "kl {:.4f}"), ("sps", "{:,.0f} steps/s"),
 )  # fmt: skip
-MOST = 3  # of them
 
 
-class Thinned(logging.Filter):
+class UpdateFilter(logging.Filter):
     """Lets an update's line through now and then; any other line always."""
 
     def __init__(self, total_steps: int) -> None:
@@ -32,36 +34,36 @@ class Thinned(logging.Filter):
         self._total, self._seen, self._next = total_steps, 0, 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a line is shown."""
+        """Return True if a line is shown."""
         step = getattr(record, "step", None)
         if step is None:
             return True
         self._seen += 1
-        if self._seen > FIRST and step < min(self._next, self._total):
+        if self._seen > FIRST_LOGGED_UPDATES and step < min(self._next, self._total):
             return False
-        self._next = step + self._total / LINES
+        self._next = step + self._total / MAX_LOGGED_UPDATES
         return True
 
 
 class Bar:
-    """One line in a terminal that shows how far a training is; nothing anywhere else."""
+    """A progress bar in a terminal; nothing is drawn anywhere else."""
 
-    def __init__(self, total_steps: int, *, wanted: bool) -> None:
+    def __init__(self, total_steps: int, *, enabled: bool) -> None:
         """Draw nothing yet."""
         self._total = total_steps
-        self.drawn = wanted and sys.stdout.isatty()
+        self.drawn = enabled and sys.stdout.isatty()
         self._progress: Progress | None = None
         self._task: Any = None
 
-    def update(self, step: int, told: Mapping[str, float]) -> None:
+    def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show a step and the numbers of its update."""
         if not self.drawn:
             return
         if self._progress is None:
             self._begin(step)
-        said = [text.format(told[name]) for name, text in SHOWN if name in told]
+        texts = [text.format(metrics[name]) for name, text in BAR_METRICS if name in metrics]
         self._progress.update(  # type: ignore[union-attr]
-            self._task, completed=min(step, self._total), said="  ".join(said[:MOST])
+            self._task, completed=min(step, self._total), said="  ".join(texts[:3])
         )
 
     def print(self, line: str) -> None:
@@ -107,16 +109,16 @@ class Console(logging.Handler):
 def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> logging.Logger:
     """Return what writes all lines to `ppo_training.log` in a folder, and few to the console."""
     # No logger of the process: two trainings in it share no lines.
-    made = logging.Logger(f"rlvitals.ppo.{folder.name}", logging.DEBUG)  # noqa: LOG001
+    log = logging.Logger(f"rlvitals.ppo.{folder.name}", logging.DEBUG)  # noqa: LOG001
     console = Console(bar)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
-        console.addFilter(_no_update if bar.drawn else Thinned(total_steps))
-    file = LogFile(folder / LOG, encoding="utf-8")
-    file.setFormatter(logging.Formatter(FORMAT))
-    made.addHandler(console)
-    made.addHandler(file)
-    return made
+        console.addFilter(_no_update if bar.drawn else UpdateFilter(total_steps))
+    file = LogFile(folder / LOG_FILE, encoding="utf-8")
+    file.setFormatter(logging.Formatter(LOG_FORMAT))
+    log.addHandler(console)
+    log.addHandler(file)
+    return log
 
 
 def _no_update(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Demonstrations: what schedulers that do not learn did, and in which states, as one file."""
+"""Collect, save and load demonstrations of the baseline schedulers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
 
-SUFFIX = ".npz"
-FORMAT = 1
-SPREAD = 0.2  # share of decisions at random: states that the scheduler itself would not get into
+DEMOS_SUFFIX = ".npz"
+RANDOM_ACTION_SHARE = 0.2  # they lead to states that the scheduler itself would not reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,11 @@ class Demos:
         return len(self.actions)
 
     def facts(self) -> Mapping[str, object]:
-        """Say what is in it: counts by scheduler and by action, and the width of a state."""
+        """Return counts by scheduler and by action, and the size of a state."""
         shares = np.bincount(self.actions) / max(len(self), 1)
         counts = np.bincount(self.policies, minlength=len(self.names))
         return {
-            "format": FORMAT,
+            "format": 1,
             "total_samples": len(self),
             "policy_type": dict(zip(self.names, counts.tolist(), strict=True)),
             "action_distribution": [round(float(share), 4) for share in shares],
@@ -56,47 +55,47 @@ def collect(  # noqa: PLR0913 - what is collected, each by its name
     Raises UsageError for a scheduler that is not known.
     """
     rng = np.random.default_rng(seed)
-    parts = [
-        _collected(_loaded(config, load), name, steps, envs, rng)
+    batches = [
+        _collect_policy(_scale_load(config, load), name, steps, envs, rng)
         for name in policies
         for load in loads
     ]
     labels = [i for i in range(len(policies)) for _ in loads]
     return Demos(
-        np.concatenate([seen for seen, _ in parts]),
-        np.concatenate([chosen for _, chosen in parts]),
-        np.repeat(labels, [len(chosen) for _, chosen in parts]),
+        np.concatenate([obs for obs, _ in batches]),
+        np.concatenate([actions for _, actions in batches]),
+        np.repeat(labels, [len(actions) for _, actions in batches]),
         tuple(policies),
     )
 
 
-def _loaded(config: ClusterConfig, factor: float) -> ClusterConfig:
+def _scale_load(config: ClusterConfig, factor: float) -> ClusterConfig:
     if config.qps:
         return replace(config, qps=config.qps * factor)
     return replace(config, load=config.load * factor)
 
 
-def _collected(
+def _collect_policy(
     config: ClusterConfig, name: str, steps: int, envs: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    known = baselines(int(rng.integers(2**31)))
-    if name not in known:
-        raise UsageError(f"no scheduler is called {name!r}", hint=f"one of {', '.join(known)}")
+    policies = baselines(int(rng.integers(2**31)))
+    if name not in policies:
+        raise UsageError(f"no scheduler is called {name!r}", hint=f"one of {', '.join(policies)}")
     cluster = Cluster(config, envs)
     cluster.reset(rng)
-    seen, chosen = [], []
+    obs, actions = [], []
     for _ in range(steps):
         observation = cluster.observe()
-        action = known[name](observation, cluster)
-        seen.append(observation.copy())
-        chosen.append(action.astype(np.int64))
-        strayed = rng.random(envs) < SPREAD
-        tried = np.where(strayed, rng.integers(0, config.replicas, envs), action)
-        outcome = cluster.step(tried, rng)
-        over = outcome.terminated | outcome.truncated
-        if over.any():
-            cluster.reset(rng, over)
-    return np.concatenate(seen), np.concatenate(chosen)
+        action = policies[name](observation, cluster)
+        obs.append(observation.copy())
+        actions.append(action.astype(np.int64))
+        is_random = rng.random(envs) < RANDOM_ACTION_SHARE
+        executed = np.where(is_random, rng.integers(0, config.replicas, envs), action)
+        outcome = cluster.step(executed, rng)
+        dones = outcome.terminated | outcome.truncated
+        if dones.any():
+            cluster.reset(rng, dones)
+    return np.concatenate(obs), np.concatenate(actions)
 
 
 def save(demos: Demos, file: Path) -> None:
@@ -113,10 +112,10 @@ def save(demos: Demos, file: Path) -> None:
 def load(file: Path) -> Demos:
     """Read demonstrations. Raises UsageError for a file that holds none."""
     try:
-        with np.load(file, allow_pickle=False) as held:
+        with np.load(file, allow_pickle=False) as arrays:
             return Demos(
-                held["observations"], held["actions"], held["policies"],
-                tuple(str(name) for name in held["names"]),
+                arrays["observations"], arrays["actions"], arrays["policies"],
+                tuple(str(name) for name in arrays["names"]),
             )  # fmt: skip
     except OSError as error:
         raise UsageError(f"the file cannot be read: {error.strerror}", where=str(file)) from None

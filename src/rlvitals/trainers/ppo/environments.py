@@ -1,4 +1,4 @@
-"""Many environments at once, with one meaning of "done" whatever their autoreset mode."""
+"""Vectors of environments with one meaning of "done" in every autoreset mode."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,11 +18,11 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of `n` environments gave."""
+    """The result of one step of `n` environments."""
 
     rewards: NDArray[np.float64]  # [n]
     terminated: Bools  # [n]: the episode is over, nothing follows
-    truncated: Bools  # [n]: it was cut off, its value goes on from `final`
+    truncated: Bools  # [n]: it was cut off, it bootstraps from `final`
     valid: Bools  # [n]: False where the environment only reset itself (NEXT_STEP)
     final: NDArray[Any]  # [n, features]: where the actions led, before any reset
     info: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Environments:
     def action_masks(self) -> Bools | None:
         """Return which actions the vector allows now, [n, actions]; None where it does not say.
 
-        A vector says so by a method of this name, as environments of sb3-contrib do.
+        A vector provides a method of this name, as environments of sb3-contrib do.
         """
         ask = getattr(self.vector.unwrapped, "action_masks", None)
         masks = None if ask is None else ask()
@@ -87,7 +87,7 @@ class Environments:
     def step(self, actions: NDArray[Any]) -> tuple[Step, list[tuple[float, int]]]:
         """Act in each; returns the step, and return and length of the episodes that ended.
 
-        The first ones of a vector that staggers them are left out: they are no whole episodes.
+        The first ones of a vector that staggers them are left out: they are not complete.
 
         `observations` then holds what to act on next. Raises VitalsError where an environment
         raises or gives numbers that are not finite.
@@ -95,24 +95,24 @@ class Environments:
         observations, rewards, terminated, truncated, info = self._step(self._outer(actions))
         flat = self._flat(observations)
         self._finite(np.asarray(rewards)[:, None], "pays a reward of")
-        done = terminated | truncated
+        dones = terminated | truncated
         valid = ~self._resets
         final = flat
         if self._mode is AutoresetMode.NEXT_STEP:
-            self._resets = done
-        elif done.any():
-            final = self._finals(flat, done, info)
+            self._resets = dones
+        elif dones.any():
+            final = self._finals(flat, dones, info)
         self.observations = flat
         self.episode_return += np.where(valid, rewards, 0.0)
         self.episode_length += valid
-        ended = [
+        episodes = [
             (float(self.episode_return[i]), int(self.episode_length[i]))
-            for i in np.flatnonzero(done & ~self._partial)
+            for i in np.flatnonzero(dones & ~self._partial)
         ]
-        self._partial[done] = False
-        self.episode_return[done], self.episode_length[done] = 0.0, 0
+        self._partial[dones] = False
+        self.episode_return[dones], self.episode_length[dones] = 0.0, 0
         step = Step(np.asarray(rewards, np.float64), terminated, truncated, valid, final, info)
-        return step, ended
+        return step, episodes
 
     def close(self) -> None:
         """End the environments and their processes."""
@@ -127,7 +127,7 @@ class Environments:
         except VitalsError:
             raise
         except (EOFError, OSError) as error:
-            died = subprocess_env.dead(self.vector) or str(error)
+            died = subprocess_env.describe_deaths(self.vector) or str(error)
             raise VitalsError(
                 f"a process died: {died}",
                 where=str(self.vector),
@@ -143,18 +143,18 @@ class Environments:
     def _finals(
         self,
         flat: NDArray[Any],
-        done: Bools,
+        dones: Bools,
         info: Mapping[str, Any],
     ) -> NDArray[Any]:
         """Return where the actions led, in the modes that leave the reset to this step or to us."""
         final = flat.copy()
         if self._mode is AutoresetMode.SAME_STEP:
-            for i in np.flatnonzero(done):
+            for i in np.flatnonzero(dones):
                 final[i] = np.asarray(info["final_obs"][i]).reshape(-1)
             self._finite(final)
         else:  # DISABLED: we reset
-            fresh, _ = self.vector.reset(options={"reset_mask": done})
-            flat[done] = self._flat(fresh)[done]
+            fresh, _ = self.vector.reset(options={"reset_mask": dones})
+            flat[dones] = self._flat(fresh)[dones]
         return final
 
     def _flat(self, observations: Any) -> NDArray[Any]:  # noqa: ANN401 - an array of any shape
@@ -189,31 +189,31 @@ class Separate(Environments):
 
     vector: AsyncVectorEnv[Any, Any]
 
-    HERE = ("observations", "_resets", "episode_return", "episode_length")
+    LOCAL_STATE = ("observations", "_resets", "episode_return", "episode_length")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the environments need to go on."""
-        here = {name: getattr(self, name).copy() for name in self.HERE}
-        return here | {"there": subprocess_env.states(self.vector)}
+        """Return the state of the environments."""
+        state = {name: getattr(self, name).copy() for name in self.LOCAL_STATE}
+        return state | {"there": subprocess_env.states(self.vector)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        for name in self.HERE:
+        for name in self.LOCAL_STATE:
             setattr(self, name, state[name])
-        subprocess_env.put(self.vector, state["there"])
+        subprocess_env.restore_states(self.vector, state["there"])
 
 
 def make(name: str, count: int, *, processes: bool = False, **options: Any) -> Environments:  # noqa: ANN401
     """Make `count` environments of a Gymnasium id: its own vector where it has one.
 
-    `processes` puts each into a process of its own. Raises UsageError for an unknown id.
+    `processes` runs each in its own process. Raises UsageError for an unknown id.
     """
     try:
         spec = gym.spec(name)
         native = spec.vector_entry_point is not None and not processes
         if native:
             return Environments(gym.make_vec(name, count, "vector_entry_point", **options))
-        with subprocess_env.deaf() if processes else nullcontext():
+        with subprocess_env.ignore_sigint() if processes else nullcontext():
             vector = gym.make_vec(
                 name,
                 count,
@@ -221,7 +221,7 @@ def make(name: str, count: int, *, processes: bool = False, **options: Any) -> E
                 vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
                 wrappers=[
                     gym.wrappers.FlattenObservation,
-                    *([subprocess_env.Held] if processes else []),
+                    *([subprocess_env.StateWrapper] if processes else []),
                 ],
                 **options,
             )

@@ -1,4 +1,4 @@
-"""How good a trained policy is: on arrivals that it never saw, or over episodes."""
+"""Evaluate a trained policy on held-out arrivals or over episodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class Trained:
         None is chosen that is False in `masks`, [n, actions].
         """
         return sample_actions.best(
-            self.ppo.policy, self.ppo.observe(observations, learn=False), masks
+            self.ppo.policy, self.ppo.normalise_obs(observations, learn=False), masks
         )
 
     def schedule(
@@ -44,26 +44,34 @@ class Trained:
 
 
 def load(folder: Path, *, step: int | None = None, best: bool = False) -> Trained:
-    """Build a run's policy and put its newest whole checkpoint into it, or the one asked for.
+    """Build a run's policy and load its newest complete checkpoint, or that of `step`.
 
     `best`: the best by `checkpointing.keep_best`. Raises UsageError for a folder without settings
-    or without a checkpoint, BadCheckpoint for a step without a whole one.
+    or without a checkpoint, BadCheckpoint for a step without a complete one.
     """
-    file = folder / factory.FILE
+    file = folder / factory.CONFIG_FILE
     if not file.is_file():
         raise rlvitals.UsageError(
-            f"there is no {factory.FILE}", where=str(folder), hint="a run of rlvitals train ppo"
+            f"there is no {factory.CONFIG_FILE}",
+            where=str(folder),
+            hint="a run of rlvitals train ppo",
         )
     config = schema.load(Config, file, {})
     torch.set_num_threads(config.training.threads)
-    held = rlvitals.Checkpoints(folder, tell=lambda _: None)
-    found = held.best() if best else held.latest() if step is None else held.at(step)
-    if found is None:
-        which = "checkpoint that was measured by keep_best" if best else "checkpoint"
-        raise rlvitals.UsageError(f"there is no whole {which}", where=str(folder))
+    checkpoints = rlvitals.Checkpoints(folder, tell=lambda _: None)
+    checkpoint = (
+        checkpoints.best()
+        if best
+        else checkpoints.latest()
+        if step is None
+        else checkpoints.at(step)
+    )
+    if checkpoint is None:
+        kind = "checkpoint that was measured by keep_best" if best else "checkpoint"
+        raise rlvitals.UsageError(f"there is no whole {kind}", where=str(folder))
     ppo = factory.build(config)
-    ppo.state().load(found.folder)
-    return Trained(ppo, config, found.step)
+    ppo.state().load(checkpoint.folder)
+    return Trained(ppo, config, checkpoint.step)
 
 
 def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
@@ -72,21 +80,21 @@ def on_other_cluster(trained: Trained, changes: Mapping[str, Any]) -> Trained:
     The network and the normaliser that replicas share serve any number of them. Raises UsageError
     for a policy without these.
     """
-    before = trained.config.cluster
-    replicas = changes.get("replicas", before.replicas)
-    speeds = changes.get("speeds", before.speeds[:replicas])
-    serving = replace(before, **{**changes, "speeds": tuple(speeds)})
-    moments = trained.ppo.observe.moments.for_replicas(replicas)
+    original = trained.config.cluster
+    replicas = changes.get("replicas", original.replicas)
+    speeds = changes.get("speeds", original.speeds[:replicas])
+    serving = replace(original, **{**changes, "speeds": tuple(speeds)})
+    moments = trained.ppo.normalise_obs.moments.for_replicas(replicas)
     if moments is None:
         raise rlvitals.UsageError(
-            f"the policy is for its own {before.replicas} replicas alone",
+            f"the policy is for its own {original.replicas} replicas alone",
             where="cluster.replicas",
             hint="train with network.shared_scorer and network.shared_normaliser, the defaults",
         )
     config = replace(trained.config, cluster=serving)
     ppo = factory.build(config)
     ppo.policy.actor.load_state_dict(trained.ppo.policy.actor.state_dict())
-    ppo.observe.moments = moments
+    ppo.normalise_obs.moments = moments
     return Trained(ppo, config, trained.step)
 
 
@@ -102,31 +110,31 @@ def on_cluster(
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """What episodes of the likeliest actions came to."""
+    """Returns and lengths of episodes of the likeliest actions."""
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
 
 
 def on_episodes(trained: Trained, *, seed: int, episodes: int) -> Episodes:
-    """Play `episodes` whole episodes of the run's environment, the first that begin."""
-    at = trained.config.training
+    """Run `episodes` complete episodes of the run's environment, the first that begin."""
+    training = trained.config.training
     count = min(episodes, 16)
     plain = replace(
-        trained.config, training=replace(at, num_envs=count, seed=seed, processes=False)
+        trained.config, training=replace(training, num_envs=count, seed=seed, processes=False)
     )
     envs = factory.environment(plain)
     envs.reset(seed)
-    due = np.full(envs.count, episodes // envs.count)
-    due[: episodes % envs.count] += 1  # each environment its share: short ones do not push in
+    remaining = np.full(envs.count, episodes // envs.count)
+    remaining[: episodes % envs.count] += 1  # each environment its share: short ones do not push in
     returns: list[float] = []
     lengths: list[int] = []
-    while due.any():
+    while remaining.any():
         totals, steps = envs.episode_return.copy(), envs.episode_length.copy()
         step, _ = envs.step(trained.act(envs.observations))
-        over = (step.terminated | step.truncated) & (due > 0)
-        returns += (totals + np.where(step.valid, step.rewards, 0.0))[over].tolist()
-        lengths += (steps + step.valid)[over].tolist()
-        due[over] -= 1
+        finished = (step.terminated | step.truncated) & (remaining > 0)
+        returns += (totals + np.where(step.valid, step.rewards, 0.0))[finished].tolist()
+        lengths += (steps + step.valid)[finished].tolist()
+        remaining[finished] -= 1
     envs.close()
     return Episodes(tuple(returns), tuple(lengths))

@@ -1,4 +1,4 @@
-"""What happens now and then in a training, as events of the run: with its cause each."""
+"""Record pulses, adjustments and slow tails of a training as events with their cause."""
 
 import logging
 from collections.abc import Mapping
@@ -9,8 +9,7 @@ from rlvitals.trainers.ppo.config import MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 
-MOVED = 0.01  # a change of the learning rate's factor that is worth an event
-HISTOGRAMS = 200  # of each action in a run, about
+MIN_LR_CHANGE = 0.01  # of the learning rate's factor: a smaller one is no event
 
 
 class Events:
@@ -24,57 +23,63 @@ class Events:
         self._slow = False
         self._next = 0.0  # the step of the next histograms
 
-    def after(self, rollout: Rollout, told: Mapping[str, float]) -> None:
+    def after(self, rollout: Rollout, metrics: Mapping[str, float]) -> None:
         """Look at an update."""
         self._pulses()
-        self._adjustments(told)
-        self._tail(told)
+        self._adjustments(metrics)
+        self._tail(metrics)
         self._histograms(rollout)
 
     def _pulses(self) -> None:
         pulses = getattr(self._ppo.temperature, "pulses", None)
         while pulses:
-            one = pulses.popleft()
+            pulse = pulses.popleft()
             self._recorder.event(
-                "temperature_pulse", self._ppo.at.steps, decision=one.step, cause=one.cause,
-                level=one.level,
+                "temperature_pulse", self._ppo.global_step, decision=pulse.step,
+                cause=pulse.cause,
+                level=pulse.level,
             )  # fmt: skip
-            self._log.debug("[PPO:temperature] pulse at decision %d by %s", one.step, one.cause)
+            self._log.debug("[PPO:temperature] pulse at decision %d by %s", pulse.step, pulse.cause)
 
-    def _adjustments(self, told: Mapping[str, float]) -> None:
-        """Tell each move of learning rate and minibatch that a spike, or its end, caused."""
-        spikes, step = self._ppo.spikes, self._ppo.at.steps
+    def _adjustments(self, metrics: Mapping[str, float]) -> None:
+        """Record each change of learning rate and minibatch caused by a spike or its end."""
+        spikes, step = self._ppo.spikes, self._ppo.global_step
         if spikes is None:
             return
-        before, now = spikes.before, (spikes.lr_factor, spikes.minibatch_size)
-        if not told["gradient_spike"] and before[1] == now[1] and abs(now[0] - before[0]) < MOVED:
+        previous, current = spikes.before, (spikes.lr_factor, spikes.minibatch_size)
+        if (
+            not metrics["gradient_spike"]
+            and previous[1] == current[1]
+            and abs(current[0] - previous[0]) < MIN_LR_CHANGE
+        ):
             return
-        cause = "gradient spike" if told["gradient_spike"] else "quiet"
+        cause = "gradient spike" if metrics["gradient_spike"] else "quiet"
         self._recorder.event(
-            "adjustment", step, cause=cause, grad_norm=told["pg_grad_norm"],
-            usual=told["grad_norm_usual"], lr_factor=now[0], lr_factor_before=before[0],
-            minibatch_size=now[1], minibatch_size_before=before[1],
+            "adjustment", step, cause=cause, grad_norm=metrics["pg_grad_norm"],
+            usual=metrics["grad_norm_usual"], lr_factor=current[0], lr_factor_before=previous[0],
+            minibatch_size=current[1], minibatch_size_before=previous[1],
         )  # fmt: skip
         self._log.log(
-            logging.INFO if told["gradient_spike"] else logging.DEBUG,
+            logging.INFO if metrics["gradient_spike"] else logging.DEBUG,
             "[PPO:adjust] step=%d %s gnorm=%.3f (usually %.3f): lr x%.3f mb=%d", step, cause,
-            told["pg_grad_norm"], told["grad_norm_usual"], *now,
+            metrics["pg_grad_norm"], metrics["grad_norm_usual"], *current,
         )  # fmt: skip
 
-    def _tail(self, told: Mapping[str, float]) -> None:
-        slow = telemetry.is_slow(told, self._config)
+    def _tail(self, metrics: Mapping[str, float]) -> None:
+        slow = telemetry.is_slow(metrics, self._config)
         if slow and not self._slow:
             limit = self._config.tail_latency_tracking.alert_threshold_p99
-            worst = told["latency_p99"]
-            self._recorder.event("tail_latency", self._ppo.at.steps, p99=worst, threshold=limit)
+            worst = metrics["latency_p99"]
+            self._recorder.event("tail_latency", self._ppo.global_step, p99=worst, threshold=limit)
             self._log.warning("[PPO:tail] p99 latency %.2f s is above %.2f s", worst, limit)
         self._slow = slow
 
     def _histograms(self, rollout: Rollout) -> None:
-        envs, step = self._ppo.envs, self._ppo.at.steps
-        wanted = self._config.advanced_metrics.track_action_distribution
-        if envs.continuous or not wanted or step < self._next:
+        envs, step = self._ppo.envs, self._ppo.global_step
+        is_tracked = self._config.advanced_metrics.track_action_distribution
+        if envs.continuous or not is_tracked or step < self._next:
             return
-        self._next = step + self._ppo.total_steps / HISTOGRAMS
+        # About 200 histograms of each action in a run.
+        self._next = step + self._ppo.total_steps / 200
         for i, shares in enumerate(telemetry.shares_by_environment(rollout, envs.actions).T):
             self._recorder.log_histogram(step, f"Actions/replica_{i}", shares)

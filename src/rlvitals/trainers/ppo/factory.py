@@ -1,4 +1,4 @@
-"""Build a training from its settings, and keep these beside what they made."""
+"""Build a training from its settings, and save the settings with the run."""
 
 import random
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ from rlvitals.trainers.ppo.grad_spike_response import SpikeReaction
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
-FILE = "ppo_config.json"
-SHIPPED = Path(__file__).parent / "configs"
-OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
+CONFIG_FILE = "ppo_config.json"
+SHIPPED_CONFIGS = Path(__file__).parent / "configs"
+OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 def build(config: Config) -> PPO:
     """Build the environments, the policy and the trainer of a configuration."""
-    at, own = config.training, config.ppo_config
-    random.seed(at.seed)
-    np.random.seed(at.seed)  # noqa: NPY002 - what an environment may draw from
-    torch.manual_seed(at.seed)
-    ours = at.env == cluster.ID
+    training, ppo_config = config.training, config.ppo_config
+    random.seed(training.seed)
+    np.random.seed(training.seed)  # noqa: NPY002 - what an environment may draw from
+    torch.manual_seed(training.seed)
+    is_cluster = training.env == cluster.ID
     envs = environment(config)
-    layout = _layout(config) if ours and config.network.shared_scorer else None
+    layout = _layout(config) if is_cluster and config.network.shared_scorer else None
     policy = networks.build(
         envs.features, envs.actions, continuous=envs.continuous,
         hidden=config.network.hidden_sizes, activation=config.network.activation, layout=layout,
@@ -38,35 +38,37 @@ def build(config: Config) -> PPO:
     replica_shape = None
     if layout is not None and config.network.shared_normaliser:
         replica_shape = layout.replicas, layout.features
-    led, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
-    made = PPO(
-        envs, policy, own, total_steps=at.total_steps, seed=at.seed,
+    control, spikes = config.temperature_control, config.advanced_optimization.adaptive_batch_size
+    ppo = PPO(
+        envs, policy, ppo_config, total_steps=training.total_steps, seed=training.seed,
         schedule=config.advanced_optimization.learning_rate_schedule,
         reference=config.kl_regularization,
-        temperature=Controller(led) if led.enabled else Fixed(led.base_temperature),
-        spikes=SpikeReaction(spikes, own.minibatch_size) if spikes.enable else None,
+        temperature=Controller(control) if control.enabled else Fixed(control.base_temperature),
+        spikes=SpikeReaction(spikes, ppo_config.minibatch_size) if spikes.enable else None,
         replica_shape=replica_shape,
     )  # fmt: skip
-    begins = config.warm_start
+    warm_start = config.warm_start
     if (
-        begins.hold_to_reference
-        and not begins.skip_warmstart
-        and (ours or begins.external_pretrain)
+        warm_start.hold_to_reference
+        and not warm_start.skip_warmstart
+        and (is_cluster or warm_start.external_pretrain)
     ):
-        made.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
-    return made
+        ppo.hold_to_reference()  # so that a checkpoint has a place for it; the warm start sets it
+    return ppo
 
 
 def environment(config: Config) -> environments.Environments:
     """Make the environments of a configuration."""
-    at = config.training
-    options = {"config": config.environment} if at.env == cluster.ID else {}
-    return environments.make(at.env, at.num_envs, processes=at.processes, **options)
+    training = config.training
+    options = {"config": config.environment} if training.env == cluster.ID else {}
+    return environments.make(
+        training.env, training.num_envs, processes=training.processes, **options
+    )
 
 
 def _layout(config: Config) -> networks.Layout:
-    seen = len(of_replica(config.environment))
-    return networks.Layout(config.cluster.replicas, seen, len(CLUSTER_FEATURES))
+    features = len(of_replica(config.environment))
+    return networks.Layout(config.cluster.replicas, features, len(CLUSTER_FEATURES))
 
 
 def qps(config: Config) -> float:
@@ -77,41 +79,41 @@ def qps(config: Config) -> float:
 def write(config: Config, folder: Path) -> None:
     """Write the settings into a run's folder, as a file that `--config` reads."""
     moved = replace(config, training=replace(config.training, output_dir=""))
-    schema.write(folder / FILE, moved)
+    schema.write(folder / CONFIG_FILE, moved)
 
 
-def fitted(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a command line said, with fewer of the default speeds for fewer replicas."""
-    count = said.get("cluster.replicas")
+def fit_speeds(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the overrides, with fewer default speeds for fewer replicas."""
+    count = overrides.get("cluster.replicas")
     speeds = Config().cluster.speeds
-    if count is None or "cluster.speeds" in said or not 1 <= count < len(speeds):
-        return dict(said)
-    return {**said, "cluster.speeds": speeds[:count]}
+    if count is None or "cluster.speeds" in overrides or not 1 <= count < len(speeds):
+        return dict(overrides)
+    return {**overrides, "cluster.speeds": speeds[:count]}
 
 
 def settings_file(file: Path) -> Path:
     """Return a settings file, or the one of its name that is shipped where there is none."""
-    shipped = SHIPPED / f"{file.stem}.json"
+    shipped = SHIPPED_CONFIGS / f"{file.stem}.json"
     return shipped if not file.exists() and shipped.exists() else file
 
 
 def sinks(config: MonitoringConfig, actions: int = 0) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files, with its options.
+    """Return the additional sinks and their options.
 
     `actions`: how many discrete ones there are.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    options: dict[str, Mapping[str, Any]] = {}
     if config.tensorboard_enabled:
-        names = telemetry.TAGS | telemetry.action_tags(actions)
-        found["tensorboard"] = {"port": config.tensorboard_port, "names": names}
+        names = telemetry.TENSORBOARD_TAGS | telemetry.action_tags(actions)
+        options["tensorboard"] = {"port": config.tensorboard_port, "names": names}
     if config.metrics_export_enabled:
-        found[config.metrics_export_format] = {
+        options[config.metrics_export_format] = {
             "interval": config.metrics_export_interval,
             "subsamples": config.metrics_subsamples,
         }
     if config.wandb:
-        found["wandb"] = {"project": config.wandb_project}
-    return found
+        options["wandb"] = {"project": config.wandb_project}
+    return options
 
 
 def flat(config: Config) -> dict[str, object]:
@@ -119,7 +121,7 @@ def flat(config: Config) -> dict[str, object]:
 
     What is off is None: a limit of 0 would be another thing.
     """
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for key in schema.keys(Config):
         if key.path[-1] == "output_dir":
             continue  # a run may be moved
@@ -127,6 +129,6 @@ def flat(config: Config) -> dict[str, object]:
         for name in key.path:
             value = getattr(value, name)
         plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
-        off = key.path[-1] in OFF_AT_ZERO and value == 0
-        found[plain] = None if off else list(value) if isinstance(value, tuple) else value
-    return found
+        off = key.path[-1] in OFF_AT_ZERO_KEYS and value == 0
+        settings[plain] = None if off else list(value) if isinstance(value, tuple) else value
+    return settings

@@ -1,4 +1,4 @@
-"""All parameters of a policy as one vector: an optimiser steps a single tensor in one call."""
+"""Adam on all parameters of a policy as one vector: one call steps a single tensor."""
 
 from math import inf, isfinite
 
@@ -12,18 +12,20 @@ class FlatAdam:
     def __init__(self, module: nn.Module, lr: float) -> None:
         """Lay the parameters out one after the other."""
         self.parameters = list(module.parameters())
-        self.vector = nn.Parameter(torch.cat([one.detach().reshape(-1) for one in self.parameters]))
+        self.vector = nn.Parameter(
+            torch.cat([parameter.detach().reshape(-1) for parameter in self.parameters])
+        )
         self.gradient = self.vector.grad = torch.zeros_like(self.vector)
-        places = self.vector.detach().split([one.numel() for one in self.parameters])
-        for one, place in zip(self.parameters, places, strict=True):
-            one.data = place.view_as(one)
+        views = self.vector.detach().split([parameter.numel() for parameter in self.parameters])
+        for parameter, view in zip(self.parameters, views, strict=True):
+            parameter.data = view.view_as(parameter)
         self.norm = 0.0
         self.adam = torch.optim.Adam([self.vector], lr=lr, eps=1e-5, fused=True)
 
-    def slope(self, loss: Tensor) -> float:
-        """Take in the gradient of a loss; returns its norm."""
-        slopes = torch.autograd.grad(loss, self.parameters)
-        torch.cat([one.reshape(-1) for one in slopes], out=self.gradient)
+    def backward(self, loss: Tensor) -> float:
+        """Compute the gradient of a loss; return its norm."""
+        gradients = torch.autograd.grad(loss, self.parameters)
+        torch.cat([gradient.reshape(-1) for gradient in gradients], out=self.gradient)
         self.norm = float(self.gradient.norm())
         return self.norm
 

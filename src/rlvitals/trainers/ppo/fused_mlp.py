@@ -1,4 +1,4 @@
-"""A small tanh network as one operation: most of what a small update costs is calls.
+"""A small tanh network as one autograd operation: small updates are dominated by call overhead.
 
 Products stay torch's (they keep to its threads); the hyperbolic tangent is numpy's, which takes a
 tenth of the time; the gradient is written out.
@@ -18,7 +18,7 @@ class Mlp(nn.Sequential):
 
     @property
     def is_tanh(self) -> bool:
-        """Whether tanh alone stands between linear layers."""
+        """True if all activations are tanh."""
         return all(isinstance(layer, nn.Linear | nn.Tanh) for layer in self)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -27,9 +27,9 @@ class Mlp(nn.Sequential):
             return super().forward(rows)  # type: ignore[no-any-return, unused-ignore]
         flat = rows.reshape(-1, rows.shape[-1])
         linear = [layer for layer in self if isinstance(layer, nn.Linear)]
-        parameters = [one for layer in linear for one in (layer.weight, layer.bias)]
-        found: Tensor = _Tanh.apply(flat, *parameters)
-        return found.view(*rows.shape[:-1], -1)
+        parameters = [parameter for layer in linear for parameter in (layer.weight, layer.bias)]
+        output: Tensor = _Tanh.apply(flat, *parameters)
+        return output.view(*rows.shape[:-1], -1)
 
 
 class _Tanh(torch.autograd.Function):
@@ -50,14 +50,14 @@ class _Tanh(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 - torch's
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 - torch's
         """Return the slopes of the rows, where they are asked for, and of each parameter."""
         saved: Sequence[Tensor] = ctx.saved_tensors
         depth = len(saved) // 2
-        found: list[Tensor | None] = []
+        gradients: list[Tensor | None] = []
         for i in range(depth - 1, -1, -1):
             hidden, weight = saved[i], saved[depth + i]
-            found = [slope.t() @ hidden, slope.sum(0), *found]
+            gradients = [grad_output.t() @ hidden, grad_output.sum(0), *gradients]
             if i:
-                slope = torch.ops.aten.tanh_backward(slope @ weight, hidden)
-        return (slope @ saved[depth] if ctx.needs_input_grad[0] else None, *found)
+                grad_output = torch.ops.aten.tanh_backward(grad_output @ weight, hidden)
+        return (grad_output @ saved[depth] if ctx.needs_input_grad[0] else None, *gradients)

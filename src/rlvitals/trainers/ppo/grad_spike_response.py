@@ -1,11 +1,11 @@
-"""What training answers to a spike of the gradient's norm: slower, and over more rows."""
+"""Respond to a spike of the gradient norm: lower the learning rate, change the minibatch."""
 
 import math
 
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import SpikeConfig
 
-REMEMBERED = 20  # updates that the usual norm is averaged over
+NORM_AVERAGE_UPDATES = 20  # updates that the usual norm is averaged over
 
 
 class SpikeReaction:
@@ -37,7 +37,7 @@ class SpikeReaction:
         return round(self._size)
 
     def after(self, norm: float) -> dict[str, float]:
-        """Take in the norm of an update before clipping; returns what is to be logged."""
+        """Update from the gradient norm before clipping; return the metrics to log."""
         self.before = (self.lr_factor, self.minibatch_size)
         spike = self._is_spike(norm)
         rate = self.config.adaptation_rate
@@ -59,13 +59,13 @@ class SpikeReaction:
     def _is_spike(self, norm: float) -> bool:
         if not math.isfinite(norm):
             return True
-        known = self._seen >= REMEMBERED // 2
-        return known and norm > self.config.spike_threshold * math.exp(self._log_norm)
+        has_history = self._seen >= NORM_AVERAGE_UPDATES // 2
+        return has_history and norm > self.config.spike_threshold * math.exp(self._log_norm)
 
     def _learn(self, norm: float) -> None:
         if norm <= 0.0:
             return
         self._seen += 1
-        weight = 1.0 / min(self._seen, REMEMBERED)
-        before = 0.0 if self._seen == 1 else self._log_norm
-        self._log_norm = before + weight * (math.log(norm) - before)
+        weight = 1.0 / min(self._seen, NORM_AVERAGE_UPDATES)
+        mean = 0.0 if self._seen == 1 else self._log_norm
+        self._log_norm = mean + weight * (math.log(norm) - mean)

@@ -1,4 +1,4 @@
-"""How the likeliest actions do while a policy learns: always on the same arrivals or episodes.
+"""Evaluate the policy during training on fixed arrivals or episodes.
 
 A rollout's return varies with what arrives and with the actions drawn. Here both stay the same, so
 what changes is the policy. Nothing of it is the training's: environments and random numbers are its
@@ -17,11 +17,8 @@ from rlvitals.trainers.ppo import cluster, evaluate
 from rlvitals.trainers.ppo.config import Config
 from rlvitals.trainers.ppo.ppo import PPO
 
-EVALUATIONS = 20  # of a run, where no interval is said
-STREAM = 2**20  # of held-out arrivals: far from those that a finished run is evaluated by
-WARMED_BY = "lor/speed"  # idle clusters are easy: a policy for busy ones does no better there
-SEED = 2**20  # of held-out episodes, likewise
-AUTO = "auto"
+# Far from the seeds that a finished run is evaluated with.
+HELD_OUT_SEED = 2**20
 Numbers = dict[str, float]
 
 
@@ -30,9 +27,9 @@ def best(config: Config) -> rlvitals.Best | None:
 
     Raises UsageError for an evaluation's number where nothing is evaluated.
     """
-    name, evaluated = config.checkpointing.keep_best, wanted(config)
-    if name == AUTO:
-        aim = "latency" if _serves(config) else "return"
+    name, evaluated = config.checkpointing.keep_best, is_enabled(config)
+    if name == "auto":
+        aim = "latency" if _is_cluster(config) else "return"
         name = f"eval_{aim}" if evaluated else "ep_return"
     elif name.startswith("eval_") and not evaluated:
         raise rlvitals.UsageError(
@@ -42,17 +39,17 @@ def best(config: Config) -> rlvitals.Best | None:
     return rlvitals.Best(name, "min" if "latency" in name else "max") if name else None
 
 
-def wanted(config: Config) -> bool:
-    """Tell whether anything is to be evaluated."""
-    own = config.evaluation
-    return own.enable and (_serves(config) or own.held_out_episodes > 0)
+def is_enabled(config: Config) -> bool:
+    """Return True if the settings ask for evaluations."""
+    evaluation = config.evaluation
+    return evaluation.enable and (_is_cluster(config) or evaluation.held_out_episodes > 0)
 
 
-def _serves(config: Config) -> bool:
+def _is_cluster(config: Config) -> bool:
     return config.training.env == cluster.ID
 
 
-class HeldOut:
+class Evaluator:
     """The evaluations of one training. Raises UsageError for sizes that show nothing."""
 
     def __init__(
@@ -61,76 +58,79 @@ class HeldOut:
         """Evaluate nothing yet."""
         self._ppo, self._config, self._own = ppo, config, config.evaluation
         self._recorder, self._log = recorder, log
-        self._serves, self.wanted = _serves(config), wanted(config)
-        self._every = self._own.interval or max(ppo.total_steps // EVALUATIONS, 1)
-        self._before = 0  # the step up to which evaluations are made
+        self._serves, self.enabled = _is_cluster(config), is_enabled(config)
+        self._every = self._own.interval or max(ppo.total_steps // 20, 1)
+        self._last_step = 0  # the step up to which evaluations are made
         self._busy: cluster.Busy | None = None
         self.returns: list[float] = []  # of each evaluation since the program began
 
     def begin(self) -> None:
         """Before the first update of a run: evaluate its baseline and the policy it begins with."""
-        self._before = self._ppo.at.steps
-        if self.wanted and not self._before:
-            self._recorder.log(0, (self._baseline() if self._serves else {}) | self._evaluated())
+        self._last_step = self._ppo.global_step
+        if self.enabled and not self._last_step:
+            self._recorder.log(0, (self._baseline() if self._serves else {}) | self._evaluate())
 
     def after_update(self) -> Numbers:
         """Evaluate where it is time; returns nothing where it is not."""
-        step, before = self._ppo.at.steps, self._before
-        over = step >= self._ppo.total_steps > before
-        if not self.wanted or not (over or step // self._every > before // self._every):
+        step, last_step = self._ppo.global_step, self._last_step
+        is_final = step >= self._ppo.total_steps > last_step
+        if not self.enabled or not (is_final or step // self._every > last_step // self._every):
             return {}
-        self._before = step
-        return self._evaluated()
+        self._last_step = step
+        return self._evaluate()
 
-    def _evaluated(self) -> Numbers:
-        trained = evaluate.Trained(self._ppo, self._config, self._ppo.at.steps)
+    def _evaluate(self) -> Numbers:
+        trained = evaluate.Trained(self._ppo, self._config, self._ppo.global_step)
         if self._serves:
-            found = self._numbers("eval", trained.schedule)
+            metrics = self._numbers("eval", trained.schedule)
         else:
-            with _untouched():
-                each = evaluate.on_episodes(
-                    trained, seed=SEED, episodes=self._own.held_out_episodes
+            with _preserve_global_rng():
+                episodes = evaluate.on_episodes(
+                    trained, seed=HELD_OUT_SEED, episodes=self._own.held_out_episodes
                 )
-            found = {
-                "eval_return": float(np.mean(each.returns)),
-                "eval_length": float(np.mean(each.lengths)),
+            metrics = {
+                "eval_return": float(np.mean(episodes.returns)),
+                "eval_length": float(np.mean(episodes.lengths)),
             }
-        self.returns.append(found["eval_return"])
-        self._say("ppo", found)
-        return found
+        self.returns.append(metrics["eval_return"])
+        self._say("ppo", metrics)
+        return metrics
 
     def _baseline(self) -> Numbers:
         name = self._own.baseline_scheduler
-        found = self._numbers("baseline", cluster.baselines()[name])
-        self._recorder.event("baseline", 0, scheduler=name, **found)
-        self._say(name, found)
-        return found
+        metrics = self._numbers("baseline", cluster.baselines()[name])
+        self._recorder.event("baseline", 0, scheduler=name, **metrics)
+        self._say(name, metrics)
+        return metrics
 
-    def _numbers(self, whose: str, policy: cluster.Policy) -> Numbers:
-        config, own = self._config.environment, self._own
+    def _numbers(self, prefix: str, policy: cluster.Policy) -> Numbers:
+        config, evaluation = self._config.environment, self._own
         if self._busy is None:
-            warm = cluster.baselines()[WARMED_BY]
-            self._busy = cluster.busy(warm, config, seed=STREAM, envs=own.held_out_clusters)
-        found = cluster.evaluate(
+            # Idle clusters are easy: a policy trained for busy ones is no better on them.
+            warm = cluster.baselines()["lor/speed"]
+            self._busy = cluster.busy(
+                warm, config, seed=HELD_OUT_SEED, envs=evaluation.held_out_clusters
+            )
+        result = cluster.evaluate(
             policy,
             config,
-            envs=own.held_out_clusters,
-            steps=own.held_out_decisions,
+            envs=evaluation.held_out_clusters,
+            steps=evaluation.held_out_decisions,
             begin=self._busy,
         )
         return {
-            f"{whose}_return": found.reward * config.horizon,  # as an episode of the training has
-            f"{whose}_latency": found.mean, f"{whose}_latency_p95": found.p95,
-            f"{whose}_latency_p99": found.p99,
+            f"{prefix}_return": result.reward * config.horizon,  # as an episode of the training has
+            f"{prefix}_latency": result.mean, f"{prefix}_latency_p95": result.p95,
+            f"{prefix}_latency_p99": result.p99,
         }  # fmt: skip
 
-    def _say(self, who: str, found: Numbers) -> None:
-        told = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in found.items())
-        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.at.steps, who, told)
+    def _say(self, policy_name: str, metrics: Numbers) -> None:
+        text = " ".join(f"{name.partition('_')[2]}={value:.4g}" for name, value in metrics.items())
+        self._log.info("[PPO:evaluation] step=%d %s %s", self._ppo.global_step, policy_name, text)
 
 
 @contextmanager
-def _untouched() -> Iterator[None]:
+def _preserve_global_rng() -> Iterator[None]:
     """Put the random numbers that environments may share back to where they were."""
     python, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002 - the shared ones
     try:

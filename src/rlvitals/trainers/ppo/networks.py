@@ -1,4 +1,4 @@
-"""Policies and values: a plain MLP for any observation, and one scorer shared by all replicas."""
+"""Policy and value networks: an MLP for any observation, and a scorer shared by replicas."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rlvitals.trainers.ppo.fused_mlp import Mlp
 
-MASKED = -1e8  # a logit whose probability is exactly 0 in float32
+MASKED_LOGIT = -1e8  # a logit whose probability is exactly 0 in float32
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
@@ -27,7 +27,7 @@ def mlp(sizes: Sequence[int], gain: float, activation: str = "tanh") -> Mlp:
 
 
 class Actor(Protocol):
-    """What turns observations [n, features] into the parameters of a distribution."""
+    """A function from observations [n, features] to the parameters of a distribution."""
 
     def __call__(self, observations: Tensor) -> Tensor:
         """Return logits [n, actions], or means [n, dimensions]."""
@@ -35,7 +35,7 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an observation is laid out: per-replica features first, then global ones."""
+    """Layout of an observation: per-replica features first, then global ones."""
 
     replicas: int
     features: int  # per replica
@@ -57,11 +57,15 @@ class ReplicaScorer(nn.Module):
 
     def forward(self, observations: Tensor) -> Tensor:
         """Return logits [n, replicas]."""
-        at = self.layout
-        own = observations[:, : at.replicas * at.features].view(-1, at.replicas, at.features)
-        mean = own.mean(1, keepdim=True).expand_as(own)
-        shared = observations[:, None, at.replicas * at.features :].expand(-1, at.replicas, -1)
-        scores: Tensor = self.score(torch.cat([own, mean, shared], -1))
+        layout = self.layout
+        replica_features = observations[:, : layout.replicas * layout.features].view(
+            -1, layout.replicas, layout.features
+        )
+        mean = replica_features.mean(1, keepdim=True).expand_as(replica_features)
+        shared = observations[:, None, layout.replicas * layout.features :].expand(
+            -1, layout.replicas, -1
+        )
+        scores: Tensor = self.score(torch.cat([replica_features, mean, shared], -1))
         return scores[..., 0]
 
 
@@ -98,7 +102,7 @@ class Policy(nn.Module):
 
 def mask_logits(logits: Tensor, masks: Tensor | None) -> Tensor:
     """Return logits [n, actions] that give probability 0 where `masks` is False."""
-    return logits if masks is None else logits.masked_fill(~masks, MASKED)
+    return logits if masks is None else logits.masked_fill(~masks, MASKED_LOGIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +176,5 @@ def build(  # noqa: PLR0913 - what a network is made of
 
 def parameters_of(module: nn.Module) -> dict[str, tuple[int, ...]]:
     """Return each parameter's name and shape: what must fit for weights to be loaded."""
-    found: dict[str, Any] = module.state_dict()
-    return {name: tuple(value.shape) for name, value in found.items()}
+    state: dict[str, Any] = module.state_dict()
+    return {name: tuple(value.shape) for name, value in state.items()}

@@ -1,4 +1,4 @@
-"""Before learning: act without learning until the normalisers know what they normalise."""
+"""Warm up the normalisers: act without learning until their moments are stable."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,55 +12,57 @@ from rlvitals.trainers.ppo.config import StabilisationConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import means
 
-REPORT_EVERY = 20  # steps between two lines
-
 
 @dataclass(frozen=True, slots=True)
-class Stabilised:
-    """Where the phase stands, or how it ended."""
+class WarmupProgress:
+    """Progress of the warm-up phase."""
 
     step: int
     steps: int
-    baseline: dict[str, float]  # means so far, of rewards and of what the environments told
+    baseline: dict[str, float]  # means so far, of rewards and of the environments' `info`
 
     @property
-    def over(self) -> bool:
-        """Whether it is the last."""
+    def is_last(self) -> bool:
+        """True for the last report."""
         return self.step >= self.steps
 
 
-def stabilise(ppo: PPO, config: StabilisationConfig) -> Iterator[Stabilised]:
-    """Run what is left of the phase in a trainer's environments, with a report now and then.
+def warm_up(ppo: PPO, config: StabilisationConfig) -> Iterator[WarmupProgress]:
+    """Run the rest of the phase in a trainer's environments, with a report every 20 steps.
 
-    How far it is stands in the trainer's counters, so that a resumed run goes on in it. Raises
+    The trainer's counters hold its progress, so that a resumed run continues it. Raises
     UsageError for weights that do not fit the actions.
     """
     total = config.statistics_stabilization_steps
     act = _actor(ppo, config)
     sums: dict[str, float] = {}
-    done = 0
-    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_during_stabilization
-    while ppo.at.stabilised < total:
-        seen = ppo.observe(ppo.envs.observations, learn=True)
-        step, _ = ppo.envs.step(act(seen))
-        ppo.scale(step.rewards, step.terminated | step.truncated)
-        ppo.at.stabilised += 1
-        done += 1
-        told = means([step]) | {"reward": float(step.rewards.mean())}
-        for name, value in told.items():
+    count = 0
+    ppo.normalise_obs.frozen = ppo.normalise_reward.frozen = (
+        config.freeze_normalizers_during_stabilization
+    )
+    while ppo.counters.stabilised < total:
+        obs = ppo.normalise_obs(ppo.envs.observations, learn=True)
+        step, _ = ppo.envs.step(act(obs))
+        ppo.normalise_reward(step.rewards, step.terminated | step.truncated)
+        ppo.counters.stabilised += 1
+        count += 1
+        numbers = means([step]) | {"reward": float(step.rewards.mean())}
+        for name, value in numbers.items():
             sums[name] = sums.get(name, 0.0) + value
-        if ppo.at.stabilised % REPORT_EVERY == 0 or ppo.at.stabilised == total:
-            now = {name: value / done for name, value in sums.items()}
-            yield Stabilised(ppo.at.stabilised, total, now)
-    ppo.observe.frozen = ppo.scale.frozen = config.freeze_normalizers_after_stabilization
+        if ppo.counters.stabilised % 20 == 0 or ppo.counters.stabilised == total:
+            baseline = {name: value / count for name, value in sums.items()}
+            yield WarmupProgress(ppo.counters.stabilised, total, baseline)
+    ppo.normalise_obs.frozen = ppo.normalise_reward.frozen = (
+        config.freeze_normalizers_after_stabilization
+    )
 
 
 def _actor(
     ppo: PPO, config: StabilisationConfig
 ) -> Callable[[NDArray[np.float32]], NDArray[np.generic]]:
     if config.stabilization_policy == "policy":
-        return lambda seen: sample_actions.draw(
-            ppo.policy, seen, ppo.temperature.value, ppo.rng, ppo.masks()
+        return lambda obs: sample_actions.draw(
+            ppo.policy, obs, ppo.temperature.value, ppo.rng, ppo.masks()
         )[0]
     envs = ppo.envs
     if envs.continuous:

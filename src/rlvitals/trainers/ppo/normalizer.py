@@ -1,4 +1,4 @@
-"""Running moments of what flows through training, and the two normalisers built on them."""
+"""Running moments, and the normalisers of observations and rewards."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-EPSILON = 1e-8  # under the root: a feature that never varies stays 0
+VARIANCE_EPSILON = 1e-8  # under the root: a feature that never varies stays 0
 
 
 class Moments:
@@ -28,15 +28,15 @@ class Moments:
         if self.replica_shape is None:
             return None
         count, width = self.replica_shape[0] * self.replica_shape[1], self.replica_shape[1]
-        made = Moments(replica_shape=(replicas, width))
-        made.count = self.count
+        moments = Moments(replica_shape=(replicas, width))
+        moments.count = self.count
         for name in ("mean", "var"):
             values = getattr(self, name)
             each = values[:count].reshape(-1, width)
             if not np.allclose(each, each[0]):
                 return None
-            setattr(made, name, np.concatenate([np.tile(each[0], replicas), values[count:]]))
-        return made
+            setattr(moments, name, np.concatenate([np.tile(each[0], replicas), values[count:]]))
+        return moments
 
     def keep_separate(self) -> None:
         """Go on with moments for each replica where they differ: loaded from an earlier version."""
@@ -50,8 +50,8 @@ class Moments:
         rows = np.asarray(rows, np.float64)
         n = len(rows)
         mean = np.add.reduce(rows) / n  # numpy's own mean and var cost three times that
-        away = rows - mean
-        var = np.add.reduce(away * away) / n
+        deviations = rows - mean
+        var = np.add.reduce(deviations * deviations) / n
         if self.replica_shape is not None:
             mean, var = pool_moments(mean, var, self.replica_shape)
         total = self.count + n
@@ -101,7 +101,7 @@ class ObservationNormaliser:
             return np.asarray(rows, np.float32)
         if learn and not self.frozen:
             self.moments.update(rows)
-        scaled = (rows - self.moments.mean) / np.sqrt(self.moments.var + EPSILON)
+        scaled = (rows - self.moments.mean) / np.sqrt(self.moments.var + VARIANCE_EPSILON)
         return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 
@@ -119,12 +119,14 @@ class RewardNormaliser:
         self.returns: Floats = np.zeros(envs)
         self.frozen = False
 
-    def __call__(self, rewards: Floats, done: NDArray[np.bool_]) -> Floats:
+    def __call__(self, rewards: Floats, dones: NDArray[np.bool_]) -> Floats:
         """Return the scaled rewards [envs] of one step; a `done` environment's return restarts."""
         if not self.enabled:
             return rewards
         self.returns = self.returns * self.gamma + rewards
         if not self.frozen:
             self.moments.update(self.returns)
-        self.returns[done] = 0.0
-        return np.clip(rewards / np.sqrt(self.moments.var + EPSILON), -self.clip, self.clip)
+        self.returns[dones] = 0.0
+        return np.clip(
+            rewards / np.sqrt(self.moments.var + VARIANCE_EPSILON), -self.clip, self.clip
+        )

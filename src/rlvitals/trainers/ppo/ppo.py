@@ -1,11 +1,11 @@
 """Proximal policy optimisation (Schulman et al. 2017), on one page.
 
-    collect     act for `rollout_length` steps in all environments
-    advantages  generalised advantage estimates of those steps
-    learn       `epochs` passes over them in minibatches, stopped early by the KL
-    iterate     the three in turn; returns the numbers of one update
+    collect_rollout      act for `rollout_length` steps in all environments
+    estimate_advantages  generalised advantage estimates of those steps
+    update               `epochs` passes over them in minibatches, stopped early by the KL
+    iterate              the three in turn; returns the metrics of one update
 
-Schedules, controllers, normalisers and networks stand in files beside this one.
+Schedules, controllers, normalisers and networks are in other files of this package.
 """
 
 import copy
@@ -30,19 +30,18 @@ from rlvitals.trainers.ppo.normalizer import ObservationNormaliser, RewardNormal
 from rlvitals.trainers.ppo.rollout import (
     Batch,
     Rollout,
-    advantages,
+    estimate_advantages,
     explained_variance,
     k3,
     means,
-    moved,
-    standardised,
+    ratio_stats,
+    standardise,
 )
 from rlvitals.trainers.ppo.schedules import Counters, coefficients
 from rlvitals.trainers.ppo.temperature import Fixed, Temperature
 
 KL_BAND = 1.5  # outside target / 1.5 .. target * 1.5 the coefficient moves (Schulman et al. 2017)
 KL_COEF_RANGE = (1e-4, 1e4)  # an adaptive coefficient stays in it, so that it can always come back
-STOP_AT = 1.5  # times target_kl: the epochs end there, as in Spinning Up
 
 
 class PPO:
@@ -76,61 +75,69 @@ class PPO:
         self.temperature = temperature or Fixed()
         self.spikes = spikes
         self.rng = np.random.default_rng(seed)
-        self.observe = ObservationNormaliser(
+        self.normalise_obs = ObservationNormaliser(
             envs.features, enabled=config.normalise_observations, replica_shape=replica_shape
         )
-        self.scale = RewardNormaliser(envs.count, config.gamma, enabled=config.normalise_rewards)
+        self.normalise_reward = RewardNormaliser(
+            envs.count, config.gamma, enabled=config.normalise_rewards
+        )
         self.optimizer = FlatAdam(policy, config.learning_rate)
         self.frozen: Policy | None = None
         self.on_step: Callable[[int, Step], None] | None = None  # called with each of a rollout
-        self.at = Counters(kl_coef=config.kl_coef)
+        self.counters = Counters(kl_coef=config.kl_coef)
         envs.reset(seed)
 
     def hold_to_reference(self) -> None:
-        """Freeze the policy as it is: from now on the KL to it is logged and held down."""
+        """Freeze a copy of the policy as the reference of the KL penalty."""
         self.frozen = copy.deepcopy(self.policy).requires_grad_(requires_grad=False)
 
     def state(self) -> rlvitals.State:
-        """Return all that a run needs to go on bit for bit."""
-        held = {} if self.frozen is None else {"frozen": self.frozen}
+        """Return the state for a bit-identical resume."""
+        extra = {} if self.frozen is None else {"frozen": self.frozen}
         return rlvitals.State(
-            policy=self.policy, optimizer=self.optimizer.adam, envs=self.envs, observe=self.observe,
-            scale=self.scale, rng=self.rng, temperature=self.temperature, spikes=self.spikes,
-            at=self.at, **held,
+            policy=self.policy, optimizer=self.optimizer.adam, envs=self.envs,
+            observe=self.normalise_obs, scale=self.normalise_reward, rng=self.rng,
+            temperature=self.temperature, spikes=self.spikes,
+            at=self.counters, **extra,
         )  # fmt: skip
+
+    @property
+    def global_step(self) -> int:
+        """Environment steps of all environments so far."""
+        return self.counters.steps
 
     @property
     def progress(self) -> float:
         """The share of the run that lies behind, 0 to 1."""
-        return min(self.at.steps / self.total_steps, 1.0)
+        return min(self.counters.steps / self.total_steps, 1.0)
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self, length: int | None = None) -> Rollout:
-        """Act in all environments for `rollout_length` steps, or as many as said."""
+    def collect_rollout(self, length: int | None = None) -> Rollout:
+        """Act in all environments for `length` steps, by default `rollout_length`."""
         length, count = length or self.config.rollout_length, self.envs.count
-        seen = np.empty((length + 1, count, self.envs.features), np.float32)
+        obs = np.empty((length + 1, count, self.envs.features), np.float32)
         log_probs = np.empty((length, count), np.float32)
         temperatures = np.empty(length, np.float32)
-        actions, steps, ended, masks = [], [], [], []
+        actions, steps, episodes, masks = [], [], [], []
         for t in range(length):
-            seen[t] = self.observe(self.envs.observations, learn=True)
+            obs[t] = self.normalise_obs(self.envs.observations, learn=True)
             temperatures[t] = self.temperature.value
             mask = self.masks()
             action, log_probs[t] = sample_actions.draw(
-                self.policy, seen[t], temperatures[t], self.rng, mask
+                self.policy, obs[t], temperatures[t], self.rng, mask
             )
-            step, over = self.envs.step(action)
+            step, finished = self.envs.step(action)
             self.temperature.after(step.info)
             if self.on_step is not None:
                 self.on_step(t + 1, step)
             actions.append(action)
             masks += [] if mask is None else [mask]
             steps.append(step)
-            ended += over
-        seen[length] = self.observe(self.envs.observations, learn=False)
-        self.at.steps += int(sum(step.valid.sum() for step in steps))
-        rollout = self._rollout(seen, np.stack(actions), log_probs, temperatures, steps, ended)
+            episodes += finished
+        obs[length] = self.normalise_obs(self.envs.observations, learn=False)
+        self.counters.steps += int(sum(step.valid.sum() for step in steps))
+        rollout = self._rollout(obs, np.stack(actions), log_probs, temperatures, steps, episodes)
         return replace(rollout, masks=np.stack(masks)) if masks else rollout
 
     def masks(self) -> NDArray[np.bool_] | None:
@@ -139,17 +146,17 @@ class PPO:
 
     def _rollout(  # noqa: PLR0913, PLR0917 - the columns of a rollout
         self,
-        seen: NDArray[np.float32],
+        obs: NDArray[np.float32],
         actions: NDArray[Any],
         log_probs: NDArray[np.float32],
         temperatures: NDArray[np.float32],
         steps: list[Step],
-        ended: list[tuple[float, int]],
+        episodes: list[tuple[float, int]],
     ) -> Rollout:
-        done = np.stack([step.terminated | step.truncated for step in steps])
+        dones = np.stack([step.terminated | step.truncated for step in steps])
         raw = np.stack([step.rewards for step in steps])
-        rewards = np.stack([self.scale(r, d) for r, d in zip(raw, done, strict=True)])
-        values = self._values(seen.reshape(-1, seen.shape[-1])).reshape(len(seen), -1)
+        rewards = np.stack([self.normalise_reward(r, d) for r, d in zip(raw, dones, strict=True)])
+        values = self._values(obs.reshape(-1, obs.shape[-1])).reshape(len(obs), -1)
         valid = np.stack([step.valid for step in steps])
         facts = means(steps) | {
             "reward": float(raw[valid].mean()), "reward_mean": float(rewards[valid].mean()),
@@ -157,11 +164,11 @@ class PPO:
             "reward_max": float(rewards[valid].max()),
         }  # fmt: skip
         return Rollout(
-            observations=seen[:-1], actions=actions, log_probs=log_probs,
+            observations=obs[:-1], actions=actions, log_probs=log_probs,
             temperatures=temperatures, rewards=rewards.astype(np.float32),
-            terminated=np.stack([step.terminated for step in steps]), done=done, valid=valid,
+            terminated=np.stack([step.terminated for step in steps]), dones=dones, valid=valid,
             values=values[:-1], next_values=self._next_values(values, steps), facts=facts,
-            episodes=tuple(ended),
+            episodes=tuple(episodes),
         )  # fmt: skip
 
     def _values(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -171,53 +178,53 @@ class PPO:
 
     def _next_values(self, values: NDArray[np.float32], steps: list[Step]) -> NDArray[np.float32]:
         """Return the values of where each action led, which a reset hides behind a new episode."""
-        found = values[1:].copy()
-        at, which = np.nonzero(np.stack([step.truncated for step in steps]))
-        if len(at):
-            rows = np.stack([steps[t].final[i] for t, i in zip(at, which, strict=True)])
-            found[at, which] = self._values(self.observe(rows, learn=False))
-        return found
+        next_values = values[1:].copy()
+        step_index, env_index = np.nonzero(np.stack([step.truncated for step in steps]))
+        if len(step_index):
+            rows = np.stack([steps[t].final[i] for t, i in zip(step_index, env_index, strict=True)])
+            next_values[step_index, env_index] = self._values(self.normalise_obs(rows, learn=False))
+        return next_values
 
     # -- learn -----------------------------------------------------------------------------------
 
-    def learn(self, rollout: Rollout) -> dict[str, float]:
-        """Improve the policy by a rollout; returns the means over its minibatches."""
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Update the policy on a rollout; return the means over its minibatches."""
         batch = self._batch(rollout)
         size = min(self.minibatch_size, len(batch))
         coefficients = self.coefficients()
         reference = self._reference_distribution(batch)
-        told: list[dict[str, Tensor]] = []
+        minibatch_stats: list[dict[str, Tensor]] = []
         norms: list[float] = []
         skipped, stopped = 0, False
         for index, rows in self._minibatches(batch, size):
             loss, stats = self._loss(rows, coefficients, reference(index))
-            stopped = self._too_far(stats)
-            if stopped and told:
+            stopped = self._kl_exceeded(stats)
+            if stopped and minibatch_stats:
                 break
-            told.append(stats)
-            norms.append(self.optimizer.slope(loss))
+            minibatch_stats.append(stats)
+            norms.append(self.optimizer.backward(loss))
             skipped += not self.optimizer.step(coefficients["lr"], self.config.max_grad_norm)
-            self.at.minibatches += 1
-        return self._told(batch, told, coefficients, size) | {
+            self.counters.minibatches += 1
+        return self._summarise(batch, minibatch_stats, coefficients, size) | {
             "pg_grad_norm": float(np.mean(norms)),
             "skipped_minibatches": float(skipped),
             "stopped_early": float(stopped),
         }
 
     def _batch(self, rollout: Rollout) -> Batch:
-        gained = advantages(rollout, self.config.gamma, self.config.gae_lambda)
-        keep = rollout.valid
-        temperatures = np.broadcast_to(rollout.temperatures[:, None], keep.shape)[keep]
+        advantages = estimate_advantages(rollout, self.config.gamma, self.config.gae_lambda)
+        valid = rollout.valid
+        temperatures = np.broadcast_to(rollout.temperatures[:, None], valid.shape)[valid]
         columns = (
-            rollout.observations[keep], rollout.actions[keep], rollout.log_probs[keep],
-            temperatures[:, None], rollout.values[keep], gained[keep],
-            (gained + rollout.values)[keep],
+            rollout.observations[valid], rollout.actions[valid], rollout.log_probs[valid],
+            temperatures[:, None], rollout.values[valid], advantages[valid],
+            (advantages + rollout.values)[valid],
         )  # fmt: skip
         batch = Batch(*(torch.from_numpy(np.ascontiguousarray(column)) for column in columns))
         if rollout.masks is not None:
-            batch = replace(batch, masks=torch.from_numpy(rollout.masks[keep]))
+            batch = replace(batch, masks=torch.from_numpy(rollout.masks[valid]))
         if self.config.normalise_advantages == "rollout":
-            return replace(batch, advantages=standardised(batch.advantages))
+            return replace(batch, advantages=standardise(batch.advantages))
         return batch
 
     def _minibatches(self, batch: Batch, size: int) -> Iterator[tuple[Tensor, Batch]]:
@@ -225,9 +232,9 @@ class PPO:
         cuts = [0, *range(size, len(batch) - size // 2, size), len(batch)]
         for _ in range(self.config.epochs):
             order = torch.from_numpy(self.rng.permutation(len(batch)))
-            mixed = batch.rows(order)
-            for part in map(slice, cuts, cuts[1:]):
-                yield order[part], mixed.rows(part)
+            shuffled = batch.rows(order)
+            for span in map(slice, cuts, cuts[1:]):
+                yield order[span], shuffled.rows(span)
 
     def _loss(
         self,
@@ -237,22 +244,24 @@ class PPO:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of a minibatch and what it is made of."""
         clip, weight = self.config.clip_ratio, coefficients
-        now = self.policy.distribution(rows.observations, rows.temperatures, rows.masks)
-        log_ratio = now.log_prob(rows.actions) - rows.log_probs
+        distribution = self.policy.distribution(rows.observations, rows.temperatures, rows.masks)
+        log_ratio = distribution.log_prob(rows.actions) - rows.log_probs
         ratio = log_ratio.exp()
-        gain = rows.advantages
+        advantages = rows.advantages
         if self.config.normalise_advantages == "minibatch":
-            gain = standardised(gain)
-        surrogate = torch.min(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain).mean()
+            advantages = standardise(advantages)
+        surrogate = torch.min(
+            ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages
+        ).mean()
         value_loss = self._value_loss(rows)
         loss = self.config.value_coef * value_loss - surrogate
         with torch.set_grad_enabled(weight["entropy_coef"] > 0 or weight["entropy_min"] > 0):
-            entropy = now.entropy().mean()
+            entropy = distribution.entropy().mean()
         if weight["entropy_coef"]:
             loss = loss - weight["entropy_coef"] * entropy
         if weight["entropy_min"]:  # what lacks has a gradient that raises the entropy
-            lack = torch.relu(weight["entropy_min"] - entropy)
-            loss = loss + self.config.entropy_floor_coef * lack
+            shortfall = torch.relu(weight["entropy_min"] - entropy)
+            loss = loss + self.config.entropy_floor_coef * shortfall
         if weight["kl_coef"]:
             loss = loss + weight["kl_coef"] * k3(log_ratio)
         stats = {
@@ -260,29 +269,32 @@ class PPO:
             "entropy": entropy.detach(), "log_ratio": log_ratio.detach(),
         }  # fmt: skip
         if reference is not None:
-            away = now.kl(reference).mean()
-            loss = loss + weight["kl_ref_coef"] * away
-            stats["kl_ref"] = away.detach()
+            kl_ref = distribution.kl(reference).mean()
+            loss = loss + weight["kl_ref_coef"] * kl_ref
+            stats["kl_ref"] = kl_ref.detach()
         return loss, stats | {"loss": loss.detach()}
 
     def _value_loss(self, rows: Batch) -> Tensor:
         """Return half the mean squared error, pessimistic where the value moved beyond its clip."""
-        values, reach = self.policy.value(rows.observations), self.config.value_clip_ratio
-        if not reach:
+        values, clip = self.policy.value(rows.observations), self.config.value_clip_ratio
+        if not clip:
             return 0.5 * nn.functional.mse_loss(values, rows.returns)
-        near = rows.values + (values - rows.values).clamp(-reach, reach)
-        return 0.5 * torch.max((values - rows.returns) ** 2, (near - rows.returns) ** 2).mean()
+        clipped = rows.values + (values - rows.values).clamp(-clip, clip)
+        return 0.5 * torch.max((values - rows.returns) ** 2, (clipped - rows.returns) ** 2).mean()
 
     def _reference_distribution(self, batch: Batch) -> Any:  # noqa: ANN401 - a function of rows
         if self.frozen is None:
             return lambda _: None
         with torch.no_grad():
-            whole = self.frozen.distribution(batch.observations, batch.temperatures, batch.masks)
-        return whole.rows
+            reference = self.frozen.distribution(
+                batch.observations, batch.temperatures, batch.masks
+            )
+        return reference.rows
 
-    def _too_far(self, stats: Mapping[str, Tensor]) -> bool:
+    def _kl_exceeded(self, stats: Mapping[str, Tensor]) -> bool:
         limit = self.config.target_kl
-        return limit > 0 and float(k3(stats["log_ratio"])) > STOP_AT * limit
+        # Stop at 1.5 times the target, as Spinning Up does.
+        return limit > 0 and float(k3(stats["log_ratio"])) > 1.5 * limit
 
     # -- coefficients and reports ----------------------------------------------------------------
 
@@ -293,25 +305,33 @@ class PPO:
 
     def coefficients(self) -> dict[str, float]:
         """Return what the schedules and controllers say for the next update."""
-        found = coefficients(self.config, self.schedule, self.reference, self.at, self.progress)
-        found["lr"] *= 1.0 if self.spikes is None else self.spikes.lr_factor
-        return found
+        values = coefficients(
+            self.config, self.schedule, self.reference, self.counters, self.progress
+        )
+        values["lr"] *= 1.0 if self.spikes is None else self.spikes.lr_factor
+        return values
 
-    def _told(
+    def _summarise(
         self,
         batch: Batch,
-        told: list[dict[str, Tensor]],
+        minibatch_stats: list[dict[str, Tensor]],
         coefficients: Mapping[str, float],
         size: int,
     ) -> dict[str, float]:
-        alone = [name for name in told[0] if name != "log_ratio"]  # one number of each minibatch
-        found = {name: float(torch.stack([one[name] for one in told]).mean()) for name in alone}
+        names = [
+            name for name in minibatch_stats[0] if name != "log_ratio"
+        ]  # one number of each minibatch
+        stats = {
+            name: float(torch.stack([row[name] for row in minibatch_stats]).mean())
+            for name in names
+        }
         clip = self.config.clip_ratio
-        first = moved(told[0]["log_ratio"], clip)
+        first = ratio_stats(minibatch_stats[0]["log_ratio"], clip)
         if not (isinstance(self.temperature, Fixed) and self.temperature.value == 1.0):
-            found["entropy_policy"] = self._plain_entropy(batch)
+            stats["entropy_policy"] = self._plain_entropy(batch)
         values, returns = batch.values.numpy(), batch.returns.numpy()
-        return found | moved(torch.cat([one["log_ratio"] for one in told]), clip) | {
+        log_ratio = torch.cat([row["log_ratio"] for row in minibatch_stats])
+        return stats | ratio_stats(log_ratio, clip) | {
             f"first_{name}": first[name] for name in ("ratio_max", "clipfrac")
         } | dict(coefficients) | {
             "first_kl": first["approx_kl"],
@@ -323,7 +343,7 @@ class PPO:
             "value_mean": float(values.mean()), "value_var": float(values.var()),
             "return_mean": float(returns.mean()),
             "return_std": float(returns.std()), "minibatch_size": float(size),
-            "minibatches": float(len(told)),
+            "minibatches": float(len(minibatch_stats)),
         }  # fmt: skip
 
     def _plain_entropy(self, batch: Batch) -> float:
@@ -334,18 +354,18 @@ class PPO:
             return float(plain.entropy().mean())
 
     def iterate(self, length: int | None = None) -> tuple[Rollout, dict[str, float]]:
-        """Collect a rollout and learn from it; returns it and the numbers of the update."""
-        began = time.perf_counter()
-        rollout = self.collect(length)
+        """Collect a rollout and update the policy; return the rollout and the metrics."""
+        start = time.perf_counter()
+        rollout = self.collect_rollout(length)
         collected = time.perf_counter()
-        stats = self.learn(rollout)
-        self.at.updates += 1
+        stats = self.update(rollout)
+        self.counters.updates += 1
         self._adapt(stats)
-        ended = time.perf_counter()
+        end = time.perf_counter()
         valid = int(rollout.valid.sum())
         speed = {
-            "collect_seconds": collected - began, "learn_seconds": ended - collected,
-            "sps": valid / (ended - began),
+            "collect_seconds": collected - start, "learn_seconds": end - collected,
+            "sps": valid / (end - start),
         }  # fmt: skip
         return rollout, stats | speed
 
@@ -354,9 +374,11 @@ class PPO:
         target = self.config.kl_coef_target
         if self.config.kl_adaptive and target > 0:
             if stats["approx_kl"] > KL_BAND * target:
-                self.at.kl_coef *= 2.0
+                self.counters.kl_coef *= 2.0
             elif stats["approx_kl"] < target / KL_BAND:
-                self.at.kl_coef /= 2.0
-            self.at.kl_coef = min(max(self.at.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1])
+                self.counters.kl_coef /= 2.0
+            self.counters.kl_coef = min(
+                max(self.counters.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1]
+            )
         if self.spikes is not None:
             stats |= self.spikes.after(stats["pg_grad_norm"])

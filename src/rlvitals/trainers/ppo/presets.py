@@ -1,4 +1,4 @@
-"""What a training of a known environment starts from: the defaults are the cluster's.
+"""Presets of known environments; the defaults are the cluster's.
 
 The values are those that tuned PPO runs of these environments share (RL Baselines3 Zoo's, where
 they carry over), with more environments at once: measured in docs/benchmarks.md.
@@ -12,13 +12,13 @@ from rlvitals.trainers.ppo.cluster import ID as CLUSTER
 from rlvitals.trainers.ppo.config import Config
 
 Values = Mapping[str, Any]
-ANY = MappingProxyType({
+DEFAULT_PRESET = MappingProxyType({
     "training.total_steps": 1_000_000, "training.num_envs": 16,
     "ppo_config.learning_rate": 3e-4, "ppo_config.rollout_length": 256,
     "ppo_config.gamma": 0.99, "ppo_config.minibatch_size": 256, "ppo_config.epochs": 10,
     "ppo_config.entropy_coef": 0.0,
 })  # fmt: skip
-KNOWN: Mapping[str, Values] = MappingProxyType({
+ENV_PRESETS: Mapping[str, Values] = MappingProxyType({
     "CartPole-v1": {
         "training.total_steps": 120_000, "ppo_config.learning_rate": 1e-3,
         "ppo_config.rollout_length": 128, "ppo_config.gae_lambda": 0.98, "ppo_config.epochs": 8,
@@ -41,30 +41,32 @@ KNOWN: Mapping[str, Values] = MappingProxyType({
 
 def preset(env: str) -> Values:
     """Return what an environment starts from, by dotted names; nothing for the cluster."""
-    return {} if env == CLUSTER else {**ANY, **KNOWN.get(env, {})}
+    return {} if env == CLUSTER else {**DEFAULT_PRESET, **ENV_PRESETS.get(env, {})}
 
 
 def source(env: str) -> str:
-    """Say where the defaults of an environment are from; empty for the cluster."""
+    """Return the source of the defaults of an environment; empty for the cluster."""
     if env == CLUSTER:
         return ""
-    return f"preset of {env}" if env in KNOWN else "preset of any other environment"
+    return f"preset of {env}" if env in ENV_PRESETS else "preset of any other environment"
 
 
 def table() -> str:
     """Return the presets as a table in Markdown."""
     lines = ["| environment | starts from |", "| --- | --- |"]
-    for env in (*KNOWN, "any other"):
-        held = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
-        lines.append(f"| {env} | {held} |")
+    for env in (*ENV_PRESETS, "any other"):
+        cells = ", ".join(f"`{name.split('.')[1]}` {value}" for name, value in preset(env).items())
+        lines.append(f"| {env} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
 def line(config: Config) -> str:
-    """Say what of its preset a training keeps; empty for the cluster."""
-    env, kept = config.training.env, []
+    """Return a line with the preset values that a training uses; empty for the cluster."""
+    env, unchanged = config.training.env, []
     for name, value in preset(env).items():
         section, key = name.split(".")
         if getattr(getattr(config, section), key) == value:
-            kept.append(f"{key}={value}")
-    return f"[PPO:init] {source(env)}: {' '.join(kept)} (any flag overrides)" if kept else ""
+            unchanged.append(f"{key}={value}")
+    return (
+        f"[PPO:init] {source(env)}: {' '.join(unchanged)} (any flag overrides)" if unchanged else ""
+    )

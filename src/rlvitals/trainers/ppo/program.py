@@ -1,4 +1,4 @@
-"""A whole training: begin or resume, learn, tell, save, and end well whatever happens."""
+"""Run a PPO training: resume or start, train, log, save."""
 
 import logging
 import time
@@ -11,8 +11,8 @@ import torch
 
 import rlvitals
 from rlvitals.trainers import full_disk
-from rlvitals.trainers.harness import GO_ON, Course
-from rlvitals.trainers.health_monitor import Judge
+from rlvitals.trainers.harness import RESUME_HINT, Harness
+from rlvitals.trainers.health_monitor import HealthMonitor
 from rlvitals.trainers.ppo import (
     chunks,
     console,
@@ -30,14 +30,12 @@ from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
 from rlvitals.trainers.ppo.rollout import Rollout
 
-ROLLOUT_LINES = 4  # in each rollout
-EPOCHS_A_LINE = 10  # of cloning, on the console
 # How `training_progress.json` calls the ends that a recorder knows.
-ENDS = {"finished": "completed", "failed": "failed"}
+PROGRESS_STATUS = {"finished": "completed", "failed": "failed"}
 
 
-class Training(Course):
-    """One training in its folder. `run` trains to the end and returns how it ended.
+class Training(Harness):
+    """A training in its folder. `run` trains to the end and returns its status.
 
     `source` is where its settings were read, to be remembered. Raises UsageError for settings that
     do not fit each other or the environment.
@@ -53,7 +51,7 @@ class Training(Course):
         self.ppo.on_step = self._on_step
         folder, total = Path(config.training.output_dir), config.training.total_steps
         folder.mkdir(parents=True, exist_ok=True)
-        self.bar = console.Bar(total, wanted=config.monitoring.progress_bar)
+        self.bar = console.Bar(total, enabled=config.monitoring.progress_bar)
         super().__init__(folder, console.logger(folder, self.bar, total, verbose=verbose))
         actions = 0 if self.ppo.envs.continuous else self.ppo.envs.actions
         self.recorder = rlvitals.start(
@@ -61,7 +59,7 @@ class Training(Course):
             settings=factory.flat(config) | ({"n_actions": actions} if actions else {}),
             sinks=factory.sinks(config.monitoring, actions),
             columns=telemetry.columns(
-                config, self.ppo, evaluated=held_out_evaluation.wanted(config)
+                config, self.ppo, evaluated=held_out_evaluation.is_enabled(config)
             ),
         )  # fmt: skip
         factory.write(config, self.folder)
@@ -71,48 +69,48 @@ class Training(Course):
             else None
         )
         self.keeper = self._keeper(source)
-        self.judge = Judge(
+        self.monitor = HealthMonitor(
             self.folder, every=config.training.diagnose_seconds, total_steps=total,
-            tell=self.diagnosed,
+            tell=self.log_diagnosis,
         )  # fmt: skip
-        self.held_out = held_out_evaluation.HeldOut(self.ppo, config, self.recorder, self.log)
+        self.held_out = held_out_evaluation.Evaluator(self.ppo, config, self.recorder, self.log)
         self.events = Events(self.ppo, self.recorder, self.log, config.monitoring)
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the step of the last checkpoint
         self._length = config.ppo_config.rollout_length  # of the next rollout
         self.log.info(telemetry.init_line(config, self.ppo))
-        if started := presets.line(config):
-            self.log.info(started)
+        if preset_line := presets.line(config):
+            self.log.info(preset_line)
 
-    def trained(self) -> str:
+    def train(self) -> str:
         """Resume or warm-start, settle the statistics, and learn."""
         resumed = self._resume()
         if not resumed or self.config.warm_start.force_warmstart:
             self._warm_start()
-        self._stabilise()
+        self._warm_up()
         self.held_out.begin()
-        self.keeper.update(self.ppo.at.steps)
-        self.judge.begin(self.ppo.at.steps)
+        self.keeper.update(self.ppo.global_step)
+        self.monitor.begin(self.ppo.global_step)
         return self.learn()
 
-    def say_interrupted(self) -> None:
-        """Say what there is to go on from."""
-        self.log.warning("[PPO:stopped] %s: %s", self._newest(), GO_ON)
+    def log_interruption(self) -> None:
+        """Log the checkpoint to resume from."""
+        self.log.warning("[PPO:stopped] %s: %s", self._newest(), RESUME_HINT)
 
-    def say_failed(self, error: Exception, trace: str, level: int) -> None:
-        """Say what went wrong, and what there is to go on from."""
+    def log_failure(self, error: Exception, trace: str, level: int) -> None:
+        """Log the error, and the checkpoint to resume from."""
         self.log.log(level, "[PPO:failed] %s", error)
         self.log.debug("%s", trace)
-        self.log.info("[PPO:failed] %s: %s", self._newest(), GO_ON)
+        self.log.info("[PPO:failed] %s: %s", self._newest(), RESUME_HINT)
 
     def end(self, status: str, trace: str, problem: str) -> None:
         """Close the environments, and record how it ended wherever that is kept."""
-        with suppress(Exception):  # what ended the training is what is told
+        with suppress(Exception):  # the error that ended the training is the one to report
             self.ppo.envs.close()
-        ended = ENDS.get(status, "stopped")
+        outcome = PROGRESS_STATUS.get(status, "stopped")
         if self.chunks is not None:
-            self.chunks.ended(ended)
-        self.keeper.finish(ended, problem)
+            self.chunks.end_chunk(outcome)
+        self.keeper.finish(outcome, problem)
         self.recorder.finish(status, traceback=trace)
         self.bar.close()
         console.close(self.log)
@@ -120,7 +118,7 @@ class Training(Course):
     # -- the stages ------------------------------------------------------------------------------
 
     def _resume(self) -> bool:
-        """Go on from the newest checkpoint that is whole; False where there is none."""
+        """Resume from the newest complete checkpoint; return False if there is none."""
         if self.checkpoints is None:
             if self.require_resume:
                 raise rlvitals.CannotResume(
@@ -133,11 +131,11 @@ class Training(Course):
         if resumed is None:
             return False
         self.log.info("[Resume] %s", resumed.sentence)
-        self.ppo.observe.moments.keep_separate()
-        self._saved = self.ppo.at.steps
+        self.ppo.normalise_obs.moments.keep_separate()
+        self._saved = self.ppo.global_step
         if self.chunks is not None:
-            self.chunks.resumed()
-        if self.ppo.at.steps >= self.ppo.total_steps:
+            self.chunks.repeat_status()
+        if self.ppo.global_step >= self.ppo.total_steps:
             self.log.info("[Resume] it was trained to its end: --total-steps takes it further")
         return True
 
@@ -153,114 +151,120 @@ class Training(Course):
         else:
             self.log.info("[PPO:warmstart] no scheduler plays %s", self.config.training.env)
             return
-        self.ppo.optimizer.adam.state.clear()  # of a run that goes on: another actor's
+        self.ppo.optimizer.adam.state.clear()  # in a resumed run it is another actor's
         if config.hold_to_reference:
             self.ppo.hold_to_reference()
 
     def _clone(self) -> None:
         config = self.config.warm_start
         if config.demo_path:
-            held = demonstrations.load(Path(config.demo_path))
+            demos = demonstrations.load(Path(config.demo_path))
         else:
-            held = demonstrations.collect(
+            demos = demonstrations.collect(
                 self.config.environment, policies=config.demo_policies, steps=config.demo_steps,
                 loads=config.demo_loads, seed=self.config.training.seed,
             )  # fmt: skip
-        self.log.info("[PPO:warmstart] %d decisions of %s", len(held), ", ".join(held.names))
-        for at in warm_start.clone(self.ppo, held, config):
-            shown = at.epoch in {1, config.bc_epochs} or at.epoch % EPOCHS_A_LINE == 0
+        self.log.info("[PPO:warmstart] %d decisions of %s", len(demos), ", ".join(demos.names))
+        for result in warm_start.clone(self.ppo, demos, config):
+            is_logged = result.epoch in {1, config.bc_epochs} or result.epoch % 10 == 0
             self.log.log(
-                logging.INFO if shown else logging.DEBUG,
+                logging.INFO if is_logged else logging.DEBUG,
                 "[PPO:warmstart] epoch=%d/%d loss=%.4f accuracy=%.3f (the commonest action: %.3f)",
-                at.epoch, config.bc_epochs, at.now.loss, at.now.accuracy, at.blind.accuracy,
+                result.epoch, config.bc_epochs, result.current.loss, result.current.accuracy,
+                result.blind.accuracy,
             )  # fmt: skip
-            self.recorder.event("warm_start", 0, epoch=at.epoch, **asdict(at.now))
-            if at.epoch == config.bc_epochs:
-                self.log.info("[PPO:warmstart] %s", at.verdict())
+            self.recorder.event("warm_start", 0, epoch=result.epoch, **asdict(result.current))
+            if result.epoch == config.bc_epochs:
+                self.log.info("[PPO:warmstart] %s", result.verdict())
                 if self.chunks is not None:
-                    self.chunks.cloned = at
-        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED)
+                    self.chunks.cloning = result
+        warm_start.save(self.ppo, self.folder / warm_start.PRETRAINED_FILE)
 
-    def _stabilise(self) -> None:
+    def _warm_up(self) -> None:
         config = self.config.statistics_stabilization
-        for at in normaliser_warmup.stabilise(self.ppo, config):
-            self._settling(f"step={at.step}/{at.steps} - collecting baseline statistics")
-            if at.over:
-                self._stabilised(at)
+        for progress in normaliser_warmup.warm_up(self.ppo, config):
+            self._log_warmup(
+                f"step={progress.step}/{progress.steps} - collecting baseline statistics"
+            )
+            if progress.is_last:
+                self._log_warmup_end(progress)
 
-    def _settling(self, text: str) -> None:
+    def _log_warmup(self, text: str) -> None:
         self.log.info("[STATS_STABILIZATION] %s", text)
 
-    def _stabilised(self, at: normaliser_warmup.Stabilised) -> None:
-        held = telemetry.normaliser_numbers(self.ppo)
-        self._settling(f"Completed! Normalizer statistics collected over {at.steps} steps")
-        self._settling(
-            f"Final normalizer stats - mean_magnitude={held['obs_norm_mean']:.4f}, "
-            f"std_magnitude={held['obs_norm_std']:.4f}"
+    def _log_warmup_end(self, progress: normaliser_warmup.WarmupProgress) -> None:
+        stats = telemetry.normaliser_numbers(self.ppo)
+        self._log_warmup(f"Completed! Normalizer statistics collected over {progress.steps} steps")
+        self._log_warmup(
+            f"Final normalizer stats - mean_magnitude={stats['obs_norm_mean']:.4f}, "
+            f"std_magnitude={stats['obs_norm_std']:.4f}"
         )
-        self._settling("Transitioning to PPO training mode")
+        self._log_warmup("Transitioning to PPO training mode")
         if self.config.statistics_stabilization.collect_baseline_stats:
-            self.recorder.log(0, {f"baseline/{name}": v for name, v in at.baseline.items()})
+            self.recorder.log(0, {f"baseline/{name}": v for name, v in progress.baseline.items()})
 
     def learn(self) -> str:
         """Learn until the end, or until someone asks for it; returns how it ended."""
-        ppo, parts = self.ppo, self.chunks
+        ppo, chunks = self.ppo, self.chunks
         self.stopping.patient = True
-        told: dict[str, float] = {}
-        began = time.monotonic()
-        while ppo.at.steps < ppo.total_steps:
-            if parts is not None:
-                self._length = parts.length()
+        metrics: dict[str, float] = {}
+        started = time.monotonic()
+        while ppo.global_step < ppo.total_steps:
+            if chunks is not None:
+                self._length = chunks.length()
             rollout, stats = ppo.iterate(self._length)
-            told = telemetry.numbers(ppo, rollout, stats)
-            told |= self._tell(rollout, told)
-            if parts is not None:
-                parts.after(rollout, told)
+            metrics = telemetry.numbers(ppo, rollout, stats)
+            metrics |= self._tell(rollout, metrics)
+            if chunks is not None:
+                chunks.after(rollout, metrics)
             self._judge()
-            asked = self.recorder.requests()
-            if why := self._why_save(asked, told):
-                self._save(why, told)
-            if parts is not None and parts.over:
-                parts.ended("completed")
+            requests = self.recorder.requests()
+            if reason := self._why_save(requests, metrics):
+                self._save(reason, metrics)
+            if chunks is not None and chunks.is_complete:
+                chunks.end_chunk("completed")
             self.stopping.check()
-            if asked.stop:
-                self.log.info("[PPO:stopped] at step %d, as asked: %s", ppo.at.steps, GO_ON)
+            if requests.stop:
+                self.log.info(
+                    "[PPO:stopped] at step %d, as asked: %s", ppo.global_step, RESUME_HINT
+                )
                 return "stopped"
-        self._save("the end", told)
-        seconds = time.monotonic() - began
+        self._save("the end", metrics)
+        seconds = time.monotonic() - started
         self.log.info(
-            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.at.steps,
+            "[PPO:end] step=%d after %.0f s of learning: rlvitals diagnose %s", ppo.global_step,
             seconds, self.folder,
         )  # fmt: skip
         return "finished"
 
     # -- what goes along -------------------------------------------------------------------------
 
-    def _on_step(self, done: int, step: Step) -> None:
+    def _on_step(self, steps_done: int, step: Step) -> None:
         length = self._length
-        if done % max(length // ROLLOUT_LINES, 1) == 0:
-            at = self.ppo.at.steps + done * self.ppo.envs.count
+        # Log four lines of each rollout.
+        if steps_done % max(length // 4, 1) == 0:
+            global_step = self.ppo.global_step + steps_done * self.ppo.envs.count
             reward = float(step.rewards.mean())
-            self.log.debug(telemetry.rollout_line(at, done, length, reward))
+            self.log.debug(telemetry.rollout_line(global_step, steps_done, length, reward))
 
-    def _tell(self, rollout: Rollout, told: Mapping[str, float]) -> dict[str, float]:
-        """Tell an update; returns what it was evaluated at, where it was."""
-        step = self.ppo.at.steps
-        recorded = telemetry.recorded(told, self.config.monitoring)
-        self.log.info(telemetry.update_line(step, told), extra={"step": step})
+    def _tell(self, rollout: Rollout, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Log and record an update; return the evaluation's metrics, if there was one."""
+        step = self.ppo.global_step
+        recorded = telemetry.select_metrics(metrics, self.config.monitoring)
+        self.log.info(telemetry.update_line(step, metrics), extra={"step": step})
         evaluated = self.held_out.after_update()
         self.recorder.log(step, recorded | evaluated)
-        self.events.after(rollout, told)
-        self.bar.update(step, told)
+        self.events.after(rollout, metrics)
+        self.bar.update(step, metrics)
         self.keeper.update(step)
         return evaluated
 
     def _judge(self) -> None:
-        """Diagnose the run as it stands, not too often, and say what is new."""
-        step = self.ppo.at.steps
-        if self.judge.due(step):
+        """Diagnose the run if a diagnosis is due."""
+        step = self.ppo.global_step
+        if self.monitor.is_due(step):
             self.recorder.flush()
-            self.judge.judge(step)
+            self.monitor.diagnose(step)
 
     # -- progress and checkpoints ----------------------------------------------------------------
 
@@ -269,13 +273,13 @@ class Training(Course):
         if self.config.training.env == CLUSTER:
             cluster = self.config.cluster
             facts |= {"num_replicas": cluster.replicas, "qps": factory.qps(self.config)}
-        made = rlvitals.Keeper(
+        keeper = rlvitals.Keeper(
             self.folder, self.ppo.total_steps, tell=self.log.warning, config_file=source,
             external_pretrain=self.config.warm_start.external_pretrain, **facts,
         )  # fmt: skip
         if self.chunks is not None:
-            self.chunks.keeper = made
-        return made
+            self.chunks.keeper = keeper
+        return keeper
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
         config = self.config.checkpointing
@@ -288,43 +292,43 @@ class Training(Course):
             keep_best=self.best,
             keep_every=config.keep_every or None,
             keep_healthy=config.keep_healthy,
-            health=self.judge.health,
+            health=self.monitor.health,
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _why_save(self, asked: rlvitals.Requests, told: Mapping[str, float]) -> str:
+    def _why_save(self, requests: rlvitals.Requests, metrics: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
         ranked = "" if self.best is None else self.best.metric
         reasons = (
-            (asked.save or asked.stop, "asked for"),
-            (self.stopping.asked is not None, "interrupted"),
-            (self.chunks is not None and self.chunks.over, "the end of a chunk"),
-            (self.checkpoints is not None and self.checkpoints.due(self.ppo.at.steps), "due"),
-            (ranked.startswith("eval_") and ranked in told, "evaluated"),
+            (requests.save or requests.stop, "asked for"),
+            (self.stopping.signal_number is not None, "interrupted"),
+            (self.chunks is not None and self.chunks.is_complete, "the end of a chunk"),
+            (self.checkpoints is not None and self.checkpoints.due(self.ppo.global_step), "due"),
+            (ranked.startswith("eval_") and ranked in metrics, "evaluated"),
         )
-        return next((why for holds, why in reasons if holds), "")
+        return next((reason for holds, reason in reasons if holds), "")
 
-    def _save(self, why: str, told: Mapping[str, float] | None = None) -> None:
-        step = self.ppo.at.steps
+    def _save(self, reason: str, metrics: Mapping[str, float] | None = None) -> None:
+        step = self.ppo.global_step
         if self.checkpoints is None or step == self._saved:
             return
         state = self.ppo.state()
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=metrics) as folder:
             state.save(folder)
-        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
+        if not full_disk.is_saved(self.checkpoints, step, last=step >= self.ppo.total_steps):
             return
         self._saved = step
         self.keeper.update(step, latest_checkpoint=f"checkpoint-{step}")
-        self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, why)
+        self.log.info("[PPO:checkpoint] step=%d saved (%s)", step, reason)
 
     def _newest(self) -> str:
-        """Say what there is to go on from."""
+        """Log the checkpoint to resume from."""
         try:
-            found = None if self.checkpoints is None else self.checkpoints.latest()
+            checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         except rlvitals.CannotResume:
             return "the newest checkpoint cannot be read"
         return (
             "no checkpoint yet"
-            if found is None
-            else f"the newest checkpoint is {found.folder.name}"
+            if checkpoint is None
+            else f"the newest checkpoint is {checkpoint.folder.name}"
         )

@@ -1,4 +1,4 @@
-"""What a rollout holds, and the advantages of its steps."""
+"""Rollouts, minibatches, and advantage estimates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlvitals.trainers.ppo.environments import Step
 
-F32 = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 
@@ -19,17 +19,17 @@ Bools = NDArray[np.bool_]
 class Rollout:
     """`t` steps of `n` environments, in the order they were made."""
 
-    observations: F32  # [t, n, features], as the policy saw them
+    observations: Float32Array  # [t, n, features], as the policy saw them
     actions: NDArray[Any]  # int64 [t, n] or float32 [t, n, d]
-    log_probs: F32  # [t, n], at the temperature they were drawn at
-    temperatures: F32  # [t]
-    rewards: F32  # [t, n], as the advantages are made of
+    log_probs: Float32Array  # [t, n], at the temperature they were drawn at
+    temperatures: Float32Array  # [t]
+    rewards: Float32Array  # [t, n], as the advantages are made of
     terminated: Bools  # [t, n]
-    done: Bools  # [t, n]: terminated or truncated
+    dones: Bools  # [t, n]: terminated or truncated
     valid: Bools  # [t, n]: False where an environment only reset itself
-    values: F32  # [t, n]
-    next_values: F32  # [t, n]: of where each action led
-    facts: Mapping[str, float]  # means of what the environments told, by name
+    values: Float32Array  # [t, n]
+    next_values: Float32Array  # [t, n]: of where each action led
+    facts: Mapping[str, float]  # means of the environments' `info`, by name
     episodes: tuple[tuple[float, int], ...]  # return and length of those that ended
     masks: Bools | None = None  # [t, n, actions]: False for an action with probability 0
 
@@ -57,7 +57,7 @@ class Batch:
         return Batch(*(None if column is None else column[index] for column in columns))
 
 
-def advantages(rollout: Rollout, gamma: float, lam: float) -> F32:
+def estimate_advantages(rollout: Rollout, gamma: float, lam: float) -> Float32Array:
     """Return generalised advantage estimates [t, n] (Schulman et al. 2016, equation 16).
 
     A truncated step bootstraps from the observation it led to, a terminated one from nothing, and
@@ -65,13 +65,13 @@ def advantages(rollout: Rollout, gamma: float, lam: float) -> F32:
     """
     alive = 1.0 - rollout.terminated
     delta = rollout.rewards + gamma * rollout.next_values * alive - rollout.values
-    keep = gamma * lam * (1.0 - rollout.done)
-    found = np.empty_like(delta, np.float32)
-    later = np.zeros(delta.shape[1], delta.dtype)
+    keep = gamma * lam * (1.0 - rollout.dones)
+    advantages = np.empty_like(delta, np.float32)
+    last_gae = np.zeros(delta.shape[1], delta.dtype)
     for t in range(len(delta) - 1, -1, -1):
-        later = delta[t] + keep[t] * later
-        found[t] = later
-    return found
+        last_gae = delta[t] + keep[t] * last_gae
+        advantages[t] = last_gae
+    return advantages
 
 
 def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float:
@@ -80,7 +80,7 @@ def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float:
     return float("nan") if spread == 0.0 else 1.0 - float(np.var(returns - values)) / spread
 
 
-def standardised(values: Tensor) -> Tensor:
+def standardise(values: Tensor) -> Tensor:
     """Return values of mean 0 and deviation 1; one value alone becomes 0."""
     deviation, mean = torch.std_mean(values, correction=0)
     return (values - mean) / (deviation + 1e-8)
@@ -91,8 +91,8 @@ def k3(log_ratio: Tensor) -> Tensor:
     return (torch.expm1(log_ratio) - log_ratio).mean()
 
 
-def moved(log_ratio: Tensor, clip: float) -> dict[str, float]:
-    """Say how far a policy moved, by log(new / old) [m] at what the old one drew."""
+def ratio_stats(log_ratio: Tensor, clip: float) -> dict[str, float]:
+    """Return KL and ratio statistics from log(new / old) [m] at the old policy's actions."""
     ratio = log_ratio.exp()
     return {
         "approx_kl": float(k3(log_ratio)), "approx_kl_k1": -float(log_ratio.mean()),
@@ -102,15 +102,15 @@ def moved(log_ratio: Tensor, clip: float) -> dict[str, float]:
 
 
 def means(steps: list[Step]) -> dict[str, float]:
-    """Return the mean of each number [n] that the environments told with their valid steps."""
+    """Return the mean of each number [n] in the `info` of valid steps."""
     sums: dict[str, list[float]] = {}
     for step in steps:
         for name, values in step.info.items():
             if not isinstance(values, np.ndarray) or values.shape != step.valid.shape:
                 continue
             if values.dtype.kind in "fbiu" and name[0] != "_":
-                told = step.valid & step.info.get(f"_{name}", step.valid)
+                is_reported = step.valid & step.info.get(f"_{name}", step.valid)
                 total = sums.setdefault(name, [0.0, 0.0])
-                total[0] += float(values[told].sum())
-                total[1] += float(told.sum())
+                total[0] += float(values[is_reported].sum())
+                total[1] += float(is_reported.sum())
     return {name: total / count for name, (total, count) in sums.items() if count}

@@ -1,4 +1,4 @@
-"""Draw actions, cheaply: a rollout asks a small network thousands of times."""
+"""Sample actions cheaply: a rollout calls a small network thousands of times."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from rlvitals.trainers.ppo.fused_mlp import Mlp
-from rlvitals.trainers.ppo.networks import MASKED, Policy
+from rlvitals.trainers.ppo.networks import MASKED_LOGIT, Policy
 
-F32 = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 HALF_LOG_2PI = np.float32(0.9189385332046727)
 
 
-def forward(module: nn.Module, rows: F32) -> F32:
+def forward(module: nn.Module, rows: Float32Array) -> Float32Array:
     """Return what `module` gives for rows [n, features].
 
     Plain layers are computed in numpy on the weights' own memory: a call of torch costs more than
@@ -29,17 +29,17 @@ def forward(module: nn.Module, rows: F32) -> F32:
                 rows = np.tanh(rows)
         return rows
     with torch.inference_mode():
-        out: F32 = module(torch.from_numpy(rows)).numpy()
+        out: Float32Array = module(torch.from_numpy(rows)).numpy()
     return out
 
 
 def draw(
     policy: Policy,
-    rows: F32,
+    rows: Float32Array,
     temperature: float,
     rng: np.random.Generator,
     masks: Bools | None = None,
-) -> tuple[NDArray[Any], F32]:
+) -> tuple[NDArray[Any], Float32Array]:
     """Draw an action for each row [n, features] and return it with its log-probability [n].
 
     Discrete actions that are False in `masks`, [n, actions], have probability 0.
@@ -54,17 +54,21 @@ def draw(
     return choose(log_probs, rng)
 
 
-def log_softmax(logits: F32, temperature: float, masks: Bools | None = None) -> F32:
+def log_softmax(
+    logits: Float32Array, temperature: float, masks: Bools | None = None
+) -> Float32Array:
     """Return log-probabilities [n, actions] of logits at a temperature; of 0 where masked."""
     scaled = logits / np.float32(temperature)
     if masks is not None:
-        scaled = np.where(masks, scaled, np.float32(MASKED))
+        scaled = np.where(masks, scaled, np.float32(MASKED_LOGIT))
     scaled -= scaled.max(1, keepdims=True)
-    found: F32 = scaled - np.log(np.exp(scaled).sum(1, keepdims=True))
-    return found
+    log_probs: Float32Array = scaled - np.log(np.exp(scaled).sum(1, keepdims=True))
+    return log_probs
 
 
-def choose(log_probs: F32, rng: np.random.Generator) -> tuple[NDArray[np.int64], F32]:
+def choose(
+    log_probs: Float32Array, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], Float32Array]:
     """Draw from log-probabilities [n, actions] by their cumulated shares."""
     shares = np.cumsum(np.exp(log_probs), 1)
     dice = rng.random((len(shares), 1)) * shares[:, -1:]  # the shares sum to 1 but for rounding
@@ -72,12 +76,12 @@ def choose(log_probs: F32, rng: np.random.Generator) -> tuple[NDArray[np.int64],
     return actions, log_probs[np.arange(len(actions)), actions]
 
 
-def best(policy: Policy, rows: F32, masks: Bools | None = None) -> NDArray[Any]:
+def best(policy: Policy, rows: Float32Array, masks: Bools | None = None) -> NDArray[Any]:
     """Return the likeliest action for each row, for evaluation; none that is False in `masks`."""
     out = forward(policy.actor, rows)
     if policy.log_std is not None:
         return out
     if masks is not None:
-        out = np.where(masks, out, np.float32(MASKED))
+        out = np.where(masks, out, np.float32(MASKED_LOGIT))
     likeliest: NDArray[np.int64] = out.argmax(1)
     return likeliest

@@ -1,4 +1,4 @@
-"""What changes with the progress of a run: learning rate and coefficients, as plain functions."""
+"""Counters of a training, and schedules of learning rate and coefficients."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleCon
 
 @dataclass(slots=True)
 class Chunk:
-    """Where a run that is trained in chunks stands."""
+    """Progress of a run that is trained in chunks."""
 
     number: int = 0  # of the current one; 0: none yet
     began: int = 0  # the environment step it began at
@@ -19,7 +19,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Counters:
-    """Where the training stands."""
+    """Counters of a training."""
 
     steps: int = 0  # of the environments
     updates: int = 0  # rollouts learned from
@@ -50,25 +50,25 @@ def coefficients(
     config: PPOConfig,
     schedule: ScheduleConfig,
     reference: ReferenceConfig,
-    at: Counters,
+    counters: Counters,
     progress: float,
 ) -> dict[str, float]:
-    """Return the learning rate and the weights of the loss's terms where a run stands."""
+    """Return the learning rate and the weights of the loss's terms at a run's progress."""
     last = config.entropy_coef if config.entropy_coef_final < 0 else config.entropy_coef_final
     entropy = linear(config.entropy_coef, last, progress)
     if config.entropy_warmup_updates:
         entropy += linear(
-            config.entropy_warmup_coef, 0.0, at.updates / config.entropy_warmup_updates
+            config.entropy_warmup_coef, 0.0, counters.updates / config.entropy_warmup_updates
         )
     return {
-        "lr": config.learning_rate * lr_factor(schedule, at.updates, progress),
+        "lr": config.learning_rate * lr_factor(schedule, counters.updates, progress),
         "entropy_coef": entropy,
         "entropy_min": config.entropy_min,
-        "kl_coef": at.kl_coef,
+        "kl_coef": counters.kl_coef,
         "kl_ref_coef": linear(
             reference.kl_ref_coef_initial,
             reference.kl_ref_coef_final,
-            at.minibatches / max(reference.kl_ref_decay_steps, 1),
+            counters.minibatches / max(reference.kl_ref_decay_steps, 1),
         ),
     }
 

@@ -1,4 +1,4 @@
-"""Environments in processes of their own: they are saved and restored too, and a death is named."""
+"""Environments in subprocesses: save, restore, and report a dead process."""
 
 import random
 import signal
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 import rlvitals
 
-PATIENCE = 1.0  # seconds that a process which closed its pipe gets to be found dead
+JOIN_SECONDS = 1.0  # seconds that a process which closed its pipe gets to be found dead
 Files = dict[str, NDArray[np.uint8]]
 
 
-class Held(gym.Wrapper[Any, Any, Any, Any]):
+class StateWrapper(gym.Wrapper[Any, Any, Any, Any]):
     """An environment that gives its state, and takes it, through the pipe of its process."""
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         """Wrap an environment."""
         super().__init__(env)
-        self.to_put: Files = {}
+        self.pending_state: Files = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - Gymnasium's tuple
         """Begin an episode; a seed holds for the process's own generators too.
@@ -38,33 +38,33 @@ class Held(gym.Wrapper[Any, Any, Any, Any]):
             np.random.seed(seed)  # noqa: NPY002 - what an environment may draw from
         return super().reset(seed=seed, options=options)
 
-    def held(self) -> Files:
+    def save_state(self) -> Files:
         """Return the state as files."""
-        with tempfile.TemporaryDirectory() as place:
-            rlvitals.State(env=self.env).save(Path(place))
+        with tempfile.TemporaryDirectory() as folder:
+            rlvitals.State(env=self.env).save(Path(folder))
             return {
                 file.name: np.frombuffer(file.read_bytes(), np.uint8)
-                for file in sorted(Path(place).iterdir())
+                for file in sorted(Path(folder).iterdir())
             }
 
-    def put(self) -> None:
-        """Take the state in `to_put`."""
-        with tempfile.TemporaryDirectory() as place:
-            for name, data in self.to_put.items():
-                (Path(place) / name).write_bytes(data.tobytes())
-            rlvitals.State(env=self.env).load(Path(place))
-        self.to_put = {}
+    def load_state(self) -> None:
+        """Take the state in `pending_state`."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in self.pending_state.items():
+                (Path(folder) / name).write_bytes(data.tobytes())
+            rlvitals.State(env=self.env).load(Path(folder))
+        self.pending_state = {}
 
 
 def states(vector: AsyncVectorEnv) -> list[Files]:
     """Return the state of each environment."""
-    return list(vector.call("held"))
+    return list(vector.call("save_state"))
 
 
-def put(vector: AsyncVectorEnv, states: list[Mapping[str, Any]]) -> None:
+def restore_states(vector: AsyncVectorEnv, states: list[Mapping[str, Any]]) -> None:
     """Give each environment its state back."""
-    vector.set_attr("to_put", [dict(one) for one in states])
-    vector.call("put")
+    vector.set_attr("pending_state", [dict(state) for state in states])
+    vector.call("load_state")
 
 
 def close(vector: AsyncVectorEnv) -> None:
@@ -76,23 +76,23 @@ def close(vector: AsyncVectorEnv) -> None:
             return
     for process in vector.processes:
         process.terminate()
-        process.join(PATIENCE)
+        process.join(JOIN_SECONDS)
     vector.closed = True
 
 
-def dead(vector: object) -> str:
-    """Say which processes of a vector died, and how; empty where none did."""
+def describe_deaths(vector: object) -> str:
+    """Return the processes of a vector that died, with the cause; empty if none did."""
     if not isinstance(vector, AsyncVectorEnv):
         return ""
-    found = []
+    deaths = []
     for i, process in enumerate(vector.processes):
-        process.join(PATIENCE / len(vector.processes))
+        process.join(JOIN_SECONDS / len(vector.processes))
         if process.exitcode is not None:
-            found.append(f"environment {i} ({_ended(process.exitcode)})")
-    return ", ".join(found)
+            deaths.append(f"environment {i} ({_format_exit_code(process.exitcode)})")
+    return ", ".join(deaths)
 
 
-def _ended(code: int) -> str:
+def _format_exit_code(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):
@@ -101,14 +101,14 @@ def _ended(code: int) -> str:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
-    """Let processes that begin in it not hear Ctrl-C: it is this one's to end them."""
+def ignore_sigint() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C: this process ends them."""
     try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     except ValueError:  # not the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)

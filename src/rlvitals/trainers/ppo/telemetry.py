@@ -1,4 +1,4 @@
-"""What a training tells: the numbers of an update, its log lines, and TensorBoard's tags."""
+"""Metrics of an update, its log lines, and the tags of TensorBoard."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.trainers.ppo.cluster import ID as CLUSTER
-from rlvitals.trainers.ppo.cluster.reward import PARTS
+from rlvitals.trainers.ppo.cluster.reward import REWARD_PARTS
 from rlvitals.trainers.ppo.config import Config, MonitoringConfig
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.temperature import Fixed
 
-FORMAT = "%(asctime)s %(levelname)s %(message)s"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 Numbers = dict[str, float]
 
 # How TensorBoard calls a number; any other keeps its own name.
-TAGS = {
+TENSORBOARD_TAGS = {
     "pi_loss": "Training/PolicyLoss",
     "vf_loss": "Training/ValueLoss",
     "entropy": "Training/Entropy",
@@ -67,16 +67,16 @@ TAGS = {
     "temp_step_count": "Temperature/Decisions",
 }
 # Which numbers a key of `monitoring.advanced_metrics` logs.
-TRACKED = {
+TRACKED_METRICS = {
     "track_policy_entropy": r"entropy_policy",
     "track_value_function_variance": r"value_var",
     "track_action_distribution": r"action_(replica|count)_\d+|selected_replica",
     "track_kl_divergence": r"first_\w+|ratio_(mean|max)",
     "track_advantage_statistics": r"raw_advantage_(mean|min|max)",
 }
-TAIL = re.compile(r"latency_p(\d+)")
+TAIL_PATTERN = re.compile(r"latency_p(\d+)")
 # What an update's numbers may be, in the order of the exported table.
-UPDATE = (
+UPDATE_COLUMNS = (
     "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
     "approx_kl_k1", "clipfrac", "ratio_mean", "ratio_max", "kl_ref", "first_kl", "first_clipfrac",
     "first_ratio_max", "lr", "entropy_coef", "entropy_min", "kl_coef", "kl_ref_coef",
@@ -87,22 +87,19 @@ UPDATE = (
     "ep_return", "ep_length", "episodes", "buffer_progress", "episode_mask", "temperature",
     "obs_norm_count", "obs_norm_mean", "obs_norm_std", "reward_norm_count", "reward_norm_std",
 )  # fmt: skip
-SPIKES = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
-CONTROLLER = (
+SPIKE_COLUMNS = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
+TEMPERATURE_COLUMNS = (
     "current_temperature", "base_temperature", "qps_pressure_ema", "latency_pressure_ema",
     "is_pulsing", "pulse_remaining", "step_count", "stagnation_level",
 )  # fmt: skip
-SERVING = (
+SERVING_COLUMNS = (
     "throughput", "latency", "latency_p90", "latency_p95", "latency_p99", "tail_latency_samples",
     "tail_latency_violations", "tail_latency_violation_rate", "tail_latency_alerts",
     "delta_throughput", "delta_latency", "estimated_throughput", "estimated_latency",
     "throughput_ema", "latency_ema", "qps", "target_qps", "queue", "utilisation_gap", "finished",
     "rejected", "failed", "overridden", "curriculum_stage", "raw_reward",
 )  # fmt: skip
-FAILURES = ("replicas_up", "sent_again", "lost")  # where replicas fail
-SERVED = ("return", "latency", "latency_p95", "latency_p99")  # by whom: "eval" or "baseline"
-LABELS = frozenset({"replica"})  # what environments tell of which there is no mean
-BREAKDOWN = ("_score", "_penalty", "_bonus")  # how the reward's parts end
+REWARD_SUFFIXES = ("_score", "_penalty", "_bonus")  # how the reward's parts end
 
 
 def action_tags(actions: int) -> dict[str, str]:
@@ -112,159 +109,175 @@ def action_tags(actions: int) -> dict[str, str]:
     }
 
 
-def recorded(told: Mapping[str, float], config: MonitoringConfig) -> Numbers:
+def select_metrics(metrics: Mapping[str, float], config: MonitoringConfig) -> Numbers:
     """Return those of an update's numbers that are to be recorded."""
     tracks, tail = config.advanced_metrics, config.tail_latency_tracking
-    off = "|".join(pattern for name, pattern in TRACKED.items() if not getattr(tracks, name))
+    off = "|".join(
+        pattern for name, pattern in TRACKED_METRICS.items() if not getattr(tracks, name)
+    )
     left_out = re.compile(off) if off else None
-    wanted = tail.percentiles if tail.enable else ()
-    found = {
+    percentiles = tail.percentiles if tail.enable else ()
+    selected = {
         name: value
-        for name, value in told.items()
+        for name, value in metrics.items()
         if not (left_out and left_out.fullmatch(name))
-        and not ((slow := TAIL.fullmatch(name)) and int(slow[1]) not in wanted)
+        and not ((slow := TAIL_PATTERN.fullmatch(name)) and int(slow[1]) not in percentiles)
         and (tail.enable or not name.startswith("tail_latency_"))
     }
-    if "tail_latency_samples" in found:
-        found["tail_latency_alerts"] = float(is_slow(told, config))
-    return found
+    if "tail_latency_samples" in selected:
+        selected["tail_latency_alerts"] = float(is_slow(metrics, config))
+    return selected
 
 
-def is_slow(told: Mapping[str, float], config: MonitoringConfig) -> bool:
-    """Tell whether the slowest requests are slower than they may be."""
+def is_slow(metrics: Mapping[str, float], config: MonitoringConfig) -> bool:
+    """Return True if the 99th percentile of latency is above its alert threshold."""
     tail = config.tail_latency_tracking
-    return tail.enable and 0.0 < tail.alert_threshold_p99 < told.get("latency_p99", 0.0)
+    return tail.enable and 0.0 < tail.alert_threshold_p99 < metrics.get("latency_p99", 0.0)
 
 
 def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     """Return the names of all that is recorded of updates and evaluations: one table's columns.
 
     `evaluated`: whether the policy is evaluated as it goes.
-    Numbers that an environment of another kind tells are not known before it tells them.
+    The `info` of other environments is not known before the first step.
     """
-    names = [*UPDATE]
+    names = [*UPDATE_COLUMNS]
     if ppo.spikes is not None:
-        names += SPIKES
+        names += SPIKE_COLUMNS
     if config.temperature_control.enabled:
-        names += [f"temp_{name}" for name in CONTROLLER]
+        names += [f"temp_{name}" for name in TEMPERATURE_COLUMNS]
     if not ppo.envs.continuous:
-        for one in ("action_replica", "action_count"):
-            names += [f"{one}_{i}" for i in range(ppo.envs.actions)]
+        for prefix in ("action_replica", "action_count"):
+            names += [f"{prefix}_{i}" for i in range(ppo.envs.actions)]
         names += ["selected_replica"]
     if config.training.env == CLUSTER:
         percentiles = [
             f"latency_p{each}" for each in config.monitoring.tail_latency_tracking.percentiles
         ]
-        names += [*SERVING, *PARTS, *percentiles]
-        names += FAILURES if config.cluster.failures.mean_time_to_failure else ()
-        evaluation = [f"{whose}_{name}" for whose in ("eval", "baseline") for name in SERVED]
+        names += [*SERVING_COLUMNS, *REWARD_PARTS, *percentiles]
+        names += (
+            ("replicas_up", "sent_again", "lost")
+            if config.cluster.failures.mean_time_to_failure
+            else ()
+        )
+        evaluation = [
+            f"{policy}_{name}"
+            for policy in ("eval", "baseline")
+            for name in ("return", "latency", "latency_p95", "latency_p99")
+        ]
         names += evaluation if evaluated else []
     elif evaluated:
         names += ["eval_return", "eval_length"]
     never = {"kl_ref"} if ppo.frozen is None else set()
     if isinstance(ppo.temperature, Fixed) and ppo.temperature.value == 1.0:
         never.add("entropy_policy")
-    logged = recorded(dict.fromkeys(names, 0.0), config.monitoring)
+    logged = select_metrics(dict.fromkeys(names, 0.0), config.monitoring)
     return tuple(name for name in logged if name not in never)
 
 
 def numbers(ppo: PPO, rollout: Rollout, stats: Mapping[str, float]) -> Numbers:
     """Return all numbers of one update, under the names they are logged by."""
-    told = {name: value for name, value in rollout.facts.items() if name not in LABELS}
-    found = dict(stats) | told
+    # The replica is a label: its mean means nothing.
+    facts = {name: value for name, value in rollout.facts.items() if name != "replica"}
+    metrics = dict(stats) | facts
     if rollout.episodes:
         returns, lengths = zip(*rollout.episodes, strict=True)
-        found |= {
+        metrics |= {
             "ep_return": float(np.mean(returns)), "ep_length": float(np.mean(lengths)),
             "episodes": float(len(returns)),
         }  # fmt: skip
-    found |= {
+    metrics |= {
         "buffer_progress": len(rollout.rewards) / ppo.config.rollout_length,
-        "episode_mask": 1.0 - float(rollout.done[rollout.valid].mean()),
+        "episode_mask": 1.0 - float(rollout.dones[rollout.valid].mean()),
     }
-    if "compression" in found:
-        found["raw_reward"] = found["reward"] - found["compression"]
-    if found.get("tail_latency_samples"):
-        found["tail_latency_violation_rate"] = (
-            found["tail_latency_violations"] / found["tail_latency_samples"]
+    if "compression" in metrics:
+        metrics["raw_reward"] = metrics["reward"] - metrics["compression"]
+    if metrics.get("tail_latency_samples"):
+        metrics["tail_latency_violation_rate"] = (
+            metrics["tail_latency_violations"] / metrics["tail_latency_samples"]
         )
     if not ppo.envs.continuous:
-        found |= action_shares(rollout, ppo.envs.actions)
-    found["temperature"] = float(rollout.temperatures.mean())
-    led = getattr(ppo.temperature, "told", None)
-    if led is not None:
-        found |= {f"temp_{name}": value for name, value in led().items()}
-    return found | normaliser_numbers(ppo) | {"update": float(ppo.at.updates)}
+        metrics |= action_shares(rollout, ppo.envs.actions)
+    metrics["temperature"] = float(rollout.temperatures.mean())
+    controller_stats = getattr(ppo.temperature, "stats", None)
+    if controller_stats is not None:
+        metrics |= {f"temp_{name}": value for name, value in controller_stats().items()}
+    return metrics | normaliser_numbers(ppo) | {"update": float(ppo.counters.updates)}
 
 
 def action_shares(rollout: Rollout, actions: int) -> Numbers:
     """Return how often each action was taken, as a share and as a count."""
     counts = np.bincount(rollout.actions[rollout.valid].reshape(-1), minlength=actions)
     shares = counts / max(int(counts.sum()), 1)
-    found = {f"action_replica_{i}": float(share) for i, share in enumerate(shares)}
-    found |= {f"action_count_{i}": float(count) for i, count in enumerate(counts)}
-    return found | {"selected_replica": float(counts.argmax())}  # most often
+    metrics = {f"action_replica_{i}": float(share) for i, share in enumerate(shares)}
+    metrics |= {f"action_count_{i}": float(count) for i, count in enumerate(counts)}
+    return metrics | {"selected_replica": float(counts.argmax())}  # most often
 
 
 def normaliser_numbers(ppo: PPO) -> Numbers:
     """Return what the normalisers hold."""
-    seen, paid = ppo.observe.moments, ppo.scale.moments
+    obs_moments, reward_moments = ppo.normalise_obs.moments, ppo.normalise_reward.moments
     return {
-        "obs_norm_count": seen.count,
-        "obs_norm_mean": float(np.abs(seen.mean).mean()),
-        "obs_norm_std": float(np.sqrt(seen.var).mean()),
-        "reward_norm_count": paid.count,
-        "reward_norm_std": float(np.sqrt(paid.var)),
+        "obs_norm_count": obs_moments.count,
+        "obs_norm_mean": float(np.abs(obs_moments.mean).mean()),
+        "obs_norm_std": float(np.sqrt(obs_moments.var).mean()),
+        "reward_norm_count": reward_moments.count,
+        "reward_norm_std": float(np.sqrt(reward_moments.var)),
     }
 
 
 def shares_by_environment(rollout: Rollout, actions: int) -> NDArray[np.float64]:
     """Return how often each environment took each action: shares [n, actions]."""
-    taken = np.where(rollout.valid, rollout.actions, -1)
-    counts = np.stack([(taken == i).sum(0) for i in range(actions)], 1)
-    found: NDArray[np.float64] = counts / np.maximum(rollout.valid.sum(0), 1)[:, None]
-    return found
+    taken_actions = np.where(rollout.valid, rollout.actions, -1)
+    counts = np.stack([(taken_actions == i).sum(0) for i in range(actions)], 1)
+    shares: NDArray[np.float64] = counts / np.maximum(rollout.valid.sum(0), 1)[:, None]
+    return shares
 
 
-def listed(values: Iterable[float]) -> str:
+def format_shares(values: Iterable[float]) -> str:
     """Return shares as a list."""
     return f"[{', '.join(f'{value:.2f}' for value in values)}]"
 
 
 def init_line(config: Config, ppo: PPO) -> str:
-    """Say what is trained, and how."""
-    own, paid = config.ppo_config, config.reward_config
+    """Return the line that describes a training."""
+    ppo_config, reward = config.ppo_config, config.reward_config
     return (
-        f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={paid.mode} | "
-        f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={own.learning_rate:.2e} "
-        f"gamma={own.gamma:.3f} lam={own.gae_lambda:.3f} clip={own.clip_ratio:.2f} "
-        f"ent={own.entropy_coef:.3f} vf={own.value_coef:.3f} epochs={own.epochs} "
-        f"roll={own.rollout_length} mb={own.minibatch_size} gnorm={own.max_grad_norm:.2f} | "
-        f"lat_w={paid.alpha:.2f} bal_w={paid.load_balance_penalty:.2f}"
+        f"[PPO:init] env={config.training.env} x{ppo.envs.count} mode={reward.mode} | "
+        f"h={'x'.join(map(str, config.network.hidden_sizes))} | lr={ppo_config.learning_rate:.2e} "
+        f"gamma={ppo_config.gamma:.3f} lam={ppo_config.gae_lambda:.3f} "
+        f"clip={ppo_config.clip_ratio:.2f} ent={ppo_config.entropy_coef:.3f} "
+        f"vf={ppo_config.value_coef:.3f} epochs={ppo_config.epochs} "
+        f"roll={ppo_config.rollout_length} mb={ppo_config.minibatch_size} "
+        f"gnorm={ppo_config.max_grad_norm:.2f} | "
+        f"lat_w={reward.alpha:.2f} bal_w={reward.load_balance_penalty:.2f}"
     )
 
 
-def rollout_line(step: int, done: int, length: int, reward: float) -> str:
-    """Say how far a rollout is."""
-    return f"[PPO:rollout] step={step} buf_ptr={done}/{length} current_r={reward:.4f}"
+def rollout_line(step: int, steps_done: int, length: int, reward: float) -> str:
+    """Return the line about a rollout's progress."""
+    return f"[PPO:rollout] step={step} buf_ptr={steps_done}/{length} current_r={reward:.4f}"
 
 
-def update_line(step: int, told: Mapping[str, float]) -> str:
-    """Say what an update did, and what the reward was made of."""
+def update_line(step: int, metrics: Mapping[str, float]) -> str:
+    """Return the line about an update, with the parts of the reward."""
     line = (
-        f"[PPO:update] step={step} pi={told['pi_loss']:.6f} vf={told['vf_loss']:.6f} "
-        f"ent={told['entropy']:.4f} kl={told['approx_kl']:.5f} clip={told['clipfrac']:.3f} "
-        f"ev={told['explained_var']:.3f} gnorm={told['pg_grad_norm']:.3f} lr={told['lr']:.2e} "
-        f"R({told['reward_mean']:.3f}/{told['reward_std']:.3f}/{told['reward_min']:.3f}"
-        f"/{told['reward_max']:.3f}) Adv_std={told['advantage_std']:.3f} "
-        f"V/Ret={told['value_mean']:.3f}/{told['return_mean']:.3f}"
+        f"[PPO:update] step={step} pi={metrics['pi_loss']:.6f} vf={metrics['vf_loss']:.6f} "
+        f"ent={metrics['entropy']:.4f} kl={metrics['approx_kl']:.5f} "
+        f"clip={metrics['clipfrac']:.3f} ev={metrics['explained_var']:.3f} "
+        f"gnorm={metrics['pg_grad_norm']:.3f} lr={metrics['lr']:.2e} "
+        f"R({metrics['reward_mean']:.3f}/{metrics['reward_std']:.3f}/{metrics['reward_min']:.3f}"
+        f"/{metrics['reward_max']:.3f}) Adv_std={metrics['advantage_std']:.3f} "
+        f"V/Ret={metrics['value_mean']:.3f}/{metrics['return_mean']:.3f}"
     )
-    if "ep_return" in told:
-        line += f" ep_return={told['ep_return']:.1f}"
-    shares = [told[name] for name in told if name.startswith("action_replica_")]
+    if "ep_return" in metrics:
+        line += f" ep_return={metrics['ep_return']:.1f}"
+    shares = [metrics[name] for name in metrics if name.startswith("action_replica_")]
     if shares:
-        line += f" act={listed(shares)}"
-    parts = [
-        f"{name}={value:.4f}" for name, value in told.items() if name.endswith(BREAKDOWN) and value
+        line += f" act={format_shares(shares)}"
+    terms = [
+        f"{name}={value:.4f}"
+        for name, value in metrics.items()
+        if name.endswith(REWARD_SUFFIXES) and value
     ]
-    return f"{line} | {' '.join(parts)}" if parts else line
+    return f"{line} | {' '.join(terms)}" if terms else line

@@ -1,4 +1,4 @@
-"""The temperature that actions are drawn at: fixed, or led by load and stagnation."""
+"""The sampling temperature of actions: fixed, or controlled by load and stagnation."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -10,20 +10,22 @@ import numpy as np
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.config import TemperatureConfig
 
-NEEDED = ("qps", "latency", "throughput", "utilisation")
+REQUIRED_INFO = ("qps", "latency", "throughput", "utilisation")
 BALANCE_WEIGHT = 0.1  # what full imbalance adds to the temperature
-SLOW = 0.1  # times the pressure's own alpha: how fast a target that is not set is learned
+TARGET_ALPHA_FACTOR = (
+    0.1  # times the pressure's own alpha: how fast a target that is not set is learned
+)
 
 
 class Temperature(Protocol):
-    """What gives each step of a rollout its temperature."""
+    """The interface of a temperature for each step of a rollout."""
 
     @property
     def value(self) -> float:
         """The temperature of the next step, above 0."""
 
     def after(self, info: Mapping[str, Any]) -> None:
-        """Take in what the environments told after a step."""
+        """Update from the `info` of a step."""
 
 
 class Fixed:
@@ -49,9 +51,9 @@ class Pulse:
 class Controller:
     """Lowers the temperature under load and latency, raises it in imbalance, and pulses.
 
-    A step is one decision of each environment: what they tell is averaged. Pressures are relative
+    A step is one decision of each environment; their `info` is averaged. Pressures are relative
     to their targets, positive where there is more than that; without a set target the run's own
-    slow average is it. Raises UsageError where the environments do not tell what it needs.
+    slow average is it. Raises UsageError if the environments' `info` lacks a number.
     """
 
     def __init__(self, config: TemperatureConfig) -> None:
@@ -72,13 +74,13 @@ class Controller:
     def after(self, info: Mapping[str, Any]) -> None:
         """Take in the means over the environments: qps, latency, throughput, utilisation."""
         self._drawn_at, self._drawn_in_pulse = self.value, self.pulse_remaining > 0
-        missing = [name for name in NEEDED if name not in info]
+        missing = [name for name in REQUIRED_INFO if name not in info]
         if missing:
             raise UsageError(
                 f"temperature control needs {', '.join(missing)} of the environment",
                 hint="set temperature_control.enabled to false",
             )
-        qps, latency, throughput = (float(np.mean(info[name])) for name in NEEDED[:3])
+        qps, latency, throughput = (float(np.mean(info[name])) for name in REQUIRED_INFO[:3])
         busy = np.asarray(info["utilisation"], float)
         imbalance = float(np.mean(busy.max(-1) - busy.min(-1)))
         self.step_count += 1
@@ -87,7 +89,7 @@ class Controller:
         self._pulse()
         self.value = self._temperature(imbalance)
 
-    def told(self) -> dict[str, float]:
+    def stats(self) -> dict[str, float]:
         """Return the numbers to log; temperature and pulse are those of the last decision."""
         return {
             "current_temperature": self._drawn_at,
@@ -109,25 +111,25 @@ class Controller:
     def _press(self, qps: float, latency: float) -> None:
         alpha = self.config.pressure_ema_alpha
         if not self.config.target_qps:
-            self.target_qps += _slowly(self.target_qps, qps, alpha)
+            self.target_qps += _target_step(self.target_qps, qps, alpha)
         if not self.config.target_latency:
-            self.target_latency += _slowly(self.target_latency, latency, alpha)
-        more = _relative(qps, self.target_qps)
-        later = max(_relative(latency, self.target_latency), 0.0)
-        self.qps_pressure += alpha * (more - self.qps_pressure)
-        self.latency_pressure += alpha * (later - self.latency_pressure)
+            self.target_latency += _target_step(self.target_latency, latency, alpha)
+        excess_qps = _relative_change(qps, self.target_qps)
+        excess_latency = max(_relative_change(latency, self.target_latency), 0.0)
+        self.qps_pressure += alpha * (excess_qps - self.qps_pressure)
+        self.latency_pressure += alpha * (excess_latency - self.latency_pressure)
 
     def _look_for_stagnation(self, throughput: float, latency: float) -> None:
         self._window.append((throughput, latency))
         if len(self._window) < self.config.stagnation_window:
             return
         columns = zip(*self._window, strict=True)
-        now = tuple(float(np.mean(column)) for column in columns)
+        means = tuple(float(np.mean(column)) for column in columns)
         self._window.clear()
         if self._before is not None:
-            pairs = zip(now, self._before, strict=True)
-            self._changes.append(sum(abs(_relative(a, b)) for a, b in pairs))
-        self._before = (now[0], now[1])
+            pairs = zip(means, self._before, strict=True)
+            self._changes.append(sum(abs(_relative_change(a, b)) for a, b in pairs))
+        self._before = (means[0], means[1])
 
     def _pulse(self) -> None:
         self._since_pulse += 1
@@ -154,14 +156,14 @@ class Controller:
         pulsing = self.pulse_remaining > 0
         boost = config.pulse_magnitude * config.base_temperature if pulsing else 0.0
         highest = config.max_temperature * (2.0 if pulsing else 1.0)
-        wanted = config.base_temperature + shift + boost
-        return min(max(wanted, config.min_temperature), highest)
+        temperature = config.base_temperature + shift + boost
+        return min(max(temperature, config.min_temperature), highest)
 
 
-def _relative(now: float, target: float) -> float:
-    return (now - target) / target if target else 0.0
+def _relative_change(value: float, target: float) -> float:
+    return (value - target) / target if target else 0.0
 
 
-def _slowly(target: float, now: float, alpha: float) -> float:
+def _target_step(target: float, value: float, alpha: float) -> float:
     """Return what a learned target moves by; the first value is taken as it is."""
-    return SLOW * alpha * (now - target) if target else now
+    return TARGET_ALPHA_FACTOR * alpha * (value - target) if target else value

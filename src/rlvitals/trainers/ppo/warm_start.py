@@ -1,4 +1,4 @@
-"""Begin from what is known: clone a scheduler's decisions, or take weights from elsewhere."""
+"""Warm start a policy: clone a scheduler's decisions, or load weights."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,65 +18,64 @@ from rlvitals.trainers.ppo.demonstrations import Demos
 from rlvitals.trainers.ppo.networks import parameters_of
 from rlvitals.trainers.ppo.ppo import PPO
 
-MAX_GRAD_NORM = 1.0
-PRETRAINED = "pretrained_actor.safetensors"
-MOMENTS = "observe."  # before the names of the normaliser's numbers
+PRETRAINED_FILE = "pretrained_actor.safetensors"
+MOMENTS_PREFIX = "observe."  # before the names of the normaliser's numbers
 # Of the cross-entropy of a policy that is blind to the state: a clone that does not get so much
 # below it has learned the shares of the actions alone.
-LEAST_GAIN = 0.05
+MIN_CLONING_GAIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well an actor decides as in demonstrations."""
+    """Agreement of an actor with demonstrations."""
 
     loss: float  # cross-entropy, nats a decision
     accuracy: float  # share of decisions that the likeliest action hits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demonstrated:
-    """Decisions that were held out from cloning, to compare the policy with."""
+class HeldOutDecisions:
+    """Demonstrations that are held out from cloning, to measure agreement."""
 
     observations: NDArray[np.float32]  # [n, features], not normalised
     actions: Tensor  # int64 [n]
 
     @property
     def blind(self) -> Agreement:
-        """What the best policy that does not look at the state would come to."""
+        """The agreement of the best policy that ignores the state."""
         shares = torch.bincount(self.actions).double() / len(self.actions)
         return Agreement(float(torch.special.entr(shares).sum()), float(shares.max()))
 
     def agreement(self, ppo: PPO) -> Agreement:
         """Compare the policy as it is now, at temperature 1."""
         with torch.inference_mode():
-            seen = torch.from_numpy(ppo.observe(self.observations, learn=False))
-            logits = ppo.policy.actor(seen)
+            obs = torch.from_numpy(ppo.normalise_obs(self.observations, learn=False))
+            logits = ppo.policy.actor(obs)
             loss = float(nn.functional.cross_entropy(logits, self.actions))
             return Agreement(loss, float((logits.argmax(1) == self.actions).float().mean()))
 
 
 @dataclass(frozen=True, slots=True)
-class Cloned:
-    """What an epoch of behaviour cloning came to, on decisions that were held out."""
+class CloningEpoch:
+    """Agreement after an epoch of behaviour cloning, on held-out decisions."""
 
     epoch: int
     untrained: Agreement  # before the first epoch
-    now: Agreement
+    current: Agreement
     blind: Agreement
-    held_out: Demonstrated
+    held_out: HeldOutDecisions
 
-    def verdict(self, later: Agreement | None = None) -> str:
-        """Say whether the warm start took, by its agreement with the demonstrations.
+    def verdict(self, updated: Agreement | None = None) -> str:
+        """Return a sentence on the warm start's agreement with the demonstrations.
 
         `later`: the agreement after the first update, which then decides.
         """
-        last = later or self.now
-        took = last.loss < (1 - LEAST_GAIN) * self.blind.loss
-        stages = (self.untrained, self.now, *([later] if later else []))
-        hits = " -> ".join(f"{one.accuracy:.1%}" for one in stages)
-        losses = " -> ".join(f"{one.loss:.3f}" for one in stages)
-        when = "untrained, cloned, after the first update" if later else "untrained, cloned"
+        last = updated or self.current
+        took = last.loss < (1 - MIN_CLONING_GAIN) * self.blind.loss
+        stages = (self.untrained, self.current, *([updated] if updated else []))
+        hits = " -> ".join(f"{stage.accuracy:.1%}" for stage in stages)
+        losses = " -> ".join(f"{stage.loss:.3f}" for stage in stages)
+        when = "untrained, cloned, after the first update" if updated else "untrained, cloned"
         return (
             f"the warm start {'took' if took else 'did NOT take'}: agreement with the "
             f"demonstrations {hits} (always the commonest action: {self.blind.accuracy:.1%}), "
@@ -84,7 +83,7 @@ class Cloned:
         )
 
 
-def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
+def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[CloningEpoch]:
     """Teach the actor to decide as in the demonstrations (their likelihood), epoch by epoch.
 
     The normaliser learns their states first. Each scheduler weighs the same, however many
@@ -96,30 +95,32 @@ def clone(ppo: PPO, demos: Demos, config: WarmStartConfig) -> Iterator[Cloned]:
             f"the environment's {ppo.envs.features}",
             hint="collect them with the same cluster settings: rlvitals demos -o demos.npz",
         )
-    rows = ppo.observe(demos.observations, learn=True)
-    seen, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
+    rows = ppo.normalise_obs(demos.observations, learn=True)
+    obs, actions = torch.from_numpy(rows), torch.from_numpy(demos.actions)
     weights = torch.from_numpy(_weights(demos))
     order = torch.from_numpy(ppo.rng.permutation(len(demos)))
-    held = max(int(config.bc_holdout * len(demos)), 1)
-    apart, taught = order[:held], order[held:]
-    held_out = Demonstrated(demos.observations[apart.numpy()], actions[apart])
+    held_out_count = max(int(config.bc_holdout * len(demos)), 1)
+    held_out_rows, train_rows = order[:held_out_count], order[held_out_count:]
+    held_out = HeldOutDecisions(demos.observations[held_out_rows.numpy()], actions[held_out_rows])
     untrained, blind = held_out.agreement(ppo), held_out.blind
     optimizer = torch.optim.Adam(ppo.policy.actor.parameters(), lr=config.bc_learning_rate)
     for epoch in range(config.bc_epochs):
-        for index in torch.split(taught[_shuffled(len(taught), ppo.rng)], config.bc_batch_size):
+        for index in torch.split(
+            train_rows[_permute(len(train_rows), ppo.rng)], config.bc_batch_size
+        ):
             noise = ppo.rng.normal(0.0, config.bc_noise, (len(index), rows.shape[1]))
-            near = seen[index] + torch.from_numpy(noise.astype(np.float32))
+            noisy = obs[index] + torch.from_numpy(noise.astype(np.float32))
             losses = nn.functional.cross_entropy(
-                ppo.policy.actor(near), actions[index], reduction="none"
+                ppo.policy.actor(noisy), actions[index], reduction="none"
             )
             optimizer.zero_grad()
             (losses * weights[index]).mean().backward()
-            nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), MAX_GRAD_NORM)
+            nn.utils.clip_grad_norm_(ppo.policy.actor.parameters(), 1.0)
             optimizer.step()
-        yield Cloned(epoch + 1, untrained, held_out.agreement(ppo), blind, held_out)
+        yield CloningEpoch(epoch + 1, untrained, held_out.agreement(ppo), blind, held_out)
 
 
-def _shuffled(rows: int, rng: np.random.Generator) -> Tensor:
+def _permute(rows: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy(rng.permutation(rows))
 
 
@@ -132,19 +133,19 @@ def _weights(demos: Demos) -> NDArray[np.float32]:
 
 def save(ppo: PPO, file: Path) -> None:
     """Write the actor and what its inputs are normalised by."""
-    held = {name: value.contiguous() for name, value in ppo.policy.actor.state_dict().items()}
-    moments = ppo.observe.moments
-    held |= {
-        f"{MOMENTS}mean": torch.from_numpy(moments.mean.copy()),
-        f"{MOMENTS}var": torch.from_numpy(moments.var.copy()),
-        f"{MOMENTS}count": torch.tensor(moments.count, dtype=torch.float64),
+    tensors = {name: value.contiguous() for name, value in ppo.policy.actor.state_dict().items()}
+    moments = ppo.normalise_obs.moments
+    tensors |= {
+        f"{MOMENTS_PREFIX}mean": torch.from_numpy(moments.mean.copy()),
+        f"{MOMENTS_PREFIX}var": torch.from_numpy(moments.var.copy()),
+        f"{MOMENTS_PREFIX}count": torch.tensor(moments.count, dtype=torch.float64),
     }
-    made = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
+    temporary = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
     try:
-        save_file(held, made)
-        made.replace(file)
+        save_file(tensors, temporary)
+        temporary.replace(file)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def load(ppo: PPO, file: Path) -> None:
@@ -154,16 +155,22 @@ def load(ppo: PPO, file: Path) -> None:
     begin afresh in silence.
     """
     try:
-        held = load_file(file)
+        tensors = load_file(file)
     except (OSError, SafetensorError) as error:
         raise UsageError(f"the weights cannot be read: {error}", where=str(file)) from None
-    weights = {name: value for name, value in held.items() if not name.startswith(MOMENTS)}
-    there = {name: tuple(value.shape) for name, value in held.items()}
-    here = dict(parameters_of(ppo.policy.actor))
-    if f"{MOMENTS}mean" in held:  # a scorer of replicas fits any number of them, its inputs do not
-        here |= {f"{MOMENTS}{name}": (ppo.envs.features,) for name in ("mean", "var")}
-        here[f"{MOMENTS}count"] = ()
-    misfit = difference(there, here)
+    weights = {
+        name: value for name, value in tensors.items() if not name.startswith(MOMENTS_PREFIX)
+    }
+    file_shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+    model_shapes = dict(parameters_of(ppo.policy.actor))
+    if (
+        f"{MOMENTS_PREFIX}mean" in tensors
+    ):  # a scorer of replicas fits any number of them, its inputs do not
+        model_shapes |= {
+            f"{MOMENTS_PREFIX}{name}": (ppo.envs.features,) for name in ("mean", "var")
+        }
+        model_shapes[f"{MOMENTS_PREFIX}count"] = ()
+    misfit = difference(file_shapes, model_shapes)
     if misfit:
         raise UsageError(
             f"the weights do not fit: {misfit}",
@@ -171,21 +178,23 @@ def load(ppo: PPO, file: Path) -> None:
             hint="use the network and cluster settings that they were trained with",
         )
     ppo.policy.actor.load_state_dict(weights)
-    if f"{MOMENTS}mean" in held:
-        moments = ppo.observe.moments
-        moments.mean = held[f"{MOMENTS}mean"].numpy()
-        moments.var = held[f"{MOMENTS}var"].numpy()
-        moments.count = float(held[f"{MOMENTS}count"])
+    if f"{MOMENTS_PREFIX}mean" in tensors:
+        moments = ppo.normalise_obs.moments
+        moments.mean = tensors[f"{MOMENTS_PREFIX}mean"].numpy()
+        moments.var = tensors[f"{MOMENTS_PREFIX}var"].numpy()
+        moments.count = float(tensors[f"{MOMENTS_PREFIX}count"])
 
 
-def difference(there: Mapping[str, tuple[int, ...]], here: Mapping[str, tuple[int, ...]]) -> str:
-    """Say where the shapes of two sets of weights differ; empty where they do not."""
-    said = [
-        f"{name} is {_shape(there.get(name))} there and {_shape(here.get(name))} here"
-        for name in sorted({*there, *here})
-        if there.get(name) != here.get(name)
+def difference(
+    file_shapes: Mapping[str, tuple[int, ...]], model_shapes: Mapping[str, tuple[int, ...]]
+) -> str:
+    """Return where the shapes of two sets of weights differ; empty if they do not."""
+    differences = [
+        f"{name} is {_shape(file_shapes.get(name))} there and {_shape(model_shapes.get(name))} here"
+        for name in sorted({*file_shapes, *model_shapes})
+        if file_shapes.get(name) != model_shapes.get(name)
     ]
-    return "; ".join(said)
+    return "; ".join(differences)
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -1,7 +1,7 @@
-"""Charts in a browser: what they are made of, and the script and style that draw them."""
+"""Browser charts: packed data, script and style."""
 
-# In the order in which they are put together: each may use what stands before it.
-SCRIPTS: tuple[str, ...] = (
+# In order of concatenation: each script may use those before it.
+CHART_SCRIPTS: tuple[str, ...] = (
     "numbers.js",
     "columns.js",
     "scales.js",
@@ -10,4 +10,4 @@ SCRIPTS: tuple[str, ...] = (
     "chart.js",
     "moves.js",
 )
-STYLE = "charts.css"
+CHART_STYLE = "charts.css"

@@ -1,21 +1,21 @@
-"""The charts' own script and style, and the colours of every page that shows them."""
+"""Assemble the script, style and colours of pages with charts."""
 
 from importlib.resources import files
 
-from rlvitals.views.charts import SCRIPTS, STYLE
+from rlvitals.views.charts import CHART_SCRIPTS, CHART_STYLE
 from rlvitals.views.drawing.themes import DARK, LIGHT, Theme
 
 
 def script(*more: str) -> str:
-    """Put the charts' script together, with what a page adds to it, in a scope of its own."""
-    parts = [*(_read(name) for name in SCRIPTS), *more]
-    return "(() => {\n" + "\n".join(['"use strict";', *parts]) + "})();\n"
+    """Return the charts' script and a page's additions, wrapped in one function scope."""
+    sources = [*(_read(name) for name in CHART_SCRIPTS), *more]
+    return "(() => {\n" + "\n".join(['"use strict";', *sources]) + "})();\n"
 
 
 def style(*more: str) -> str:
-    """Put the colours and the charts' style together, with what a page adds to it."""
+    """Return the colours, the charts' style and a page's additions."""
     dark = f"@media screen and (prefers-color-scheme: dark) {{\n{_colours(DARK)}}}\n"
-    return "\n".join([_colours(LIGHT), dark, _read(STYLE), *more])
+    return "\n".join([_colours(LIGHT), dark, _read(CHART_STYLE), *more])
 
 
 def _read(name: str) -> str:
@@ -23,13 +23,15 @@ def _read(name: str) -> str:
 
 
 def _colours(theme: Theme) -> str:
-    """Name a theme's colours, as the pictures that are drawn into files have them."""
-    named = {
+    """Return a theme's colours as CSS variables; pictures in files use the same colours."""
+    variables = {
         "paper": theme.paper,
         "ink": theme.ink,
         "dim": theme.dim,
         "grid": theme.grid,
         **theme.named,
-        **{f"curve{at}": colour for at, colour in enumerate(theme.curves)},
+        **{f"curve{index}": colour for index, colour in enumerate(theme.curves)},
     }
-    return ":root {\n" + "".join(f"  --{key}: {value};\n" for key, value in named.items()) + "}\n"
+    return (
+        ":root {\n" + "".join(f"  --{key}: {value};\n" for key, value in variables.items()) + "}\n"
+    )

@@ -1,8 +1,8 @@
-"""A chart as a browser is told it: compact columns, each once, and what stands on them.
+"""Pack charts for the browser as compact columns, each stored once.
 
-A series of a few thousand points is told whole, a longer one by the extremes of as many columns
-of pixels as a wide screen has: a spike of one point is in there. A number that is none is NaN or
-infinite among the values, where it stood; how many there were is told beside them.
+A series of up to MAX_FULL_POINTS points is packed completely, a longer one by the minimum and
+maximum of each pixel column of a wide screen, which keeps spikes of one point. NaN and infinite
+values stay at their steps; `bad` counts them.
 """
 
 import base64
@@ -15,39 +15,38 @@ from rlvitals.types import Series
 from rlvitals.views.drawing.curves import Curve, curve, scale
 from rlvitals.views.figures.figure import Line, Panel
 
-WIDTH = 1000  # columns of pixels
-WHOLE = 4 * WIDTH  # points, up to which a series is told whole: its extremes would be as many
-AVERAGED = 400  # points of an average, at most
-FLOAT32 = (1e-30, 1e30)  # sizes that it holds with all of its digits
-CLOSE = 1e-4  # of their size, by which values must differ to be told apart by float32
-BYTES = (1, 2, 4)  # of the distances between steps
+CHART_COLUMNS = 1000  # columns of pixels
+MAX_FULL_POINTS = 4 * CHART_COLUMNS  # points; the extremes of all columns would be as many
+FLOAT32_RANGE = (1e-30, 1e30)  # magnitudes that float32 represents with full precision
+MIN_FLOAT32_SPREAD = 1e-4  # smallest range, relative to the largest value
+STEP_BYTES = (1, 2, 4)  # of a distance between steps
 
 Packed = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chart:
-    """A panel as one chart of a page."""
+    """A panel, drawn as a chart of a page."""
 
-    name: str  # its own on the page
+    name: str  # unique on the page
     panel: Panel
-    first: int  # steps that its x-axis spans
+    first: int  # step range of the x-axis
     last: int
-    tall: int = 0  # pixels; 0: as small charts are
+    tall: int = 0  # pixels; 0: the height of small charts
 
 
 @dataclass(slots=True)
 class Packer:
-    """Packs charts; columns that several of them draw are packed once."""
+    """Pack charts; a column that several charts share is packed once."""
 
     columns: list[Packed] = field(default_factory=list)
     drawn: dict[int, tuple[int, int | None, Curve]] = field(default_factory=dict)  # by series
 
     def chart(self, chart: Chart) -> Packed:
-        """Pack a chart; its columns are added to `columns`."""
+        """Pack a chart and append its columns to `columns`."""
         panel = chart.panel
-        found = [self._curve(line, chart) for line in panel.lines]
-        kind, width = scale(panel, [made for _, _, made in found])
+        packed = [self._curve(line, chart) for line in panel.lines]
+        kind, width = scale(panel, [curve for _, _, curve in packed])
         return {
             "name": chart.name,
             "title": panel.title,
@@ -59,7 +58,8 @@ class Packer:
             "high": panel.high,
             "limits": [[limit.value, limit.label] for limit in panel.limits],
             "marks": [
-                [one.began, one.ended, one.label, one.severity.name.lower()] for one in panel.marks
+                [mark.began, mark.ended, mark.label, mark.severity.name.lower()]
+                for mark in panel.marks
             ],
             "curves": [
                 {
@@ -68,25 +68,25 @@ class Packer:
                     "points": len(line.series),
                     "column": column,
                     "average": average,
-                    "bad": made.counts,
+                    "bad": curve.counts,
                 }
-                for line, (column, average, made) in zip(panel.lines, found, strict=True)
+                for line, (column, average, curve) in zip(panel.lines, packed, strict=True)
             ],
         }
 
     def _curve(self, line: Line, chart: Chart) -> tuple[int, int | None, Curve]:
         key = id(line.series)
         if key not in self.drawn:
-            made = curve(line, WIDTH, chart.first, chart.last)
-            steps, values = shown(line.series, made)
+            drawn = curve(line, CHART_COLUMNS, chart.first, chart.last)
+            steps, values = visible_points(line.series, drawn)
             column = self._add(steps, values)
             average = None
-            if made.smooth is not None:
-                steps, means = made.smooth
-                every = -(-len(steps) // AVERAGED)
+            if drawn.smooth is not None:
+                steps, means = drawn.smooth
+                every = -(-len(steps) // 400)  # at most 400 points
                 last_first = slice(None, None, -every)  # the last point is always among them
                 average = self._add(steps[last_first][::-1], means[last_first][::-1])
-            self.drawn[key] = column, average, made
+            self.drawn[key] = column, average, drawn
         return self.drawn[key]
 
     def _add(self, steps: NDArray[np.int64], values: NDArray[np.float64]) -> int:
@@ -94,46 +94,52 @@ class Packer:
         return len(self.columns) - 1
 
 
-def shown(series: Series, made: Curve) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the points that are told: all, or what a wide screen shows of them."""
-    if len(series) <= WHOLE:
+def visible_points(series: Series, drawn: Curve) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the steps and values to pack: all, or those visible on a wide screen."""
+    if len(series) <= MAX_FULL_POINTS:
         order = np.argsort(series.steps, kind="stable")
         return series.steps[order], series.values[order]
-    values = made.values.copy()
-    for steps, value in ((made.above, np.inf), (made.below, -np.inf)):
-        gaps = np.isnan(values) & np.isin(made.steps, steps)
+    values = drawn.values.copy()
+    for steps, value in ((drawn.above, np.inf), (drawn.below, -np.inf)):
+        gaps = np.isnan(values) & np.isin(drawn.steps, steps)
         values[gaps] = value
-    return made.steps, values
+    return drawn.steps, values
 
 
 def pack_values(values: NDArray[np.float64]) -> Packed:
-    """Pack numbers in 4 bytes each, or in 8 where 4 would not hold them, or not tell them apart."""
-    known = values[np.isfinite(values)]
-    kind = "<f4" if _short(known) else "<f8"
+    """Pack numbers as float32, or as float64 if float32 cannot represent or distinguish them."""
+    finite = values[np.isfinite(values)]
+    kind = "<f4" if _short(finite) else "<f8"
     return {"f": int(kind[-1]), "b": _text(values.astype(kind))}
 
 
-def _short(known: NDArray[np.float64]) -> bool:
-    """Tell whether float32 holds some finite numbers as well as a picture needs them."""
-    sizes = np.abs(known[known != 0])
+def _short(finite: NDArray[np.float64]) -> bool:
+    """Return whether float32 represents finite numbers precisely enough for a chart."""
+    sizes = np.abs(finite[finite != 0])
     if not len(sizes):
         return True
     largest = float(sizes.max())
-    if sizes.min() < FLOAT32[0] or largest > FLOAT32[1]:
+    if sizes.min() < FLOAT32_RANGE[0] or largest > FLOAT32_RANGE[1]:
         return False
-    return bool(np.ptp(known) > CLOSE * largest) or bool((known == known.astype("<f4")).all())
+    return bool(np.ptp(finite) > MIN_FLOAT32_SPREAD * largest) or bool(
+        (finite == finite.astype("<f4")).all()
+    )
 
 
 def pack_steps(steps: NDArray[np.int64]) -> Packed:
-    """Pack steps that never go back: where they are even by their distance, else each distance."""
+    """Pack ascending steps: evenly spaced ones by their distance, others by each distance."""
     if not len(steps):
         return {"at": 0, "by": 0, "n": 0}
-    apart = np.diff(steps)
-    if len(apart) == 0 or (apart == apart[0]).all():
-        return {"at": int(steps[0]), "by": int(apart[0]) if len(apart) else 0, "n": len(steps)}
-    width = next((one for one in BYTES if apart.max() < 256**one), 8)
+    distances = np.diff(steps)
+    if len(distances) == 0 or (distances == distances[0]).all():
+        return {
+            "at": int(steps[0]),
+            "by": int(distances[0]) if len(distances) else 0,
+            "n": len(steps),
+        }
+    width = next((size for size in STEP_BYTES if distances.max() < 256**size), 8)
     kind = "<f8" if width == 8 else f"<u{width}"  # noqa: PLR2004 - bytes of a float64
-    return {"at": int(steps[0]), "w": width, "b": _text(apart.astype(kind))}
+    return {"at": int(steps[0]), "w": width, "b": _text(distances.astype(kind))}
 
 
 def _text(column: NDArray[np.generic]) -> str:

@@ -1,1 +1,1 @@
-"""Pictures as files. matplotlib is loaded here, and where a file is asked for alone."""
+"""Write pictures to files; only this package imports matplotlib."""

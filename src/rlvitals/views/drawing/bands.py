@@ -1,4 +1,4 @@
-"""Bands between quantiles: what is drawn of a distribution at each step."""
+"""Draw a distribution over the steps as bands between quantiles."""
 
 from collections.abc import Sequence
 
@@ -11,33 +11,32 @@ from numpy.typing import NDArray
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Line, Panel
 
-STRENGTH = (0.14, 0.26, 0.42)  # of the bands, from the outermost inwards
-NAMES = ("all", "9 of 10", "half")
-FEW = 30  # steps whose bands are drawn as strokes too: one step alone has no area
+BAND_ALPHAS = (0.14, 0.26, 0.42)  # from the outermost band inwards
+MAX_STROKED_STEPS = 30  # up to so many, bands get strokes: a single step has no area
 
 
 def draw(axes: Axes, panel: Panel, theme: Theme, pixels: int) -> Line:
-    """Fill the bands of a panel, and return the line in their middle, which is drawn as others."""
+    """Fill the bands of a panel and return the middle line, which is drawn like a curve."""
     ink = theme.curve(0)
     lines = panel.lines
-    for (low, high), alpha in zip(_pairs(lines), STRENGTH, strict=True):
+    for (low, high), alpha in zip(_pairs(lines), BAND_ALPHAS, strict=True):
         steps, below, above = envelope(low, high, pixels)
         axes.fill_between(steps, below, above, color=ink, alpha=alpha, lw=0)
-        if len(steps) <= FEW:
+        if len(steps) <= MAX_STROKED_STEPS:
             axes.vlines(steps, below, above, color=ink, alpha=alpha, lw=3)
     return lines[len(lines) // 2]
 
 
 def _pairs(lines: Sequence[Line]) -> list[tuple[Line, Line]]:
-    return [(lines[at], lines[-1 - at]) for at in range(len(lines) // 2)]
+    return [(lines[index], lines[-1 - index]) for index in range(len(lines) // 2)]
 
 
 def envelope(
     low: Line, high: Line, pixels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return a band's steps and both edges, at most one for each of `pixels` columns.
+    """Return a band's steps and edges, at most one of each per pixel column.
 
-    Of several steps in a column the lowest and the highest are kept: no tail is averaged away.
+    A column with several steps gets their minimum and maximum, not their mean.
     """
     steps, below, above = low.series.steps, low.series.values, high.series.values
     if len(steps) <= pixels:
@@ -48,7 +47,9 @@ def envelope(
 
 
 def legend(theme: Theme) -> tuple[list[Line2D | Patch], list[str]]:
-    """Return what the bands are called, the outermost first, and the line in their middle."""
+    """Return the legend's handles and labels, the outermost band first, the median last."""
     ink = theme.curve(0)
-    bands: list[Line2D | Patch] = [Patch(color=ink, alpha=sum(STRENGTH[: n + 1])) for n in range(3)]
-    return [*bands, Line2D([], [], color=ink, lw=3)], [*NAMES, "median"]
+    bands: list[Line2D | Patch] = [
+        Patch(color=ink, alpha=sum(BAND_ALPHAS[: n + 1])) for n in range(3)
+    ]
+    return [*bands, Line2D([], [], color=ink, lw=3)], ["all", "9 of 10", "half", "median"]

@@ -1,4 +1,4 @@
-"""A picture drawn by matplotlib: `write(picture, path, ...)` makes a PNG, an SVG or a PDF."""
+"""Draw a picture with matplotlib and write it as PNG, SVG or PDF."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,30 +9,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rlvitals.views.drawing import bands, panels
-from rlvitals.views.drawing.text_fit import FAMILY, cut, middle_cut, width
+from rlvitals.views.drawing.text_fit import FONT_FAMILY, cut, middle_cut, width
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Kind, Picture
 
 # Inches.
-WIDTHS = {1: 9.0, 2: 12.0, 3: 13.5}
-HEIGHTS = {1: 2.3, 2: 2.5, 3: 2.3}  # of a panel's chart
-ALONE = 3.9  # of the only panel's chart
-LEFT, RIGHT, SIDE = 0.95, 0.35, 2.1
-TOP, BOTTOM, ROW = 1.4, 0.75, 0.28
-BETWEEN, BESIDE = 1.0, 0.85
-SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points
-LABEL = 44  # letters of a run's name in the legend
-LISTED = 16  # runs that the legend names
-LEGEND = {Kind.LINES, Kind.ACROSS}  # panels whose colours are runs
-HANDLE = 0.75  # inches of a line and of the air around it, in a legend
-STYLE: dict[Any, Any] = {
-    "font.family": FAMILY,
-    "text.parse_math": False,  # a name with two dollars is a name
+FIGURE_WIDTHS = {1: 9.0, 2: 12.0, 3: 13.5}
+PANEL_HEIGHTS = {1: 2.3, 2: 2.5, 3: 2.3}  # of a panel's chart
+LEFT_MARGIN, RIGHT_MARGIN, SIDE_LEGEND_WIDTH = 0.95, 0.35, 2.1
+TOP_MARGIN, BOTTOM_MARGIN, LEGEND_ROW_HEIGHT = 1.4, 0.75, 0.28
+ROW_GAP, PANEL_GAP = 1.0, 0.85
+FONT_SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points
+MAX_LEGEND_RUNS = 16  # in the legend
+RC_PARAMS: dict[Any, Any] = {
+    "font.family": FONT_FAMILY,
+    "text.parse_math": False,  # names may contain dollar signs
     "svg.hashsalt": "rlvitals",
     "axes.unicode_minus": False,
     "path.simplify": True,
 }
-UNDATED: dict[str, dict[str, None]] = {
+FIXED_METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
@@ -41,7 +37,7 @@ UNDATED: dict[str, dict[str, None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything stands, in inches from the left and from the top."""
+    """Sizes of a picture's parts in inches, and its rows and columns."""
 
     width: float
     height: float
@@ -50,112 +46,121 @@ class Layout:
     columns: int
     rows: int
     legend: int  # rows of the runs' legend
-    beside: int  # runs in each of these rows
+    beside: int  # runs in each row of the legend
 
 
 def write(picture: Picture, path: Path, theme: Theme, dpi: int) -> None:
-    """Draw a picture into a file; its ending says the format."""
-    with rc_context(STYLE):
-        drawn = draw(picture, theme, dpi)
+    """Write a picture to a file; the suffix selects the format."""
+    with rc_context(RC_PARAMS):
+        figure = draw(picture, theme, dpi)
         kind = path.suffix.removeprefix(".")
-        drawn.savefig(path, dpi=dpi, facecolor=theme.paper, metadata=UNDATED[kind])
+        figure.savefig(path, dpi=dpi, facecolor=theme.paper, metadata=FIXED_METADATA[kind])
 
 
 def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
-    """Draw a picture."""
-    at = layout(picture)
-    figure = Figure(figsize=(at.width, at.height), dpi=dpi, facecolor=theme.paper)
-    _head(figure, picture, theme, at)
+    """Return a picture as a matplotlib figure."""
+    page = layout(picture)
+    figure = Figure(figsize=(page.width, page.height), dpi=dpi, facecolor=theme.paper)
+    _head(figure, picture, theme, page)
     smoothed = False
-    below = [panel.kind is Kind.ACROSS for panel in picture.panels[at.columns :]]
-    lowest = [*below, *[True] * at.columns]  # of a column that shares its x-axis
+    below = [panel.kind is Kind.ACROSS for panel in picture.panels[page.columns :]]
+    lowest = [*below, *[True] * page.columns]  # panels at the bottom of a column label the x-axis
     for number, panel in enumerate(picture.panels):
-        row, column = divmod(number, at.columns)
-        left = LEFT + column * (at.chart + BESIDE)
-        top = TOP + row * (at.tall + BETWEEN)
+        row, column = divmod(number, page.columns)
+        left_in = LEFT_MARGIN + column * (page.chart + PANEL_GAP)
+        top = TOP_MARGIN + row * (page.tall + ROW_GAP)
         axes = figure.add_axes(
             (
-                left / at.width, 1 - (top + at.tall) / at.height,
-                at.chart / at.width, at.tall / at.height,
+                left_in / page.width, 1 - (top + page.tall) / page.height,
+                page.chart / page.width, page.tall / page.height,
             )
         )  # fmt: skip
-        place = panels.Place(
-            picture, theme, at.chart, at.tall, round(at.chart * dpi), lowest[number]
+        context = panels.PanelContext(
+            picture,
+            theme,
+            page.chart,
+            page.tall,
+            round(page.chart * dpi),
+            lowest[number],
         )
-        smoothed |= panels.draw(axes, panel, place)
-    _foot(figure, picture, theme, at, smoothed=smoothed)
+        smoothed |= panels.draw(axes, panel, context)
+    _foot(figure, picture, theme, page, smoothed=smoothed)
     return figure
 
 
 def layout(picture: Picture) -> Layout:
-    """Lay a picture out."""
+    """Compute the layout of a picture."""
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
-    across = WIDTHS[columns]
-    crowded = any(panels.is_crowded(panel) for panel in picture.panels)
-    inside = across - LEFT - RIGHT - (SIDE if crowded else 0.0)
-    chart = (inside - (columns - 1) * BESIDE) / columns
-    tall = ALONE if len(picture.panels) == 1 else HEIGHTS[columns]
-    beside, legend = 1, 0
-    if len(picture.runs) > 1 and any(p.kind in LEGEND for p in picture.panels):
+    width_in = FIGURE_WIDTHS[columns]
+    crowded = any(panels.has_side_legend(panel) for panel in picture.panels)
+    inside = width_in - LEFT_MARGIN - RIGHT_MARGIN - (SIDE_LEGEND_WIDTH if crowded else 0.0)
+    chart = (inside - (columns - 1) * PANEL_GAP) / columns
+    # A single panel is taller than those in rows.
+    tall = 3.9 if len(picture.panels) == 1 else PANEL_HEIGHTS[columns]
+    runs_per_row, legend = 1, 0
+    if len(picture.runs) > 1 and any(p.kind in {Kind.LINES, Kind.ACROSS} for p in picture.panels):
         names = _names(picture)
-        longest = max(width(name, SIZES["legend"]) for name in names)
-        beside = max(1, int((across - LEFT) / (longest + HANDLE)))
-        legend = -(-len(names) // beside)
-    height = TOP + rows * tall + (rows - 1) * BETWEEN + BOTTOM + legend * ROW
-    last = picture.panels[(rows - 1) * columns :]
-    if rows > 1 and all(panel.kind is Kind.WORDS for panel in last):
+        longest = max(width(name, FONT_SIZES["legend"]) for name in names)
+        # 0.75 inches: a legend's line with its padding
+        runs_per_row = max(1, int((width_in - LEFT_MARGIN) / (longest + 0.75)))
+        legend = -(-len(names) // runs_per_row)
+    height = (
+        TOP_MARGIN + rows * tall + (rows - 1) * ROW_GAP + BOTTOM_MARGIN + legend * LEGEND_ROW_HEIGHT
+    )
+    last_row = picture.panels[(rows - 1) * columns :]
+    if rows > 1 and all(panel.kind is Kind.WORDS for panel in last_row):
         several = len(picture.runs) > 1
-        needs = max(panels.words_tall(panel, chart, several=several) for panel in last)
-        height -= max(tall - needs, 0.0)
-    return Layout(across, height, chart, tall, columns, rows, legend, beside)
+        height_needed = max(panels.words_tall(panel, chart, several=several) for panel in last_row)
+        height -= max(tall - height_needed, 0.0)
+    return Layout(width_in, height, chart, tall, columns, rows, legend, runs_per_row)
 
 
-def _head(figure: Figure, picture: Picture, theme: Theme, at: Layout) -> None:
-    left = LEFT / at.width
-    inches = at.width - LEFT - RIGHT
+def _head(figure: Figure, picture: Picture, theme: Theme, page: Layout) -> None:
+    left_share = LEFT_MARGIN / page.width
+    inches = page.width - LEFT_MARGIN - RIGHT_MARGIN
     figure.text(
-        left, 1 - 0.42 / at.height, picture.title,
-        size=SIZES["title"], weight="bold", color=theme.ink,
+        left_share, 1 - 0.42 / page.height, picture.title,
+        size=FONT_SIZES["title"], weight="bold", color=theme.ink,
     )  # fmt: skip
     figure.text(
-        left, 1 - 0.68 / at.height, cut(picture.about, inches, SIZES["about"]),
-        size=SIZES["about"], color=theme.dim,
+        left_share, 1 - 0.68 / page.height, cut(picture.about, inches, FONT_SIZES["about"]),
+        size=FONT_SIZES["about"], color=theme.dim,
     )  # fmt: skip
 
 
-def _foot(figure: Figure, picture: Picture, theme: Theme, at: Layout, *, smoothed: bool) -> None:
-    """Name the runs, and say what the thick lines are."""
+def _foot(figure: Figure, picture: Picture, theme: Theme, page: Layout, *, smoothed: bool) -> None:
+    """Draw the legend of the runs and the key to thick lines and bands."""
     if smoothed:
         figure.text(
-            1 - RIGHT / at.width, 1 - 0.42 / at.height,
+            1 - RIGHT_MARGIN / page.width, 1 - 0.42 / page.height,
             "thin: as logged · thick: average over 5 % of the run",
             size=10, color=theme.dim, ha="right",
         )  # fmt: skip
     if any(panel.kind is Kind.BANDS for panel in picture.panels):
-        shades, said = bands.legend(theme)
+        shades, labels = bands.legend(theme)
         figure.legend(
-            shades, said, loc="upper right", ncols=len(said), frameon=False,
-            bbox_to_anchor=(1 - (RIGHT - 0.05) / at.width, 1 - 0.2 / at.height),
-            fontsize=SIZES["about"], labelcolor=theme.ink, handlelength=1.4, columnspacing=1.4,
+            shades, labels, loc="upper right", ncols=len(labels), frameon=False,
+            bbox_to_anchor=(1 - (RIGHT_MARGIN - 0.05) / page.width, 1 - 0.2 / page.height),
+            fontsize=FONT_SIZES["about"], labelcolor=theme.ink, handlelength=1.4, columnspacing=1.4,
         )  # fmt: skip
-    if not at.legend:
+    if not page.legend:
         return
-    shown = picture.runs[:LISTED]
+    names_shown = picture.runs[:MAX_LEGEND_RUNS]
     handles = [
-        Line2D([], [], color=panels.colour(theme, run), lw=3, ls=panels.dash(run, theme))
-        for run in range(len(shown))
+        Line2D([], [], color=theme.curve(run), lw=3, ls=panels.dash(run, theme))
+        for run in range(len(names_shown))
     ]
     names = _names(picture)
     handles += [Line2D([], [], color=theme.paper)] * (len(names) - len(handles))
     figure.legend(
-        handles, names, loc="lower left", bbox_to_anchor=(LEFT / at.width - 0.01, 0.0),
-        ncols=at.beside, frameon=False, fontsize=SIZES["legend"], labelcolor=theme.ink,
+        handles, names, loc="lower left", bbox_to_anchor=(LEFT_MARGIN / page.width - 0.01, 0.0),
+        ncols=page.beside, frameon=False, fontsize=FONT_SIZES["legend"], labelcolor=theme.ink,
     )  # fmt: skip
 
 
 def _names(picture: Picture) -> list[str]:
-    """Return what the runs' legend says: their labels, and how many more there are."""
-    names = [middle_cut(run, LABEL) for run in picture.runs[:LISTED]]
-    more = len(picture.runs) - LISTED
-    return [*names, f"and {more} more"] if more > 0 else names
+    """Return the labels of the runs' legend, and the number of runs left out."""
+    names = [middle_cut(run, 44) for run in picture.runs[:MAX_LEGEND_RUNS]]
+    hidden_count = len(picture.runs) - MAX_LEGEND_RUNS
+    return [*names, f"and {hidden_count} more"] if hidden_count > 0 else names

@@ -1,4 +1,4 @@
-"""Lines as they are drawn: what a picture of some width shows of them, and an average over them."""
+"""Reduce lines to the points visible at a picture's width, and average noisy ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,24 +15,20 @@ from rlvitals.views.figures.figure import Kind, Line, Panel
 Numbers = NDArray[np.float64]
 Scale = Literal["linear", "log", "asinh"]
 
-SPAN = 0.05  # of the run: what the average is over
-FEWEST = 100  # means that an average is made of, of a longer series
-ENOUGH = 40  # points below which an average says no more than they do
-NOISY = 0.04  # of the average's range, by which points must lie off it
-ROUNDING = 1e-12  # relative error of a mean of equal numbers, with room
-FLATTENED = 30.0  # times its usual range: a spike as high flattens a linear axis
-DECADES = 1e6  # that a log scale shows at most
-MIDDLE = (5, 95)  # per cent of the points that make up the usual range
+AVERAGE_SHARE = 0.05  # of the run's points: the span of the average
+MIN_AVERAGE_POINTS = 40  # fewer points get no average
+MAX_SPIKE_RATIO = 30.0  # of the 5 to 95 % range; a higher spike flattens a linear axis
+MAX_LOG_RATIO = 1e6  # largest range of a log scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """What is drawn of one line: NaN among the values is a gap."""
+    """The drawn points of a line; NaN among the values is a gap."""
 
     line: Line
     steps: NDArray[np.int64]  # [m]
     values: Numbers  # [m]
-    nan: NDArray[np.int64]  # steps that are marked
+    nan: NDArray[np.int64]  # steps with a mark
     above: NDArray[np.int64]
     below: NDArray[np.int64]
     counts: tuple[int, int, int]  # points that are NaN, +inf, -inf
@@ -40,29 +36,29 @@ class Curve:
 
 
 def curves(panel: Panel, width: int, first: int, last: int) -> tuple[Curve, ...]:
-    """Reduce a panel's lines to what `width` columns of pixels show."""
+    """Reduce a panel's lines to the points visible in `width` pixel columns."""
     return tuple(curve(line, width, first, last) for line in panel.lines)
 
 
 def curve(line: Line, width: int, first: int, last: int) -> Curve:
-    """Reduce one line to what `width` columns of pixels show."""
+    """Reduce a line to the points visible in `width` pixel columns."""
     points = downsample.points(line.series, width, first, last)
     values = line.series.values
-    bad = len(points.nan) + len(points.above) + len(points.below)
+    bad_count = len(points.nan) + len(points.above) + len(points.below)
     counts = (0, 0, 0)
-    if bad:
+    if bad_count:
         counts = (
             int(np.isnan(values).sum()),
             int((values == np.inf).sum()),
             int((values == -np.inf).sum()),
         )
     gaps = np.unique(np.concatenate((points.nan, points.above, points.below)))
-    at = points.steps.searchsorted(gaps)
-    smooth = average(line.series, max(2 * width, FEWEST)) if line.smooth else None
+    insert_at = points.steps.searchsorted(gaps)
+    smooth = average(line.series, max(2 * width, 100)) if line.smooth else None
     return Curve(
         line,
-        np.insert(points.steps, at, gaps),
-        np.insert(points.values, at, np.nan),
+        np.insert(points.steps, insert_at, gaps),
+        np.insert(points.values, insert_at, np.nan),
         points.nan,
         points.above,
         points.below,
@@ -71,46 +67,47 @@ def curve(line: Line, width: int, first: int, last: int) -> Curve:
     )
 
 
-def average(series: Series, most: int) -> tuple[NDArray[np.int64], Numbers] | None:
-    """Return a moving average over a twentieth of the run's points; None for a few.
+def average(series: Series, max_points: int) -> tuple[NDArray[np.int64], Numbers] | None:
+    """Return the steps and a moving average over 5 % of the points; None for few points.
 
-    Of more than `most` points their means are averaged: nobody sees the difference.
+    A series of more than `max_points` points is first reduced to group means.
     """
-    found = series.finite()
-    if len(found) < ENOUGH:
+    finite = series.finite()
+    if len(finite) < MIN_AVERAGE_POINTS:
         return None
-    group = -(-len(found) // most)
-    starts = np.arange(0, len(found), group)
-    sizes = np.diff(np.append(starts, len(found)))
+    group = -(-len(finite) // max_points)
+    starts = np.arange(0, len(finite), group)
+    sizes = np.diff(np.append(starts, len(finite)))
     with np.errstate(over="ignore"):
-        means = np.add.reduceat(found.values, starts) / sizes
-    steps = found.steps[starts + sizes - 1]
-    return steps, ema(means, min(1.0, 2 / (SPAN * len(means) + 1)))
+        means = np.add.reduceat(finite.values, starts) / sizes
+    steps = finite.steps[starts + sizes - 1]
+    return steps, ema(means, min(1.0, 2 / (AVERAGE_SHARE * len(means) + 1)))
 
 
 def _noisy(points: downsample.Points, smooth: tuple[NDArray[np.int64], Numbers]) -> bool:
     steps, values = smooth
     if not np.isfinite(values).all():
         return False
-    off = np.abs(points.values / 2 - np.interp(points.steps, steps, values) / 2)
-    rounding = ROUNDING * float(np.abs(values / 2).max())  # of the mean of a constant
-    return bool(np.median(off) > max(NOISY * np.ptp(values / 2), rounding))
+    distance = np.abs(points.values / 2 - np.interp(points.steps, steps, values) / 2)
+    rounding = 1e-12 * float(np.abs(values / 2).max())  # of a mean of equal numbers
+    # noisy: the median distance exceeds 4 % of the average's range
+    return bool(np.median(distance) > max(0.04 * np.ptp(values / 2), rounding))
 
 
-def scale(panel: Panel, drawn: Sequence[Curve]) -> tuple[Scale, float]:
-    """Choose the y-axis: linear, unless a spike would flatten all the rest; its linear width."""
+def scale(panel: Panel, curves: Sequence[Curve]) -> tuple[Scale, float]:
+    """Return the scale of the y-axis, linear unless a spike flattens it, and its linear width."""
     if panel.linear or panel.kind not in {Kind.LINES, Kind.BANDS}:
         return "linear", 1.0
-    parts = [values[np.isfinite(values)] for values in (curve.values for curve in drawn)]
-    values = np.concatenate(parts) if parts else np.empty(0)
+    finite = [values[np.isfinite(values)] for values in (curve.values for curve in curves)]
+    values = np.concatenate(finite) if finite else np.empty(0)
     if len(values) < 3:  # noqa: PLR2004 - nothing to flatten
         return "linear", 1.0
-    low, high = np.percentile(values, MIDDLE)
-    whole = float(values.max() / 2 - values.min() / 2)
+    low, high = np.percentile(values, (5, 95))
+    full_range = float(values.max() / 2 - values.min() / 2)
     lowest, middle, top = (float(f(values)) for f in (np.min, np.median, np.max))
-    flattened = high > low and whole > FLATTENED * float(high / 2 - low / 2)
-    if lowest > 0 and (flattened or top / 2 > FLATTENED * middle / 2):
-        return ("log", 1.0) if top / DECADES < lowest else ("asinh", middle)
+    flattened = high > low and full_range > MAX_SPIKE_RATIO * float(high / 2 - low / 2)
+    if lowest > 0 and (flattened or top / 2 > MAX_SPIKE_RATIO * middle / 2):
+        return ("log", 1.0) if top / MAX_LOG_RATIO < lowest else ("asinh", middle)
     if flattened:
         return "asinh", float(max(abs(low), abs(high)))
     return "linear", 1.0

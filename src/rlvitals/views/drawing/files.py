@@ -1,4 +1,4 @@
-"""A picture as a file: drawn, or as the numbers that would be drawn."""
+"""Write a picture to a file, drawn or as JSON numbers."""
 
 import re
 from pathlib import Path
@@ -11,14 +11,12 @@ from rlvitals.views.drawing.curves import Curve, curves, scale
 from rlvitals.views.drawing.themes import THEMES
 from rlvitals.views.figures.figure import Across, Kind, Panel, Picture
 
-NUMBERS = "json"
-WIDTH = 1000  # columns of pixels that the numbers are for
-COLUMN = re.compile(r"\[\s+([\d.e+,\s-]*(?:null[\d.e+,\s-]*)*)\]")  # of numbers: on one line
+NUMBER_LIST = re.compile(r"\[\s+([\d.e+,\s-]*(?:null[\d.e+,\s-]*)*)\]")  # printed on one line
 
 
 def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
-    """Write a picture; the path's ending says as what."""
-    if path.suffix == f".{NUMBERS}":
+    """Write a picture; the path's suffix selects the format."""
+    if path.suffix == ".json":
         path.write_text(f"{numbers(picture)}\n", encoding="utf-8")
         return
     from rlvitals.views.drawing import canvas  # noqa: PLC0415 - loads matplotlib
@@ -26,8 +24,8 @@ def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
     canvas.write(picture, path, THEMES[theme], dpi)
 
 
-def numbers(picture: Picture, width: int = WIDTH) -> str:
-    """Write what `width` columns of pixels show of a picture, as JSON."""
+def numbers(picture: Picture, width: int = 1000) -> str:
+    """Return the points of a picture visible in `width` pixel columns, as JSON."""
     document = json_view.document(
         {
             "name": picture.name,
@@ -39,54 +37,54 @@ def numbers(picture: Picture, width: int = WIDTH) -> str:
             "panels": [_panel(panel, picture, width) for panel in picture.panels],
         }
     )
-    return COLUMN.sub(lambda found: f"[{' '.join(found[1].split())}]", document)
+    return NUMBER_LIST.sub(lambda match: f"[{' '.join(match[1].split())}]", document)
 
 
 def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:
-    drawn = curves(panel, width, picture.first, picture.last)
-    kept = {
+    drawn_curves = curves(panel, width, picture.first, picture.last)
+    members = {
         "unit": panel.unit,
         "kind": "" if panel.kind is Kind.LINES else panel.kind.value,
-        "scale": scale(panel, drawn)[0] if panel.lines else "",
+        "scale": scale(panel, drawn_curves)[0] if panel.lines else "",
         "absent": panel.absent,
         "limits": panel.limits,
         "marks": panel.marks,
         "stretches": panel.stretches,
         "words": [words.text for words in panel.words],
-        "curves": [_curve(curve) for curve in drawn],
-        "across": [_across(one) for one in panel.across],
+        "curves": [_curve(curve) for curve in drawn_curves],
+        "across": [_across(curve) for curve in panel.across],
         "x": panel.x_label,
         "said": panel.said.text if panel.said is not None else "",
     }
-    return {"title": panel.title, **{name: value for name, value in kept.items() if value}}
+    return {"title": panel.title, **{name: value for name, value in members.items() if value}}
 
 
 def _curve(curve: Curve) -> dict[str, object]:
     line = curve.line
-    bad = dict(zip(("nan", "above", "below"), curve.counts, strict=True))
-    told: dict[str, object] = {
+    bad_counts = dict(zip(("nan", "above", "below"), curve.counts, strict=True))
+    members: dict[str, object] = {
         "label": line.label,
         "metric": line.metric,
         "run": line.run,
         "steps": curve.steps,
-        "values": _rounded(curve.values),
+        "values": _round(curve.values),
     }
     if any(curve.counts):
-        told["no_numbers"] = bad
+        members["no_numbers"] = bad_counts
     if curve.smooth is not None:
-        told["average"] = {"steps": curve.smooth[0], "values": _rounded(curve.smooth[1])}
-    return told
+        members["average"] = {"steps": curve.smooth[0], "values": _round(curve.smooth[1])}
+    return members
 
 
-def _across(one: Across) -> dict[str, object]:
-    columns = {"x": one.x, "values": one.values, "low": one.low, "high": one.high}
+def _across(curve: Across) -> dict[str, object]:
+    columns = {"x": curve.x, "values": curve.values, "low": curve.low, "high": curve.high}
     return {
-        "label": one.label,
-        "run": one.run,
-        **{name: _rounded(column) for name, column in columns.items() if column is not None},
+        "label": curve.label,
+        "run": curve.run,
+        **{name: _round(column) for name, column in columns.items() if column is not None},
     }
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float]:
-    """Keep seven digits: no picture shows more."""
+def _round(values: NDArray[np.float64]) -> list[float]:
+    """Round to seven digits, which exceed a picture's resolution."""
     return [float(f"{value:.7g}") for value in values.tolist()]

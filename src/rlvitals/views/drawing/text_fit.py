@@ -1,4 +1,4 @@
-"""Text that can be drawn: no escapes, no signs that the font has not, no wider than its place."""
+"""Fit text to the font and to a width: replace, shorten or wrap it."""
 
 from functools import cache
 
@@ -6,63 +6,63 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from rlvitals.errors import harmless
 
-FAMILY = "DejaVu Sans"  # comes with matplotlib
-POINTS = 72.0  # to the inch
-FINE = 64.0  # parts of a point, as the font measures
+FONT_FAMILY = "DejaVu Sans"  # bundled with matplotlib
+POINTS_PER_INCH = 72.0
 
 
 @cache
 def _file(*, bold: bool) -> str:
-    return str(findfont(FontProperties(family=FAMILY, weight="bold" if bold else "normal")))
+    return str(findfont(FontProperties(family=FONT_FAMILY, weight="bold" if bold else "normal")))
 
 
 @cache
-def _known() -> frozenset[int]:
+def _charset() -> frozenset[int]:
     return frozenset(get_font(_file(bold=False)).get_charmap())
 
 
 def drawable(text: str) -> str:
-    """Replace what the font cannot draw: a box for each letter that it has not."""
-    return "".join(c if ord(c) in _known() else "\u25a1" for c in harmless(text))
+    """Replace each character that the font lacks by a box."""
+    return "".join(c if ord(c) in _charset() else "\u25a1" for c in harmless(text))
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
-    """Return how many inches a text takes, of a size in points."""
+    """Return the width of a text in inches; `size` is in points."""
     font = get_font(_file(bold=bold))
-    font.set_size(size, POINTS)
+    font.set_size(size, POINTS_PER_INCH)
     font.set_text(text, 0.0)
-    return float(font.get_width_height()[0]) / FINE / POINTS
+    # FreeType measures in 1/64 point.
+    return float(font.get_width_height()[0]) / 64.0 / POINTS_PER_INCH
 
 
 def cut(text: str, inches: float, size: float, *, bold: bool = False) -> str:
-    """Shorten a text at its end to what fits."""
-    said = drawable(text)
-    if width(said, size, bold=bold) <= inches:
-        return said
-    fits, most = 0, len(said)
-    while most - fits > 1:
-        middle = (fits + most) // 2
-        wide = width(f"{said[:middle]}…", size, bold=bold) > inches
-        fits, most = (fits, middle) if wide else (middle, most)
-    return f"{said[:fits].rstrip()}…"
+    """Shorten a text at its end to a width in inches."""
+    full_text = drawable(text)
+    if width(full_text, size, bold=bold) <= inches:
+        return full_text
+    fitting, too_long = 0, len(full_text)
+    while too_long - fitting > 1:
+        middle = (fitting + too_long) // 2
+        wide = width(f"{full_text[:middle]}…", size, bold=bold) > inches
+        fitting, too_long = (fitting, middle) if wide else (middle, too_long)
+    return f"{full_text[:fitting].rstrip()}…"
 
 
 def middle_cut(text: str, letters: int) -> str:
-    """Shorten a name in its middle: runs differ at the end as often as at the start."""
-    said = drawable(text)
-    if len(said) <= letters:
-        return said
+    """Shorten a name in its middle, because run names differ at both ends."""
+    full_text = drawable(text)
+    if len(full_text) <= letters:
+        return full_text
     half = (letters - 1) // 2
-    return f"{said[: letters - 1 - half]}…{said[-half:]}"
+    return f"{full_text[: letters - 1 - half]}…{full_text[-half:]}"
 
 
-def wrapped(text: str, inches: float, size: float, *, bold: bool = False) -> list[str]:
-    """Break a text into lines; a word that is too long for one is cut."""
+def wrap(text: str, inches: float, size: float, *, bold: bool = False) -> list[str]:
+    """Break a text into lines of a width in inches; shorten words that are longer."""
     lines = [""]
-    for word in drawable(text).split():
-        joined = f"{lines[-1]} {word}".lstrip()
+    for token in drawable(text).split():
+        joined = f"{lines[-1]} {token}".lstrip()
         if lines[-1] and width(joined, size, bold=bold) > inches:
             lines.append("")
-            joined = word
+            joined = token
         lines[-1] = joined
     return [cut(line, inches, size, bold=bold) for line in lines]

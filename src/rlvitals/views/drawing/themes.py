@@ -1,4 +1,4 @@
-"""Colours, light and dark: told apart by people who see fewer of them, and in print."""
+"""Light and dark themes with colours safe for colour blindness and print."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from rlvitals.rules.rule import Severity
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """What a picture is drawn in."""
+    """The colours of a picture."""
 
     paper: str
     ink: str
     dim: str
     grid: str
-    curves: tuple[str, ...]  # Okabe and Ito 2008, "Color Universal Design", fit for the paper
-    named: Mapping[str, str]  # colours as the terminal's views name them
+    curves: tuple[str, ...]  # Okabe and Ito 2008, "Color Universal Design", adapted to the paper
+    named: Mapping[str, str]  # by the names of terminal colours
 
-    def curve(self, at: int) -> str:
-        """Return the colour of the curve number `at`."""
-        return self.curves[at % len(self.curves)]
+    def curve(self, index: int) -> str:
+        """Return the colour of curve number `index`."""
+        return self.curves[index % len(self.curves)]
 
     def severity(self, severity: Severity) -> str:
         """Return the colour of a finding."""

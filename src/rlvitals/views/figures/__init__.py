@@ -1,4 +1,4 @@
-"""The pictures of a run, one file each: `rlvitals plot` draws those whose metrics are logged."""
+"""Define the figures of a run, one file each; `rlvitals plot` draws those with logged metrics."""
 
 from rlvitals.views.figures import (
     actions,

@@ -1,4 +1,4 @@
-"""Which actions are taken, over the run: a policy that collapses shows as one colour."""
+"""Figure: shares of the actions over the run; a collapsed policy shows one colour."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,48 +9,46 @@ from rlvitals.diagnosis.coupling import Spread, spread
 from rlvitals.metrics.catalogue import exploration, policy
 from rlvitals.types import Profile, Series, Trace
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
-from rlvitals.views.figures.panels import finished, natural
+from rlvitals.views.figures.panels import annotate, natural
 
-WINDOWS = 60  # stretches of the run whose shares are drawn
-SMALLEST = 50  # decisions of a stretch: the standard error of a share of .5 is then .07
-MOST = 40  # actions: more cannot be told apart
-NEEDS = (policy.ACTION, policy.ACTION_COUNT, exploration.ACTION_SHARE)
+MIN_DECISIONS = 50  # of a window: the standard error of a share of 0.5 is 0.07
+MAX_ACTIONS = 40  # more cannot be distinguished
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw a panel for each run: its shares sum to 1."""
+    """Return a panel of shares for each run."""
     several = len(subjects) > 1
-    best = [spread(one.trace) for one in subjects]
-    found = [
-        (shares(one.trace, run), own)
-        for run, (one, own) in enumerate(zip(subjects, best, strict=True))
+    best = [spread(subject.trace) for subject in subjects]
+    shares_by_run = [
+        (shares(subject.trace, run), split)
+        for run, (subject, split) in enumerate(zip(subjects, best, strict=True))
     ]
     return tuple(
-        finished(
+        annotate(
             subjects,
             Panel(
                 subjects[run].label if several else "Share of the choices",
                 lines=lines,
-                limits=() if own is None else tuple(_edges(lines, own)),
+                limits=() if split is None else tuple(_edges(lines, split)),
                 kind=Kind.SHARES,
                 low=0.0,
                 high=1.0,
-                said=None if own is None else Words(own.short),
+                said=None if split is None else Words(split.short),
             ),
             (),
         )
-        for run, (lines, own) in enumerate(found)
+        for run, (lines, split) in enumerate(shares_by_run)
         if lines
     )
 
 
-def _edges(lines: Sequence[Line], own: Spread) -> Iterator[Limit]:
-    """Draw where the areas would end if each replica had its best share."""
-    if not own.best.known:
+def _edges(lines: Sequence[Line], split: Spread) -> Iterator[Limit]:
+    """Yield the edges of the areas at the best share of each replica."""
+    if not split.best.known:
         return
     reached = 0.0
     for line in lines[:-1]:
-        share = own.best.share(line.label.rpartition(" ")[2])
+        share = split.best.share(line.label.rpartition(" ")[2])
         if share is None:
             return
         reached += share
@@ -58,24 +56,31 @@ def _edges(lines: Sequence[Line], own: Spread) -> Iterator[Limit]:
 
 
 def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:
-    """Return each action's share by stretches of the run, at the stretches' last steps."""
-    found = _decisions(trace) or _rollouts(trace)
-    if found is None:
+    """Return each action's share in windows of the run, at each window's last step."""
+    decisions = _decisions(trace) or _rollouts(trace)
+    if decisions is None:
         return ()
-    names, steps, taken, metric = found
-    least = SMALLEST if metric == policy.ACTION.name else 1
-    rows = np.array_split(np.arange(len(steps)), max(1, min(WINDOWS, len(steps) // least)))
-    sums = np.array([taken[part].sum(axis=0) for part in rows])
-    whole = sums.sum(axis=1, keepdims=True)
-    parts = np.divide(sums, whole, out=np.full_like(sums, np.nan), where=whole > 0)
-    # A stretch reaches back to the one before it, the first to its own start.
-    ends = np.array([steps[0], *(steps[part[-1]] for part in rows)])
-    parts = np.concatenate((parts[:1], parts))
-    what = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
+    names, steps, choices, metric = decisions
+    min_steps = MIN_DECISIONS if metric == policy.ACTION.name else 1
+    rows = np.array_split(np.arange(len(steps)), max(1, min(60, len(steps) // min_steps)))
+    sums = np.array([choices[window].sum(axis=0) for window in rows])
+    totals = sums.sum(axis=1, keepdims=True)
+    fractions = np.divide(sums, totals, out=np.full_like(sums, np.nan), where=totals > 0)
+    # A window extends back to the previous one, the first to its own start.
+    ends = np.array([steps[0], *(steps[window[-1]] for window in rows)])
+    fractions = np.concatenate((fractions[:1], fractions))
+    noun = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
     unknown = np.full(len(ends), np.nan)
     return tuple(
-        Line(f"{what} {name}", metric, Series(ends, unknown, parts[:, at]), run, at, smooth=False)
-        for at, name in enumerate(names)
+        Line(
+            f"{noun} {name}",
+            metric,
+            Series(ends, unknown, fractions[:, column]),
+            run,
+            column,
+            smooth=False,
+        )
+        for column, name in enumerate(names)
     )
 
 
@@ -83,26 +88,31 @@ Taken = tuple[list[str], NDArray[np.int64], NDArray[np.float64], str]
 
 
 def _decisions(trace: Trace) -> Taken | None:
-    """Return names, steps [n], which action each decision took [n, actions], and the metric."""
-    chosen = trace.numbers(policy.ACTION.name, least=2 * SMALLEST)
+    """Return the names, steps [n], one-hot actions [n, actions] and metric of each decision."""
+    chosen = trace.numbers(policy.ACTION.name, least=2 * MIN_DECISIONS)
     actions = np.empty(0) if chosen is None else np.unique(chosen.values)
-    if chosen is None or len(actions) > MOST:
+    if chosen is None or len(actions) > MAX_ACTIONS:
         return None
-    taken = (chosen.values[:, None] == actions).astype(np.float64)
-    return [f"{action:g}" for action in actions], chosen.steps, taken, policy.ACTION.name
+    choices = (chosen.values[:, None] == actions).astype(np.float64)
+    return [f"{action:g}" for action in actions], chosen.steps, choices, policy.ACTION.name
 
 
 def _rollouts(trace: Trace) -> Taken | None:
-    """Return the same for rollouts, by counts or by shares."""
+    """Return names, steps [n], counts or shares [n, actions] and metric of rollouts."""
     for metric in (policy.ACTION_COUNT, exploration.ACTION_SHARE):
         family = trace.family(metric.name)
         names = sorted(family, key=natural)
         lengths = {len(series) for series in family.values()}
-        if 1 < len(names) <= MOST and len(lengths) == 1 and lengths.pop() > 1:
-            taken = np.stack([np.nan_to_num(family[name].values) for name in names], axis=1)
+        if 1 < len(names) <= MAX_ACTIONS and len(lengths) == 1 and lengths.pop() > 1:
+            choices = np.stack([np.nan_to_num(family[name].values) for name in names], axis=1)
             steps = family[names[0]].steps
-            return names, steps, np.maximum(taken, 0.0), f"{metric.name}/{names[0]}"
+            return names, steps, np.maximum(choices, 0.0), f"{metric.name}/{names[0]}"
     return None
 
 
-FIGURE = Figure("actions", "Actions taken", needs=NEEDS, panels=panels)
+FIGURE = Figure(
+    "actions",
+    "Actions taken",
+    needs=(policy.ACTION, policy.ACTION_COUNT, exploration.ACTION_SHARE),
+    panels=panels,
+)

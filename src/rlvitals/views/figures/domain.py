@@ -1,4 +1,4 @@
-"""What matters in one field alone, as its owner has named it: a panel for each measure."""
+"""Figure: the user's own outcome measures, a panel each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,19 +6,24 @@ from itertools import groupby
 
 from rlvitals.metrics.catalogue.outcome import DOMAIN
 from rlvitals.views.figures.figure import Figure, Panel, Subject
-from rlvitals.views.figures.panels import finished, members
+from rlvitals.views.figures.panels import annotate, members
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw each measure by itself: their units differ."""
+    """Return a panel for each measure, because their units differ."""
     lines = sorted(members(subjects, DOMAIN), key=lambda line: (line.part, line.run))
     return tuple(
-        finished(
+        annotate(
             subjects,
-            Panel(own[0].label.capitalize(), lines=tuple(replace(line, part=0) for line in own)),
+            Panel(
+                measure_lines[0].label.capitalize(),
+                lines=tuple(replace(line, part=0) for line in measure_lines),
+            ),
             (),
         )
-        for own in (list(group) for _, group in groupby(lines, key=lambda line: line.part))
+        for measure_lines in (
+            list(group) for _, group in groupby(lines, key=lambda line: line.part)
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""The nouns of a picture: plain data, which any canvas can draw. Nothing here loads one."""
+"""Define the data of a picture, independent of the drawing library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,42 +16,42 @@ from rlvitals.types import Series, Trace
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A run that is drawn, under the label that it has in legends."""
+    """A run to draw, with its label in legends."""
 
     label: str
     found: Diagnosis
 
     @property
     def trace(self) -> Trace:
-        """Its numbers."""
+        """The diagnosed trace."""
         return self.found.trace
 
 
 class Kind(StrEnum):
-    """How a panel is drawn."""
+    """The form of a panel."""
 
     LINES = "lines"
-    SHARES = "shares"  # areas one on the other, that sum to 1
-    BANDS = "bands"  # of quantiles: between the first line and the last, and so on inwards
-    ACROSS = "across"  # curves over an axis of the panel's own
+    SHARES = "shares"  # stacked areas that sum to 1
+    BANDS = "bands"  # quantile bands between the first and the last line, and so on inwards
+    ACROSS = "across"  # curves over the panel's own x-axis
     WORDS = "words"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One curve: its points as logged, all of them."""
+    """A curve with all logged points."""
 
-    label: str  # what it is, beside the other curves of its panel
+    label: str  # within its panel
     metric: str  # canonical name
     series: Series
-    run: int = 0  # which of the picture's runs
-    part: int = 0  # which of the panel's curves of a run
-    smooth: bool = True  # where it is noisy, an average is laid over it
+    run: int = 0  # index of the picture's run
+    part: int = 0  # index of the run's curve in the panel
+    smooth: bool = True  # draw an average over a noisy curve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Across:
-    """One curve over another axis than steps: its points, and the band that they lie in."""
+    """A curve over an axis other than steps, with an optional band."""
 
     label: str
     x: NDArray[np.float64]  # [n], ascending
@@ -64,7 +64,7 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A level that a curve is held against."""
+    """A horizontal line that a curve is compared with."""
 
     value: float
     label: str
@@ -72,7 +72,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The stretch that a finding speaks of, in steps."""
+    """The steps of a finding."""
 
     began: int
     ended: int
@@ -83,7 +83,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Steps during which something was on: a temperature pulse."""
+    """Steps during which a switch was on, such as a temperature pulse."""
 
     began: int
     ended: int
@@ -92,15 +92,15 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A paragraph of a panel that holds words."""
+    """A paragraph of a text panel."""
 
     text: str
-    style: str = ""  # a colour's name of the theme, "bold", or both
+    style: str = ""  # a theme's colour name, "bold", or both
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart, with what stands on it; of `lines` none where nothing is logged."""
+    """A chart with its limits and marks; `lines` is empty if nothing is logged."""
 
     title: str
     unit: str = ""
@@ -112,37 +112,37 @@ class Panel:
     kind: Kind = Kind.LINES
     low: float | None = None  # fixed ends of the y-axis
     high: float | None = None
-    linear: bool = False  # whatever its spikes: what is near zero is zero
-    absent: str = ""  # what is said in the place of curves
+    linear: bool = False  # even with spikes: values near zero are zero
+    absent: str = ""  # message in place of curves
     words: tuple[Words, ...] = ()
-    across: tuple[Across, ...] = ()  # in the place of lines, where the x-axis is its own
+    across: tuple[Across, ...] = ()  # replaces `lines` on the panel's own x-axis
     x_label: str = ""  # of that axis
-    said: Words | None = None  # over the curves; with a style it stands before the findings' names
+    said: Words | None = None  # above the curves; before the findings if it has a style
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything that one file shows."""
+    """The contents of one file."""
 
     name: str
     title: str
-    about: str  # the line under the title: the run, or how many
-    runs: tuple[str, ...]  # labels, in the order of their colours
+    about: str  # subtitle: the run, or the number of runs
+    runs: tuple[str, ...]  # labels in the order of the colours
     x_label: str
-    first: int  # steps that the x-axis spans
+    first: int  # step range of the x-axis
     last: int
     panels: tuple[Panel, ...]
     columns: int
-    seams: tuple[int, ...] = ()  # steps at which a resumed run goes on
+    seams: tuple[int, ...] = ()  # first steps of resumed attempts
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A kind of picture: `name` is its file's, `panels` makes its data."""
+    """A kind of picture: `name` is the file's stem, `panels` builds its data."""
 
     name: str
     title: str
-    needs: tuple[Metric, ...]  # one of them at least must be logged
+    needs: tuple[Metric, ...]  # at least one must be logged
     panels: Callable[[Sequence[Subject]], Sequence[Panel]]
     columns: int = 1
-    logged: Callable[[Trace], bool] | None = None  # where it is no series that it needs
+    logged: Callable[[Trace], bool] | None = None  # replaces `needs` if no series is needed

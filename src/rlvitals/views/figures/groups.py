@@ -1,59 +1,71 @@
-"""Groups of runs as pictures: who does better than each score, and how soon."""
+"""Build the performance profile and sample efficiency of groups of runs."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.comparison.learning_curves import Course
+from rlvitals.comparison.learning_curves import LearningCurve
 from rlvitals.comparison.result import Comparison
 from rlvitals.rules.standing import label
 from rlvitals.views import phrases
 from rlvitals.views.figures.figure import Across, Kind, Limit, Panel, Picture, Words
 
 Column = NDArray[np.float64]
-Row = tuple[str, Column, Column, Column, Column]  # name, x, values, both ends of their band
-AXES = {"steps": "steps", "episodes": "episodes", "tokens": "tokens", "time": "seconds of training"}
+Row = tuple[str, Column, Column, Column, Column]  # name, x, values, lower and upper end of the band
+AXIS_LABELS = {
+    "steps": "steps",
+    "episodes": "episodes",
+    "tokens": "tokens",
+    "time": "seconds of training",
+}
 
 
-def pictures(told: Comparison, courses: Sequence[Course]) -> tuple[Picture, ...]:
-    """Make the performance profile, and the sample efficiency (by time: time efficiency)."""
-    soon = "time_efficiency" if told.axis == "time" else "sample_efficiency"
-    found = [*_scores(told, courses), _held(told, courses)]
+def pictures(comparison: Comparison, courses: Sequence[Course]) -> tuple[Picture, ...]:
+    """Return the performance profile and the sample efficiency, or time efficiency."""
+    name = "time_efficiency" if comparison.axis == "time" else "sample_efficiency"
+    panels = [*_scores(comparison, courses), _level_panel(comparison, courses)]
     return (
-        _picture(told, "performance_profile", "Performance profile", [_profile(told, courses)]),
-        _picture(told, soon, soon.replace("_", " ").capitalize(), found),
+        _picture(
+            comparison,
+            "performance_profile",
+            "Performance profile",
+            [_profile(comparison, courses)],
+        ),
+        _picture(comparison, name, name.replace("_", " ").capitalize(), panels),
     )
 
 
-def _profile(told: Comparison, courses: Sequence[Course]) -> Panel:
-    """Draw the share of the runs that do better than each score."""
+def _profile(comparison: Comparison, courses: Sequence[Course]) -> Panel:
+    """Return the share of runs above each score."""
     rows = [(c.group, c.level, c.better, c.better_low, c.better_high) for c in courses]
-    one_task = len(told.tasks) == 1
-    score = label(told.metric) if one_task else "score, each task on its own scale"
+    one_task = len(comparison.tasks) == 1
+    score = label(comparison.metric) if one_task else "score, each task on its own scale"
     return _shares("Runs that do better", rows, score)
 
 
-def _held(told: Comparison, courses: Sequence[Course]) -> Panel:
-    """Draw the share of the runs that hold the level, by how soon."""
+def _level_panel(comparison: Comparison, courses: Sequence[Course]) -> Panel:
+    """Return the share of runs that hold the level, over steps or time."""
     rows = [(c.group, c.place, c.held, c.held_low, c.held_high) for c in courses]
-    return _shares(f"Runs that have come to hold {_level(told)}", rows, _where(told))
+    return _shares(
+        f"Runs that have come to hold {_level(comparison)}", rows, _axis_label(comparison)
+    )
 
 
-def _scores(told: Comparison, courses: Sequence[Course]) -> list[Panel]:
-    """Draw the groups' scores on the way; nothing of several tasks."""
+def _scores(comparison: Comparison, courses: Sequence[Course]) -> list[Panel]:
+    """Return the groups' learning curves; none for several tasks."""
     rows = [(c.group, c.place, c.score, c.score_low, c.score_high) for c in courses]
     if not all(np.isfinite(row[2]).any() for row in rows):
         return []
-    level, name = told.tasks[0].level, label(told.metric)
-    typical = told.groups[0].typical
+    level, name = comparison.tasks[0].level, label(comparison.metric)
+    typical = comparison.groups[0].typical
     panel = Panel(
         name[:1].upper() + name[1:],
         "mean" if typical.approximate else "interquartile mean",
         across=tuple(Across(*row, run) for run, row in enumerate(rows)),
         limits=(Limit(level, f"the level: {phrases.number(level)}"),),
         kind=Kind.ACROSS,
-        x_label=_where(told),
+        x_label=_axis_label(comparison),
         said=Words(f"bands: 95 %, place by place; {typical.method}", "dim"),
     )
     return [panel]
@@ -72,19 +84,19 @@ def _shares(title: str, rows: Sequence[Row], x: str) -> Panel:
     )
 
 
-def _where(told: Comparison) -> str:
-    counted = AXES[told.axis]
-    return counted if len(told.tasks) == 1 else f"share of each task's {counted}"
+def _axis_label(comparison: Comparison) -> str:
+    axis = AXIS_LABELS[comparison.axis]
+    return axis if len(comparison.tasks) == 1 else f"share of each task's {axis}"
 
 
-def _level(told: Comparison) -> str:
-    if len(told.tasks) > 1:
+def _level(comparison: Comparison) -> str:
+    if len(comparison.tasks) > 1:
         return "their task's level"
-    return f"{label(told.metric)} {phrases.number(told.tasks[0].level)}"
+    return f"{label(comparison.metric)} {phrases.number(comparison.tasks[0].level)}"
 
 
-def _picture(told: Comparison, name: str, title: str, panels: Sequence[Panel]) -> Picture:
-    runs = tuple(f"{one.label} ({len(one.runs)})" for one in told.groups)
+def _picture(comparison: Comparison, name: str, title: str, panels: Sequence[Panel]) -> Picture:
+    runs = tuple(f"{group.label} ({len(group.runs)})" for group in comparison.groups)
     return Picture(
-        name, title, told.sentence, runs, "", first=0, last=1, panels=tuple(panels), columns=1
+        name, title, comparison.sentence, runs, "", first=0, last=1, panels=tuple(panels), columns=1
     )

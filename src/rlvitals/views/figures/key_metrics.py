@@ -1,4 +1,4 @@
-"""The few values that a run is watched by, each with its bounds and its judgement."""
+"""Figure: the crucial values of a run with their bounds and judgements."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,59 +10,60 @@ from rlvitals.diagnosis.key_metrics import ASKED, Crucial, Value, crucial
 from rlvitals.rules.standing import OUTCOME_METRICS
 from rlvitals.views import phrases
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
-from rlvitals.views.figures.panels import finished
+from rlvitals.views.figures.panels import annotate
 
-NEEDS = tuple(
-    {
-        metric.name: metric
-        for asked in ASKED.values()
-        for one in asked
-        for metric in (*OUTCOME_METRICS, *one.metrics)
-    }.values()
-)
-
-SIGNS = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
+VALUE_SIGNS = {"good": "✓", "bad": "✗", "neutral": "·", "unknown": "?"}
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw a panel for each value that any run logs; of one run, with its judgement above."""
-    told = [crucial(one.found) for one in subjects]
-    titles = dict.fromkeys(value.title for own in told for value in own.values if value.key)
-    drawn = [
-        _panel(subjects, title, [_named(own.values, title) for own in told]) for title in titles
+    """Return a panel for each value that any run logs, with a single run's judgement."""
+    by_run = [crucial(subject.found) for subject in subjects]
+    titles = dict.fromkeys(
+        value.title for run_values in by_run for value in run_values.values if value.key
+    )
+    charts = [
+        _panel(subjects, title, [_find_value(run_values.values, title) for run_values in by_run])
+        for title in titles
     ]
-    if len(subjects) == 1 and (words := tuple(_besides(told[0]))):
-        drawn.append(Panel("Besides", kind=Kind.WORDS, words=words))
-    return tuple(drawn)
+    if len(subjects) == 1 and (words := tuple(_besides(by_run[0]))):
+        charts.append(Panel("Besides", kind=Kind.WORDS, words=words))
+    return tuple(charts)
 
 
-def _besides(told: Crucial) -> Iterator[Words]:
-    """Say what has no curve: what some of them show together, and what is not logged."""
-    if told.together:
-        yield Words(f"Ratio, clipping, KL: {told.together}", phrases.COLOURS[told.together_sign])
-    yield from (Words(f"{one.title}: {one.why}", "dim") for one in told.values if one.untold)
-    absent = [one.title for one in told.values if not one.key and not one.untold]
+def _besides(key_metrics: Crucial) -> Iterator[Words]:
+    """Yield the joint judgement and the values without a curve."""
+    if key_metrics.together:
+        yield Words(
+            f"Ratio, clipping, KL: {key_metrics.together}",
+            phrases.SIGN_COLOURS[key_metrics.together_sign],
+        )
+    yield from (
+        Words(f"{value.title}: {value.why}", "dim") for value in key_metrics.values if value.untold
+    )
+    absent = [value.title for value in key_metrics.values if not value.key and not value.untold]
     if absent:
         yield Words(f"Not logged: {', '.join(absent)}", "dim")
 
 
-def _named(values: Sequence[Value], title: str) -> Value | None:
-    return next((one for one in values if one.title == title), None)
+def _find_value(values: Sequence[Value], title: str) -> Value | None:
+    return next((value for value in values if value.title == title), None)
 
 
 def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | None]) -> Panel:
     lines = tuple(
-        Line(title, one.metric, subject.trace[one.metric], run)
-        for run, (one, subject) in enumerate(zip(values, subjects, strict=True))
-        if one is not None and one.key
+        Line(title, value.metric, subject.trace[value.metric], run)
+        for run, (value, subject) in enumerate(zip(values, subjects, strict=True))
+        if value is not None and value.key
     )
-    first = next(one for one in values if one is not None and one.key)
+    first = next(value for value in values if value is not None and value.key)
     metric = metrics.find(first.metric)
     unit = "" if metric is None else metric.unit
-    panel = finished(subjects, Panel(title, unit, lines), ())
+    panel = annotate(subjects, Panel(title, unit, lines), ())
     if len(subjects) > 1:
         return panel
-    words = Words(f"{SIGNS[first.sign]} {first.why}", phrases.COLOURS[first.sign] or "ink")
+    words = Words(
+        f"{VALUE_SIGNS[first.sign]} {first.why}", phrases.SIGN_COLOURS[first.sign] or "ink"
+    )
     limits = tuple(
         Limit(bound.value, f"{bound.origin} {phrases.number(bound.value)}")
         for bound in (first.low, first.high)
@@ -71,4 +72,17 @@ def _panel(subjects: Sequence[Subject], title: str, values: Sequence[Value | Non
     return replace(panel, limits=limits, said=words)
 
 
-FIGURE = Figure("crucial", "Crucial values", needs=NEEDS, panels=panels, columns=2)
+FIGURE = Figure(
+    "crucial",
+    "Crucial values",
+    needs=tuple(
+        {
+            metric.name: metric
+            for questions in ASKED.values()
+            for question in questions
+            for metric in (*OUTCOME_METRICS, *question.metrics)
+        }.values()
+    ),
+    panels=panels,
+    columns=2,
+)

@@ -1,4 +1,4 @@
-"""The learning rate over the run: its schedule, and what cut it."""
+"""Figure: learning rates over the run."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from rlvitals.metrics.catalogue.optimiser import CRITIC_LEARNING_RATE, LEARNING_
 from rlvitals.views.figures.figure import Figure, Panel, Subject
 from rlvitals.views.figures.panels import together
 
-RATES = (LEARNING_RATE, CRITIC_LEARNING_RATE)
+LEARNING_RATES = (LEARNING_RATE, CRITIC_LEARNING_RATE)
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw it, and the critic's own beside it."""
-    pairs = list(zip(RATES, ("policy", "critic"), strict=True))
+    """Return the policy's and the critic's learning rate."""
+    pairs = list(zip(LEARNING_RATES, ("policy", "critic"), strict=True))
     return (together(subjects, pairs, "Learning rate", unit="", smooth=False),)
 
 
-FIGURE = Figure("learning_rate", "Learning rate", needs=RATES, panels=panels)
+FIGURE = Figure("learning_rate", "Learning rate", needs=LEARNING_RATES, panels=panels)

@@ -1,4 +1,4 @@
-"""What the figures build their panels from: which metric of which run, under which label."""
+"""Build panels from metrics of runs, and pictures from figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,25 +21,24 @@ from rlvitals.views.figures.figure import (
     Subject,
 )
 
-ABSENT = "not logged"
-OWN = "the run's "  # how the origin of a limit begins that a run has set itself
-NAMED = 4  # metrics that are named as looked for
+RUN_ORIGIN = "the run's "  # prefix of a limit's origin that is the run's own setting
+MAX_MISSING_METRICS = 4  # named in one message
 
 
 def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
-    """Make the data of a figure; None where nothing that it shows is logged."""
+    """Return the picture of a figure; None if none of its metrics is logged."""
     if not has(figure, subjects):
         return None
     panels = tuple(figure.panels(subjects))
     if not any(panel.lines or panel.across for panel in panels):
         return None
-    spans = [(one.trace.first_step, one.trace.last_step) for one in subjects]
-    seams = {seam for one in subjects for seam in one.trace.lifecycle.seams}
+    spans = [(subject.trace.first_step, subject.trace.last_step) for subject in subjects]
+    seams = {seam for subject in subjects for seam in subject.trace.lifecycle.seams}
     return Picture(
         name=figure.name,
         title=figure.title,
-        about=_about(subjects),
-        runs=tuple(one.label for one in subjects),
+        about=_subtitle(subjects),
+        runs=tuple(subject.label for subject in subjects),
         x_label=_x_label(subjects),
         first=min(first for first, _ in spans),
         last=max(last for _, last in spans),
@@ -50,58 +49,69 @@ def picture(figure: Figure, subjects: Sequence[Subject]) -> Picture | None:
 
 
 def has(figure: Figure, subjects: Sequence[Subject]) -> bool:
-    """Tell whether anything that a figure needs is logged."""
+    """Return whether any metric of a figure is logged."""
     if figure.logged is not None:
-        return any(figure.logged(one.trace) for one in subjects)
-    return any(logged(one.trace, metric) for one in subjects for metric in figure.needs)
+        return any(figure.logged(subject.trace) for subject in subjects)
+    return any(has_metric(subject.trace, metric) for subject in subjects for metric in figure.needs)
 
 
 def missing(figure: Figure, subjects: Sequence[Subject]) -> str:
-    """Say what was looked for, as the run's own framework calls it."""
+    """Return a figure's metrics, named as in the run's framework."""
     trace = subjects[0].trace
-    names = [phrases.to_know(trace, metric.name) for metric in figure.needs[:NAMED]]
-    more = f" and {len(figure.needs) - NAMED} more" if len(figure.needs) > NAMED else ""
-    return f"{', '.join(names)}{more}"
+    names = [phrases.to_know(trace, metric.name) for metric in figure.needs[:MAX_MISSING_METRICS]]
+    suffix = (
+        f" and {len(figure.needs) - MAX_MISSING_METRICS} more"
+        if len(figure.needs) > MAX_MISSING_METRICS
+        else ""
+    )
+    return f"{', '.join(names)}{suffix}"
 
 
-def logged(trace: Trace, metric: Metric) -> bool:
-    """Tell whether a metric, or one member of a family, is logged."""
+def has_metric(trace: Trace, metric: Metric) -> bool:
+    """Return whether a metric, or a member of a family, is logged."""
     if metric.family:
         return any(len(series) for series in trace.family(metric.name).values())
-    found = trace.get(metric.name)
-    return found is not None and len(found) > 0
+    metric_series = trace.get(metric.name)
+    return metric_series is not None and len(metric_series) > 0
 
 
-def _about(subjects: Sequence[Subject]) -> str:
+def _subtitle(subjects: Sequence[Subject]) -> str:
     if len(subjects) > 1:
         return f"{len(subjects)} runs"
-    found = subjects[0].found
-    return f"{subjects[0].label} · {found.verdict.word.value}: {found.verdict.why}"
+    diagnosis = subjects[0].found
+    return f"{subjects[0].label} · {diagnosis.verdict.word.value}: {diagnosis.verdict.why}"
 
 
 def _x_label(subjects: Sequence[Subject]) -> str:
-    units = sorted({one.trace.step_unit for one in subjects})
+    units = sorted({subject.trace.step_unit for subject in subjects})
     return units[0] if len(units) == 1 else f"each run's own steps: {', '.join(units)}"
 
 
 def first_of(  # noqa: PLR0913 - the fields of a panel, each named at its call
     subjects: Sequence[Subject],
-    *wanted: Metric,
+    *metrics: Metric,
     title: str = "",
     low: float | None = None,
     high: float | None = None,
     smooth: bool = True,
     linear: bool = False,
 ) -> Panel:
-    """Draw of each run the first of the metrics that it logs."""
+    """Return a panel with the first of the metrics that each run logs."""
     lines = [
-        Line(metric.title, metric.name, one.trace[metric.name], run, smooth=smooth)
-        for run, one in enumerate(subjects)
-        if (metric := next((m for m in wanted if logged(one.trace, m)), None))
+        Line(metric.title, metric.name, subject.trace[metric.name], run, smooth=smooth)
+        for run, subject in enumerate(subjects)
+        if (metric := next((m for m in metrics if has_metric(subject.trace, m)), None))
     ]
-    drawn = next((m for m in wanted if lines and m.name == lines[0].metric), wanted[0])
-    panel = Panel(title or drawn.title, drawn.unit, tuple(lines), low=low, high=high, linear=linear)
-    return finished(subjects, panel, wanted)
+    metric_drawn = next((m for m in metrics if lines and m.name == lines[0].metric), metrics[0])
+    panel = Panel(
+        title or metric_drawn.title,
+        metric_drawn.unit,
+        tuple(lines),
+        low=low,
+        high=high,
+        linear=linear,
+    )
+    return annotate(subjects, panel, metrics)
 
 
 def together(  # noqa: PLR0913 - the fields of a panel, each named at its call
@@ -114,80 +124,80 @@ def together(  # noqa: PLR0913 - the fields of a panel, each named at its call
     high: float | None = None,
     smooth: bool = True,
 ) -> Panel:
-    """Draw all of the metrics that are logged, each under its label."""
+    """Return a panel with all logged metrics under their labels."""
     lines = [
-        Line(label, metric.name, one.trace[metric.name], run, part, smooth)
-        for run, one in enumerate(subjects)
-        for part, (metric, label) in enumerate(pairs)
-        if logged(one.trace, metric)
+        Line(label, metric.name, subject.trace[metric.name], run, index, smooth)
+        for run, subject in enumerate(subjects)
+        for index, (metric, label) in enumerate(pairs)
+        if has_metric(subject.trace, metric)
     ]
     metrics = [metric for metric, _ in pairs]
     panel = Panel(title, unit or metrics[0].unit, tuple(lines), low=low, high=high)
-    return finished(subjects, panel, metrics)
+    return annotate(subjects, panel, metrics)
 
 
 def members(subjects: Sequence[Subject], metric: Metric) -> tuple[Line, ...]:
-    """Return the curves of a family's members, a part for each name in any run."""
-    known = sorted(
-        {name for one in subjects for name in one.trace.family(metric.name)}, key=natural
+    """Return the curves of a family's members, with a part for each name."""
+    names = sorted(
+        {name for subject in subjects for name in subject.trace.family(metric.name)}, key=natural
     )
     return tuple(
-        Line(name.replace("_", " "), f"{metric.name}/{name}", series, run, known.index(name))
-        for run, one in enumerate(subjects)
-        for name, series in one.trace.family(metric.name).items()
+        Line(name.replace("_", " "), f"{metric.name}/{name}", series, run, names.index(name))
+        for run, subject in enumerate(subjects)
+        for name, series in subject.trace.family(metric.name).items()
         if len(series)
     )
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:
-    """Return what sorts "replica_2" before "replica_10"."""
-    parts = ["".join(group) for _, group in groupby(name, str.isdecimal)]
-    return [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in parts]
+    """Return a sort key that orders "replica_2" before "replica_10"."""
+    pieces = ["".join(group) for _, group in groupby(name, str.isdecimal)]
+    return [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in pieces]
 
 
-def finished(subjects: Sequence[Subject], panel: Panel, wanted: Sequence[Metric]) -> Panel:
-    """Add what stands on the curves: limits, findings, and what is said where none is logged."""
+def annotate(subjects: Sequence[Subject], panel: Panel, metrics: Sequence[Metric]) -> Panel:
+    """Add limits and findings to a panel, or a message if nothing is logged."""
     if not panel.lines:
-        return replace(panel, absent=ABSENT)
+        return replace(panel, absent="not logged")
     return replace(
         panel,
-        limits=(*panel.limits, *_limits(subjects, panel.lines, wanted)),
+        limits=(*panel.limits, *_limits(subjects, panel.lines, metrics)),
         marks=tuple(_marks(subjects, panel.lines)),
     )
 
 
 def _limits(
-    subjects: Sequence[Subject], lines: Sequence[Line], wanted: Sequence[Metric]
+    subjects: Sequence[Subject], lines: Sequence[Line], metrics: Sequence[Metric]
 ) -> Iterable[Limit]:
-    """Return the limits that runs have set themselves; of several runs, where all agree."""
-    for metric in wanted:
-        drawn = [subjects[line.run].trace for line in lines if line.metric == metric.name]
+    """Yield the limits set by the runs' own settings, if all runs agree."""
+    for metric in metrics:
+        traces = [subjects[line.run].trace for line in lines if line.metric == metric.name]
         for side in (Band.ceiling, Band.floor):
-            said = {_own(side(metric.band(trace.profile), trace)) for trace in drawn}
-            if len(said) == 1 and (bound := said.pop()) is not None:
-                origin = bound.origin.removeprefix(OWN)
+            bounds = {_set_by_run(side(metric.band(trace.profile), trace)) for trace in traces}
+            if len(bounds) == 1 and (bound := bounds.pop()) is not None:
+                origin = bound.origin.removeprefix(RUN_ORIGIN)
                 yield Limit(bound.value, f"{origin} {phrases.number(bound.value)}")
 
 
-def _own(bound: Bound | None) -> Bound | None:
-    return bound if bound is not None and bound.origin.startswith(OWN) else None
+def _set_by_run(bound: Bound | None) -> Bound | None:
+    return bound if bound is not None and bound.origin.startswith(RUN_ORIGIN) else None
 
 
 def _marks(subjects: Sequence[Subject], lines: Sequence[Line]) -> Iterable[Mark]:
-    """Return the stretches that findings about these curves speak of, the gravest first."""
-    drawn = {(line.run, line.metric) for line in lines}
-    found = [
+    """Yield the steps of findings about these curves, the most severe first."""
+    curves = {(line.run, line.metric) for line in lines}
+    findings = [
         (run, case.rule.name, case.finding)
-        for run, one in enumerate(subjects)
-        for case in one.found.every
-        if (run, case.finding.metric) in drawn
+        for run, subject in enumerate(subjects)
+        for case in subject.found.every
+        if (run, case.finding.metric) in curves
     ]
-    for run, name, finding in sorted(found, key=lambda each: -each[2].severity):
+    for run, name, finding in sorted(findings, key=lambda each: -each[2].severity):
         yield Mark(finding.began, finding.ended, name, finding.severity, run)
 
 
 def stretches(series: Series, run: int = 0) -> tuple[Stretch, ...]:
-    """Return where a switch is on."""
+    """Return the steps during which a switch is on."""
     on = np.nan_to_num(series.values) > 0.5  # noqa: PLR2004 - half of a 0/1 switch
     edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(np.int8)))
     return tuple(
@@ -197,5 +207,5 @@ def stretches(series: Series, run: int = 0) -> tuple[Stretch, ...]:
 
 
 def worst(marks: Sequence[Mark]) -> Severity | None:
-    """Return the gravest of some marks."""
+    """Return the highest severity of the marks; None without marks."""
     return max((mark.severity for mark in marks), default=None)

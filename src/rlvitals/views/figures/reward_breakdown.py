@@ -1,4 +1,4 @@
-"""What the reward is made of: which part pays, and which one costs."""
+"""Figure: components of the reward."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,52 +7,53 @@ import numpy as np
 
 from rlvitals.metrics.catalogue import reward
 from rlvitals.views.figures.figure import Figure, Line, Panel, Subject
-from rlvitals.views.figures.panels import finished, first_of, members
-from rlvitals.views.figures.rewards import REWARDS
+from rlvitals.views.figures.panels import annotate, first_of, members
+from rlvitals.views.figures.rewards import MEAN_REWARDS
 
-SCORES = ((reward.ABSOLUTE, "absolute score"), (reward.DELTA, "delta score"))
-MOST = 10  # parts that are drawn: those that move most
-NEEDS = (reward.COMPONENT, reward.ABSOLUTE, reward.DELTA)
+REWARD_METRICS = (reward.COMPONENT, reward.ABSOLUTE, reward.DELTA)
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw the parts together; of several runs each part by itself. The whole stands last."""
-    parts = _parts(subjects)
-    whole = first_of(subjects, *REWARDS, title="The whole reward")
+    """Return one run's components in one panel, several runs' in one each, and the total."""
+    components = _components(subjects)
+    total = first_of(subjects, *MEAN_REWARDS, title="The whole reward")
     if len(subjects) == 1:
-        lines = tuple(line for _, group in parts for line in group)
-        found = [finished(subjects, Panel("Parts", "reward", lines), NEEDS)]
+        lines = tuple(line for _, group in components for line in group)
+        drawings = [annotate(subjects, Panel("Parts", "reward", lines), REWARD_METRICS)]
     else:
-        found = [
-            finished(subjects, Panel(name, "reward", tuple(group)), NEEDS) for name, group in parts
+        drawings = [
+            annotate(subjects, Panel(name, "reward", tuple(group)), REWARD_METRICS)
+            for name, group in components
         ]
-    return tuple(panel for panel in (*found, whole) if panel.lines)
+    return tuple(panel for panel in (*drawings, total) if panel.lines)
 
 
-def _parts(subjects: Sequence[Subject]) -> list[tuple[str, list[Line]]]:
-    """Return the curves of each part that is ever paid, those that move most first."""
+def _components(subjects: Sequence[Subject]) -> list[tuple[str, list[Line]]]:
+    """Return the curves of each nonzero component, the largest and most variable first."""
     lines = [*members(subjects, reward.COMPONENT)]
-    for metric, label in SCORES:
+    for metric, label in ((reward.ABSOLUTE, "absolute score"), (reward.DELTA, "delta score")):
         lines += [
             Line(label, metric.name, series, run)
-            for run, one in enumerate(subjects)
-            if (series := one.trace.get(metric.name)) is not None
+            for run, subject in enumerate(subjects)
+            if (series := subject.trace.get(metric.name)) is not None
         ]
     groups: dict[str, list[Line]] = {}
     for line in lines:
         groups.setdefault(line.label, []).append(line)
     size = {name: max(_size(line) for line in group) for name, group in groups.items()}
-    kept = sorted((name for name in groups if size[name] > 0), key=lambda name: -size[name])[:MOST]
+    largest = sorted((name for name in groups if size[name] > 0), key=lambda name: -size[name])[:10]
     return [
-        (name, [replace(line, part=part if len(subjects) == 1 else 0) for line in groups[name]])
-        for part, name in enumerate(kept)
+        (name, [replace(line, part=index if len(subjects) == 1 else 0) for line in groups[name]])
+        for index, name in enumerate(largest)
     ]
 
 
 def _size(line: Line) -> float:
-    """Return how large a part is and how far it moves: 0 for one that is never paid."""
+    """Return the mean magnitude plus the standard deviation; 0 if always zero."""
     values = line.series.finite().values
     return float(np.abs(values).mean() + values.std()) if len(values) else 0.0
 
 
-FIGURE = Figure("reward_breakdown", "What the reward is made of", needs=NEEDS, panels=panels)
+FIGURE = Figure(
+    "reward_breakdown", "What the reward is made of", needs=REWARD_METRICS, panels=panels
+)

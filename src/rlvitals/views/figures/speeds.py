@@ -1,4 +1,4 @@
-"""Speeds that a log does not hold as such, from its steps and times."""
+"""Compute speeds from the steps and times of a log."""
 
 from collections.abc import Sequence
 
@@ -8,28 +8,29 @@ from rlvitals.metrics.catalogue import optimiser, progress, throughput
 from rlvitals.metrics.metric import Metric
 from rlvitals.types import Series, Trace
 from rlvitals.views.figures.figure import Line, Panel, Subject
-from rlvitals.views.figures.panels import finished, logged
+from rlvitals.views.figures.panels import annotate, has_metric
 
-COUNTED = (optimiser.UPDATES, progress.ITERATION)  # that may grow by each update
-WINDOWS = 60  # of the run, at most, whose speeds are drawn
-ROWS = 4  # of a window, at least: a clock may count whole seconds
+UPDATE_COUNTERS = (optimiser.UPDATES, progress.ITERATION)  # cumulative counts of updates
+MIN_ROWS_PER_WINDOW = 4  # a clock may count full seconds
 
 
 def speed(subjects: Sequence[Subject], metric: Metric) -> Panel:
-    """Draw steps or updates per second: as logged, else by the times of the log's rows."""
+    """Return steps or updates per second, as logged or computed from the row times."""
     lines = tuple(
         Line(metric.title, metric.name, series, run)
-        for run, one in enumerate(subjects)
-        if (series := _speed(one.trace, metric)) is not None
+        for run, subject in enumerate(subjects)
+        if (series := _speed(subject.trace, metric)) is not None
     )
-    return finished(subjects, Panel(metric.title, metric.unit, lines, low=0.0), (metric,))
+    return annotate(subjects, Panel(metric.title, metric.unit, lines, low=0.0), (metric,))
 
 
 def _speed(trace: Trace, metric: Metric) -> Series | None:
-    if logged(trace, metric):
+    if has_metric(trace, metric):
         return trace[metric.name]
     if metric is throughput.UPDATES_PER_SECOND:
-        return next((found for one in COUNTED if (found := _rate(_count(trace, one)))), None)
+        return next(
+            (rate for counter in UPDATE_COUNTERS if (rate := _rate(_count(trace, counter)))), None
+        )
     timed = max(trace.series.values(), key=len, default=None)
     return None if timed is None else _rate(_of_steps(timed))
 
@@ -39,24 +40,24 @@ def _of_steps(series: Series) -> Series:
 
 
 def _count(trace: Trace, metric: Metric) -> Series | None:
-    """Return a count since the start; None for one that starts anew with each row."""
-    series = trace.numbers(metric.name, least=2 * ROWS)
+    """Return a cumulative count; None if it does not increase with each row."""
+    series = trace.numbers(metric.name, least=2 * MIN_ROWS_PER_WINDOW)
     rises = series is not None and bool((np.diff(series.values) > 0).all())
     return series if rises else None
 
 
 def _rate(count: Series | None) -> Series | None:
-    """Return how much a count grows a second, by stretches of the run; None without a clock."""
+    """Return the growth of a count per second in windows of the run; None without times."""
     if count is None:
         return None
     timed = count.where(np.isfinite(count.times))
-    windows = min(WINDOWS, len(timed) // ROWS)
+    windows = min(60, len(timed) // MIN_ROWS_PER_WINDOW)
     if windows < 2:  # noqa: PLR2004 - no course
         return None
     edges = np.linspace(0, len(timed) - 1, windows + 1).astype(np.int64)
     seconds = np.diff(timed.times[edges])
     grown = np.diff(timed.values[edges])
-    fair = (seconds > 0) & (grown >= 0)  # not over the seam of a resumed run
+    fair = (seconds > 0) & (grown >= 0)  # excludes the gap before a resumed attempt
     if np.count_nonzero(fair) < 2:  # noqa: PLR2004 - the same
         return None
     ends = edges[1:][fair]

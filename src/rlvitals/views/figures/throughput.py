@@ -1,37 +1,46 @@
-"""Whether time is wasted: how many steps, updates and tokens a second, and where seconds go."""
+"""Figure: throughput in steps, updates and tokens per second, and the time of phases."""
 
 from collections.abc import Sequence
 
 from rlvitals.metrics.catalogue import throughput
 from rlvitals.views.figures.figure import Figure, Panel, Subject
-from rlvitals.views.figures.panels import finished, first_of, members
+from rlvitals.views.figures.panels import annotate, first_of, members
 from rlvitals.views.figures.speeds import speed
 
-RATES = (
+UNIT_RATES = (
     throughput.TOKENS_PER_SECOND, throughput.SAMPLES_PER_SECOND, throughput.EPISODES_PER_SECOND,
 )  # fmt: skip
-PARTS = (throughput.PHASE_TIME, throughput.PHASE_SHARE)
-NEEDS = (
-    throughput.STEPS_PER_SECOND, throughput.UPDATES_PER_SECOND, *RATES, throughput.STEP_TIME,
-    *PARTS, throughput.ELAPSED,
-)  # fmt: skip
+PHASE_METRICS = (throughput.PHASE_TIME, throughput.PHASE_SHARE)
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw the speeds that are known, the time of a step and of its phases."""
-    found = [
+    """Return the known speeds, the time of a step and of its phases."""
+    candidates = [
         speed(subjects, throughput.STEPS_PER_SECOND),
         speed(subjects, throughput.UPDATES_PER_SECOND),
-        first_of(subjects, *RATES, low=0.0),
+        first_of(subjects, *UNIT_RATES, low=0.0),
         first_of(subjects, throughput.STEP_TIME, low=0.0),
     ]
     if len(subjects) == 1:
-        found += [
-            finished(subjects, Panel(metric.title, metric.unit, lines, low=0.0), (metric,))
-            for metric in PARTS
+        candidates += [
+            annotate(subjects, Panel(metric.title, metric.unit, lines, low=0.0), (metric,))
+            for metric in PHASE_METRICS
             if (lines := members(subjects, metric))
         ]
-    return tuple(panel for panel in found if any(len(line.series) > 1 for line in panel.lines))
+    return tuple(panel for panel in candidates if any(len(line.series) > 1 for line in panel.lines))
 
 
-FIGURE = Figure("throughput", "Throughput", needs=NEEDS, panels=panels, columns=2)
+FIGURE = Figure(
+    "throughput",
+    "Throughput",
+    needs=(
+        throughput.STEPS_PER_SECOND,
+        throughput.UPDATES_PER_SECOND,
+        *UNIT_RATES,
+        throughput.STEP_TIME,
+        *PHASE_METRICS,
+        throughput.ELAPSED,
+    ),
+    panels=panels,
+    columns=2,
+)

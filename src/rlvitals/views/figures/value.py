@@ -1,4 +1,4 @@
-"""Whether the critic is of use: its loss, what it explains, and what it expects."""
+"""Figure: loss, explained variance and predictions of the value function."""
 
 from collections.abc import Sequence
 
@@ -6,29 +6,29 @@ from rlvitals.metrics.catalogue import policy, value
 from rlvitals.views.figures.figure import Figure, Panel, Subject
 from rlvitals.views.figures.panels import first_of, together
 
-LOSSES = (value.LOSS, value.CRITIC_LOSS, value.LOSS_SUM, value.TD_ERROR)
-EXPLAINED = (value.EXPLAINED_VARIANCE, value.MSE_EXPLAINED_VARIANCE)
-LEVELS = (
+VALUE_LOSSES = (value.LOSS, value.CRITIC_LOSS, value.LOSS_SUM, value.TD_ERROR)
+EXPLAINED_VARIANCES = (value.EXPLAINED_VARIANCE, value.MSE_EXPLAINED_VARIANCE)
+VALUE_LEVELS = (
     (value.MEAN, "value"), (value.RETURN_MEAN, "return"), (value.Q_MEAN, "Q"),
     (value.PREDICTION_MEAN, "predicted"), (value.Q_MAX, "largest Q"),
 )  # fmt: skip
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
-    """Draw what is logged of the four."""
-    found = (
-        first_of(subjects, *LOSSES, title="Value loss"),
-        first_of(subjects, *EXPLAINED, title="Explained variance", high=1.0),
-        together(subjects, LEVELS, "Values and returns"),
+    """Return the logged panels of the four."""
+    candidates = (
+        first_of(subjects, *VALUE_LOSSES, title="Value loss"),
+        first_of(subjects, *EXPLAINED_VARIANCES, title="Explained variance", high=1.0),
+        together(subjects, VALUE_LEVELS, "Values and returns"),
         first_of(subjects, policy.ADVANTAGE_STD),
     )
-    return tuple(panel for panel in found if panel.lines)
+    return tuple(panel for panel in candidates if panel.lines)
 
 
 FIGURE = Figure(
     "value",
     "Value function",
-    needs=(*LOSSES, *EXPLAINED, *(metric for metric, _ in LEVELS)),
+    needs=(*VALUE_LOSSES, *EXPLAINED_VARIANCES, *(metric for metric, _ in VALUE_LEVELS)),
     panels=panels,
     columns=2,
 )

@@ -1,1 +1,1 @@
-"""One self-contained page, or one text, that tells all about some runs."""
+"""Write reports on runs as a self-contained HTML page or as Markdown."""

@@ -1,4 +1,4 @@
-"""A run in, its page out: what is told of it, in which order. Nothing is laid out here."""
+"""Collect the contents of a run's page, without layout."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
@@ -15,105 +15,111 @@ from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.figures import figure
-from rlvitals.views.figures.panels import OWN, finished, natural
-from rlvitals.views.figures.policy import CLIPS, ENTROPIES
+from rlvitals.views.figures.panels import RUN_ORIGIN, annotate, natural
+from rlvitals.views.figures.policy import CLIP_FRACTIONS, ENTROPY_METRICS
 from rlvitals.views.phrases import Line
 from rlvitals.views.report import tables
 from rlvitals.views.report.page import Found, Grid, Measure, Page, Subject, Unjudged, Wish
-from rlvitals.views.summary import CONVERGED, SIGNS
+from rlvitals.views.summary import CONVERGENCE_TEXTS, GOAL_MARKS
 
-OFF = 0.01  # of its range: a number as near to a curve may have been read off it
-LINEAR = tuple(metric.name for metric in (*CLIPS, *ENTROPIES))  # near zero they are zero
-TALL = 200  # pixels of a chart that answers something
-KINDS: Mapping[str, str] = {
+CURVE_TOLERANCE = 0.01  # of the curve's range, around an observed value
+LINEAR_METRICS = tuple(
+    metric.name for metric in (*CLIP_FRACTIONS, *ENTROPY_METRICS)
+)  # values near zero are zero
+TALL_CHART_PIXELS = 200  # of charts of the outcome and of findings
+KIND_TITLES: Mapping[str, str] = {
     "outcome": "Outcome: what it is for",
     "health": "Health: how it learns",
     "performance": "Performance: how fast",
     "setting": "Settings that change",
     "": "Others",
 }
-OTHERS = "Not mapped: shown, never judged"
-UNMAPPED = "no table knows it: --map says what it is"
-MOST_OTHERS = 200
-PERCENT = 100.0
-MOST_CHANGES = 12
-TIMES = 5.0  # as much as it was: from there on per cent say less
-KNOWN = ("running", "finished", "stopped", "failed", "killed")  # how it lives, where that is clear
+MAX_UNMAPPED_CHARTS = 200
+MAX_PERCENT_RATIO = 5.0  # larger changes are written as factors
+KNOWN_STATES = (
+    "running",
+    "finished",
+    "stopped",
+    "failed",
+    "killed",
+)  # known states of a run
 
 
-def page(one: Subject, number: int) -> Page:
-    """Put together what is told of a run; `number` tells its charts from other runs'."""
-    found = one.summary.found
-    drawn = _Drawer(figure.Subject(one.summary.name, found), number)
-    outcome = drawn.metric(one.summary.outcome.metric, TALL)
+def page(subject: Subject, number: int) -> Page:
+    """Return the page of a run; `number` makes its charts' names unique."""
+    diagnosis = subject.summary.found
+    drawer = _Drawer(figure.Subject(subject.summary.name, diagnosis), number)
+    outcome = drawer.metric(subject.summary.outcome.metric, TALL_CHART_PIXELS)
     return Page(
-        name=one.summary.name,
-        trace=found.trace,
-        verdict=found.verdict,
-        counts=phrases.counts(found),
-        headline=" · ".join(filter(None, (phrases.headline(found), phrases.liveness(found)))),
-        tldr=found.tldr,
-        numbers=tuple(_numbers(one)),
-        changes=changes(one.standing.changes[:MOST_CHANGES]),
+        name=subject.summary.name,
+        trace=diagnosis.trace,
+        verdict=diagnosis.verdict,
+        counts=phrases.counts(diagnosis),
+        headline=" · ".join(
+            filter(None, (phrases.headline(diagnosis), phrases.liveness(diagnosis)))
+        ),
+        tldr=diagnosis.tldr,
+        numbers=tuple(_numbers(subject)),
+        changes=changes(subject.standing.changes[:12]),
         outcome=outcome,
         levels=_levels(outcome),
-        findings=tuple(_found(case, drawn) for case in found.cases),
-        measures=(*_measures(drawn), *_others(one.others, drawn)),
-        settings=tables.settings(found.trace),
-        environment=tuple(tables.environment(one.facts)),
-        events=tables.events(one.events, found.trace),
-        checkpoints=tables.checkpoints(one.standing.checkpoints),
-        tables=tuple(tables.rows(found.trace)),
-        texts=tuple(tables.texts(found.trace)),
-        unjudged=_unjudged(found),
+        findings=tuple(_finding(case, drawer) for case in diagnosis.cases),
+        measures=(*_measures(drawer), *_unmapped_measures(subject.others, drawer)),
+        settings=tables.settings(diagnosis.trace),
+        environment=tuple(tables.environment(subject.facts)),
+        events=tables.events(subject.events, diagnosis.trace),
+        checkpoints=tables.checkpoints(subject.standing.checkpoints),
+        tables=tuple(tables.rows(diagnosis.trace)),
+        texts=tuple(tables.texts(diagnosis.trace)),
+        unjudged=_coverage(diagnosis),
     )
 
 
 class _Drawer:
-    """Makes the charts of one run, each under a name of its own."""
+    """Make the charts of one run with unique names."""
 
     def __init__(self, subject: figure.Subject, number: int) -> None:
         self.subject = subject
         self.trace = subject.trace
-        self.names = (f"run{number}-chart{at}" for at in count())
+        self.names = (f"run{number}-chart{index}" for index in count())
 
     def metric(self, name: str, tall: int = 0) -> Chart | None:
-        """Draw a metric with its limits and findings; None where it is not logged."""
+        """Draw a metric with its limits and findings; None if it is not logged."""
         series = self.trace.get(name)
         if series is None or not len(series):
             return None
-        known = metrics.find(name)
-        wanted = [known] if known is not None and not known.family else []
-        unit = known.unit if known else ""
+        catalogued = metrics.find(name)
+        bounded = [catalogued] if catalogued is not None and not catalogued.family else []
+        unit = catalogued.unit if catalogued else ""
         lines = (figure.Line(_title(name), name, series),)
-        panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR)
-        return self._chart(finished((self.subject,), panel, wanted), tall)
+        panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR_METRICS)
+        return self._chart(annotate((self.subject,), panel, bounded), tall)
 
-    def other(self, key: str, series: Series) -> Chart:
-        """Draw what no table knows, under its own key."""
+    def unmapped(self, key: str, series: Series) -> Chart:
+        """Draw an unmapped series under its key."""
         return self._chart(figure.Panel(key, "", (figure.Line(key, key, series),)), 0)
 
     def finding(self, case: Case) -> Chart | None:
-        """Draw what shows a finding, beside its limit."""
+        """Draw the curve of a finding with its limit."""
         finding = case.finding
         curve = phrases.curve(finding, self.trace)
         if curve is None:
             return None
-        own = finding.curve is None
-        known = metrics.find(curve.name) if own else None
-        title = _title(curve.name) if own else curve.name
+        is_metric = finding.curve is None
+        metric = metrics.find(curve.name) if is_metric else None
+        title = _title(curve.name) if is_metric else curve.name
         return self._chart(
             figure.Panel(
                 title,
-                known.unit if known else "",
+                metric.unit if metric else "",
                 (figure.Line(title, curve.name, curve.series),),
-                linear=curve.name in LINEAR,
+                linear=curve.name in LINEAR_METRICS,
                 limits=tuple(_limits(finding, curve.series)),
                 marks=(
                     figure.Mark(finding.began, finding.ended, case.rule.name, finding.severity),
                 ),
             ),
-            TALL,
+            TALL_CHART_PIXELS,
         )
 
     def _chart(self, panel: figure.Panel, tall: int) -> Chart:
@@ -121,157 +127,166 @@ class _Drawer:
 
 
 def _title(name: str) -> str:
-    """Return a metric's title; of a family's member, with the member's own name."""
-    known = metrics.find(name)
-    if known is None:
+    """Return a metric's title; for a family's member with its name."""
+    metric = metrics.find(name)
+    if metric is None:
         return name
-    member = name.removeprefix(f"{known.name}/")
-    return f"{known.title}: {member.replace('_', ' ')}" if known.family else known.title
+    member = name.removeprefix(f"{metric.name}/")
+    return f"{metric.title}: {member.replace('_', ' ')}" if metric.family else metric.title
 
 
 def _limits(finding: Finding, series: Series) -> Iterator[figure.Limit]:
-    """Return the finding's limit, where it is one on what is drawn: what was observed lies there.
+    """Yield the finding's limit if the observed value lies within the drawn curve.
 
-    A limit on a count, or on a share of the points, would be a line that means nothing.
+    A limit on a count, or on a share of the points, has no place on the curve's axis.
     """
-    bound, known = finding.bound, series.finite().values
-    if not len(known) or not isfinite(finding.observed) or not isfinite(bound.value):
+    bound, values = finding.bound, series.finite().values
+    if not len(values) or not isfinite(finding.observed) or not isfinite(bound.value):
         return
-    low, high = float(known.min()), float(known.max())
-    air = OFF * max(high - low, abs(high))
-    if low - air <= finding.observed <= high + air:
-        said = f"{bound.origin.removeprefix(OWN)}: {phrases.number(bound.value)}"
-        yield figure.Limit(bound.value, said)
+    low, high = float(values.min()), float(values.max())
+    margin = CURVE_TOLERANCE * max(high - low, abs(high))
+    if low - margin <= finding.observed <= high + margin:
+        label = f"{bound.origin.removeprefix(RUN_ORIGIN)}: {phrases.number(bound.value)}"
+        yield figure.Limit(bound.value, label)
 
 
-def _found(case: Case, drawn: _Drawer) -> Found:
-    lines = [*phrases.details(case, drawn.trace), *phrases.consequences(case)]
+def _finding(case: Case, drawer: _Drawer) -> Found:
+    lines = [*phrases.details(case, drawer.trace), *phrases.consequences(case)]
     return Found(
         rule=case.rule.name,
         severity=case.finding.severity,
         summary=case.finding.summary,
         when=next(line.text for line in lines if line.label == "steps"),
-        chart=drawn.finding(case),
+        chart=drawer.finding(case),
         lines=tuple(line for line in lines if line.label not in {"steps", "try"}),
         tries=tuple(line.text for line in lines if line.label == "try"),
         doc=case.rule.doc,
-        symptoms=tuple(_found(symptom, drawn) for symptom in case.symptoms),
+        symptoms=tuple(_finding(symptom, drawer) for symptom in case.symptoms),
     )
 
 
 def _levels(chart: Chart | None) -> tuple[str, str]:
-    """Tell the best and the last of what the run is judged by."""
+    """Return the best and the last value of the outcome as text."""
     if chart is None:
         return "", ""
     line = chart.panel.lines[0]
-    known = line.series.finite().values
-    if not len(known):
+    values = line.series.finite().values
+    if not len(values):
         return "", ""
-    found = metrics.find(line.metric)
-    best = known.min() if found and found.better == "down" else known.max()
-    return phrases.number(float(best)), phrases.number(float(known[-1]))
+    metric = metrics.find(line.metric)
+    best = values.min() if metric and metric.better == "down" else values.max()
+    return phrases.number(float(best)), phrases.number(float(values[-1]))
 
 
-def _numbers(one: Subject) -> Iterator[Line]:
-    """Go through the numbers that are asked for first."""
-    told, where = one.summary, one.standing
-    of = f" of {where.total:,} ({where.fraction or 0:.0%})" if where.total else ""
-    yield Line(told.unit, f"{where.step:,}{of}")
-    if where.state in KNOWN:
-        yield Line("state", where.state)
-    if told.seconds is not None:
-        yield Line("trained for", phrases.duration(told.seconds))
-    yield from _loss(told)
-    if told.learning_rate is not None:
-        yield Line("learning rate, last", phrases.number(told.learning_rate))
-    yield Line("converged", CONVERGED[told.converged].split(" ", 1)[0] + f" {told.converged}")
-    yield Line("goals", " · ".join(f"{SIGNS[goal.had]} {goal.text}" for goal in told.goals))
+def _numbers(subject: Subject) -> Iterator[Line]:
+    """Yield the main numbers of a run."""
+    summary, standing = subject.summary, subject.standing
+    total = f" of {standing.total:,} ({standing.fraction or 0:.0%})" if standing.total else ""
+    yield Line(summary.unit, f"{standing.step:,}{total}")
+    if standing.state in KNOWN_STATES:
+        yield Line("state", standing.state)
+    if summary.seconds is not None:
+        yield Line("trained for", phrases.duration(summary.seconds))
+    yield from _loss(summary)
+    if summary.learning_rate is not None:
+        yield Line("learning rate, last", phrases.number(summary.learning_rate))
+    yield Line(
+        "converged", CONVERGENCE_TEXTS[summary.converged].split(" ", 1)[0] + f" {summary.converged}"
+    )
+    yield Line("goals", " · ".join(f"{GOAL_MARKS[goal.had]} {goal.text}" for goal in summary.goals))
 
 
-def _loss(told: Summary) -> Iterator[Line]:
-    if told.loss is not None:
-        ends = f"{phrases.number(told.loss.first)} → {phrases.number(told.loss.last)}"
+def _loss(summary: Summary) -> Iterator[Line]:
+    if summary.loss is not None:
+        ends = f"{phrases.number(summary.loss.first)} → {phrases.number(summary.loss.last)}"
         yield Line("loss", ends)
 
 
 def changes(changes: Iterable[Change]) -> Grid:
-    """Tell how metrics ended, beside how they began."""
+    """Return a table of the first and last values of metrics."""
     rows = (
-        (one.metric, phrases.number(one.first), phrases.number(one.last), _share(one))
-        for one in changes
+        (change.metric, phrases.number(change.first), phrases.number(change.last), _share(change))
+        for change in changes
     )
     return Grid(("metric", "first", "last", "change"), tuple(rows))
 
 
-def _share(one: Change) -> str:
-    """Say by how much a metric has changed: in per cent, or how many times it has grown."""
-    if one.share is None:
+def _share(change: Change) -> str:
+    """Return a metric's change in per cent, or as a factor if it is large."""
+    if change.share is None:
         return ""
-    if one.share > TIMES - 1:
-        return f"{1 + one.share:.3g} x"
-    return f"{PERCENT * one.share:+.3g} %" if one.share else "none"
+    if change.share > MAX_PERCENT_RATIO - 1:
+        return f"{1 + change.share:.3g} x"
+    return f"{100 * change.share:+.3g} %" if change.share else "none"
 
 
-def _measures(drawn: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
-    """Go through the metrics kind by kind, each kind by name."""
-    kinds: dict[str, list[Measure]] = {kind: [] for kind in KINDS}
-    for name in sorted(drawn.trace.series, key=_order):
-        chart = drawn.metric(name)
+def _measures(drawer: _Drawer) -> Iterator[tuple[str, tuple[Measure, ...]]]:
+    """Yield the metrics of each kind, sorted by name."""
+    kinds: dict[str, list[Measure]] = {kind: [] for kind in KIND_TITLES}
+    for name in sorted(drawer.trace.series, key=_order):
+        chart = drawer.metric(name)
         if chart is None:
             continue
-        known = metrics.find(name)
-        measured = drawn.trace.measured.get(name)
+        metric = metrics.find(name)
+        measured = drawer.trace.measured.get(name)
         logged = f"{measured.key}: {measured.how}" if measured else ""
-        kinds[known.kind if known else ""].append(
-            Measure(name, chart, logged, known.meaning if known else "")
+        kinds[metric.kind if metric else ""].append(
+            Measure(name, chart, logged, metric.meaning if metric else "")
         )
-    for kind, found in kinds.items():
-        if found:
-            yield KINDS[kind], tuple(found)
+    for kind, measures in kinds.items():
+        if measures:
+            yield KIND_TITLES[kind], tuple(measures)
 
 
-def _others(
-    others: Mapping[str, Series], drawn: _Drawer
+def _unmapped_measures(
+    unmapped: Mapping[str, Series], drawer: _Drawer
 ) -> Iterator[tuple[str, tuple[Measure, ...]]]:
-    """Draw what no table knows; of very much, the first."""
-    keys = sorted(others, key=natural)[:MOST_OTHERS]
-    found = tuple(Measure(key, drawn.other(key, others[key]), UNMAPPED, "") for key in keys)
-    if found:
-        cut = f": {MOST_OTHERS} of {len(others)}" if len(keys) < len(others) else ""
-        yield f"{OTHERS}{cut}", found
+    """Yield the charts of unmapped keys, at most MAX_UNMAPPED_CHARTS."""
+    keys = sorted(unmapped, key=natural)[:MAX_UNMAPPED_CHARTS]
+    logged = "no table knows it: --map says what it is"
+    measures = tuple(Measure(key, drawer.unmapped(key, unmapped[key]), logged, "") for key in keys)
+    if measures:
+        cut = f": {MAX_UNMAPPED_CHARTS} of {len(unmapped)}" if len(keys) < len(unmapped) else ""
+        yield f"Not mapped: shown, never judged{cut}", measures
 
 
 def _order(name: str) -> tuple[int, list[tuple[bool, int, str]]]:
-    """Sort metrics as the catalogue has them, a family's members by number."""
-    known = metrics.find(name)
-    place = metrics.CATALOGUE.index(known) if known else len(metrics.CATALOGUE)
-    return place, natural(name)
+    """Return a sort key: the catalogue's order, then members by number."""
+    metric = metrics.find(name)
+    position = metrics.CATALOGUE.index(metric) if metric else len(metrics.CATALOGUE)
+    return position, natural(name)
 
 
-def _unjudged(found: Diagnosis) -> Unjudged:
-    trace = found.trace
-    more, _ = unlocks(trace, found.undecided)
-    names = ((one, [phrases.to_know(trace, name) for name in one.names]) for one in more)
+def _coverage(diagnosis: Diagnosis) -> Unjudged:
+    trace = diagnosis.trace
+    unlocked, _ = unlocks(trace, diagnosis.undecided)
+    names = (
+        (unlock, [phrases.to_know(trace, name) for name in unlock.names]) for unlock in unlocked
+    )
     return Unjudged(
-        coverage=phrases.coverage(found),
-        wishes=tuple(Wish(" and ".join(told), one.rules) for one, told in names),
+        coverage=phrases.coverage(diagnosis),
+        wishes=tuple(Wish(" and ".join(texts), unlock.rules) for unlock, texts in names),
         reasons=tuple(
-            Line(why, ", ".join(rules)) for why, rules in phrases.undecided(found).items()
+            Line(reason, ", ".join(rules))
+            for reason, rules in phrases.undecided_rules(diagnosis).items()
         ),
-        clear=tuple(sorted(rule.name for rule in found.clear)),
-        notes=tuple(_notes(found, trace)),
+        clear=tuple(sorted(rule.name for rule in diagnosis.clear)),
+        notes=tuple(_notes(diagnosis, trace)),
     )
 
 
-def _notes(found: Diagnosis, trace: Trace) -> Iterator[Line]:
-    if found.outlook is not None:
-        yield Line("ahead", found.outlook.sentence)
+def _notes(diagnosis: Diagnosis, trace: Trace) -> Iterator[Line]:
+    if diagnosis.outlook is not None:
+        yield Line("ahead", diagnosis.outlook.sentence)
     yield from (Line("note", note) for note in trace.notes)
-    yield from (Line("taken back", phrases.retracted(one)) for one in found.retracted)
-    said = {
-        "settings not known": phrases.unknown_settings(found),
-        "muted": phrases.muted(found),
-        "baseline": phrases.against_baseline(found),
+    yield from (
+        Line("taken back", phrases.retraction_text(retraction))
+        for retraction in diagnosis.retracted
+    )
+    facts = {
+        "settings not known": phrases.unknown_settings(diagnosis),
+        "muted": phrases.muted_text(diagnosis),
+        "baseline": phrases.against_baseline(diagnosis),
         "not mapped": ", ".join(trace.unmapped),
     }
-    yield from (Line(label, text) for label, text in said.items() if text)
+    yield from (Line(label, text) for label, text in facts.items() if text)

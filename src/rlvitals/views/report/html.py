@@ -1,7 +1,7 @@
-"""Runs in, one HTML file out: it needs no network, and no file beside it.
+"""Write runs as one self-contained HTML file.
 
-Only its own script runs: the page's policy names it by its hash, so that even a text that
-escaped its place could do nothing.
+The content security policy allows only the page's own script, by its hash, so that an injected
+script would not run.
 """
 
 import base64
@@ -19,21 +19,21 @@ from rlvitals.views.report.page import Found, Page, Unread
 from rlvitals.views.report.tables import moment
 
 
-def document(runs: Sequence[Page | Unread], now: float) -> str:
-    """Write the whole file. `now`: seconds since the epoch, told at its foot."""
-    script = assets.script(_own("report.js"))
-    style = assets.style(_own("report.css"))
+def document(runs: Sequence[Page | Unread], now_s: float) -> str:
+    """Return the HTML document; `now` is its time in seconds since the epoch."""
+    script = assets.script(_read_asset("report.js"))
+    style = assets.style(_read_asset("report.css"))
     several = len(runs) > 1
     name = f"{len(runs)} runs" if several else runs[0].name
-    parts: list[Html] = [el("h1", name)]
+    blocks: list[Html] = [el("h1", name)]
     if several:
-        parts.append(sections.overview(runs))
-    parts += [_run(one, at, several=several) for at, one in enumerate(runs)]
-    foot = f"rlvitals {rlvitals.__version__} · {moment(now)} UTC"
+        blocks.append(sections.overview(runs))
+    blocks += [_run(page, number, several=several) for number, page in enumerate(runs)]
+    foot = f"rlvitals {rlvitals.__version__} · {moment(now_s)} UTC"
     body = el(
         "body",
         el("noscript", el("p", "The charts are drawn by a script, which is turned off here.")),
-        el("main", *parts),
+        el("main", *blocks),
         el("footer", foot),
         el("script", Html(json_in_html(data(runs))), type="application/json", id="data"),
         el("script", Html(script)),
@@ -51,54 +51,54 @@ def document(runs: Sequence[Page | Unread], now: float) -> str:
 
 
 def data(runs: Sequence[Page | Unread]) -> dict[str, object]:
-    """Tell what the charts draw: columns, each once, and each run's charts."""
+    """Return the data of the charts: shared columns, and each run's charts."""
     packer = Packer()
-    told = [
+    documents = [
         {
             "number": number,
-            "first": one.trace.first_step,
-            "last": one.trace.last_step,
-            "unit": one.trace.step_unit,
-            "seams": list(one.trace.lifecycle.seams),
-            "charts": [packer.chart(chart) for chart in charts(one)],
+            "first": page.trace.first_step,
+            "last": page.trace.last_step,
+            "unit": page.trace.step_unit,
+            "seams": list(page.trace.lifecycle.seams),
+            "charts": [packer.chart(chart) for chart in charts(page)],
         }
-        for number, one in enumerate(runs)
-        if isinstance(one, Page)
+        for number, page in enumerate(runs)
+        if isinstance(page, Page)
     ]
-    return {"runs": told, "columns": packer.columns}
+    return {"runs": documents, "columns": packer.columns}
 
 
 def charts(page: Page) -> Iterator[Chart]:
-    """Go through the charts of a run's page."""
+    """Yield the charts of a run's page."""
     if page.outcome is not None:
         yield page.outcome
-    for one in page.findings:
-        yield from _of(one)
-    for _, found in page.measures:
-        yield from (one.chart for one in found)
+    for finding in page.findings:
+        yield from _finding_charts(finding)
+    for _, measures in page.measures:
+        yield from (finding.chart for finding in measures)
 
 
-def _of(found: Found) -> Iterator[Chart]:
-    if found.chart is not None:
-        yield found.chart
-    for one in found.symptoms:
-        yield from _of(one)
+def _finding_charts(finding: Found) -> Iterator[Chart]:
+    if finding.chart is not None:
+        yield finding.chart
+    for symptom in finding.symptoms:
+        yield from _finding_charts(symptom)
 
 
 def json_in_html(content: object) -> str:
-    """Write JSON that no text in it can end early, whatever a log has named its metrics."""
+    """Return JSON in which no text can close the surrounding script element."""
     text = json.dumps(content, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _run(one: Page | Unread, number: int, *, several: bool) -> Html:
-    if isinstance(one, Unread):
-        return Html("") if several else el("p", one.error.problem)
-    return sections.run(one, number, several=several)
+def _run(page: Page | Unread, number: int, *, several: bool) -> Html:
+    if isinstance(page, Unread):
+        return Html("") if several else el("p", page.error.problem)
+    return sections.run(page, number, several=several)
 
 
 def _policy(script: str, style: str) -> str:
-    """Allow this page's script and style, and nothing from anywhere."""
+    """Return the content security policy: this page's script and style only."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -113,9 +113,9 @@ def _policy(script: str, style: str) -> str:
 
 
 def _hash(text: str) -> str:
-    found = hashlib.sha256(text.encode()).digest()
-    return f"sha256-{base64.b64encode(found).decode('ascii')}"
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-def _own(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("rlvitals.views.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A report as Markdown, for a pull request: the answer, what was found, what has changed.
+"""Write a report as Markdown for a pull request: verdict, findings, changes.
 
-A comment on GitHub holds 65,536 characters. What does not fit is left out, the evidence before
-the answers and the last run before the first, and it is said what is.
+A comment on GitHub is limited to 65,536 characters. Evidence is left out before verdicts, and the
+last runs before the first; a remark states what is missing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,40 +13,40 @@ from rlvitals.views.markdown import code, safe
 from rlvitals.views.report.contents import changes
 from rlvitals.views.report.page import Subject, Unread
 
-MOST = 60_000  # characters
-SPARE = 400  # of them, for saying what is left out
-MARKS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.NOTE: "⚪"}
-CHANGES = 7
-TRY = 160  # characters of a remedy in a table
+MAX_COMMENT_CHARS = 60_000  # GitHub allows 65,536
+SEVERITY_ICONS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.NOTE: "⚪"}
+MAX_REMEDY_CHARS = 160  # of a remedy in a table
 
 
 def document(runs: Sequence[Subject | Unread]) -> str:
-    """Write all runs: a table of them where they are several, then each."""
+    """Return all runs as Markdown, after a table if there are several."""
     head = [] if len(runs) == 1 else ["\n".join(_overview(runs))]
-    short = ["\n".join(_short(one)) for one in runs]
-    whole = ["\n".join(_evidence(one)) for one in runs]
-    left = MOST - SPARE - sum(map(len, head))
-    told: list[str] = []
+    short = ["\n".join(_short(run)) for run in runs]
+    evidence = ["\n".join(_evidence(run)) for run in runs]
+    # 400 characters are reserved for the remark on missing parts
+    room = MAX_COMMENT_CHARS - 400 - sum(map(len, head))
+    texts: list[str] = []
     for text in short:
-        if len(text) + 2 > left:
+        if len(text) + 2 > room:
             break
-        told.append(text)
-        left -= len(text) + 2
-    proven = 0
-    for at, text in enumerate(whole[: len(told)]):
-        if len(text) + 2 > left:
+        texts.append(text)
+        room -= len(text) + 2
+    evidence_count = 0
+    for index, text in enumerate(evidence[: len(texts)]):
+        if len(text) + 2 > room:
             break
-        told[at] += f"\n\n{text}" if text else ""
-        left -= len(text) + 2
-        proven = at + 1
-    return "\n\n".join([*head, *told, *_left_out(len(runs), len(told), proven)])
+        texts[index] += f"\n\n{text}" if text else ""
+        room -= len(text) + 2
+        evidence_count = index + 1
+    return "\n\n".join([*head, *texts, *_left_out(len(runs), len(texts), evidence_count)])
 
 
-def _left_out(runs: int, told: int, proven: int) -> Iterator[str]:
-    if told < runs:
-        yield f"*{runs - told} more runs are left out: a comment holds no more.*"
-    elif proven < runs:
-        yield f"*The evidence of {runs - proven} runs is left out: a comment holds no more.*"
+def _left_out(runs: int, written: int, evidence_count: int) -> Iterator[str]:
+    if written < runs:
+        yield f"*{runs - written} more runs are left out: a comment holds no more.*"
+    elif evidence_count < runs:
+        missing = runs - evidence_count
+        yield f"*The evidence of {missing} runs is left out: a comment holds no more.*"
 
 
 def _overview(runs: Sequence[Subject | Unread]) -> Iterator[str]:
@@ -54,67 +54,71 @@ def _overview(runs: Sequence[Subject | Unread]) -> Iterator[str]:
     yield ""
     yield "| verdict | run | findings | top finding |"
     yield "| --- | --- | --- | --- |"
-    for at, one in enumerate(runs):
-        row = _row(one)
-        if at and len(row) * (len(runs) - at) > MOST:  # hundreds of runs: the first of them
-            yield f"| | and {len(runs) - at} more | | |"
+    for index, run in enumerate(runs):
+        row = _row(run)
+        if (
+            index and len(row) * (len(runs) - index) > MAX_COMMENT_CHARS
+        ):  # hundreds of runs: the first of them
+            yield f"| | and {len(runs) - index} more | | |"
             return
         yield row
 
 
-def _row(one: Subject | Unread) -> str:
-    if isinstance(one, Unread):
-        return f"| **unreadable** | {_name(one.name)} | | {safe(one.error.problem)} |"
-    found = one.summary.found
-    top = found.cases[0] if found.cases else None
-    said = f"{_name(top.rule.name)} {safe(top.finding.summary)}" if top else ""
-    word = found.verdict.word.value
-    return f"| **{word}** | {_name(one.summary.name)} | {phrases.counts(found)} | {said} |"
+def _row(run: Subject | Unread) -> str:
+    if isinstance(run, Unread):
+        return f"| **unreadable** | {_name(run.name)} | | {safe(run.error.problem)} |"
+    diagnosis = run.summary.found
+    top = diagnosis.cases[0] if diagnosis.cases else None
+    summary = f"{_name(top.rule.name)} {safe(top.finding.summary)}" if top else ""
+    verdict = diagnosis.verdict.word.value
+    return (
+        f"| **{verdict}** | {_name(run.summary.name)} | {phrases.counts(diagnosis)} | {summary} |"
+    )
 
 
-def _short(one: Subject | Unread) -> Iterator[str]:
-    """Write the answer, the findings in a line each, and what has changed."""
-    if isinstance(one, Unread):
-        yield markdown.part(one.name, one.error)
+def _short(run: Subject | Unread) -> Iterator[str]:
+    """Yield the lines of the verdict, the findings and the changes."""
+    if isinstance(run, Unread):
+        yield markdown.run_section(run.name, run.error)
         return
-    found = one.summary.found
-    yield from markdown.answer(found)
-    if found.cases:
+    diagnosis = run.summary.found
+    yield from markdown.answer(diagnosis)
+    if diagnosis.cases:
         yield from ("", "| | finding | since | limit | try |", "| --- | --- | --- | --- | --- |")
-        for case in found.cases:
+        for case in diagnosis.cases:
             yield from _lines(case)
-    told = changes(one.standing.changes[:CHANGES])
-    if told.rows:
-        yield from ("", f"| {' | '.join(told.heads)} |", "| --- | ---: | ---: | ---: |")
-        for name, *numbers in told.rows:
+    grid = changes(run.standing.changes[:7])
+    if grid.rows:
+        yield from ("", f"| {' | '.join(grid.heads)} |", "| --- | ---: | ---: | ---: |")
+        for name, *numbers in grid.rows:
             yield f"| {_name(name)} | {' | '.join(map(safe, numbers))} |"
 
 
 def _lines(case: Case, depth: int = 0) -> Iterator[str]:
     finding = case.finding
     severity = finding.severity
-    name = f"{'↳ ' * depth}{MARKS[severity]} {severity.name.lower()}"
+    name = f"{'↳ ' * depth}{SEVERITY_ICONS[severity]} {severity.name.lower()}"
     tries = next(iter(finding.remedies or case.rule.remedies), "")
-    tries = tries if len(tries) <= TRY else f"{tries[: TRY - 1]}…"
-    said = f"{_name(case.rule.name)} {safe(finding.summary)}"
+    tries = tries if len(tries) <= MAX_REMEDY_CHARS else f"{tries[: MAX_REMEDY_CHARS - 1]}…"
+    summary = f"{_name(case.rule.name)} {safe(finding.summary)}"
     bound = f"{phrases.number(finding.bound.value)} ({safe(finding.bound.origin)})"
-    yield f"| {name} | {said} | {finding.began:,} | {bound} | {safe(tries)} |"
+    yield f"| {name} | {summary} | {finding.began:,} | {bound} | {safe(tries)} |"
     for symptom in case.symptoms:
         yield from _lines(symptom, depth + 1)
 
 
 def _name(text: str) -> str:
-    """Set a name in code: a table's cell would end at a bar even there."""
+    """Format a name as code, with bars escaped for table cells."""
     return code(text).replace("|", "\\|")
 
 
-def _evidence(one: Subject | Unread) -> Iterator[str]:
-    """Write what proves the findings, folded."""
-    if isinstance(one, Unread):
+def _evidence(run: Subject | Unread) -> Iterator[str]:
+    """Yield the lines of the folded evidence."""
+    if isinstance(run, Unread):
         return
-    found = one.summary.found
-    if found.cases:
-        yield from ("<details>", f"<summary>Evidence: {phrases.counts(found)}</summary>")
-        yield from markdown.evidence(found)
+    diagnosis = run.summary.found
+    if diagnosis.cases:
+        yield from ("<details>", f"<summary>Evidence: {phrases.counts(diagnosis)}</summary>")
+        yield from markdown.evidence(diagnosis)
         yield from ("", "</details>", "")
-    yield from markdown.rest(found)
+    yield from markdown.coverage_lines(diagnosis)

@@ -1,4 +1,4 @@
-"""The nouns of a report: what each part of the page says, before it is laid out."""
+"""Define the contents of a report's page, independent of its layout."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,18 +17,18 @@ from rlvitals.views.phrases import Line
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A run as it is handed in: judged, summed up, and what lies beside its numbers."""
+    """A diagnosed run with its summary, facts and events."""
 
     summary: Summary
     standing: Standing
-    facts: Mapping[str, object]  # of its code, packages and machine, as they were recorded
+    facts: Mapping[str, object]  # recorded facts on code, packages and machine
     events: tuple[Event, ...] = ()
-    others: Mapping[str, Series] = field(default_factory=dict)  # under keys that no table knows
+    others: Mapping[str, Series] = field(default_factory=dict)  # unmapped series by key
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A run of several that cannot be read."""
+    """A run that cannot be read."""
 
     name: str
     error: VitalsError
@@ -36,26 +36,26 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One finding with its evidence, and the findings that it explains."""
+    """A finding with its evidence and the findings it explains."""
 
     rule: str
     severity: Severity
     summary: str
     when: str
     chart: Chart | None
-    lines: tuple[Line, ...]  # limit, evidence, what speaks against it, likely causes
+    lines: tuple[Line, ...]  # limit, evidence, counter-evidence, likely causes
     tries: tuple[str, ...]
-    doc: str  # the rule's own page
+    doc: str  # the rule's page
     symptoms: tuple["Found", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric, as it was logged."""
+    """A logged metric."""
 
     name: str
     chart: Chart
-    logged: str  # under which key, and how it is measured
+    logged: str  # key and measurement
     meaning: str
 
 
@@ -70,7 +70,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to log, or to say, and which rules could judge then."""
+    """Metrics or settings to add, and the rules they enable."""
 
     names: str
     rules: tuple[str, ...]
@@ -78,18 +78,18 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """What could not be judged and why; what was clear; how the log was read."""
+    """The rules that could not judge with reasons, the clear ones, and notes on the reading."""
 
     coverage: str
     wishes: tuple[Wish, ...]
-    reasons: tuple[Line, ...]  # why, and the rules that wait for it
+    reasons: tuple[Line, ...]  # reason, and its rules
     clear: tuple[str, ...]
     notes: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that is told of one run."""
+    """The contents of one run's page."""
 
     name: str
     trace: Trace
@@ -100,7 +100,7 @@ class Page:
     numbers: tuple[Line, ...]
     changes: Grid
     outcome: Chart | None
-    levels: tuple[str, str]  # of the outcome: its best and its last
+    levels: tuple[str, str]  # best and last value of the outcome
     findings: tuple[Found, ...]
     measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
     settings: Grid

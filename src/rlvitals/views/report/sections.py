@@ -1,4 +1,4 @@
-"""The parts of a run's page, laid out: what comes first answers, what follows proves."""
+"""Lay out the sections of a run's page: the answer first, then the evidence."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,34 +11,34 @@ from rlvitals.views.report.elements import (
     chart,
     details,
     doc,
-    folded,
-    part,
+    fold,
+    named_table,
     section,
     table,
 )
-from rlvitals.views.report.markup import Html, el, joined
+from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Found, Grid, Measure, Page, Unjudged, Unread
 
-LEVELS = ("outcome at best", "at last")  # of what a run is judged by
+OUTCOME_HEADS = ("outcome at best", "at last")  # column heads of the outcome
 
 
 def answer(page: Page) -> Html:
-    """Say whether it is learning, and what that rests on."""
-    word = page.verdict.word
-    colour = phrases.VERDICT[word]
+    """Return the verdict, its reasons, the main numbers and the outcome's chart."""
+    verdict = page.verdict.word
+    colour = phrases.VERDICT_COLOURS[verdict]
     return el(
         "header",
         el("p", page.headline.removeprefix(f"{page.name} · "), class_="about"),
         el(
             "h2",
-            el("span", word.value, class_=f"verdict {colour}"),
+            el("span", verdict.value, class_=f"verdict {colour}"),
             Html(" "),
             el("span", page.verdict.why, class_="why"),
         ),
-        el("ul", *(_sentence(one) for one in page.tldr if _new(one, page)), class_="tldr"),
+        el("ul", *(_sentence(item) for item in page.tldr if _new(item, page)), class_="tldr"),
         el(
             "dl",
-            *(el("div", el("dt", one.label), el("dd", one.text)) for one in page.numbers),
+            *(el("div", el("dt", item.label), el("dd", item.text)) for item in page.numbers),
             class_="numbers",
         ),
         chart(page.outcome),
@@ -47,58 +47,62 @@ def answer(page: Page) -> Html:
     )
 
 
-def _new(one: Sentence, page: Page) -> bool:
-    """Tell whether a sentence says more than the verdict above it."""
-    return one.text.rstrip(".").lower() != page.verdict.why.rstrip(".").lower()
+def _new(sentence: Sentence, page: Page) -> bool:
+    """Return whether a sentence differs from the verdict above it."""
+    return sentence.text.rstrip(".").lower() != page.verdict.why.rstrip(".").lower()
 
 
-def _sentence(one: Sentence) -> Html:
-    sign = el("span", phrases.SIGNS[one.sign], class_="sign", aria_label=one.sign)
-    return el("li", sign, joined(" ", one.text), class_=one.sign)
+def _sentence(sentence: Sentence) -> Html:
+    sign = el("span", phrases.SIGN_MARKS[sentence.sign], class_="sign", aria_label=sentence.sign)
+    return el("li", sign, join(" ", sentence.text), class_=sentence.sign)
 
 
 def findings(page: Page) -> Section:
-    """Tell every finding, causes before what they explain."""
+    """Return the section of findings, causes before their symptoms."""
     if not page.findings:
         unknown = page.verdict.word is Word.UNKNOWN
-        said = "None, but too little was logged to judge by: this is not health."
-        said = said if unknown else "None."
-        return section("Findings", el("p", said), count="0")
-    told = (_finding(one) for one in page.findings)
-    return section("Findings", *told, count=page.counts)
+        text = "None, but too little was logged to judge by: this is not health."
+        text = text if unknown else "None."
+        return section("Findings", el("p", text), count="0")
+    articles = (_finding(finding) for finding in page.findings)
+    return section("Findings", *articles, count=page.counts)
 
 
-def _finding(one: Found, *, folded: bool = False) -> Html:
-    """Lay a finding out; a note, and what a cause explains, is a line until it is unfolded."""
-    severity = one.severity.name.lower()
-    head = joined(
+def _finding(finding: Found, *, folded: bool = False) -> Html:
+    """Return a finding as HTML; notes and symptoms are folded."""
+    severity = finding.severity.name.lower()
+    head = join(
         el("span", severity, class_=f"tag {severity}"),
         " ",
-        el("span", one.summary, class_="said"),
+        el("span", finding.summary, class_="said"),
         " ",
-        el("code", one.rule),
+        el("code", finding.rule),
     )
-    parts = [el("p", one.when, class_="when"), chart(one.chart), details(one.lines)]
-    if one.tries:
-        tries = el("ol", *(el("li", text) for text in one.tries))
-        parts.append(el("div", el("h5", "What to try"), tries, class_="tries"))
-    if one.symptoms:
-        parts.append(el("h5", "It explains", class_="explains"))
-        parts += [_finding(symptom, folded=True) for symptom in one.symptoms]
-    if one.doc.strip():
-        parts.append(
-            el("details", el("summary", f"About {one.rule}, and when it is wrong"), doc(one.doc))
+    blocks = [el("p", finding.when, class_="when"), chart(finding.chart), details(finding.lines)]
+    if finding.tries:
+        tries = el("ol", *(el("li", text) for text in finding.tries))
+        blocks.append(el("div", el("h5", "What to try"), tries, class_="tries"))
+    if finding.symptoms:
+        blocks.append(el("h5", "It explains", class_="explains"))
+        blocks += [_finding(symptom, folded=True) for symptom in finding.symptoms]
+    if finding.doc.strip():
+        blocks.append(
+            el(
+                "details",
+                el("summary", f"About {finding.rule}, and when it is wrong"),
+                doc(finding.doc),
+            )
         )
-    if folded or one.severity is Severity.NOTE:
-        parts = [el("details", el("summary", head), *parts)]
+    if folded or finding.severity is Severity.NOTE:
+        blocks = [el("details", el("summary", head), *blocks)]
     else:
-        parts.insert(0, el("h4", head))
-    return el("article", *parts, class_=f"finding {severity}")
+        blocks.insert(0, el("h4", head))
+    return el("article", *blocks, class_=f"finding {severity}")
 
 
 def measures(page: Page) -> Section:
-    """Draw every metric, kind by kind, and let them be searched."""
-    total = sum(len(found) for _, found in page.measures)
+    """Return the section of all metrics by kind, with a search field."""
+    total = sum(len(group) for _, group in page.measures)
     search = el(
         "input",
         type="search",
@@ -113,37 +117,37 @@ def measures(page: Page) -> Section:
         el("output", f"{total} metric{'s' if total != 1 else ''}", class_="hits"),
         class_="search-bar",
     )
-    parts: list[Html] = []
-    for title, found in page.measures:
-        cards = el("div", *map(_measure, found), class_="cards")
-        parts.append(el("section", el("h4", title), cards, class_="kind"))
-    return section("Metrics", bar, *parts, count=str(total))
+    blocks: list[Html] = []
+    for title, group in page.measures:
+        cards = el("div", *map(_measure, group), class_="cards")
+        blocks.append(el("section", el("h4", title), cards, class_="kind"))
+    return section("Metrics", bar, *blocks, count=str(total))
 
 
-def _measure(one: Measure) -> Html:
-    title = one.chart.panel.title
-    name = [] if one.name == title else [el("code", one.name), Html(" ")]
-    words = f"{one.name} {title} {one.logged} {one.meaning}".lower()
+def _measure(measure: Measure) -> Html:
+    title = measure.chart.panel.title
+    name = [] if measure.name == title else [el("code", measure.name), Html(" ")]
+    search_text = f"{measure.name} {title} {measure.logged} {measure.meaning}".lower()
     return el(
         "div",
-        chart(one.chart),
-        el("p", *name, one.logged, class_="logged", title=one.meaning),
+        chart(measure.chart),
+        el("p", *name, measure.logged, class_="logged", title=measure.meaning),
         class_="metric",
-        data_words=words,
+        data_words=search_text,
     )
 
 
-def beside(page: Page) -> Iterator[Section]:
-    """Go through what lies beside the numbers."""
+def data_sections(page: Page) -> Iterator[Section]:
+    """Yield the sections of changes, texts, settings, environment, checkpoints and events."""
     if page.changes.rows:
         yield section("First and last", table(page.changes))
     if page.tables or page.texts:
-        told = [part(name, held) for name, held in (*page.tables, *page.texts)]
-        yield section("Completions and texts", *told)
+        texts = [named_table(name, grid) for name, grid in (*page.tables, *page.texts)]
+        yield section("Completions and texts", *texts)
     if page.settings.rows:
         yield section("Settings", table(page.settings), count=str(len(page.settings.rows)))
     if page.environment:
-        yield section("Environment", *(part(name, held) for name, held in page.environment))
+        yield section("Environment", *(named_table(name, grid) for name, grid in page.environment))
     if page.checkpoints.rows or page.checkpoints.note:
         count = str(len(page.checkpoints.rows))
         yield section("Checkpoints", table(page.checkpoints), count=count)
@@ -151,72 +155,86 @@ def beside(page: Page) -> Iterator[Section]:
         yield section("Events", table(page.events), count=str(len(page.events.rows)))
 
 
-def unjudged(found: Unjudged) -> Section:
-    """Say what could not be judged, and what to log so that it could."""
-    parts: list[Html] = []
-    if found.wishes:
-        rows = tuple((one.names, ", ".join(one.rules)) for one in found.wishes)
-        parts += [el("h4", "What to log"), table(Grid(("log", "then these could judge"), rows))]
-    if found.reasons:
-        rows = tuple((one.text, one.label) for one in found.reasons)
-        parts.append(folded("Why each could not judge", table(Grid(("rules", "why"), rows))))
-    if found.clear:
-        names = joined(*(joined(el("code", name), " ") for name in found.clear))
-        parts.append(folded(f"{len(found.clear)} rules looked and found nothing", el("p", names)))
-    if found.notes:
-        count = len(found.notes)
-        said = f"{count} note{'s' if count > 1 else ''} on how it was read"
-        parts.append(folded(said, details(found.notes)))
-    return section("What could not be judged", *parts)
+def coverage_section(coverage: Unjudged) -> Section:
+    """Return the section of rules that could not judge, and the metrics to log."""
+    blocks: list[Html] = []
+    if coverage.wishes:
+        rows = tuple((entry.names, ", ".join(entry.rules)) for entry in coverage.wishes)
+        blocks += [el("h4", "What to log"), table(Grid(("log", "then these could judge"), rows))]
+    if coverage.reasons:
+        rows = tuple((entry.text, entry.label) for entry in coverage.reasons)
+        blocks.append(fold("Why each could not judge", table(Grid(("rules", "why"), rows))))
+    if coverage.clear:
+        names = join(*(join(el("code", name), " ") for name in coverage.clear))
+        blocks.append(fold(f"{len(coverage.clear)} rules looked and found nothing", el("p", names)))
+    if coverage.notes:
+        count = len(coverage.notes)
+        title = f"{count} note{'s' if count > 1 else ''} on how it was read"
+        blocks.append(fold(title, details(coverage.notes)))
+    return section("What could not be judged", *blocks)
 
 
 def run(page: Page, number: int, *, several: bool) -> Html:
-    """Lay out all that is told of a run: the answer, then findings, metrics and the rest.
+    """Return a run's page as HTML: the answer, then findings, metrics and the rest.
 
-    Of several runs the rest is folded: whoever looks for one run is not to scroll past another.
+    With several runs the sections after the findings are folded.
     """
-    found = [findings(page), measures(page), *beside(page), unjudged(page.unjudged)]
-    links = (el("a", one.title, href=f"#{one.anchor(number)}") for one in found)
-    first, *rest = (one.laid_out(number) for one in found)
+    sections = [
+        findings(page),
+        measures(page),
+        *data_sections(page),
+        coverage_section(page.unjudged),
+    ]
+    links = (el("a", item.title, href=f"#{item.anchor(number)}") for item in sections)
+    first, *remainder = (item.laid_out(number) for item in sections)
     if several:
-        told = ", ".join(one.title.lower() for one in found[1:])
-        rest = [el("details", el("summary", f"More of {page.name}: {told}"), *rest, class_="more")]
+        titles = ", ".join(item.title.lower() for item in sections[1:])
+        remainder = [
+            el(
+                "details",
+                el("summary", f"More of {page.name}: {titles}"),
+                *remainder,
+                class_="more",
+            )
+        ]
     return el(
         "section",
         *([el("h2", page.name, class_="run-name")] if several else []),
         answer(page),
         el("nav", *links, class_="nav"),
         first,
-        *rest,
+        *remainder,
         class_="run",
         id=f"run{number}",
     )
 
 
 def overview(runs: Sequence[Page | Unread]) -> Html:
-    """Tell many runs in a line each."""
-    heads = ("verdict", "run", "findings", "top finding", *LEVELS)
+    """Return a table with a row for each run."""
+    heads = ("verdict", "run", "findings", "top finding", *OUTCOME_HEADS)
     head = el("thead", el("tr", *(el("th", text, scope="col") for text in heads)))
-    rows = [_row(one, at) for at, one in enumerate(runs)]
+    rows = [_row(page, number) for number, page in enumerate(runs)]
     table = el("table", head, el("tbody", *rows), class_="runs")
     return el("div", table, class_="wide")
 
 
-def _row(one: Page | Unread, number: int) -> Html:
-    if isinstance(one, Unread):
+def _row(page: Page | Unread, number: int) -> Html:
+    if isinstance(page, Unread):
         badge = el("span", "unreadable", class_="verdict red")
-        told = f"{one.error.problem}; {one.error.hint}" if one.error.hint else one.error.problem
-        return el("tr", el("td", badge), el("td", one.name), el("td", told, colspan=4))
-    word = one.verdict.word
-    top = one.findings[0] if one.findings else None
+        problem = (
+            f"{page.error.problem}; {page.error.hint}" if page.error.hint else page.error.problem
+        )
+        return el("tr", el("td", badge), el("td", page.name), el("td", problem, colspan=4))
+    verdict = page.verdict.word
+    top = page.findings[0] if page.findings else None
     return el(
         "tr",
-        el("td", el("span", word.value, class_=f"verdict {phrases.VERDICT[word]}")),
-        el("td", el("a", one.name, href=f"#run{number}")),
-        el("td", one.counts),
-        el("td", el("code", top.rule), joined(f" {top.summary}")) if top else el("td", ""),
+        el("td", el("span", verdict.value, class_=f"verdict {phrases.VERDICT_COLOURS[verdict]}")),
+        el("td", el("a", page.name, href=f"#run{number}")),
+        el("td", page.counts),
+        el("td", el("code", top.rule), join(f" {top.summary}")) if top else el("td", ""),
         *(
             el("td", text, class_="number", data_head=head)
-            for head, text in zip(LEVELS, one.levels, strict=True)
+            for head, text in zip(OUTCOME_HEADS, page.levels, strict=True)
         ),
     )

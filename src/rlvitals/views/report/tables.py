@@ -1,4 +1,4 @@
-"""What lies beside a run's numbers, as tables: settings, environment, events, texts and more."""
+"""Make tables of settings, environment, events, checkpoints, rows and texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -6,35 +6,34 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.checkpoints.inspect_run import Look
+from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.storage.events import Event
 from rlvitals.types import Table, Trace
 from rlvitals.views import phrases
 from rlvitals.views.checkpoints import size
 from rlvitals.views.report.page import Grid
 
-MOST_EVENTS = 200
-MOST_ROWS = 24  # of a table of completions: the latest
-MOST_TEXTS = 8  # under each key
-SILENT = ("heartbeat", "beat", "settings")  # events that say nothing to a person
-NO_GRID = Grid((), ())
+MAX_EVENT_ROWS = 200
+MAX_TABLE_ROWS = 24  # latest rows of a logged table
+MAX_TEXT_ROWS = 8  # latest texts of a key
+HIDDEN_EVENTS = ("heartbeat", "beat", "settings")  # of no interest to a reader
 
 
 def moment(seconds: float | None) -> str:
-    """Write a moment in UTC: a page is read in other places than it is written."""
+    """Format seconds since the epoch in UTC, or as an empty string if unknown."""
     if seconds is None or not isfinite(seconds):
         return ""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def settings(trace: Trace) -> Grid:
-    """Tell every setting that is known."""
+    """Return a table of the known settings."""
     rows = sorted((key, cell(value)) for key, value in trace.settings.items())
     return Grid(("setting", "value"), tuple(rows))
 
 
 def environment(facts: Mapping[str, object]) -> Iterator[tuple[str, Grid]]:
-    """Go through what was recorded of code, packages and machine, a table for each part."""
+    """Yield a table for each part of the recorded facts on code, packages and machine."""
     loose: list[tuple[str, str]] = []
     for key, value in facts.items():
         if isinstance(value, Mapping):
@@ -56,7 +55,7 @@ def _flat(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, s
 
 
 def cell(value: object) -> str:
-    """Write a value that may be anything."""
+    """Format a value of any type."""
     match value:
         case None:
             return ""
@@ -66,23 +65,32 @@ def cell(value: object) -> str:
             number = float(value)
             return phrases.number(number) if isfinite(number) else str(number)
         case list() | tuple():
-            return " ".join(cell(one) for one in value)
+            return " ".join(cell(item) for item in value)
     return str(value)
 
 
-def events(happened: Sequence[Event], trace: Trace) -> Grid:
-    """Tell what happened to a run, and where it was resumed."""
-    told = [one for one in happened if one.kind not in SILENT]
+def events(recorded: Sequence[Event], trace: Trace) -> Grid:
+    """Return a table of a run's events and of the steps it was resumed at."""
+    shown_events = [event for event in recorded if event.kind not in HIDDEN_EVENTS]
     rows = [
-        (moment(one.time), "" if one.step is None else f"{one.step:,}", one.kind, _facts(one))
-        for one in told[-MOST_EVENTS:]
+        (
+            moment(event.time),
+            "" if event.step is None else f"{event.step:,}",
+            event.kind,
+            _facts(event),
+        )
+        for event in shown_events[-MAX_EVENT_ROWS:]
     ]
     rows += [("", f"{seam:,}", "seam", "a resumed run goes on here") for seam in _seams(trace)]
     end = trace.lifecycle
     if end.traceback:
         rows.append(("", "" if end.end_step is None else f"{end.end_step:,}", "traceback",
                      end.traceback.strip()))  # fmt: skip
-    note = f"the last {MOST_EVENTS} of {len(told):,}" if len(told) > MOST_EVENTS else ""
+    note = (
+        f"the last {MAX_EVENT_ROWS} of {len(shown_events):,}"
+        if len(shown_events) > MAX_EVENT_ROWS
+        else ""
+    )
     return Grid(("time (UTC)", "step", "event", ""), tuple(rows), note)
 
 
@@ -90,56 +98,60 @@ def _seams(trace: Trace) -> tuple[int, ...]:
     return trace.lifecycle.seams
 
 
-def _facts(one: Event) -> str:
-    return ", ".join(f"{key} {cell(value)}" for key, value in one.facts.items())
+def _facts(event: Event) -> str:
+    return ", ".join(f"{key} {cell(value)}" for key, value in event.facts.items())
 
 
-def checkpoints(look: Look | None) -> Grid:
-    """Tell every checkpoint, and which one a resume would take."""
-    if look is None or not (look.seen or look.others):
-        return NO_GRID
+def checkpoints(inspection: Look | None) -> Grid:
+    """Return a table of the checkpoints, with a note on the one to resume from."""
+    if inspection is None or not (inspection.seen or inspection.others):
+        return Grid((), ())
     rows = [
         (
-            one.folder.name,
-            f"{one.step:,}",
-            moment(one.saved),
-            size(one.size),
-            f"{one.state.value}{f': {one.why}' if one.why else ''}",
-            one.health,
-            ", ".join(one.kept),
+            checkpoint.folder.name,
+            f"{checkpoint.step:,}",
+            moment(checkpoint.saved),
+            size(checkpoint.size),
+            f"{checkpoint.state.value}{f': {checkpoint.why}' if checkpoint.why else ''}",
+            checkpoint.health,
+            ", ".join(checkpoint.kept),
         )
-        for one in look.seen
+        for checkpoint in inspection.seen
     ]
-    taken = look.taken.folder.name if look.taken else "none"
-    said = f"A resume takes {taken}: {look.why}."
-    if look.others:
-        said += f" Saved by others: {', '.join(look.others)}."
+    resume_point = inspection.taken.folder.name if inspection.taken else "none"
+    note = f"A resume takes {resume_point}: {inspection.why}."
+    if inspection.others:
+        note += f" Saved by others: {', '.join(inspection.others)}."
     heads = ("checkpoint", "step", "saved (UTC)", "size", "state", "health", "kept because")
-    return Grid(heads, tuple(rows), said)
+    return Grid(heads, tuple(rows), note)
 
 
 def rows(trace: Trace) -> Iterator[tuple[str, Grid]]:
-    """Go through the tables that were logged: completions with their rewards."""
+    """Yield the logged tables, such as completions with rewards."""
     for key, table in trace.tables.items():
         if len(table):
             yield key, _rows(table)
 
 
 def _rows(table: Table) -> Grid:
-    latest = range(max(len(table) - MOST_ROWS, 0), len(table))
+    latest = range(max(len(table) - MAX_TABLE_ROWS, 0), len(table))
     names = [name for name in table.columns if name != "step"]
-    told = tuple(
-        (f"{int(table.steps[at]):,}", *(cell(table.columns[name][at]) for name in names))
-        for at in latest
+    cells = tuple(
+        (f"{int(table.steps[index]):,}", *(cell(table.columns[name][index]) for name in names))
+        for index in latest
     )
-    note = f"the last {MOST_ROWS} of {len(table):,} rows" if len(table) > MOST_ROWS else ""
-    return Grid(("step", *names), told, note)
+    note = (
+        f"the last {MAX_TABLE_ROWS} of {len(table):,} rows" if len(table) > MAX_TABLE_ROWS else ""
+    )
+    return Grid(("step", *names), cells, note)
 
 
 def texts(trace: Trace) -> Iterator[tuple[str, Grid]]:
-    """Go through the texts that were logged, the latest of each key."""
-    for key, found in trace.texts.items():
-        told = tuple((f"{one.step:,}", one.text) for one in found[-MOST_TEXTS:])
-        note = f"the last {MOST_TEXTS} of {len(found):,}" if len(found) > MOST_TEXTS else ""
-        if told:
-            yield key, Grid(("step", "text"), told, note)
+    """Yield the latest logged texts of each key."""
+    for key, entries in trace.texts.items():
+        cells = tuple((f"{entry.step:,}", entry.text) for entry in entries[-MAX_TEXT_ROWS:])
+        note = (
+            f"the last {MAX_TEXT_ROWS} of {len(entries):,}" if len(entries) > MAX_TEXT_ROWS else ""
+        )
+        if cells:
+            yield key, Grid(("step", "text"), cells, note)

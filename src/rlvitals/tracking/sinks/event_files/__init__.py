@@ -1,1 +1,1 @@
-"""TensorBoard event files, written: events to bytes."""
+"""Encode TensorBoard event files."""

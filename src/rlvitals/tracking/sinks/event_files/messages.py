@@ -1,16 +1,36 @@
-"""The protobuf wire format and the record framing, as far as writing needs them.
+"""Encode protobuf fields and TensorBoard records.
 
 Sources: protobuf.dev/programming-guides/encoding; TensorFlow `core/lib/io/record_writer.cc`.
 """
 
 import struct
+from enum import IntEnum
 from functools import lru_cache
 
 from rlvitals.storage.crc32c import crc32c, mask
 
-HEADER = struct.Struct("<QI")  # length, its masked checksum
-CHECK = struct.Struct("<I")
-DOUBLE = struct.Struct("<d")
+RECORD_HEADER = struct.Struct("<QI")  # length, its masked checksum
+RECORD_CHECKSUM = struct.Struct("<I")
+SUMMARY_VALUE = 1  # field number of Summary.value
+
+
+class EventField(IntEnum):
+    """Field numbers of TensorFlow's Event."""
+
+    WALL_TIME = 1
+    STEP = 2
+    FILE_VERSION = 3
+    SUMMARY = 5
+    SESSION_LOG = 7
+
+
+class ValueField(IntEnum):
+    """Field numbers of Summary.Value."""
+
+    TAG = 1
+    HISTOGRAM = 5
+    TENSOR = 8
+    METADATA = 9
 
 
 def varint(number: int) -> bytes:
@@ -25,27 +45,27 @@ def varint(number: int) -> bytes:
 
 
 def integer(field: int, number: int) -> bytes:
-    """Return a field that holds an integer."""
+    """Return an integer field."""
     return varint(field << 3) + varint(number)
 
 
 def double(field: int, number: float) -> bytes:
-    """Return a field that holds a float64."""
-    return varint(field << 3 | 1) + DOUBLE.pack(number)
+    """Return a float64 field."""
+    return varint(field << 3 | 1) + struct.pack("<d", number)
 
 
-def sized(field: int, data: bytes | str) -> bytes:
-    """Return a field that holds bytes, a text or a message."""
+def length_delimited(field: int, data: bytes | str) -> bytes:
+    """Return a field of bytes, text or a message."""
     data = data.encode(errors="replace") if isinstance(data, str) else data
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 @lru_cache(maxsize=4096)
 def header(length: int) -> bytes:
-    """Return what stands before a record's payload of so many bytes."""
-    return HEADER.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
+    """Return the header of a record with a payload of so many bytes."""
+    return RECORD_HEADER.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
 
 
 def record(payload: bytes) -> bytes:
-    """Return a payload as one whole record."""
-    return header(len(payload)) + payload + CHECK.pack(mask(crc32c(payload)))
+    """Return a payload as a complete record."""
+    return header(len(payload)) + payload + RECORD_CHECKSUM.pack(mask(crc32c(payload)))

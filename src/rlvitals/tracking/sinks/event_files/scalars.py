@@ -1,8 +1,8 @@
-"""Scalars as events, many at a time: byte for byte what torch's SummaryWriter writes for them.
+"""Encode many scalars as events at once: byte for byte what torch's SummaryWriter writes.
 
 One event holds one number, the keys of a row stand one after the other. Of a key's record only
 the time, the step, the value and the checksum change from row to row, so a row's bytes are a
-template in which few bytes are replaced. The checksum is affine over GF(2) (`wire/crc32c.py`):
+template in which few bytes are replaced. The checksum is affine over GF(2) (`storage/crc32c.py`):
 it is that of the template, XOR what the time and step add, which all keys of a row share up to
 their distance from the end, XOR what the value adds, which is always last.
 """
@@ -16,15 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.storage.crc32c import MASK_DELTA, crc32c, pair_term, term
-from rlvitals.tracking.sinks.event_files.messages import header, sized
+from rlvitals.tracking.sinks.event_files.messages import (
+    RECORD_HEADER,
+    SUMMARY_VALUE,
+    EventField,
+    ValueField,
+    header,
+    length_delimited,
+)
 
-HEADER_BYTES = 12
 TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
-SUMMARY, VALUE, TAG = 5, 1, 1  # Event.summary, Summary.value, Summary.Value.tag
-_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
+_STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
-_COUNTED = np.arange(19)  # the bytes of a stamp
-AT_ONCE = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
+_POSITIONS = np.arange(19)  # the bytes of a stamp
+MAX_BATCH_SCALARS = 2**12  # scalars that are encoded together: their bytes fit the nearest caches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +37,12 @@ class _Layout:
     """A row of k keys whose steps take the same bytes: what is constant, and where the rest is."""
 
     template: NDArray[np.uint8]  # [bytes of a row], varying bytes are zero
-    stamps: NDArray[np.int64]  # [k], where time, step key and step stand
-    ends: NDArray[np.int64]  # [k], where value and checksum stand
+    stamps: NDArray[np.int64]  # [k], offsets of time, step key and step
+    ends: NDArray[np.int64]  # [k], offsets of value and checksum
     checks: NDArray[np.uint32]  # [k], the checksum of each payload in the template
     # What a register becomes from a stamp's end to its payload's end: [4, 256, distinct distances].
     moves: NDArray[np.uint32]
-    which: NDArray[np.int64]  # [k], which of the distances
+    distance_index: NDArray[np.int64]  # [k], which of the distances
 
 
 def encode(
@@ -53,17 +58,19 @@ def encode(
         single = values.astype("<f4", order="C")
     widths = _widths(steps)
     cuts = [0, *(np.flatnonzero(widths[1:] != widths[:-1]) + 1).tolist(), len(steps)]
-    together = max(AT_ONCE // len(keys), 1)
+    batch_rows = max(MAX_BATCH_SCALARS // len(keys), 1)
     for begin, end in pairwise(cuts):
-        for first in range(begin, end, together):
-            some = slice(first, min(first + together, end))
+        for first in range(begin, end, batch_rows):
+            batch = slice(first, min(first + batch_rows, end))
             layout = _layout(keys, int(widths[first]))
-            yield _rows(layout, _stamps(steps[some], times[some], int(widths[first])), single[some])
+            yield _rows(
+                layout, _stamps(steps[batch], times[batch], int(widths[first])), single[batch]
+            )
 
 
 def _widths(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bytes each step takes: 0 for step 0, which is left out, 10 below it."""
-    return np.where(steps < 0, 10, _LIMITS.searchsorted(steps, side="right"))
+    return np.where(steps < 0, 10, _STEP_LIMITS.searchsorted(steps, side="right"))
 
 
 def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) -> NDArray[np.uint8]:
@@ -92,11 +99,11 @@ def _rows(layout: _Layout, stamps: NDArray[np.uint8], values: NDArray[np.float32
     return data.tobytes()
 
 
-def _put(data: NDArray[np.uint8], at: NDArray[np.int64], pieces: NDArray[np.uint8]) -> None:
+def _put(data: NDArray[np.uint8], offsets: NDArray[np.int64], pieces: NDArray[np.uint8]) -> None:
     """Write pieces [n, k, bytes] of equal size at any byte offsets [n, k]."""
     size = pieces.shape[-1]
     everywhere = np.ndarray((data.size - size + 1,), f"V{size}", data.data, strides=(1,))
-    everywhere[at] = pieces.view(f"V{size}")[..., 0]
+    everywhere[offsets] = pieces.view(f"V{size}")[..., 0]
 
 
 def _checks(
@@ -104,12 +111,12 @@ def _checks(
 ) -> NDArray[np.uint32]:
     """Return the masked checksums [n, k] of the payloads."""
     terms = _stamp_terms(stamps.shape[1])
-    register = np.bitwise_xor.reduce(terms[_COUNTED[: stamps.shape[1]], stamps], axis=1)
+    register = np.bitwise_xor.reduce(terms[_POSITIONS[: stamps.shape[1]], stamps], axis=1)
     octets = register.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)
-    moved = np.bitwise_xor.reduce(layout.moves[_COUNTED[:4], octets], axis=1)
+    shifted = np.bitwise_xor.reduce(layout.moves[_POSITIONS[:4], octets], axis=1)
     halves = values.view("<u2").reshape(*values.shape, 2)
     crcs = pair_term(2).take(halves[..., 0]) ^ pair_term(0).take(halves[..., 1])
-    crcs ^= moved.take(layout.which, axis=1)
+    crcs ^= shifted.take(layout.distance_index, axis=1)
     crcs ^= layout.checks
     rotated: NDArray[np.uint32] = (crcs >> np.uint32(15)) | (crcs << np.uint32(17))
     rotated += np.uint32(MASK_DELTA)
@@ -119,13 +126,13 @@ def _checks(
 @lru_cache
 def _stamp_terms(size: int) -> NDArray[np.uint32]:
     """Return what each byte of a stamp adds to the checksum that ends with it: [size, 256]."""
-    return np.stack([term(size - 1 - at) for at in range(size)])
+    return np.stack([term(size - 1 - position) for position in range(size)])
 
 
 def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the effect of a register's bytes after zero bytes: [4, 256, distances].
 
-    A register's byte comes to its turn after as many zero bytes as stand before it, so each
+    A register's byte is processed after as many zero bytes as precede it, so each
     distance is at least 4.
     """
     return np.stack(
@@ -139,24 +146,24 @@ def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
 @lru_cache(maxsize=64)
 def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     stamp = bytes([0] * 8 + ([STEP_KEY] + [0] * width if width else []))
-    data, stamps, ends, checks, behind = b"", [], [], [], []
+    data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
-        # 4 zero bytes stand for the value, so that the lengths around it count them.
-        value = sized(TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
-        summary = sized(SUMMARY, sized(VALUE, value))
+        # 4 zero bytes replace the value, so that the enclosing lengths count them.
+        value = length_delimited(ValueField.TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
+        summary = length_delimited(EventField.SUMMARY, length_delimited(SUMMARY_VALUE, value))
         bare = bytes([TIME_KEY]) + bytes(len(stamp)) + summary
-        stamps.append(len(data) + HEADER_BYTES + 1)
+        stamps.append(len(data) + RECORD_HEADER.size + 1)
         data += header(len(bare)) + bare
         ends.append(len(data) - 4)
         data += bytes(4)
         checks.append(crc32c(bare))
-        behind.append(len(summary))
-    distinct, which = np.unique(np.array(behind), return_inverse=True)
+        distances.append(len(summary))
+    distinct, distance_index = np.unique(np.array(distances), return_inverse=True)
     return _Layout(
         np.frombuffer(data, np.uint8),
         np.array(stamps),
         np.array(ends),
         np.array(checks, np.uint32),
         _moves(distinct),
-        which,
+        distance_index,
     )

@@ -1,4 +1,4 @@
-"""What a language model is asked."""
+"""Training and evaluation data of a language model."""
 
 from rlvitals.trainers.language.data.task import Task, check, find, load
 

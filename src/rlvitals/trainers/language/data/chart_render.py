@@ -1,4 +1,4 @@
-"""Draw a bar or line chart with PIL: pixel by pixel where it is tiny, smoothly where people look.
+"""Draw a bar or line chart with PIL: by pixel if it is tiny, antialiased if it is readable.
 
 A tiny chart (a side below `READABLE`) has a fixed scale of ten units, with one grid line for each:
 a height means the same in every chart of its kind. Its letters are 3 x 5 pixels.
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-READABLE = 160  # pixels of a side from which words fit
-SMOOTH = 2  # a readable chart is drawn so many times larger, and made smaller
-UNITS = 10  # of a tiny chart's scale
-SLOTS = 4  # of a tiny chart's width: a bar is in one column of the model's patches
-WHITE, BLACK, GRID, AXIS = "#ffffff", "#202020", "#e4e4e4", "#707070"
+READABLE_PIXELS = 160  # pixels of a side from which words fit
+SUPERSAMPLING = 2  # a readable chart is drawn so many times larger, and made smaller
+TINY_SCALE_UNITS = 10  # of a tiny chart's scale
+WHITE, BLACK, GRID_COLOUR, AXIS_COLOUR = "#ffffff", "#202020", "#e4e4e4", "#707070"
 COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")
 GLYPHS = {  # five rows from the top, each an octal digit of three pixels
     "0": "75557", "1": "26227", "2": "71747", "3": "71717", "4": "55711", "5": "74717",
@@ -31,7 +30,7 @@ GLYPHS = {  # five rows from the top, each an octal digit of three pixels
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a chart shows: `values` between `low` and `high`, with a tick every `tick`."""
+    """The content of a chart: `values` between `low` and `high`, with a tick every `tick`."""
 
     kind: str  # "bar" or "line"
     names: tuple[str, ...]
@@ -39,14 +38,14 @@ class Plan:
     low: float
     high: float
     tick: float
-    shown: Callable[[float], str]  # a value as the axis writes it
+    format_value: Callable[[float], str]  # a value as the axis writes it
     title: str
     style: int = 0  # the place in `COLOURS` of the first bar's colour, or of the line's
 
 
 def draw(plan: Plan, side: int) -> Image:
     """Draw a square picture of `side` pixels. The same plan gives the same pixels."""
-    return _tiny(plan, side) if side < READABLE else _readable(plan, side)
+    return _tiny(plan, side) if side < READABLE_PIXELS else _readable(plan, side)
 
 
 def _tiny(plan: Plan, side: int) -> Image:
@@ -54,24 +53,25 @@ def _tiny(plan: Plan, side: int) -> Image:
 
     image = Image.new("RGB", (side, side), WHITE)
     pen = ImageDraw.Draw(image)
-    left, right, unit = side // 3, side - 1, (side - 8) // UNITS
+    left, right, unit = side // 3, side - 1, (side - 8) // TINY_SCALE_UNITS
     bottom = side - 7  # below it are the names
-    across, up = (side - left) / SLOTS, unit * UNITS / (plan.high - plan.low)
+    # Four bars: each is in one column of the model's patches.
+    across, up = (side - left) / 4, unit * TINY_SCALE_UNITS / (plan.high - plan.low)
 
     def height(value: float) -> int:
         return bottom - round((value - plan.low) * up)
 
-    for line in range(UNITS + 1):
-        pen.line((left, bottom - line * unit, right, bottom - line * unit), fill=GRID)
-    pen.line((left, height(0), right, height(0)), fill=AXIS)
+    for line in range(TINY_SCALE_UNITS + 1):
+        pen.line((left, bottom - line * unit, right, bottom - line * unit), fill=GRID_COLOUR)
+    pen.line((left, height(0), right, height(0)), fill=AXIS_COLOUR)
     for share in (0.0, 0.5, 1.0):
         tick = plan.low + share * (plan.high - plan.low)
         if share < 1 or tick > 0 > plan.low:
-            text = plan.shown(tick).removesuffix("%")
+            text = plan.format_value(tick).removesuffix("%")
             _glyphs(pen, text, left - 1 - 4 * len(text), min(max(height(tick) - 2, 0), bottom - 3))
-    if plan.shown(0).endswith("%"):
+    if plan.format_value(0).endswith("%"):
         _glyphs(pen, "%", 0, 0)
-    middles = [left + int((place + 0.5) * across) for place in range(len(plan.names))]
+    middles = [left + int((index + 0.5) * across) for index in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
         _glyphs(pen, name, middle - 1, side - 5)
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
@@ -83,22 +83,22 @@ def _tiny(plan: Plan, side: int) -> Image:
 
 
 def _glyphs(pen: ImageDraw, text: str, left: int, top: int) -> None:
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         for row, bits in enumerate(GLYPHS[character]):
             for column in range(3):
                 if int(bits) >> (2 - column) & 1:
-                    pen.point((left + 4 * place + column, top + row), fill=BLACK)
+                    pen.point((left + 4 * index + column, top + row), fill=BLACK)
 
 
 def _readable(plan: Plan, side: int) -> Image:
     from PIL import Image, ImageDraw, ImageFont
 
-    large = side * SMOOTH
+    large = side * SUPERSAMPLING
     image = Image.new("RGB", (large, large), WHITE)
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(large / 27)
     top, bottom, right = large * 0.13, large * 0.88, large * 0.97
-    left = large * 0.05 + max(font.getlength(plan.shown(tick)) for tick in _ticks(plan))
+    left = large * 0.05 + max(font.getlength(plan.format_value(tick)) for tick in _ticks(plan))
     across, up = (right - left) / len(plan.names), (bottom - top) / (plan.high - plan.low)
 
     def height(value: float) -> float:
@@ -106,15 +106,15 @@ def _readable(plan: Plan, side: int) -> Image:
 
     pen.text((large / 2, top / 2), plan.title, BLACK, ImageFont.load_default(large / 23), "mm")
     for tick in _ticks(plan):
-        colour, width = (AXIS, SMOOTH) if tick == 0 else (GRID, SMOOTH)
+        colour, width = (AXIS_COLOUR, SUPERSAMPLING) if tick == 0 else (GRID_COLOUR, SUPERSAMPLING)
         pen.line((left, height(tick), right, height(tick)), colour, width)
-        pen.text((left - large * 0.015, height(tick)), plan.shown(tick), BLACK, font, "rm")
-    middles = [left + (place + 0.5) * across for place in range(len(plan.names))]
+        pen.text((left - large * 0.015, height(tick)), plan.format_value(tick), BLACK, font, "rm")
+    middles = [left + (index + 0.5) * across for index in range(len(plan.names))]
     for name, middle in zip(plan.names, middles, strict=True):
         pen.text((middle, bottom + large * 0.045), name, BLACK, _fitting(font, name, across), "mm")
     points = [(float(x), float(height(v))) for x, v in zip(middles, plan.values, strict=True)]
     if plan.kind == "line":
-        _line(pen, points, 2 * SMOOTH, plan.style)
+        _line(pen, points, 2 * SUPERSAMPLING, plan.style)
     else:
         _bars(pen, points, height(0), across * 0.34, plan.style)
     return image.resize((side, side), Image.Resampling.LANCZOS)
@@ -131,11 +131,11 @@ def _fitting(font: FreeTypeFont | ImageFont, name: str, across: float) -> FreeTy
 
 def _ticks(plan: Plan) -> list[float]:
     count = round((plan.high - plan.low) / plan.tick)
-    return [round(plan.low + place * plan.tick, 6) for place in range(count + 1)]
+    return [round(plan.low + index * plan.tick, 6) for index in range(count + 1)]
 
 
 def _line(pen: ImageDraw, points: list[tuple[float, float]], width: int, style: int) -> None:
-    line, mark = (COLOURS[place % len(COLOURS)] for place in (style, style + 1))
+    line, mark = (COLOURS[index % len(COLOURS)] for index in (style, style + 1))
     pen.line(points, line, width)
     for x, y in points:
         pen.rectangle((x - width, y - width, x + width, y + width), mark)
@@ -145,6 +145,6 @@ def _bars(
     pen: ImageDraw, points: list[tuple[float, float]], zero: float, half: float, style: int
 ) -> None:
     """Draw bars from `zero`; `half` of a bar's width. All in pixels."""
-    for place, (x, y) in enumerate(points):
-        colour = COLOURS[(style + place) % len(COLOURS)]
+    for index, (x, y) in enumerate(points):
+        colour = COLOURS[(style + index) % len(COLOURS)]
         pen.rectangle((x - half, min(y, zero), x + half, max(y, zero)), colour)

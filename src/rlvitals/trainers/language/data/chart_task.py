@@ -1,4 +1,4 @@
-"""Drawn charts with questions: what the vision-language demo is asked, with no download.
+"""Generated charts with questions: the data of the vision-language demo, without a download.
 
 Sample `index` of a seed is always the same. Tiny charts (below `drawing.READABLE` pixels) have
 three or four bars or points named by letters, with different whole values; larger ones have names,
@@ -23,15 +23,14 @@ from rlvitals.trainers.language.data import chart_render
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PIXELS = 48  # of a side
-HELD_OUT_SHARE = 0.2  # of all chart contents
+CHART_PIXELS = 48  # of a side
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A chart with a question and its answer. `table`: JSON with the keys columns and rows.
 
-    `wrong_label` and `wrong_reasoning` are what a pupil says who looks at the bar after the one
+    `wrong_label` and `wrong_reasoning` are the answer for the bar after the one
     that is asked about. They are right all the same where the question names no bar.
     """
 
@@ -47,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a chart may be about. `decimals` of its values; `unit` follows a value."""
+    """A subject of charts. `decimals` of its values; `unit` follows a value."""
 
     title: str
     column: str
@@ -57,24 +56,24 @@ class Subject:
     decimals: int = 0
     unit: str = ""
 
-    def shown(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """Write a value as the axis and the label do: 1,250, -3.5, 40%."""
         text = f"{value:,.{self.decimals}f}"
         return f"{'0' if float(text.replace(',', '')) == 0 else text}{self.unit}"
 
 
-LETTERS = ("A", "B", "C", "D")
+TINY_NAMES = ("A", "B", "C", "D")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 YEARS = tuple(str(year) for year in range(2015, 2025))
 CITIES = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Tokyo", "Quito", "Paris")
 GOODS = ("Tea", "Rice", "Salt", "Milk", "Corn", "Fish", "Oil", "Wool")
 
-TINY = (
-    Subject("", "Value", LETTERS, 0, 10),
-    Subject("", "Value", LETTERS, -5, 5),
-    Subject("", "Percent", LETTERS, 0, 100, unit="%"),
+TINY_SUBJECTS = (
+    Subject("", "Value", TINY_NAMES, 0, 10),
+    Subject("", "Value", TINY_NAMES, -5, 5),
+    Subject("", "Percent", TINY_NAMES, 0, 100, unit="%"),
 )
-READABLE = (
+READABLE_SUBJECTS = (
     Subject("Visitors", "Visitors", CITIES, 0, 5000),
     Subject("Profit (million euros)", "Profit", YEARS, -20, 30, decimals=1),
     Subject("Share of sales", "Share (%)", GOODS, 0, 100, unit="%"),
@@ -82,8 +81,8 @@ READABLE = (
     Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
     Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
 )
-STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
-TICKS = 6  # of a readable axis, at the most
+TICK_STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
+MAX_TICKS = 6  # of a readable axis, at the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,40 +93,41 @@ class Facts:
     names: tuple[str, ...]
     values: tuple[float, ...]
 
-    def value(self, place: int) -> str:
+    def value(self, index: int) -> str:
         """Write the value of a bar."""
-        return self.subject.shown(self.values[place])
+        return self.subject.format_value(self.values[index])
 
-    def step(self, place: int) -> str:
-        """Write what is read of a bar."""
-        return f"{self.names[place]} is at {self.value(place)}."
+    def step(self, index: int) -> str:
+        """Write the reasoning step that reads a bar."""
+        return f"{self.names[index]} is at {self.value(index)}."
 
-    def after(self, place: int, shift: int) -> int:
+    def after(self, index: int, shift: int) -> int:
         """Return the place `shift` bars after one; the first follows the last."""
-        return (place + shift) % len(self.names)
+        return (index + shift) % len(self.names)
 
     def held_out(self) -> bool:
-        """Say whether charts of this content are kept for evaluation."""
+        """Return True if charts of this content are held out for evaluation."""
         content = json.dumps([self.subject.title, self.subject.column, self.subject.low,
                               self.names, self.values])  # fmt: skip
         digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big") < HELD_OUT_SHARE * 2**64
+        # A fifth of all chart contents is held out.
+        return int.from_bytes(digest, "big") < 0.2 * 2**64
 
     def alike(self) -> list[Facts]:
         """Return the facts of other subjects that have the same table: another axis shows them."""
         return [
-            replace(self, subject=other)
-            for other in TINY
-            if other != self.subject
-            and other.column == self.subject.column
-            and all(other.low <= value <= other.high for value in self.values)
+            replace(self, subject=subject)
+            for subject in TINY_SUBJECTS
+            if subject != self.subject
+            and subject.column == self.subject.column
+            and all(subject.low <= value <= subject.high for value in self.values)
         ]
 
     def drawn_for(self, *, evaluation: bool) -> bool:
-        """Say whether a chart of this content may be drawn for evaluation, or for training."""
+        """Return True if a chart of this content may be drawn for evaluation, or for training."""
         if not evaluation:
             return not self.held_out()
-        return self.held_out() and all(other.held_out() for other in self.alike())
+        return self.held_out() and all(facts.held_out() for facts in self.alike())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +144,20 @@ class Question:
 
 
 def chart(
-    seed: int | str, index: int = 0, *, pixels: int = PIXELS, held_out: bool = False
+    seed: int | str, index: int = 0, *, pixels: int = CHART_PIXELS, held_out: bool = False
 ) -> Sample:
     """Draw sample `index` of a seed: a square picture of `pixels` a side, and its question.
 
     `held_out`: draw one of the charts that are kept for evaluation, and not one of the others.
     """
     random = Random(f"{seed} {index}")  # noqa: S311 - no secret
-    tiny = pixels < chart_render.READABLE
+    tiny = pixels < chart_render.READABLE_PIXELS
     facts = _facts(random, tiny=tiny)
     while not facts.drawn_for(evaluation=held_out):
         facts = _facts(random, tiny=tiny)
     kind = random.choice(("bar", "line"))
     style = random.randrange(len(chart_render.COLOURS))
-    ask, state = random.choice(TINY_QUESTIONS if tiny else QUESTIONS), random.getstate()
+    ask, state = random.choice(TINY_QUESTIONS if tiny else READABLE_QUESTIONS), random.getstate()
     right = ask(facts, random, 0)
     random.setstate(state)  # the same question
     wrong = ask(facts, random, 1)
@@ -176,8 +176,8 @@ def chart(
 
 def table(columns: tuple[str, ...], rows: tuple[tuple[str | float, ...], ...]) -> str:
     """Write a table in the guide's form: one JSON object of columns and rows."""
-    made = {"columns": columns, "rows": rows}
-    return json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    document = {"columns": columns, "rows": rows}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _facts(random: Random, *, tiny: bool) -> Facts:
@@ -185,15 +185,15 @@ def _facts(random: Random, *, tiny: bool) -> Facts:
 
 
 def _tiny_facts(random: Random) -> Facts:
-    subject = random.choice(TINY)
-    levels = random.sample(range(chart_render.UNITS + 1), random.choice((3, 4)))
-    step = (subject.high - subject.low) / chart_render.UNITS
+    subject = random.choice(TINY_SUBJECTS)
+    levels = random.sample(range(chart_render.TINY_SCALE_UNITS + 1), random.choice((3, 4)))
+    step = (subject.high - subject.low) / chart_render.TINY_SCALE_UNITS
     values = tuple(round(subject.low + step * level) for level in levels)
     return Facts(subject, subject.names[: len(values)], values)
 
 
 def _readable_facts(random: Random) -> Facts:
-    subject = random.choice(READABLE)
+    subject = random.choice(READABLE_SUBJECTS)
     count = random.choice((3, 4, 5, 6))
     first = random.randrange(len(subject.names) - count + 1)
     step = 10.0**-subject.decimals
@@ -230,16 +230,16 @@ def _plan(kind: str, facts: Facts, style: int, *, tiny: bool) -> chart_render.Pl
 
 
 def _axis(subject: Subject) -> Callable[[float], str]:
-    def shown(value: float) -> str:
+    def format_tick(value: float) -> str:
         return f"{value:,g}{subject.unit}"
 
-    return shown
+    return format_tick
 
 
 def _tick(span: float) -> float:
     """Return the round step that gives an axis at most `TICKS` ticks."""
     power = 10.0 ** (len(str(int(span))) - 2)
-    return next(step * power for step in STEPS if span <= step * power * TICKS)
+    return next(step * power for step in TICK_STEPS if span <= step * power * MAX_TICKS)
 
 
 def _two(facts: Facts, random: Random) -> tuple[int, int]:
@@ -248,60 +248,60 @@ def _two(facts: Facts, random: Random) -> tuple[int, int]:
 
 
 def _value(facts: Facts, random: Random, shift: int) -> Question:
-    place = random.randrange(len(facts.names))
-    query = f"What is the value of {facts.names[place]}?"
-    place = facts.after(place, shift)
-    return Question(query, facts.value(place), (facts.step(place),))
+    index = random.randrange(len(facts.names))
+    query = f"What is the value of {facts.names[index]}?"
+    index = facts.after(index, shift)
+    return Question(query, facts.value(index), (facts.step(index),))
 
 
 def _extreme(facts: Facts, random: Random, shift: int) -> Question:
     """Ask for the name, or the value, of the highest or the lowest; for a value where two are."""
-    word, pick = random.choice((("highest", max), ("lowest", min)))
+    extreme, pick = random.choice((("highest", max), ("lowest", min)))
     value = pick(facts.values)
     if facts.values.count(value) > 1:
         return _value(facts, random, shift)
-    place = facts.values.index(value)
-    name, shown = facts.names[place], facts.value(place)
-    step = f"The {word} value is {shown}, at {name}."
+    index = facts.values.index(value)
+    name, value_text = facts.names[index], facts.value(index)
+    step = f"The {extreme} value is {value_text}, at {name}."
     if random.choice((True, False)):
-        return Question(f"Which one is the {word}?", name, (step,))
-    return Question(f"What is the {word} value?", shown, (step,))
+        return Question(f"Which one is the {extreme}?", name, (step,))
+    return Question(f"What is the {extreme} value?", value_text, (step,))
 
 
 def _difference(facts: Facts, random: Random, shift: int) -> Question:
-    one, two = _two(facts, random)
-    query = f"What is the value of {facts.names[one]} minus that of {facts.names[two]}?"
-    one, two = facts.after(one, shift), facts.after(two, shift)
-    result = facts.subject.shown(facts.values[one] - facts.values[two])
-    steps = (facts.step(one), facts.step(two), f"The difference is {result}.")
+    first, second = _two(facts, random)
+    query = f"What is the value of {facts.names[first]} minus that of {facts.names[second]}?"
+    first, second = facts.after(first, shift), facts.after(second, shift)
+    result = facts.subject.format_value(facts.values[first] - facts.values[second])
+    steps = (facts.step(first), facts.step(second), f"The difference is {result}.")
     return Question(query, result, steps)
 
 
 def _comparison(facts: Facts, random: Random, shift: int) -> Question:
-    one, two = _two(facts, random)
-    query = f"Is {facts.names[one]} higher than {facts.names[two]}?"
-    one, two = facts.after(one, shift), facts.after(two, shift)
-    answer = "Yes" if facts.values[one] > facts.values[two] else "No"
-    return Question(query, answer, (facts.step(one), facts.step(two)))
+    first, second = _two(facts, random)
+    query = f"Is {facts.names[first]} higher than {facts.names[second]}?"
+    first, second = facts.after(first, shift), facts.after(second, shift)
+    answer = "Yes" if facts.values[first] > facts.values[second] else "No"
+    return Question(query, answer, (facts.step(first), facts.step(second)))
 
 
 def _count(facts: Facts, random: Random, shift: int) -> Question:  # noqa: ARG001
     bound = 0.0 if facts.subject.low < 0 else (facts.subject.low + facts.subject.high) / 2
     side, above = random.choice((("above", True), ("below", False)))
-    found = [
+    names = [
         name
         for name, value in zip(facts.names, facts.values, strict=True)
         if (value > bound if above else value < bound)
     ]
-    named = ", ".join(found) or "None"
-    shown = facts.subject.shown(bound)
-    step = f"{named} {'are' if found[1:] else 'is'} {side} {shown}."
-    return Question(f"How many are {side} {shown}?", str(len(found)), (step,))
+    listing = ", ".join(names) or "None"
+    bound_text = facts.subject.format_value(bound)
+    step = f"{listing} {'are' if names[1:] else 'is'} {side} {bound_text}."
+    return Question(f"How many are {side} {bound_text}?", str(len(names)), (step,))
 
 
-# What is asked of facts. With a shift of 1 the answer is about the bar after the one that is named.
+# A question about facts. With a shift of 1 the answer is about the bar after the one that is named.
 Ask = Callable[[Facts, Random, int], Question]
 # The value of a bar comes twice: it is what the others are made of.
-QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _difference, _comparison, _count)
+READABLE_QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _difference, _comparison, _count)
 # Those that a tiny model learns in minutes.
 TINY_QUESTIONS: tuple[Ask, ...] = (_value, _value, _extreme, _comparison)

@@ -1,4 +1,4 @@
-"""Choose rows, and leave out those that cannot be asked: each one is told."""
+"""Select rows for training and evaluation, and report those that cannot be used."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ if TYPE_CHECKING:
     import datasets
     from PIL import Image
 
-TOGETHER = 64  # rows whose images are decoded at the same time
-LONGEST = 200  # times its shorter side: transformers 5.23, qwen2_vl's `smart_resize`
-NAMED = 5  # rows that a note names
+DECODE_BATCH = 64  # rows whose images are decoded at the same time
+MAX_ASPECT_RATIO = 200  # times its shorter side: transformers 5.23, qwen2_vl's `smart_resize`
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which rows are trained on and which evaluation asks; `bad`: why others cannot be."""
+class Selection:
+    """Row numbers for training and evaluation; `bad` has the reason for each unusable row."""
 
     train: list[int]
     held_out: list[int]
     bad: dict[int, str]
 
     def notes(self, subset: int) -> tuple[str, ...]:
-        """Tell what is not as it was asked for."""
+        """Return notes about rows that are left out or missing."""
         notes = []
         if self.bad:
             rows = "row is" if len(self.bad) == 1 else "rows are"
-            notes.append(f"{len(self.bad)} {rows} left out: {told(self.bad)}")
+            notes.append(f"{len(self.bad)} {rows} left out: {format_bad_rows(self.bad)}")
         if len(self.train) < subset:
             notes.append(f"{subset} samples were asked for, and there are {len(self.train)}")
         if not self.held_out:
@@ -48,7 +47,7 @@ class Chosen:
 
 def choose(
     rows: datasets.Dataset, needed: tuple[str, ...], *, subset: int, held_out: int, seed: int
-) -> Chosen:
+) -> Selection:
     """Choose `subset` rows that can be asked (0: all), and of the rest up to `held_out`.
 
     No question of the second is among the first. The images of `rows` are undecoded.
@@ -63,31 +62,31 @@ def choose(
     if not len(rows):
         raise UsageError("there are no rows")
     if not train:
-        raise UsageError(f"none of its {len(rows)} rows can be asked: {told(bad)}")
-    asked = set(train.values())
-    others: list[int] = []
+        raise UsageError(f"none of its {len(rows)} rows can be asked: {format_bad_rows(bad)}")
+    train_keys = set(train.values())
+    held_out_rows: list[int] = []
     if held_out:
         for row, key in usable:
-            if key not in asked:
-                others.append(row)
-            if len(others) == held_out:
+            if key not in train_keys:
+                held_out_rows.append(row)
+            if len(held_out_rows) == held_out:
                 break
-    return Chosen(list(train), others, bad)
+    return Selection(list(train), held_out_rows, bad)
 
 
 def _usable(
     rows: datasets.Dataset, needed: tuple[str, ...], order: list[int], bad: dict[int, str]
 ) -> Iterator[tuple[int, bytes]]:
-    """Go through rows, and note the bad ones: a row's number with what tells its question.
+    """Yield each usable row's number with a key of its question; note the bad rows.
 
     Images are decoded by several threads: a row takes 4 to 13 ms by itself (800 x 600).
     """
     with ThreadPoolExecutor() as pool:
-        for start in range(0, len(order), TOGETHER):
-            numbers = order[start : start + TOGETHER]
-            asked = [rows[number] for number in numbers]
-            problems = pool.map(partial(unusable, needed=needed), asked)
-            for number, row, problem in zip(numbers, asked, problems, strict=True):
+        for start in range(0, len(order), DECODE_BATCH):
+            numbers = order[start : start + DECODE_BATCH]
+            batch = [rows[number] for number in numbers]
+            problems = pool.map(partial(unusable, needed=needed), batch)
+            for number, row, problem in zip(numbers, batch, problems, strict=True):
                 if problem:
                     bad[number] = problem
                 else:
@@ -95,7 +94,7 @@ def _usable(
 
 
 def unusable(row: Mapping[str, Any], needed: tuple[str, ...]) -> str:
-    """Say why a row cannot be asked; empty if it can. An image is decoded in full to see it."""
+    """Return why a row cannot be used, "" if it can. An image is decoded in full."""
     for name in needed:
         if name == "image":
             if problem := _unreadable(row[name]):
@@ -110,20 +109,21 @@ def _unreadable(image: Mapping[str, Any] | None) -> str:
 
     if not image or not (image.get("bytes") or image.get("path")):
         return "it has no image"
-    named = " ".join(("its image", *([Path(image["path"]).name] if image.get("path") else [])))
+    label = " ".join(("its image", *([Path(image["path"]).name] if image.get("path") else [])))
     try:
-        inside = image.get("bytes")
-        inside = Path(image["path"]).read_bytes() if inside is None else inside
-        with Image.open(BytesIO(inside)) as found:
-            wide, high = found.size
-            _decode(found)
+        content = image.get("bytes")
+        content = Path(image["path"]).read_bytes() if content is None else content
+        with Image.open(BytesIO(content)) as picture:
+            wide, high = picture.size
+            _decode(picture)
     except FileNotFoundError:
         return f"there is no file {image['path']}"
     except Exception as error:  # noqa: BLE001 - whatever Pillow makes of broken bytes
-        why = str(error).partition(" <_io")[0]  # not the name of a file in memory
-        return f"{named} cannot be read: {why}"
-    if max(wide, high) > LONGEST * min(wide, high):
-        return f"{named} is {wide} x {high} pixels: one side is over {LONGEST} times the other"
+        reason = str(error).partition(" <_io")[0]  # not the name of a file in memory
+        return f"{label} cannot be read: {reason}"
+    if max(wide, high) > MAX_ASPECT_RATIO * min(wide, high):
+        size = f"{wide} x {high} pixels"
+        return f"{label} is {size}: one side is over {MAX_ASPECT_RATIO} times the other"
     return ""
 
 
@@ -131,7 +131,7 @@ def _decode(image: Image.Image) -> None:
     """Decode an image as datasets does for the training; it raises what that would."""
     from PIL import ExifTags, ImageOps
 
-    image.draft(None, (1, 1))  # a JPEG is read whole, and decoded at an eighth
+    image.draft(None, (1, 1))  # a JPEG is read completely, and decoded at an eighth
     image.load()
     try:
         if image.getexif().get(ExifTags.Base.Orientation) is not None:
@@ -141,17 +141,17 @@ def _decode(image: Image.Image) -> None:
 
 
 def _key(row: Mapping[str, Any], needed: tuple[str, ...]) -> bytes:
-    parts = (
+    values = (
         (row[name].get("bytes") or str(row[name]["path"]).encode())
         if name == "image"
         else str(row[name]).encode()
         for name in needed
     )
-    return blake2b(b"\0".join(parts), digest_size=16).digest()
+    return blake2b(b"\0".join(values), digest_size=16).digest()
 
 
-def told(bad: Mapping[int, str]) -> str:
+def format_bad_rows(bad: Mapping[int, str]) -> str:
     """Name the first bad rows, counted from 1."""
-    first = [f"row {number + 1}: {bad[number]}" for number in sorted(bad)[:NAMED]]
+    first = [f"row {number + 1}: {bad[number]}" for number in sorted(bad)[:5]]
     more = len(bad) - len(first)
     return "; ".join([*first, *([f"and {more} more"] if more else [])])

@@ -1,4 +1,4 @@
-"""Find a dataset by what a person calls it: a folder, a file, or a name of Hugging Face."""
+"""Read a dataset by its name: a folder, a file, or a dataset of Hugging Face."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
     import datasets
 
-MADE = ("charts", "sums")
-ALIASES = {"evochart": "sanchit97/chart-rvr-grpo-train"}  # what the guide's command trains on
-TEXTS = ("query", "label", "answer", "chart_type", "reasoning")
-FILES = {".jsonl", ".json", ".csv", ".parquet"}
-METADATA = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
-TRAIN, OTHERS = "train", ("test", "valid", "dev", "eval")  # how splits are called
-WHERE = "data.dataset_name"
-SHOWN = 5  # files that an error names
-SAVED = ("state.json", "dataset_dict.json")  # of datasets' save_to_disk
+BUILT_IN_DATASETS = ("charts", "sums")
+DATASET_ALIASES = {
+    "evochart": "sanchit97/chart-rvr-grpo-train"
+}  # what the guide's command trains on
+FILE_SUFFIXES = {".jsonl", ".json", ".csv", ".parquet"}
+TRAIN_SPLIT = "train"  # the name of the default split
+DATASET_SETTING = "data.dataset_name"
 
 
 def read(name: str, split: str) -> datasets.Dataset:
@@ -37,77 +35,89 @@ def read(name: str, split: str) -> datasets.Dataset:
     if path.is_dir():
         return _folder(path, split)
     if path.is_file():
-        _only(split, path)
+        _check_no_splits(split, path)
         return _file(path)
     check(name)
-    return _fetched(name, split)
+    return _load_remote(name, split)
 
 
 def is_remote(name: str) -> bool:
-    """Say whether a dataset is looked for at Hugging Face: nothing here is called so."""
-    return name not in MADE and not Path(name).expanduser().exists()
+    """Return True if a dataset is neither built in nor a local path."""
+    return name not in BUILT_IN_DATASETS and not Path(name).expanduser().exists()
 
 
 def check(name: str) -> None:
-    """Raise UsageError for what is neither here nor can be a name of Hugging Face; ask nobody.
+    """Raise UsageError for what is neither local nor a possible name of Hugging Face.
 
     A bare name that is spelt almost like one of ours is a slip: of the hub's own, which have an
     owner now, hardly one is.
     """
-    if not is_remote(name) or name in ALIASES:
+    if not is_remote(name) or name in DATASET_ALIASES:
         return
-    if Path(name).suffix in FILES or name.startswith((".", "/", "~")):
+    if Path(name).suffix in FILE_SUFFIXES or name.startswith((".", "/", "~")):
         raise UsageError("there is no such file or folder", where=name)
-    if "/" not in name and (meant := nearest(name, (*MADE, *ALIASES))):
+    if "/" not in name and (suggestion := nearest(name, (*BUILT_IN_DATASETS, *DATASET_ALIASES))):
         raise UsageError(
             f"nothing here is called {name}",
-            where=WHERE,
-            hint=f"{meant} One of Hugging Face is OWNER/NAME",
+            where=DATASET_SETTING,
+            hint=f"{suggestion} One of Hugging Face is OWNER/NAME",
         )
 
 
 def _folder(path: Path, split: str) -> datasets.Dataset:
-    if any((path / name).is_file() for name in SAVED):
-        return _saved(path, split)
-    own, inner = _metadata(path), path / split
-    if inner.is_dir() and (_metadata(inner) or not own):
-        return _folder(inner, TRAIN)
-    if own:
-        _only(split, own)
-        return _file(own)
+    # The files that datasets' save_to_disk writes.
+    if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
+        return _load_from_disk(path, split)
+    metadata, inner = _metadata(path), path / split
+    if inner.is_dir() and (_metadata(inner) or not metadata):
+        return _folder(inner, TRAIN_SPLIT)
+    if metadata:
+        _check_no_splits(split, metadata)
+        return _file(metadata)
     return _files(path, split)
 
 
 def _metadata(path: Path) -> Path | None:
-    return next((path / name for name in METADATA if (path / name).is_file()), None)
+    return next(
+        (
+            path / name
+            for name in ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+            if (path / name).is_file()
+        ),
+        None,
+    )
 
 
 def _files(path: Path, split: str) -> datasets.Dataset:
-    found = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
-    own = [file for file in found if _of(split, file, path)]
-    if not own and split == TRAIN:
-        own = [file for file in found if not any(_of(name, file, path) for name in OTHERS)]
-    if found and not own:
-        names = ", ".join(str(file.relative_to(path)) for file in found[:SHOWN])
+    files = sorted(path.rglob("*.parquet")) or sorted(path.glob("*.jsonl"))
+    split_files = [file for file in files if _is_of_split(split, file, path)]
+    if not split_files and split == TRAIN_SPLIT:
+        split_files = [
+            file
+            for file in files
+            if not any(_is_of_split(name, file, path) for name in ("test", "valid", "dev", "eval"))
+        ]
+    if files and not split_files:
+        names = ", ".join(str(file.relative_to(path)) for file in files[:5])
         raise UsageError(
             f"no file is of the split {split}", where=str(path), hint=f"it has {names}"
         )
-    if not own:
+    if not split_files:
         raise UsageError(
             "the folder holds no data",
             where=str(path),
             hint="metadata.jsonl beside images, Parquet or JSONL files, or what save_to_disk wrote",
         )
-    return _joined([_file(file) for file in own], path)
+    return _concatenate([_file(file) for file in split_files], path)
 
 
-def _of(split: str, file: Path, folder: Path) -> bool:
-    """Say whether a file, or the folder it is in, is named for a split."""
-    return any(part.startswith(split) for part in file.relative_to(folder).parts)
+def _is_of_split(split: str, file: Path, folder: Path) -> bool:
+    """Return True if a file, or the folder it is in, is named for a split."""
+    return any(component.startswith(split) for component in file.relative_to(folder).parts)
 
 
-def _only(split: str, path: Path) -> None:
-    if split != TRAIN:
+def _check_no_splits(split: str, path: Path) -> None:
+    if split != TRAIN_SPLIT:
         raise UsageError(
             f"it has no splits, and so no {split}",
             where=str(path),
@@ -115,30 +125,30 @@ def _only(split: str, path: Path) -> None:
         )
 
 
-def _joined(parts: list[datasets.Dataset], path: Path) -> datasets.Dataset:
+def _concatenate(tables: list[datasets.Dataset], path: Path) -> datasets.Dataset:
     from datasets import concatenate_datasets
 
     try:
-        return concatenate_datasets(parts)
+        return concatenate_datasets(tables)
     except (ValueError, TypeError) as error:  # columns of another type
         raise UsageError(f"the files do not go together: {error}", where=str(path)) from error
 
 
-def _saved(path: Path, split: str) -> datasets.Dataset:
+def _load_from_disk(path: Path, split: str) -> datasets.Dataset:
     import datasets
 
     try:
-        found = datasets.load_from_disk(str(path))
+        dataset = datasets.load_from_disk(str(path))
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if not isinstance(found, datasets.DatasetDict):
-        _only(split, path)
-        return found
-    if split not in found:
+    if not isinstance(dataset, datasets.DatasetDict):
+        _check_no_splits(split, path)
+        return dataset
+    if split not in dataset:
         raise UsageError(
-            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(found)}"
+            f"there is no split {split}", where=str(path), hint=f"one of {', '.join(dataset)}"
         )
-    return found[split]
+    return dataset[split]
 
 
 def _file(path: Path) -> datasets.Dataset:
@@ -148,7 +158,9 @@ def _file(path: Path) -> datasets.Dataset:
         return _parquet(path)
     read = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}.get(path.suffix)
     if read is None:
-        raise UsageError("no file of this kind is read", where=str(path), hint=", ".join(FILES))
+        raise UsageError(
+            "no file of this kind is read", where=str(path), hint=", ".join(FILE_SUFFIXES)
+        )
     rows = [_row(row, path.parent) for row in read(path)]
     if not rows:
         raise UsageError("there are no rows", where=str(path))
@@ -168,39 +180,39 @@ def _parquet(path: Path) -> datasets.Dataset:
 
     try:
         table = parquet.read_table(path, memory_map=True)
-        found = datasets.Dataset(table)
+        dataset = datasets.Dataset(table)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"it cannot be read: {_first(error)}", where=str(path)) from error
-    if found.features.get("image") == datasets.Value("string"):
-        paths = [str(path.parent / file) if file else file for file in found["image"]]
-        found = found.remove_columns("image").add_column("image", paths)
-    return found
+    if dataset.features.get("image") == datasets.Value("string"):
+        paths = [str(path.parent / file) if file else file for file in dataset["image"]]
+        dataset = dataset.remove_columns("image").add_column("image", paths)
+    return dataset
 
 
-def _row(row: Mapping[str, Any], beside: Path) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a row with texts where they are due, and its image's path from here."""
-    made = dict(row)
-    if "file_name" in made:
-        made.setdefault("image", made.pop("file_name"))
-    if isinstance(image := made.get("image"), str) and image:
-        made["image"] = str(beside / image)
-    for name in TEXTS:
-        if name in made and made[name] is not None:
-            made[name] = str(made[name])
-    if isinstance(made.get("table"), dict | list):
-        made["table"] = json.dumps(made["table"], ensure_ascii=False)
-    return made
+    record = dict(row)
+    if "file_name" in record:
+        record.setdefault("image", record.pop("file_name"))
+    if isinstance(image := record.get("image"), str) and image:
+        record["image"] = str(folder / image)
+    for name in ("query", "label", "answer", "chart_type", "reasoning"):
+        if name in record and record[name] is not None:
+            record[name] = str(record[name])
+    if isinstance(record.get("table"), dict | list):
+        record["table"] = json.dumps(record["table"], ensure_ascii=False)
+    return record
 
 
 def _json_lines(path: Path) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(_text(path).split("\n"), 1):
         if not line.strip():
             continue
-        yield _mapping(_parsed(line, f"{path}, line {number}"), f"{path}, line {number}")
+        yield _mapping(_parse_json(line, f"{path}, line {number}"), f"{path}, line {number}")
 
 
 def _json(path: Path) -> Iterable[dict[str, Any]]:
-    rows = _parsed(_text(path), str(path))
+    rows = _parse_json(_text(path), str(path))
     if not isinstance(rows, list):
         raise UsageError("it holds no list of rows", where=str(path))
     return [_mapping(row, f"{path}, row {number}") for number, row in enumerate(rows, 1)]
@@ -221,43 +233,43 @@ def _text(path: Path) -> str:
         raise UsageError(f"it cannot be read: {error}", where=str(path)) from error
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse_json(text: str, source: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"it is not JSON: {error}", where=where) from error
+        raise UsageError(f"it is not JSON: {error}", where=source) from error
 
 
-def _mapping(row: Any, where: str) -> dict[str, Any]:
+def _mapping(row: Any, source: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=where)
+        raise UsageError(f"it is no row but {str(row)[:40]!r}", where=source)
     return row
 
 
-def _fetched(name: str, split: str) -> datasets.Dataset:
+def _load_remote(name: str, split: str) -> datasets.Dataset:
     import datasets
 
     try:
-        with _hushed():
-            return datasets.load_dataset(ALIASES.get(name, name), split=split)
+        with _quiet_hub():
+            return datasets.load_dataset(DATASET_ALIASES.get(name, name), split=split)
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(
             f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
-            where=WHERE,
-            hint=f"a folder, a JSONL or Parquet file, {' or '.join(MADE)}",
+            where=DATASET_SETTING,
+            hint=f"a folder, a JSONL or Parquet file, {' or '.join(BUILT_IN_DATASETS)}",
         ) from error
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep what the hub's library says of each of its tries: the last one is told."""
+def _quiet_hub() -> Iterator[None]:
+    """Silence the hub library's retry warnings; the last error is raised."""
     log = logging.getLogger("huggingface_hub")
-    before = log.level
+    level = log.level
     log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.setLevel(before)
+        log.setLevel(level)
 
 
 def _first(error: Exception) -> str:

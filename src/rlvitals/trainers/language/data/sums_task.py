@@ -5,9 +5,7 @@ from functools import cache
 from itertools import combinations_with_replacement, product
 from random import Random
 
-DIGITS, ADDENDS = range(10), 4
-SPACE = len(DIGITS) ** ADDENDS  # different questions there are
-KEPT_BACK = 0.2  # share of the sets of digits that no training is asked about
+ADDEND_DIGITS, ADDEND_COUNT = range(10), 4
 
 Question = dict[str, str]
 
@@ -18,12 +16,12 @@ def questions(count: int, seed: int | str) -> list[Question]:
     None of them, in whatever order of its digits, is ever held out.
     """
     random = Random(seed)  # noqa: S311 - no secret
-    return [_question(one) for one in random.choices(_parts()[0], k=count)]
+    return [_question(digits) for digits in random.choices(_split_questions()[0], k=count)]
 
 
-def held_out(most: int) -> list[Question]:
+def held_out(limit: int) -> list[Question]:
     """Return up to `most` different questions that no training asks: the same in all."""
-    return [_question(one) for one in _parts()[1][:most]]
+    return [_question(digits) for digits in _split_questions()[1][:limit]]
 
 
 def _question(digits: Sequence[int]) -> Question:
@@ -31,14 +29,15 @@ def _question(digits: Sequence[int]) -> Question:
 
 
 @cache
-def _parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Return what trainings ask, and what is held out: digits in all their orders, or in none."""
+def _split_questions() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return training and held-out questions; all orders of the same digits are in one of them."""
     random = Random("held out")  # noqa: S311 - no secret
-    sets = list(combinations_with_replacement(DIGITS, ADDENDS))
-    kept = {*random.sample(sets, round(KEPT_BACK * len(sets)))}
-    every = list(product(DIGITS, repeat=ADDENDS))
+    sets = list(combinations_with_replacement(ADDEND_DIGITS, ADDEND_COUNT))
+    # A fifth of the sets of digits is held out.
+    held_out_sets = {*random.sample(sets, round(0.2 * len(sets)))}
+    every = list(product(ADDEND_DIGITS, repeat=ADDEND_COUNT))
     random.shuffle(every)
     return (
-        [one for one in every if tuple(sorted(one)) not in kept],
-        [one for one in every if tuple(sorted(one)) in kept],
+        [digits for digits in every if tuple(sorted(digits)) not in held_out_sets],
+        [digits for digits in every if tuple(sorted(digits)) in held_out_sets],
     )

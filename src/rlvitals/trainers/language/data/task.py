@@ -1,4 +1,4 @@
-"""The questions of a training: drawn charts, sums, or a person's data."""
+"""Build the dataset of a training: generated charts, sums, or a person's data."""
 
 from __future__ import annotations
 
@@ -17,27 +17,23 @@ if TYPE_CHECKING:
 
     from rlvitals.trainers.language.config import DataConfig
 
-SUMS, CHARTS = 2000, 1000  # samples that are made where no number is given
-EVALUATED = "evaluation"  # the seed of what evaluation asks: the same of every training
-LEAST = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
-TRIES = 20  # drawn for each held-out chart, at the most, to find another question
-CHART = ("image", "query", "label")
-TEXT = (("prompt", "query", "question"), ("answer", "label"))
-KEPT = ("table", "chart_type", "reasoning")
+EVALUATION_SEED = "evaluation"  # the seed of what evaluation asks: the same of every training
+MIN_CHART_PIXELS = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
+CHART_COLUMNS = ("image", "query", "label")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
 # Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
-TAKEN = (
+TRL_COLUMNS = (
     "prompts", "completion", "completions", "completion_ids", "images", "tools", "environment",
     "environments", "trainer_state", "log_extra", "log_metric",
 )  # fmt: skip
-BY_COLUMN = {"chart_type": "chart_type_reward", "table": "table_style_reward"}
+REWARDS_BY_COLUMN = {"chart_type": "chart_type_reward", "table": "table_style_reward"}
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is asked: datasets with the column prompt, and with label (charts) or answer (texts).
+    """Datasets with the column prompt, and with label (charts) or answer (texts).
 
-    `rewards`: what is paid by default. `notes`: what a person should know, as rows left out.
+    `rewards`: the default reward functions. `notes`: messages for a person, as rows left out.
     """
 
     train: datasets.Dataset
@@ -48,17 +44,17 @@ class Task:
 
 
 def check(config: DataConfig) -> None:
-    """Raise UsageError for data that cannot be had, as far as its name tells."""
+    """Raise UsageError for data that cannot exist by its name."""
     read_rows.check(config.dataset_name)
 
 
 def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | None:
-    """Read a person's data, before a model is loaded for it; None for what is made here.
+    """Read a person's data before a model is loaded; return None for built-in data.
 
-    `tell` hears where it is looked for, which may take long. Raises UsageError as `load`.
+    `tell` is called before a remote dataset is fetched. Raises UsageError as `load`.
     """
     name = config.dataset_name
-    if name in read_rows.MADE:
+    if name in read_rows.BUILT_IN_DATASETS:
         return None
     if read_rows.is_remote(name):
         tell(f"{name} is looked for at Hugging Face ...")
@@ -70,9 +66,9 @@ def find(config: DataConfig, tell: Callable[[str], None]) -> datasets.Dataset | 
 
 
 def load(
-    config: DataConfig, *, vision: bool, seed: int, found: datasets.Dataset | None = None
+    config: DataConfig, *, vision: bool, seed: int, dataset: datasets.Dataset | None = None
 ) -> Task:
-    """Make or read a task. `vision`: whether the model sees images; `found`: what `find` did.
+    """Make or read a task. `dataset`: what `find` returned; `vision`: the model reads images.
 
     Raises UsageError for data that is not there, has no such columns, or cannot be asked.
     """
@@ -82,14 +78,14 @@ def load(
         _sees(vision, "charts")
         return _charts(config, seed)
     try:
-        rows = find(config, lambda _: None) if found is None else found
-        return _asked(rows, config, vision=vision, seed=seed)
+        rows = find(config, lambda _: None) if dataset is None else dataset
+        return _make_task(rows, config, vision=vision, seed=seed)
     except VitalsError as error:
         error.where = error.where or config.dataset_name
         raise
 
 
-def _sees(vision: bool, name: str) -> None:  # noqa: FBT001 - said by its name above
+def _sees(vision: bool, name: str) -> None:  # noqa: FBT001 - passed by position
     if not vision:
         raise UsageError(
             f"{name} has images, and the model sees none",
@@ -103,44 +99,51 @@ def _sums(config: DataConfig, seed: int) -> Task:
 
     text = datasets.Value("string")
 
-    def asked(questions: Sequence[sums_task.Question]) -> datasets.Dataset:
-        around = config.prompt_template or template.QUERY
+    def make_dataset(questions: Sequence[sums_task.Question]) -> datasets.Dataset:
+        around = config.prompt_template or template.QUERY_FIELD
         columns = {
-            "prompt": [template.asked(one["prompt"], around) for one in questions],
-            "answer": [one["answer"] for one in questions],
+            "prompt": [
+                template.fill_template(question["prompt"], around) for question in questions
+            ],
+            "answer": [question["answer"] for question in questions],
         }
         features = datasets.Features({"prompt": text, "answer": text})
-        made = datasets.Dataset.from_dict(columns, features=features)
-        return _talking(made, columns["prompt"]) if config.chat else made
+        dataset = datasets.Dataset.from_dict(columns, features=features)
+        return _add_conversations(dataset, columns["prompt"]) if config.chat else dataset
 
-    train = asked(sums_task.questions(config.subset_size or SUMS, seed))
-    held_out = asked(sums_task.held_out(config.held_out))
-    return Task(train, held_out, ("accuracy_reward",), "sums", _few(len(held_out), config))
+    train = make_dataset(sums_task.questions(config.subset_size or 2000, seed))
+    held_out = make_dataset(sums_task.held_out(config.held_out))
+    return Task(
+        train, held_out, ("accuracy_reward",), "sums", _shortage_notes(len(held_out), config)
+    )
 
 
 def _charts(config: DataConfig, seed: int) -> Task:
-    if config.chart_pixels < LEAST:
+    if config.chart_pixels < MIN_CHART_PIXELS:
         raise UsageError(
             f"a chart of {config.chart_pixels} pixels shows nothing",
             where="data.chart_pixels",
-            hint=f"{LEAST} or more",
+            hint=f"{MIN_CHART_PIXELS} or more",
         )
-    count = config.subset_size or CHARTS
+    count = config.subset_size or 1000
     train = [chart_task.chart(seed, index, pixels=config.chart_pixels) for index in range(count)]
     drawn: dict[tuple[str, ...], chart_task.Sample] = {}  # by question: each is asked once
-    for index in range(TRIES * config.held_out):
+    # Draw at max_pixels 20 charts for each held-out question.
+    for index in range(20 * config.held_out):
         if len(drawn) == config.held_out:
             break
-        sample = chart_task.chart(EVALUATED, index, pixels=config.chart_pixels, held_out=True)
+        sample = chart_task.chart(EVALUATION_SEED, index, pixels=config.chart_pixels, held_out=True)
         drawn.setdefault(_question(sample), sample)
     held_out = list(drawn.values())
-    rewards = (*CHART_REWARDS, *BY_COLUMN.values())
-    notes = _few(len(held_out), config)
-    return Task(_drawn(train, config), _drawn(held_out, config), rewards, "charts", notes)
+    rewards = (*CHART_REWARDS, *REWARDS_BY_COLUMN.values())
+    notes = _shortage_notes(len(held_out), config)
+    return Task(
+        _chart_dataset(train, config), _chart_dataset(held_out, config), rewards, "charts", notes
+    )
 
 
-def _few(held_out: int, config: DataConfig) -> tuple[str, ...]:
-    """Say where fewer questions are held out than are asked for."""
+def _shortage_notes(held_out: int, config: DataConfig) -> tuple[str, ...]:
+    """Return a note if fewer questions are held out than requested."""
     if held_out >= config.held_out:
         return ()
     return (f"{held_out} {config.dataset_name} are held out: no more differ from those trained on",)
@@ -150,61 +153,65 @@ def _question(sample: chart_task.Sample) -> tuple[str, ...]:
     return sample.query, sample.label, sample.table, sample.chart_type
 
 
-def _drawn(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
+def _chart_dataset(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
     import datasets
 
-    names = (*CHART, *KEPT)
+    names = (*CHART_COLUMNS, "table", "chart_type", "reasoning")
     columns = {name: [getattr(sample, name) for sample in samples] for name in names}
     kinds = {name: datasets.Value("string") for name in names}
     features = datasets.Features({**kinds, "image": datasets.Image()})
-    made = datasets.Dataset.from_dict(columns, features=features)
-    return _pictured(_prompted(made, config), config)
+    dataset = datasets.Dataset.from_dict(columns, features=features)
+    return _convert_images(_add_prompts(dataset, config), config)
 
 
-def _prompted(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
+def _add_prompts(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
     """Put each query into the words around it, as a conversation: its image comes before them."""
-    around = config.prompt_template or template.CHART
-    return _talking(rows, [template.asked(str(query), around) for query in rows["query"]])
+    around = config.prompt_template or template.CHART_TEMPLATE
+    return _add_conversations(
+        rows, [template.fill_template(str(query), around) for query in rows["query"]]
+    )
 
 
-def _talking(rows: datasets.Dataset, texts: Sequence[str | None]) -> datasets.Dataset:
+def _add_conversations(rows: datasets.Dataset, texts: Sequence[str | None]) -> datasets.Dataset:
     """Make each prompt a conversation that a person begins with a text."""
     import datasets
 
-    said = [[{"role": "user", "content": one}] for one in texts]
+    conversations = [[{"role": "user", "content": prompt}] for prompt in texts]
     text = datasets.Value("string")
     kind = datasets.List({"role": text, "content": text})
     rows = rows.remove_columns("prompt") if "prompt" in rows.column_names else rows
-    return rows.add_column("prompt", said, feature=kind)
+    return rows.add_column("prompt", conversations, feature=kind)
 
 
-def _pictured(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
+def _convert_images(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
     """Give images in colour, and with no more pixels than are asked for, whenever they are read."""
-    return rows.with_transform(Pictures(config.image_pixels))
+    return rows.with_transform(ImageTransform(config.image_pixels))
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
-    """Make images RGB, and smaller where they have more than `most` pixels (0: as they are)."""
+class ImageTransform:
+    """Convert images to RGB, and shrink them to `max_pixels` pixels (0: keep the size)."""
 
-    most: int
+    max_pixels: int
 
     def __call__(self, batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
         """Return a batch of columns with its images so."""
         if "image" not in batch:
             return batch
-        return {**batch, "image": [self._one(image) for image in batch["image"]]}
+        return {**batch, "image": [self._convert(image) for image in batch["image"]]}
 
-    def _one(self, image: Any) -> Any:
-        made = _coloured(image)
+    def _convert(self, image: Any) -> Any:
+        picture = _to_rgb(image)
         pixels = image.width * image.height
-        if not self.most or pixels <= self.most:
-            return made
-        factor = (self.most / pixels) ** 0.5
-        return made.resize((max(1, int(image.width * factor)), max(1, int(image.height * factor))))
+        if not self.max_pixels or pixels <= self.max_pixels:
+            return picture
+        factor = (self.max_pixels / pixels) ** 0.5
+        return picture.resize(
+            (max(1, int(image.width * factor)), max(1, int(image.height * factor)))
+        )
 
 
-def _coloured(image: Image.Image) -> Image.Image:
+def _to_rgb(image: Image.Image) -> Image.Image:
     """Make an image RGB as a person sees it: on white paper, 16 bits of grey as 8."""
     from PIL import Image
 
@@ -217,37 +224,39 @@ def _coloured(image: Image.Image) -> Image.Image:
     return paper.convert("RGB")
 
 
-def _asked(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
+def _make_task(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed: int) -> Task:
     import datasets
 
-    taken = [name for name in TAKEN if name in rows.column_names]
-    rows = rows.remove_columns(taken)
-    shown = "image" in rows.column_names
-    if shown:
+    reserved = [name for name in TRL_COLUMNS if name in rows.column_names]
+    rows = rows.remove_columns(reserved)
+    has_images = "image" in rows.column_names
+    if has_images:
         _sees(vision, config.dataset_name)
         rows = _chart_rows(rows)
     else:
         rows = _text_rows(rows, config)
-    needed = CHART if shown else ("prompt", "answer")
-    chosen = checking.choose(
+    needed = CHART_COLUMNS if has_images else ("prompt", "answer")
+    selection = checking.choose(
         rows, needed, subset=config.subset_size, held_out=config.held_out, seed=seed
     )
-    if shown:
-        rows = _pictured(_prompted(rows.cast_column("image", datasets.Image()), config), config)
+    if has_images:
+        rows = _convert_images(
+            _add_prompts(rows.cast_column("image", datasets.Image()), config), config
+        )
     elif config.chat:
-        rows = _talking(rows, rows["prompt"])
+        rows = _add_conversations(rows, rows["prompt"])
     path = Path(config.dataset_name)
-    paid = tuple(reward for name, reward in BY_COLUMN.items() if name in rows.column_names)
+    paid = tuple(reward for name, reward in REWARDS_BY_COLUMN.items() if name in rows.column_names)
     return Task(
-        rows.select(chosen.train),
-        rows.select(chosen.held_out),
-        (*CHART_REWARDS, *paid) if shown else ("accuracy_reward",),
+        rows.select(selection.train),
+        rows.select(selection.held_out),
+        (*CHART_REWARDS, *paid) if has_images else ("accuracy_reward",),
         path.stem if path.is_file() else path.name,
-        (*_left_out(taken), *chosen.notes(config.subset_size)),
+        (*_removed_columns_notes(reserved), *selection.notes(config.subset_size)),
     )
 
 
-def _left_out(columns: list[str]) -> tuple[str, ...]:
+def _removed_columns_notes(columns: list[str]) -> tuple[str, ...]:
     names = ", ".join(columns)
     return (f"left out, since trl means something else by that: {names}",) if columns else ()
 
@@ -257,9 +266,9 @@ def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
     import datasets
     import pyarrow as pa
 
-    missing = [name for name in CHART if name not in rows.column_names]
+    missing = [name for name in CHART_COLUMNS if name not in rows.column_names]
     if missing:
-        raise _lacking(missing, rows)
+        raise _missing_columns_error(missing, rows)
     try:
         rows = rows.cast_column("image", datasets.Image(decode=False))
     except (TypeError, ValueError, pa.ArrowException) as error:
@@ -271,16 +280,19 @@ def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
 
 
 def _text_rows(rows: datasets.Dataset, config: DataConfig) -> datasets.Dataset:
-    for either in TEXT:
-        found = next((name for name in either if name in rows.column_names), None)
-        if found is None:
-            raise _lacking([either[0]], rows)
-        if found != either[0]:
-            rows = rows.rename_column(found, either[0])
+    for either in (("prompt", "query", "question"), ("answer", "label")):
+        column = next((name for name in either if name in rows.column_names), None)
+        if column is None:
+            raise _missing_columns_error([either[0]], rows)
+        if column != either[0]:
+            rows = rows.rename_column(column, either[0])
     rows = _as_texts(rows, ("prompt", "answer"))
     if config.prompt_template:
-        said = [template.asked(one or "", config.prompt_template) for one in rows["prompt"]]
-        rows = rows.remove_columns("prompt").add_column("prompt", said)
+        prompts = [
+            template.fill_template(prompt or "", config.prompt_template)
+            for prompt in rows["prompt"]
+        ]
+        rows = rows.remove_columns("prompt").add_column("prompt", prompts)
     return rows
 
 
@@ -300,7 +312,7 @@ def _as_texts(rows: datasets.Dataset, names: tuple[str, ...]) -> datasets.Datase
     return rows
 
 
-def _lacking(missing: list[str], rows: datasets.Dataset) -> UsageError:
+def _missing_columns_error(missing: list[str], rows: datasets.Dataset) -> UsageError:
     columns = ", ".join(rows.column_names)
     several = "columns" if len(missing) > 1 else "column"
     return UsageError(

@@ -1,1 +1,1 @@
-"""Memory and time of an update, estimated before any weight is downloaded."""
+"""Estimate memory and time of an update before any weight is downloaded."""

@@ -1,4 +1,4 @@
-"""How fast a device computes: measured on it in a second, or stated by a person."""
+"""Compute rates of a device: measured in a second, or stated by a person."""
 
 import time
 from collections.abc import Callable
@@ -9,17 +9,17 @@ import psutil
 import torch
 
 # Share of a stated peak that training reaches: 0.46 in Chowdhery et al. 2022 (PaLM), table 3.
-UTILISATION = 0.46
+PEAK_UTILISATION = 0.46
 # FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
 FLOPS_PER_BYTE = 200.0
-MAX_SIDE = 4096  # of a matrix that is multiplied
-COPY = 1 << 26  # bytes that are copied: more than caches hold
-REPEATS = 9  # the median counts
+MAX_MATRIX_SIDE = 4096  # of a matrix that is multiplied
+COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
+TIMING_REPEATS = 9  # the median counts
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a device does in a second, and how much memory it has free."""
+    """The rates of a device and its free memory."""
 
     flops: float  # floating point operations a second
     bandwidth: float  # bytes a second, read and written
@@ -39,19 +39,19 @@ def rates(
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if flops:
-        reached = UTILISATION * flops
+        reached = PEAK_UTILISATION * flops
         return Rates(
-            reached, UTILISATION * (bandwidth or flops / FLOPS_PER_BYTE), 0.0,
+            reached, PEAK_UTILISATION * (bandwidth or flops / FLOPS_PER_BYTE), 0.0,
             _memory(device), str(device), "stated",
         )  # fmt: skip
-    tokens, width, inner = (min(side, MAX_SIDE) for side in sides)
+    tokens, width, inner = (min(side, MAX_MATRIX_SIDE) for side in sides)
     left = torch.randn(tokens, width, device=device).to(dtype)
     right = torch.randn(width, inner, device=device).to(dtype)
-    source = torch.zeros(COPY, dtype=torch.uint8, device=device)
+    source = torch.zeros(COPY_BYTES, dtype=torch.uint8, device=device)
     target = torch.zeros_like(source)
     return Rates(
         2.0 * tokens * width * inner / seconds(lambda: left @ right, device),
-        2.0 * COPY / seconds(lambda: target.copy_(source), device),
+        2.0 * COPY_BYTES / seconds(lambda: target.copy_(source), device),
         0.0, _memory(device), str(device), "measured",
     )  # fmt: skip
 
@@ -63,17 +63,17 @@ def _memory(device: torch.device) -> int:
 
 
 def seconds(operation: Callable[[], object], device: torch.device) -> float:
-    """Return the median seconds of some repeats, after one that is not counted.
+    """Return the median seconds of several repeats, after a warm-up call.
 
     On a CPU it is the CPU time of all threads by their number: what it takes on an idle machine.
     """
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     operation()
-    found = []
-    for _ in range(REPEATS):
-        began = clock()
+    durations = []
+    for _ in range(TIMING_REPEATS):
+        start = clock()
         operation()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        found.append(clock() - began)
-    return median(found) / (1 if device.type == "cuda" else torch.get_num_threads())
+        durations.append(clock() - start)
+    return median(durations) / (1 if device.type == "cuda" else torch.get_num_threads())

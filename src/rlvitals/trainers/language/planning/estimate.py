@@ -1,4 +1,4 @@
-"""Plan a training by its settings: `rlvitals train grpo --plan`."""
+"""Estimate a training from its settings: `rlvitals train grpo --plan`."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -15,98 +15,102 @@ from rlvitals.trainers.language.planning.updates import Update
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
 
-SLOW_UPDATE = 600.0  # seconds of one on a CPU that a person is warned of
+MAX_CPU_UPDATE_SECONDS = 600.0  # seconds of one on a CPU that a person is warned of
 GIB = 2.0**30
-ALONE = (
-    "one process; without rewards, data, checkpoints, Python and its libraries, and what the "
-    "memory's allocator keeps"
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """What a person says of the device and the prompts; 0: measured, or read."""
+class Overrides:
+    """Stated values of the device and the prompts; 0: measured, or read."""
 
     flops: float = 0.0  # peak of the device, a second
     bandwidth: float = 0.0  # peak of its memory, bytes a second
     tokens: int = 0  # of a prompt
 
 
-def plan(config: Config | rlhf.Config, stated: Stated) -> Plan:
+def plan(config: Config | rlhf.Config, stated: Overrides) -> Plan:
     """Estimate memory and time of an update; nothing but the model's config.json is fetched.
 
     Raises VitalsError, or UsageError for a setting, as a training does before its weights load,
     and for a model whose layers depend on the numbers that they compute.
     """
-    own = config.rlhf if isinstance(config, rlhf.Config) else config.training
+    settings = config.rlhf if isinstance(config, rlhf.Config) else config.training
     reference = isinstance(config, rlhf.Config) or config.training.beta > 0
-    if threads := own.threads or (1 if config.model.vlm_name in tiny.KINDS else 0):
+    if threads := settings.threads or (1 if config.model.vlm_name in tiny.TINY_MODELS else 0):
         torch.set_num_threads(threads)
-    asked = prompts.read(config.model, config.data, seed=own.seed, tokens=stated.tokens)
+    questions = prompts.read(config.model, config.data, seed=settings.seed, tokens=stated.tokens)
     update = (
-        updates.of_rlhf(config.rlhf, asked)
+        updates.of_rlhf(config.rlhf, questions)
         if isinstance(config, rlhf.Config)
-        else updates.of_trl(config, asked)
+        else updates.of_trl(config, questions)
     )
-    overhead.measured()  # outside of fake tensors
-    with shell.made(config.model, seed=own.seed) as found:
+    overhead.measure()  # outside of fake tensors
+    with shell.build_shell(config.model, seed=settings.seed) as model_shell:
         with unset_fake_temporarily():
-            dtype = torch.bfloat16 if update.bf16 else _largest_dtype(found)
-            text = found.about.get_text_config()
+            dtype = torch.bfloat16 if update.bf16 else _largest_dtype(model_shell)
+            text = model_shell.model_config.get_text_config()
             inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-            sides = update.rows * (asked.tokens + update.completion), text.hidden_size, inner
+            sides = update.rows * (questions.tokens + update.completion), text.hidden_size, inner
             rates = device.rates(dtype, sides, flops=stated.flops, bandwidth=stated.bandwidth)
         traced = updates.trace(
-            found, config.model, update, updates.speeds(rates, overhead.measured()),
+            model_shell, config.model, update, updates.speeds(rates, overhead.measure()),
             reference=reference and not config.model.lora,
         )  # fmt: skip
-        made = Plan(
-            config.model.vlm_name, found.parameters, found.trainable, found.adapters,
-            traced.parts, traced.phases, rates, _assumptions(update, rates, found),
+        result = Plan(
+            config.model.vlm_name, model_shell.parameters, model_shell.trainable,
+            model_shell.adapters,
+            traced.parts, traced.phases, rates, _assumptions(update, rates, model_shell),
         )  # fmt: skip
-    return replace(made, warnings=_warnings(made))
+    return replace(result, warnings=_warnings(result))
 
 
-def _largest_dtype(found: Shell) -> torch.dtype:
+def _largest_dtype(model_shell: Shell) -> torch.dtype:
     """Return the type of most weights: adapters may have another."""
     count: Counter[torch.dtype] = Counter()
-    for weight in found.weights():
+    for weight in model_shell.weights():
         count[weight.dtype] += weight.numel()
     return count.most_common(1)[0][0]
 
 
-def _assumptions(update: Update, rates: Rates, found: Shell) -> tuple[str, ...]:
-    asked = update.prompts
-    source = f"{device.UTILISATION:.0%} of the peaks stated"
+def _assumptions(update: Update, rates: Rates, model_shell: Shell) -> tuple[str, ...]:
+    questions = update.prompts
+    source = f"{device.PEAK_UTILISATION:.0%} of the peaks stated"
     if rates.source == "measured":
         source = f"measured on this machine's {rates.device}"
-    seen = f", {asked.images} x {asked.patches:,} patches of images" if asked.images else ""
+    image_text = (
+        f", {questions.images} x {questions.patches:,} patches of images"
+        if questions.images
+        else ""
+    )
     lines = [
-        f"prompts of {asked.tokens:,} tokens{seen}: {asked.source}",
+        f"prompts of {questions.tokens:,} tokens{image_text}: {questions.source}",
         f"completions of {update.completion:,} tokens each: as long as they may be",
         f"{rates.flops / 1e9:,.0f} GFLOP/s and {rates.bandwidth / 1e9:,.1f} GB/s: {source}",
-        ALONE,
+        (
+            "one process; without rewards, data, checkpoints, Python and its libraries, and what "
+            "the memory's allocator keeps"
+        ),
     ]
-    if asked.images:
+    if questions.images:
         lines.append(
             "the image encoder as layers of SigLIP of its width and depth, each patch of an image "
             "attending to all others"
         )
     if rates.device == "cpu":
         lines.append("attention as PyTorch's kernel for the CPU computes it; no GPU is here")
-    return (*lines, *found.notes)
+    return (*lines, *model_shell.notes)
 
 
-def _warnings(made: Plan) -> tuple[str, ...]:
-    """Say what the training cannot do here, before its weights are fetched."""
-    rates, found = made.rates, []
+def _warnings(result: Plan) -> tuple[str, ...]:
+    """Return why the training is too large or too slow for this machine."""
+    rates, warnings = result.rates, []
     if rates.source == "stated":  # of another machine
         return ()
-    if made.memory > rates.memory:
-        found.append(
-            f"{made.memory / GIB:,.1f} GiB are needed, and {rates.memory / GIB:,.1f} GiB of "
+    if result.memory > rates.memory:
+        warnings.append(
+            f"{result.memory / GIB:,.1f} GiB are needed, and {rates.memory / GIB:,.1f} GiB of "
             f"the {rates.device}'s memory are free"
         )
-    if rates.device == "cpu" and made.seconds > SLOW_UPDATE:
-        found.append(f"without a GPU an update takes about {made.seconds / 60:,.0f} minutes")
-    return tuple(found)
+    if rates.device == "cpu" and result.seconds > MAX_CPU_UPDATE_SECONDS:
+        warnings.append(f"without a GPU an update takes about {result.seconds / 60:,.0f} minutes")
+    return tuple(warnings)

@@ -1,4 +1,4 @@
-"""Count what a program computes and holds, on fake tensors: none of them has memory."""
+"""Count operations and memory of a program on fake tensors, which have no storage."""
 
 import weakref
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from torch.utils.flop_counter import flop_registry
 from rlvitals.trainers.language.planning.device import Rates
 
 ATEN = torch.ops.aten
-UNWRITTEN = frozenset({ATEN.empty, ATEN.empty_like, ATEN.empty_strided, ATEN.new_empty})
-LOOKUPS = frozenset({ATEN.embedding, ATEN.index, ATEN.gather, ATEN.index_select})
+UNWRITTEN_OPERATIONS = frozenset({ATEN.empty, ATEN.empty_like, ATEN.empty_strided, ATEN.new_empty})
+LOOKUP_OPERATIONS = frozenset({ATEN.embedding, ATEN.index, ATEN.gather, ATEN.index_select})
 
 
 class Meter(TorchDispatchMode):
@@ -33,14 +33,14 @@ class Meter(TorchDispatchMode):
         self.operations = 0
         self.bytes_now = self.bytes_peak = 0
 
-    def hold(self, tensors: Iterable[Tensor]) -> int:
+    def track(self, tensors: Iterable[Tensor]) -> int:
         """Count tensors that exist already; returns the bytes that they add."""
-        before = self.bytes_now
+        start_bytes = self.bytes_now
         for tensor in tensors:
-            self._hold(tensor)
-        return self.bytes_now - before
+            self._track(tensor)
+        return self.bytes_now - start_bytes
 
-    def _hold(self, tensor: Tensor) -> None:
+    def _track(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()  # noqa: SLF001 - its address
         if key in self._alive:
@@ -64,15 +64,15 @@ class Meter(TorchDispatchMode):
             return result
         outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         for tensor in outputs:
-            self._hold(tensor)
+            self._track(tensor)
         self.operations += 1
         self.seconds += self._rates.overhead
-        if func.is_view or func.overloadpacket in UNWRITTEN:
+        if func.is_view or func.overloadpacket in UNWRITTEN_OPERATIONS:
             return result
         count = flop_registry.get(func.overloadpacket)
         flops = float(count(*args, **options, out_val=result)) if count else 0.0
         # A lookup reads the rows that it returns, not its table.
-        read = outputs if func.overloadpacket in LOOKUPS else tree_leaves((args, options))
+        read = outputs if func.overloadpacket in LOOKUP_OPERATIONS else tree_leaves((args, options))
         moved = _bytes(read) + _bytes(outputs)
         self.flops += flops
         self.seconds += max(flops / self._rates.flops, moved / self._rates.bandwidth)
@@ -80,4 +80,6 @@ class Meter(TorchDispatchMode):
 
 
 def _bytes(values: Iterable[Any]) -> int:
-    return sum(one.numel() * one.element_size() for one in values if isinstance(one, Tensor))
+    return sum(
+        value.numel() * value.element_size() for value in values if isinstance(value, Tensor)
+    )

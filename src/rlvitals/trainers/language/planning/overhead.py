@@ -1,4 +1,4 @@
-"""What an operation costs however small it is: Python, the library and the dispatcher."""
+"""Measure the fixed cost of an operation: Python, the library and the dispatcher."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,10 +11,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from rlvitals.trainers.language.planning.device import Rates, seconds
 from rlvitals.trainers.language.planning.meter import Meter
 
-WIDTH, LAYERS, ROWS, TOKENS = 32, 4, 2, 8  # so small that arithmetic takes no time
 NEW_TOKENS = 16
 CPU = torch.device("cpu")
-COUNTED = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
+COUNTING_RATES = Rates(1.0, 1.0, 0.0, 0, "", "")  # any: operations are counted alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +25,35 @@ class Overheads:
 
 
 @cache
-def measured() -> Overheads:
+def measure() -> Overheads:
     """Time a small Llama on this machine in one thread, and divide by its operations."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _measured()
+        return _time_llama()
     finally:
         torch.set_num_threads(threads)
 
 
-def _measured() -> Overheads:
+def _time_llama() -> Overheads:
+    # So small that arithmetic takes no time.
     config = LlamaConfig(
-        vocab_size=64, hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=LAYERS,
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4,
         num_attention_heads=4, eos_token_id=None, pad_token_id=0,
     )  # fmt: skip
     with torch.random.fork_rng():
         model = LlamaForCausalLM(config)
-        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
+        tokens = torch.ones(2, 8, dtype=torch.long)
         learning = seconds(lambda: _learn(model, tokens), CPU)
         generating = seconds(lambda: model.generate(tokens, max_new_tokens=NEW_TOKENS), CPU)
     with FakeTensorMode():
         model = LlamaForCausalLM(config)
-        tokens = torch.ones(ROWS, TOKENS, dtype=torch.long)
-        with Meter(COUNTED) as learned:
+        tokens = torch.ones(2, 8, dtype=torch.long)
+        with Meter(COUNTING_RATES) as learned:
             _learn(model, tokens)
         with torch.no_grad():
             cache = model(tokens, use_cache=True).past_key_values
-            with Meter(COUNTED) as decoded:
+            with Meter(COUNTING_RATES) as decoded:
                 model(tokens[:, :1], past_key_values=cache, use_cache=True)
     return Overheads(learning / learned.operations, generating / NEW_TOKENS / decoded.operations)
 

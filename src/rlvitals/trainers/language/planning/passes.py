@@ -1,4 +1,4 @@
-"""Passes of a model that is trained: what each takes and holds, traced on fake tensors."""
+"""Trace the passes of a model on fake tensors: time and memory of each."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,45 +19,46 @@ from rlvitals.trainers.language.planning.device import Rates
 from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.shell import Shell, fake
 
-ADAPTED = ["q_proj", "k_proj", "v_proj"]  # the layers of an image encoder that adapters are on
-CHECKPOINTING = {"use_reentrant": False, "preserve_rng_state": False}
+CHECKPOINTING_OPTIONS = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass. Bytes are what it needs beside the weights."""
+    """A pass of a model. Bytes exclude the weights."""
 
     seconds: float = 0.0
     flops: float = 0.0
     peak: int = 0
-    kept: int = 0  # at the end of its forward pass: the KV cache, or the activations
+    retained: int = 0  # at the end of its forward pass: the KV cache, or the activations
 
     def __add__(self, other: "Pass") -> "Pass":
-        """Return both, one after the other: what the other keeps is held in between."""
+        """Return two passes in sequence: the memory that `other` retains adds to this peak."""
         return Pass(
             self.seconds + other.seconds, self.flops + other.flops,
-            max(self.peak + other.kept, other.peak), self.kept + other.kept,
+            max(self.peak + other.retained, other.peak), self.retained + other.retained,
         )  # fmt: skip
 
     def times(self, count: float) -> "Pass":
         """Return it repeated; its memory is needed once."""
-        return Pass(self.seconds * count, self.flops * count, self.peak, self.kept)
+        return Pass(self.seconds * count, self.flops * count, self.peak, self.retained)
 
 
-def traced(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
+def trace_pass(model: Any, rates: Rates, work: Callable[[], object]) -> Pass:
     """Trace `work`: its result is what the pass keeps."""
     meter = Meter(rates)
-    weights = meter.hold((*model.parameters(), *model.buffers()))
+    weights = meter.track((*model.parameters(), *model.buffers()))
     try:
         with meter:
-            kept = work()
+            result = work()
     except (RuntimeError, NotImplementedError) as error:
         raise UsageError(
             f"its memory and time cannot be estimated: {_first(error)}", where="model.vlm_name"
         ) from error
-    found = Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, meter.bytes_now - weights)
-    del kept
-    return found
+    traced_pass = Pass(
+        meter.seconds, meter.flops, meter.bytes_peak - weights, meter.bytes_now - weights
+    )
+    del result
+    return traced_pass
 
 
 def _first(error: Exception) -> str:
@@ -71,7 +72,7 @@ def prefill(shell: Shell, rates: Rates, rows: int, tokens: int, *, all_logits: b
         return _read(shell, rows, tokens, all_logits=all_logits).past_key_values
 
     with torch.no_grad():
-        return traced(shell.model, rates, work)
+        return trace_pass(shell.model, rates, work)
 
 
 def decode(shell: Shell, rates: Rates, rows: int, tokens: int) -> Pass:
@@ -80,15 +81,15 @@ def decode(shell: Shell, rates: Rates, rows: int, tokens: int) -> Pass:
         cache = _read(shell, rows, tokens, all_logits=False).past_key_values
 
         def work() -> object:
-            made = shell.model(
+            output = shell.model(
                 input_ids=torch.zeros(rows, 1, dtype=torch.long),
                 attention_mask=torch.ones(rows, tokens + 1, dtype=torch.long),
                 past_key_values=cache, use_cache=True,
             )  # fmt: skip
-            torch.multinomial(torch.softmax(made.logits[:, -1].float(), -1), 1)
-            return made.past_key_values
+            torch.multinomial(torch.softmax(output.logits[:, -1].float(), -1), 1)
+            return output.past_key_values
 
-        return traced(shell.model, rates, work)
+        return trace_pass(shell.model, rates, work)
 
 
 def _read(shell: Shell, rows: int, tokens: int, *, all_logits: bool) -> Any:
@@ -102,28 +103,28 @@ def _read(shell: Shell, rows: int, tokens: int, *, all_logits: bool) -> Any:
 def forward(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]]) -> Pass:
     """Score completions without a gradient."""
     with torch.no_grad():
-        return traced(model, rates, lambda: list(score()))
+        return trace_pass(model, rates, lambda: list(score()))
 
 
 def learn(model: Any, rates: Rates, score: Callable[[], Iterable[Tensor]], *, bf16: bool) -> Pass:
     """Score completions, and take the gradient: `kept` is what the backward pass needs."""
     meter = Meter(rates)
-    weights = meter.hold((*model.parameters(), *model.buffers()))
+    weights = meter.track((*model.parameters(), *model.buffers()))
     cast: AbstractContextManager[Any] = (
         torch.autocast("cpu", torch.bfloat16) if bf16 else nullcontext()
     )
     with meter:
         with cast:
             scored = list(score())
-        kept = meter.bytes_now - weights
-        torch.stack([one.sum() for one in scored]).sum().backward()
+        retained = meter.bytes_now - weights
+        torch.stack([tensor.sum() for tensor in scored]).sum().backward()
     model.zero_grad(set_to_none=True)
-    return Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, kept)
+    return Pass(meter.seconds, meter.flops, meter.bytes_peak - weights, retained)
 
 
-def layers(about: Any) -> int:
+def layers(vision_config: Any) -> int:
     """Return how many layers an image encoder has, by its configuration."""
-    return int(getattr(about, "depth", None) or about.num_hidden_layers)
+    return int(getattr(vision_config, "depth", None) or vision_config.num_hidden_layers)
 
 
 def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patches: int) -> Any:
@@ -132,28 +133,32 @@ def encoder(shell: Shell, config: ModelConfig, rates: Rates, images: int, patche
     It stands for the model's own: SigLIP's layers of the same width, depth and heads, which attend
     to all patches of an image.
     """
-    about = shell.about.vision_config
-    width = getattr(about, "embed_dim", None) or about.hidden_size
-    inner = getattr(about, "intermediate_size", None) or int(about.mlp_ratio * width)
-    heads = getattr(about, "num_heads", None) or about.num_attention_heads
+    vision_config = shell.model_config.vision_config
+    width = getattr(vision_config, "embed_dim", None) or vision_config.hidden_size
+    inner = getattr(vision_config, "intermediate_size", None) or int(
+        vision_config.mlp_ratio * width
+    )
+    heads = getattr(vision_config, "num_heads", None) or vision_config.num_attention_heads
     siglip = SiglipVisionConfig(
-        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers(about),
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers(vision_config),
         num_attention_heads=heads, attn_implementation="sdpa",
     )  # fmt: skip
     dtype = next(shell.weights(vision=True)).dtype
     learned = any(True for _ in shell.weights(vision=True, trainable=True))
     adapters = peft.LoraConfig(
-        r=config.lora_r, lora_dropout=config.lora_dropout, target_modules=ADAPTED
+        r=config.lora_r,
+        lora_dropout=config.lora_dropout,
+        target_modules=["q_proj", "k_proj", "v_proj"],
     )
     with unset_fake_temporarily(), init_empty_weights(include_buffers=True):
         model: Any = SiglipEncoder(siglip).to(dtype).requires_grad_(not config.lora)
         if config.lora and learned:
             peft.inject_adapter_in_model(adapters, model)
     fake(model)
-    seen = torch.zeros(images, patches, width, dtype=dtype)
+    patch_states = torch.zeros(images, patches, width, dtype=dtype)
 
     def score() -> list[Tensor]:
-        return [model(inputs_embeds=seen).last_hidden_state]
+        return [model(inputs_embeds=patch_states).last_hidden_state]
 
     without = forward(model, rates, score)
     return without, learn(model, rates, score, bf16=False) if learned else without

@@ -1,4 +1,4 @@
-"""What an update needs: memory by part and phase, time by phase, and what that assumes."""
+"""The estimate of an update: memory by part and phase, time by phase, assumptions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,12 +7,10 @@ from typing import Any
 from rlvitals.trainers.language.planning.device import Rates
 from rlvitals.trainers.language.planning.passes import Pass
 
-FORMAT = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of an update: all of its passes."""
+    """A phase of an update: all of its passes."""
 
     name: str
     seconds: float
@@ -47,11 +45,11 @@ class Plan:
     def document(self) -> dict[str, Any]:
         """Return it as strict JSON has it."""
         return {
-            "format": FORMAT, **asdict(self),
+            "format": 1, **asdict(self),
             "memory": self.memory, "seconds_per_update": self.seconds,
         }  # fmt: skip
 
 
-def phase(name: str, found: Pass, resident: int) -> Phase:
-    """Return a phase of passes beside what is resident all the time, in bytes."""
-    return Phase(name, found.seconds, found.flops, resident + found.peak)
+def phase(name: str, trace: Pass, resident: int) -> Phase:
+    """Return a phase of passes, with `resident` bytes during all of it."""
+    return Phase(name, trace.seconds, trace.flops, resident + trace.peak)

@@ -1,4 +1,4 @@
-"""A model by its configuration alone: all its layers and adapters, and no memory for weights."""
+"""Build a model from its configuration with all layers and adapters, but no weights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,10 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from rlvitals.trainers.language import models
 from rlvitals.trainers.language.config import ModelConfig
-from rlvitals.trainers.language.rlhf.policy import adapted
+from rlvitals.trainers.language.rlhf.policy import add_adapters
 from rlvitals.trainers.language.tiny import base as tiny
-
-VISION = ("vision", "visual")  # in the names of an image encoder's modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Shell:
     """A model whose weights are fake tensors, and how many there are."""
 
     model: Any
-    about: Any  # its configuration
+    model_config: Any  # its configuration
     vision: bool
     tiny: bool
     parameters: int
@@ -39,50 +37,52 @@ class Shell:
 
 
 def _in_vision(name: str) -> bool:
-    return any(word in name for word in VISION)
+    return any(marker in name for marker in ("vision", "visual"))
 
 
 @contextmanager
-def made(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
+def build_shell(config: ModelConfig, *, seed: int) -> Iterator[Shell]:
     """Give a model as it would be trained; under `with`, tensors that are made are fake.
 
     Its config.json is read, from a folder, the hub's cache or the hub. Raises as `models.load`.
     """
     notes: list[str] = []
-    small = config.vlm_name in tiny.KINDS
+    small = config.vlm_name in tiny.TINY_MODELS
     if small:
-        model, processor = tiny.KINDS[config.vlm_name].make(seed)
-        model = model.to(torch.float32 if config.dtype == models.AUTO else models.dtype(config))
-        about, vision = model.config, models.tokenizer_of(processor) is not processor
+        model, processor = tiny.TINY_MODELS[config.vlm_name].make(seed)
+        model = model.to(
+            torch.float32 if config.dtype == models.AUTO_DTYPE else models.dtype(config)
+        )
+        model_config, vision = model.config, models.tokenizer_of(processor) is not processor
     else:
-        about, kind, vision = models.described(config)
+        model_config, kind, vision = models.describe(config)
         with init_empty_weights(include_buffers=True):
-            model = kind.from_config(about, dtype=_own_dtype(about, config))
+            model = kind.from_config(model_config, dtype=_own_dtype(model_config, config))
     adapters = ""
     if config.lora:
         lora = models.lora(config, model, notes.append)
         adapters = f"rank {lora.r} on {', '.join(sorted(lora.target_modules))}"
         with nullcontext() if small else init_empty_weights(include_buffers=True):
-            model = adapted(model, lora)
+            model = add_adapters(model, lora)
     with FakeTensorMode():
         fake(model)
         weights = list(model.parameters())
-        learned = sum(one.numel() for one in weights if one.requires_grad)
-        total = sum(one.numel() for one in weights)
-        yield Shell(model, about, vision, small, total, learned, adapters, tuple(notes))
+        learned = sum(weight.numel() for weight in weights if weight.requires_grad)
+        total = sum(weight.numel() for weight in weights)
+        yield Shell(model, model_config, vision, small, total, learned, adapters, tuple(notes))
 
 
-def _own_dtype(about: Any, config: ModelConfig) -> torch.dtype:
-    found = models.dtype(config)
-    return found if found != models.AUTO else about.dtype or torch.float32
+def _own_dtype(model_config: Any, config: ModelConfig) -> torch.dtype:
+    dtype = models.dtype(config)
+    return dtype if dtype != models.AUTO_DTYPE else model_config.dtype or torch.float32
 
 
 def fake(model: nn.Module) -> None:
-    """Replace weights and buffers by fake ones; what is tied stays tied."""
+    """Replace weights and buffers by fake ones; tied weights stay tied."""
     replaced: dict[int, Any] = {}
     for module in model.modules():
-        for held in (module._parameters, module._buffers):  # noqa: SLF001 - setattr checks kinds
-            for name, value in held.items():
+        for tensors in (module._parameters, module._buffers):  # noqa: SLF001 - setattr checks kinds
+            for name, value in tensors.items():
                 if value is None:
                     continue
                 if id(value) not in replaced:
@@ -91,4 +91,4 @@ def fake(model: nn.Module) -> None:
                     replaced[id(value)] = (
                         nn.Parameter(empty, requires_grad=value.requires_grad) if learned else empty
                     )
-                held[name] = replaced[id(value)]
+                tensors[name] = replaced[id(value)]

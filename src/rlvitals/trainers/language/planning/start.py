@@ -1,4 +1,4 @@
-"""The plan of a training that starts, and how it compares with what was used."""
+"""Plan a training before it starts, and compare the plan with the resources used."""
 
 import json
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from rlvitals.trainers.language.planning import estimate, shell
 from rlvitals.trainers.language.planning.plan import Plan
 from rlvitals.trainers.language.rlhf import config as rlhf
 from rlvitals.trainers.language.tiny import base as tiny
-from rlvitals.trainers.language.usage import Used
+from rlvitals.trainers.language.usage import ResourceUsage
 
-FILE = "plan.json"  # in the run's folder
+PLAN_FILE = "plan.json"  # in the run's folder
 # Parameters below which a training is not planned: it fits anywhere, and estimating takes seconds.
-MIN_PARAMETERS = 50_000_000
+MIN_PLANNED_PARAMETERS = 50_000_000
 GIB = 2.0**30
 
 
@@ -23,30 +23,33 @@ def plan(
 ) -> Plan | None:
     """Plan a training before its weights are fetched, and keep the plan in the run's folder.
 
-    None for a small model, and for one that cannot be estimated; `tell` hears the outcome.
+    None for a small model, and for one that cannot be estimated; `tell` gets the outcome.
     """
-    if config.model.vlm_name in tiny.KINDS:
+    if config.model.vlm_name in tiny.TINY_MODELS:
         return None
     try:
-        with shell.made(config.model, seed=seed) as found:
-            if found.parameters < MIN_PARAMETERS:
+        with shell.build_shell(config.model, seed=seed) as model_shell:
+            if model_shell.parameters < MIN_PLANNED_PARAMETERS:
                 return None
-        made = estimate.plan(config, estimate.Stated())
+        result = estimate.plan(config, estimate.Overrides())
     except VitalsError as error:
         tell(f"no plan: {error.problem}")
         return None
-    tell(f"plan: {made.memory / GIB:,.1f} GiB, {made.seconds:,.3g} s an update (--plan shows more)")
-    for line in made.warnings:
+    tell(
+        f"plan: {result.memory / GIB:,.1f} GiB, {result.seconds:,.3g} s an update "
+        "(--plan shows more)"
+    )
+    for line in result.warnings:
         tell(f"plan: {line}")
-    (folder / FILE).write_text(json.dumps(made.document()), encoding="utf-8")
-    return made
+    (folder / PLAN_FILE).write_text(json.dumps(result.document()), encoding="utf-8")
+    return result
 
 
-def compared(made: Plan, used: Used) -> str:
-    """Say what an update used beside what was planned."""
+def compare_usage(plan: Plan, used: ResourceUsage) -> str:
+    """Return a line that compares the resources used with the plan."""
     lines = []
     if used.memory is not None:
-        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {made.memory / GIB:,.2f}")
+        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {plan.memory / GIB:,.2f}")
     if used.seconds == used.seconds:
-        lines.append(f"{used.seconds:,.3g} s an update, planned {made.seconds:,.3g}")
+        lines.append(f"{used.seconds:,.3g} s an update, planned {plan.seconds:,.3g}")
     return f"used: {'; '.join(lines)}"

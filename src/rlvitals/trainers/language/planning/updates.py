@@ -18,11 +18,10 @@ from rlvitals.trainers.language.planning.passes import Pass
 from rlvitals.trainers.language.planning.plan import Phase, phase
 from rlvitals.trainers.language.planning.prompts import Prompts
 from rlvitals.trainers.language.planning.shell import Shell, fake
-from rlvitals.trainers.language.rlhf.batch import Sampled
+from rlvitals.trainers.language.rlhf.batch import Responses
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.policy import Policy
 
-MOMENTS = 2  # of Adam, each as large as the weights that are trained
 STEP_TRAFFIC = 7  # reads and writes of a step of Adam: weight, gradient and moments; 3 are written
 STEP_OPERATIONS = 15  # of Adam over all weights at once
 
@@ -31,7 +30,7 @@ Score = Callable[[], Iterable[Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """How often each pass is made in an update, and of how many rows."""
+    """The number of passes in an update, and their rows."""
 
     prompts: Prompts
     completion: int  # tokens of a completion, at the most
@@ -49,17 +48,17 @@ class Update:
 
 def of_trl(config: Config, prompts: Prompts) -> Update:
     """Return the passes of an update of GRPO, PSR, NSR or W-REINFORCE."""
-    own = config.training
-    forwards = own.gradient_accumulation_steps
-    shared = own.steps_per_generation or forwards
-    every = shared * own.num_iterations  # forward passes from one generation to the next
-    generated = own.batch_size * shared
+    training = config.training
+    forwards = training.gradient_accumulation_steps
+    shared = training.steps_per_generation or forwards
+    every = shared * training.num_iterations  # forward passes from one generation to the next
+    generated = training.batch_size * shared
     generations = forwards / every
-    times = (own.beta > 0) + (forwards % every != 0)  # the reference, the policy that drew
+    times = (training.beta > 0) + (forwards % every != 0)  # the reference, the policy that drew
     return Update(
-        prompts, own.max_completion_length, generated, generations, own.batch_size,
-        scored=times * generations * generated, learned=own.batch_size * forwards, steps=1,
-        accumulated=forwards > 1, checkpointing=own.gradient_checkpointing, bf16=own.bf16,
+        prompts, training.max_completion_length, generated, generations, training.batch_size,
+        scored=times * generations * generated, learned=training.batch_size * forwards, steps=1,
+        accumulated=forwards > 1, checkpointing=training.gradient_checkpointing, bf16=training.bf16,
         policy=False,
     )  # fmt: skip
 
@@ -77,8 +76,8 @@ def of_rlhf(config: RLHFConfig, prompts: Prompts) -> Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """What an update comes to."""
+class UpdateTrace:
+    """The traced memory and phases of an update."""
 
     parts: dict[str, int]
     phases: list[Phase]
@@ -112,73 +111,76 @@ def speeds(rates: Rates, overheads: Overheads) -> Speeds:
 
 def trace(
     shell: Shell, config: ModelConfig, update: Update, rates: Speeds, *, reference: bool
-) -> Traced:
-    """Trace the passes of an update. `reference`: a second copy of the weights is held."""
+) -> UpdateTrace:
+    """Trace the passes of an update. `reference`: a second copy of the weights is in memory."""
     shell.model.train()
     with _tile(shell, rates.learning):
         model, score = _policy(shell, update) if update.policy else _trl(shell, update)
         weights = _bytes((*model.parameters(), *model.buffers()))
-        trained = _bytes(one for one in model.parameters() if one.requires_grad)
-        found = _passes(shell, config, update, rates, model, score)
-        moments = MOMENTS * trained
+        trained = _bytes(item for item in model.parameters() if item.requires_grad)
+        traces = _passes(shell, config, update, rates, model, score)
+        # Adam has two moments, each as large as the trained weights.
+        moments = 2 * trained
         parts = {
             "weights": weights, "reference model": weights * reference, "gradients": trained,
-            "optimizer state": moments, "activations": found.learned.kept,
+            "optimizer state": moments, "activations": traces.learned.retained,
             "activations, gradient checkpointing":
-                0 if update.policy else found.checkpointed.kept,
-            "logits": _logits(shell, update), "KV cache": found.drawn.kept,
+                0 if update.policy else traces.checkpointed.retained,
+            "logits": _logits(shell, update), "KV cache": traces.drawn.retained,
         }  # fmt: skip
-    held = weights * (1 + reference) + moments
-    phases = _phases(update, found, rates.learning, held, trained)
-    return Traced(parts, [one for one in phases if one.seconds])
+    resident = weights * (1 + reference) + moments
+    phases = _phases(update, traces, rates.learning, resident, trained)
+    return UpdateTrace(parts, [item for item in phases if item.seconds])
 
 
 def _passes(  # noqa: PLR0913, PLR0917 - what is traced, each by its name
     shell: Shell, config: ModelConfig, update: Update, rates: Speeds, model: Any, score: Score
 ) -> Passes:
-    asked, total = update.prompts, update.prompts.tokens + update.completion
-    seen, learned_seeing = Pass(), Pass()
-    if asked.images:
-        seen, learned_seeing = passes.encoder(
-            shell, config, rates.learning, update.rows * asked.images, asked.patches
+    questions, total = update.prompts, update.prompts.tokens + update.completion
+    image_pass, image_learning = Pass(), Pass()
+    if questions.images:
+        image_pass, image_learning = passes.encoder(
+            shell, config, rates.learning, update.rows * questions.images, questions.patches
         )
     read = passes.prefill(
-        shell, rates.generating, update.generated, asked.tokens, all_logits=update.policy
+        shell, rates.generating, update.generated, questions.tokens, all_logits=update.policy
     )
     learned = passes.learn(model, rates.learning, score, bf16=update.bf16)
-    again = learned
+    checkpointed = learned
     if not update.policy:
         with _checkpointing(shell):
-            again = passes.learn(model, rates.learning, score, bf16=update.bf16)
+            checkpointed = passes.learn(model, rates.learning, score, bf16=update.bf16)
     return Passes(
-        read + seen.times(update.generated / update.rows),
+        read + image_pass.times(update.generated / update.rows),
         passes.decode(shell, rates.generating, update.generated, total - 1),
-        seen + passes.forward(model, rates.learning, score),
-        learned_seeing + learned,
-        _less(learned_seeing, shell) + again,
+        image_pass + passes.forward(model, rates.learning, score),
+        image_learning + learned,
+        _less(image_learning, shell) + checkpointed,
     )
 
 
-def _phases(update: Update, found: Passes, rates: Rates, held: int, trained: int) -> list[Phase]:
-    """Return the phases of an update, with `held` bytes all the time and `trained` of gradients."""
-    tokens = found.drawn.times(update.completion)
+def _phases(
+    update: Update, traces: Passes, rates: Rates, resident: int, trained: int
+) -> list[Phase]:
+    """Return the phases of an update, with `resident` bytes and `trained` bytes of gradients."""
+    tokens = traces.drawn.times(update.completion)
     generated = Pass(
-        found.read.seconds + tokens.seconds, found.read.flops + tokens.flops,
-        max(found.read.peak, found.drawn.peak),
+        traces.read.seconds + tokens.seconds, traces.read.flops + tokens.flops,
+        max(traces.read.peak, traces.drawn.peak),
     )  # fmt: skip
     step = Pass(
         STEP_TRAFFIC * trained / rates.bandwidth + STEP_OPERATIONS * rates.overhead,
         peak=2 * trained,  # the gradients, and what the step computes from them
     )
-    learned = found.checkpointed if update.checkpointing else found.learned
+    learned = traces.checkpointed if update.checkpointing else traces.learned
     return [
-        phase("generation", generated.times(update.generations), held),
-        phase("scoring", found.scored.times(update.scored / update.rows), held),
+        phase("generation", generated.times(update.generations), resident),
+        phase("scoring", traces.scored.times(update.scored / update.rows), resident),
         phase(
             "gradients", learned.times(update.learned / update.rows),
-            held + trained * update.accumulated,
+            resident + trained * update.accumulated,
         ),
-        phase("optimizer step", step.times(update.steps), held),
+        phase("optimizer step", step.times(update.steps), resident),
     ]  # fmt: skip
 
 
@@ -198,7 +200,7 @@ def _tile(shell: Shell, rates: Rates) -> Iterator[None]:
 
 
 def _vocabulary(shell: Shell) -> int:
-    return int(shell.about.get_text_config().vocab_size)
+    return int(shell.model_config.get_text_config().vocab_size)
 
 
 def _logits(shell: Shell, update: Update) -> int:
@@ -212,7 +214,7 @@ def _logits(shell: Shell, update: Update) -> int:
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
     """Return the bytes of tensors; those of tied weights once."""
-    storages = {id(one): one.numel() * one.element_size() for one in tensors}
+    storages = {id(tensor): tensor.numel() * tensor.element_size() for tensor in tensors}
     return sum(storages.values())
 
 
@@ -223,10 +225,10 @@ def _trl(shell: Shell, update: Update) -> tuple[Any, Score]:
 
     def score() -> Iterator[Tensor]:
         read = torch.zeros(update.rows, total, dtype=torch.long)
-        found = shell.model(
+        output = shell.model(
             input_ids=read, attention_mask=torch.ones_like(read), labels=read, fused_lm_head=True
         )
-        yield found.log_probs.exp()
+        yield output.log_probs.exp()
 
     return shell.model, score
 
@@ -239,7 +241,7 @@ def _policy(shell: Shell, update: Update) -> tuple[Any, Score]:
 
     def score() -> Iterator[Tensor]:
         tokens = torch.zeros(rows, total, dtype=torch.long)
-        drawn = Sampled(
+        drawn = Responses(
             tokens, torch.ones_like(tokens), torch.ones(rows, update.completion),
             torch.ones(rows, dtype=torch.bool),
         )  # fmt: skip
@@ -254,7 +256,7 @@ def _checkpointing(shell: Shell) -> Iterator[None]:
     """Compute activations again in the backward pass, under `with`."""
     model = shell.model
     model.enable_input_require_grads()
-    model.activation_checkpointing_enable(passes.CHECKPOINTING)
+    model.activation_checkpointing_enable(passes.CHECKPOINTING_OPTIONS)
     try:
         yield
     finally:
@@ -264,6 +266,6 @@ def _checkpointing(shell: Shell) -> Iterator[None]:
 
 def _less(seeing: Pass, shell: Shell) -> Pass:
     """Return an image encoder's pass where it keeps one layer of its activations at a time."""
-    layers = passes.layers(shell.about.vision_config) if seeing.seconds else 1
+    layers = passes.layers(shell.model_config.vision_config) if seeing.seconds else 1
     return Pass(seeing.seconds * 4 / 3, seeing.flops * 4 / 3, seeing.peak // layers,
-                seeing.kept // layers)  # fmt: skip
+                seeing.retained // layers)  # fmt: skip

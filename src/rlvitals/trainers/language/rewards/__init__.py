@@ -1,4 +1,4 @@
-"""Reward functions: one file each, by name, combined with weights."""
+"""Reward functions: one file each, selected by name, combined with weights."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from rlvitals.trainers.language.rewards import (
     table_style_reward,
 )
 from rlvitals.trainers.language.rewards.reward import Measure
-from rlvitals.trainers.language.rewards.reward_fn import Failure, Reward, made, weights
+from rlvitals.trainers.language.rewards.reward_fn import Failure, Reward, make_rewards, weights
 
 __all__ = ["CATALOGUE", "Failure", "Reward", "functions", "weights"]
 
@@ -36,4 +36,4 @@ def functions(
     With `process_model`, process_style_reward is one of them by default. `failed` is told of each
     sample that one raised on. Raises UsageError for a name that is unknown or comes twice.
     """
-    return made(config, default, CATALOGUE, failed)
+    return make_rewards(config, default, CATALOGUE, failed)

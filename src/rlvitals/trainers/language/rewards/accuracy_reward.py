@@ -1,15 +1,13 @@
-"""Whether the answer is right."""
+"""Reward for a right answer."""
 
 import json
 import re
-from fractions import Fraction
 
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-READING = Fraction(1, 20)  # ChartQA's relaxed accuracy: a value read off a chart is so exact
-YEAR = re.compile(r"\s*(1[5-9]|20|21)[0-9]{2}\s*")
-ASKED = re.compile(r"\b(years?|when)\b", re.IGNORECASE)
+YEAR_PATTERN = re.compile(r"\s*(1[5-9]|20|21)[0-9]{2}\s*")
+WHEN_PATTERN = re.compile(r"\b(years?|when)\b", re.IGNORECASE)
 
 
 def score(sample: Sample) -> float:
@@ -20,16 +18,18 @@ def score(sample: Sample) -> float:
     """
     label = sample.text("label")
     plain = not label
-    answer = parts.said(sample.completion, plain=plain)
+    answer = parts.extract_answer(sample.completion, plain=plain)
     if answer is None:
         return 0.0
-    tolerance = values.EXACT if plain or _a_name(label, sample) else READING
-    return float(values.same(answer, label or sample.text("answer"), tolerance))
+    tolerance = (
+        values.EXACT_TOLERANCE if plain or _is_name(label, sample) else values.CHART_TOLERANCE
+    )
+    return float(values.is_same(answer, label or sample.text("answer"), tolerance))
 
 
-def _a_name(label: str, sample: Sample) -> bool:
-    """Say whether a label names something, as a year: being near is being wrong then."""
-    if YEAR.fullmatch(label) and ASKED.search(sample.text("query")):
+def _is_name(label: str, sample: Sample) -> bool:
+    """Return True if a label is a name, such as a year, for which no tolerance applies."""
+    if YEAR_PATTERN.fullmatch(label) and WHEN_PATTERN.search(sample.text("query")):
         return True
     try:
         rows = json.loads(sample.text("table") or "{}").get("rows", [])

@@ -1,9 +1,7 @@
-"""Whether the chart's type is named."""
+"""Reward for naming the chart's type."""
 
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
-
-NOUNS = (" chart", " graph", " plot")  # a bar chart is a bar
 
 
 def score(sample: Sample) -> float | None:
@@ -15,8 +13,12 @@ def score(sample: Sample) -> float | None:
 
 
 def _bare(text: str) -> str:
-    words = values.plain(text.replace("_", " "))
-    return next((words.removesuffix(noun) for noun in NOUNS if words.endswith(noun)), words)
+    name = values.plain(text.replace("_", " "))
+    # A "bar chart" is a "bar".
+    return next(
+        (name.removesuffix(noun) for noun in (" chart", " graph", " plot") if name.endswith(noun)),
+        name,
+    )
 
 
 REWARD = Measure(

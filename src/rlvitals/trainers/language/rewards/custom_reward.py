@@ -1,4 +1,4 @@
-"""A person's own reward function, by the name `module:function` or `folder/file.py:function`."""
+"""Import a custom reward function, `module:function` or `folder/file.py:function`."""
 
 import sys
 import traceback
@@ -14,7 +14,7 @@ from typing import Any
 from rlvitals import UsageError, nearest
 
 
-def imported(name: str) -> Callable[..., Any]:
+def import_function(name: str) -> Callable[..., Any]:
     """Import a function, which TRL's signature is asked of. Raises UsageError where it cannot be.
 
     A module is looked for in the working folder too.
@@ -23,25 +23,25 @@ def imported(name: str) -> Callable[..., Any]:
     if not source:
         raise UsageError("no module is named", where=name, hint="folder/file.py:function")
     module = _file(Path(source), name) if source.endswith(".py") else _module(source, name)
-    found = getattr(module, function, None)
-    if not callable(found) or not hasattr(found, "__name__"):
-        named = (one for one, value in vars(module).items() if callable(value))
+    reward_function = getattr(module, function, None)
+    if not callable(reward_function) or not hasattr(reward_function, "__name__"):
+        names = (attribute for attribute, value in vars(module).items() if callable(value))
         raise UsageError(
-            f"{source} has no function {function}", where=name, hint=nearest(function, named)
+            f"{source} has no function {function}", where=name, hint=nearest(function, names)
         )
-    if iscoroutinefunction(found):
+    if iscoroutinefunction(reward_function):
         raise UsageError(f"{function} is asynchronous", where=name, hint="def, not async def")
-    return found  # type: ignore[no-any-return]
+    return reward_function  # type: ignore[no-any-return]
 
 
 def _module(source: str, name: str) -> ModuleType:
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
     try:
-        with _whole(source, name):
+        with _explain_import_errors(source, name):
             return import_module(source)
     finally:
-        sys.path.remove(here)
+        sys.path.remove(folder)
 
 
 def _file(path: Path, name: str) -> ModuleType:
@@ -51,25 +51,25 @@ def _file(path: Path, name: str) -> ModuleType:
     assert spec is not None  # noqa: S101 - it ends in .py
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
-    with _whole(str(path), name):
+    with _explain_import_errors(str(path), name):
         spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
-def _whole(source: str, name: str) -> Iterator[None]:
-    """Say of a module that cannot be imported why, and in which line of which file."""
+def _explain_import_errors(source: str, name: str) -> Iterator[None]:
+    """Raise UsageError with the file and line of a failed import."""
     try:
         yield
     except ModuleNotFoundError as error:
-        place = f"{name} ({_line(error)})" if _line(error) else name
+        location = f"{name} ({_line(error)})" if _line(error) else name
         raise UsageError(
-            f"there is no module {error.name}", where=place, hint="folder/file.py:function"
+            f"there is no module {error.name}", where=location, hint="folder/file.py:function"
         ) from error
     except (Exception, SystemExit) as error:  # a person's code may raise anything
-        what, place = f"{type(error).__name__}: {getattr(error, 'msg', error)}", _line(error)
+        message, location = f"{type(error).__name__}: {getattr(error, 'msg', error)}", _line(error)
         raise UsageError(
-            f"{source} cannot be imported: {what}", where=place or name, hint="mend that line"
+            f"{source} cannot be imported: {message}", where=location or name, hint="mend that line"
         ) from error
 
 
@@ -81,7 +81,13 @@ def _line(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [one for one in frames if "importlib" not in one.filename and one.filename != __file__]
+    user_frames = [
+        frame
+        for frame in frames
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
     if isinstance(error, SystemExit):
-        own = [one for one in own if "site-packages" not in one.filename] or own
-    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
+        user_frames = [
+            frame for frame in user_frames if "site-packages" not in frame.filename
+        ] or user_frames
+    return f"{user_frames[-1].filename}, line {user_frames[-1].lineno}" if user_frames else ""

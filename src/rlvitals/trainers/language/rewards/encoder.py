@@ -1,12 +1,10 @@
-"""How alike two texts are to a sentence encoder: the cosine of its mean-pooled outputs."""
+"""Similarity of two texts: the cosine of a sentence encoder's mean-pooled outputs."""
 
 from functools import lru_cache
 from typing import Any
 
 from rlvitals import UsageError
 from rlvitals.trainers.language.rewards.reward import Alike
-
-KEPT = 4096  # embeddings of references, which come again with each completion
 
 
 def load(name: str) -> Alike:
@@ -23,14 +21,17 @@ def load(name: str) -> Alike:
         ) from error
     return _alike(tokenizer, model.eval())
 
+    # References come again with each completion.
+
 
 def _alike(tokenizer: Any, model: Any) -> Alike:
     import torch
 
     limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
 
-    @lru_cache(maxsize=KEPT)
-    def embedded(text: str) -> torch.Tensor:
+    # References come again with each completion.
+    @lru_cache(maxsize=4096)
+    def embed(text: str) -> torch.Tensor:
         inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=limit)
         with torch.no_grad():
             states = model(**inputs).last_hidden_state[0]
@@ -40,6 +41,6 @@ def _alike(tokenizer: Any, model: Any) -> Alike:
     def alike(text: str, reference: str) -> float:
         if not text.strip():
             return 0.0
-        return min(max(float(embedded(text) @ embedded(reference)), 0.0), 1.0)
+        return min(max(float(embed(text) @ embed(reference)), 0.0), 1.0)
 
     return alike

@@ -1,14 +1,14 @@
-"""Whether the thinking is neither too short nor too long, and goes in steps."""
+"""Reward for thinking of the right length, in numbered steps."""
 
 import re
 
 from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-SHORT, LONG = 71, 250  # characters of good thinking, both included
-TOO_LONG = 500  # characters from which steps are paid no more
-STEP, STEPS = 0.25, 1.5  # of a step, and of all steps
-NAMED = re.compile(r"<step-([0-9]{1,3})>:?([^<]*)")
+GOOD_LENGTHS = range(71, 251)  # characters of the thinking
+MAX_THOUGHT_CHARACTERS = 500
+MAX_STEPS_REWARD = 1.5
+STEP_PATTERN = re.compile(r"<step-([0-9]{1,3})>:?([^<]*)")
 
 
 def score(sample: Sample) -> float:
@@ -18,20 +18,20 @@ def score(sample: Sample) -> float:
     numbered 1, 2, 3 and each says something.
     """
     thought = parts.inner(sample.completion, "think")
-    if thought is None or len(thought) > TOO_LONG:
+    if thought is None or len(thought) > MAX_THOUGHT_CHARACTERS:
         return 0.0
     steps = 0
-    for number, text in NAMED.findall(thought):
+    for number, text in STEP_PATTERN.findall(thought):
         if int(number) == steps + 1 and text.strip():
             steps += 1
-    return float(SHORT <= len(thought) <= LONG) + min(STEP * steps, STEPS)
+    return float(len(thought) in GOOD_LENGTHS) + min(0.25 * steps, MAX_STEPS_REWARD)
 
 
 REWARD = Measure(
     name="length_think_reward",
     meaning="71 to 250 characters of thinking, in numbered steps",
     low=0,
-    high=1 + STEPS,
+    high=1 + MAX_STEPS_REWARD,
     title="Length Rewards",
     score=score,
 )

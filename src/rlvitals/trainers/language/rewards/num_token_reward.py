@@ -1,21 +1,21 @@
-"""Whether each tag of the form is there once, wherever lines end."""
+"""Reward for each tag of the form exactly once, wherever lines end."""
 
 from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-FULL = 2.0
+FULL_TOKEN_REWARD = 2.0
 
 
 def score(sample: Sample) -> float:
     """Pay for all eight tags, each exactly once and in order: the form without its line ends."""
-    return FULL if parts.in_order(sample.completion) else 0.0
+    return FULL_TOKEN_REWARD if parts.in_order(sample.completion) else 0.0
 
 
 REWARD = Measure(
     name="num_token_reward",
     meaning="each of the form's eight tags exactly once, in order",
     low=0,
-    high=FULL,
+    high=FULL_TOKEN_REWARD,
     title="Count rewards",
     score=score,
 )

@@ -1,19 +1,19 @@
-"""The parts of a completion. Texts are searched, never matched: no text takes long."""
+"""Extract the parts of a completion, by search in linear time."""
 
-TAGS = (
+FORM_TAGS = (
     "<think>", "<type>", "</type>", "<table>", "</table>", "</think>", "<answer>", "</answer>",
 )  # fmt: skip
 
 
 def in_order(text: str) -> bool:
-    """Say whether each tag of the form is there exactly once, and in its order."""
-    places = [text.find(tag) for tag in TAGS]
-    once = all(text.count(tag) == 1 for tag in TAGS)
+    """Return True if each tag of the form occurs exactly once, in order."""
+    places = [text.find(tag) for tag in FORM_TAGS]
+    once = all(text.count(tag) == 1 for tag in FORM_TAGS)
     return once and places == sorted(places)
 
 
 def inner(text: str, tag: str) -> str | None:
-    """Return what stands in a tag, stripped; None where it is not there exactly once."""
+    """Return the content of a tag, stripped; None unless the tag occurs exactly once."""
     opened, closed = f"<{tag}>", f"</{tag}>"
     if text.count(opened) != 1 or text.count(closed) != 1:
         return None
@@ -21,10 +21,10 @@ def inner(text: str, tag: str) -> str | None:
     return text[start:end].strip() if start <= end else None
 
 
-def said(text: str, *, plain: bool = False) -> str | None:
-    """Return a completion's answer: what stands in its one answer tag, after its thinking.
+def extract_answer(text: str, *, plain: bool = False) -> str | None:
+    """Return a completion's answer: the content of its answer tag, after its thinking.
 
-    `plain`: a text without that tag is an answer as a whole, less its thinking.
+    `plain`: a text without that tag is the answer, without its thinking.
     """
     if "</think>" not in text and not plain:
         return None

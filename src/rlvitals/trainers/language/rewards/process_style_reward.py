@@ -1,4 +1,4 @@
-"""Whether the thinking says what the reference's does, as a sentence encoder hears it."""
+"""Reward for thinking that is similar to the reference, by a sentence encoder."""
 
 from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample

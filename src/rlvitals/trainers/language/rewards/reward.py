@@ -1,4 +1,4 @@
-"""What a reward function is told of one completion, and what it is."""
+"""The sample that a reward function scores, and the description of such a function."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Alike = Callable[[str, str], float]  # how much two texts say the same, in [0, 1
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One completion, with the columns of its question. Nothing of it may be changed."""
+    """A completion with the columns of its question; read-only."""
 
     completion: str
     columns: Mapping[str, Any] = field(default_factory=dict)

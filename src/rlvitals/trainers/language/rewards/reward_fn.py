@@ -1,4 +1,4 @@
-"""Reward functions as TRL calls them: one number for each completion, whatever one of them does."""
+"""Reward functions as TRL calls them: one number per completion, or None on an error."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,15 @@ from typing import Any
 from rlvitals import UsageError, VitalsError, nearest
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.rewards import encoder
-from rlvitals.trainers.language.rewards.custom_reward import imported
+from rlvitals.trainers.language.rewards.custom_reward import import_function
 from rlvitals.trainers.language.rewards.reward import Alike, Measure, Sample
 
-SHOWN = 200  # characters of a prompt, a completion or an exception in an error
-MOST = 3.4028234663852886e38  # float32's largest: TRL holds rewards so, and above is infinity
+MAX_ERROR_CHARACTERS = 200  # characters of a prompt, a completion or an exception in an error
+MAX_FLOAT32 = (
+    3.4028234663852886e38  # float32's largest: TRL holds rewards so, and above is infinity
+)
 # A person's code may raise anything, and end the program; who asks for the end by Ctrl-C has it.
-MAY_RAISE = (Exception, SystemExit)
+CAUGHT_ERRORS = (Exception, SystemExit)
 
 
 class WrongCountError(ValueError):
@@ -34,12 +36,14 @@ class Failure:
     def sentence(self) -> str:
         """What happened, in one line."""
         error = " ".join(f"{type(self.error).__name__}: {self.error}".split())
-        if len(error) > SHOWN:
-            error = f"{error[:SHOWN]} …"
+        if len(error) > MAX_ERROR_CHARACTERS:
+            error = f"{error[:MAX_ERROR_CHARACTERS]} …"
         if self.sample is None:
             return f"{self.function} failed on a batch, and on none of its samples alone: {error}"
-        about = f"prompt {self.prompt[-SHOWN:]!r}, completion {self.completion[:SHOWN]!r}"
-        return f"{self.function} failed on sample {self.sample}: {error} ({about})"
+        prompt = self.prompt[-MAX_ERROR_CHARACTERS:]
+        completion = self.completion[:MAX_ERROR_CHARACTERS]
+        context = f"prompt {prompt!r}, completion {completion!r}"
+        return f"{self.function} failed on sample {self.sample}: {error} ({context})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +55,18 @@ class Batch:
     completion_ids: Sequence[Any] | None
     columns: dict[str, Any]
 
-    def only(self, place: int) -> "Batch":
+    def only(self, index: int) -> "Batch":
         """Return the batch of one sample."""
-        own = slice(place, place + 1)
-        ids = None if self.completion_ids is None else self.completion_ids[own]
+        span = slice(index, index + 1)
+        ids = None if self.completion_ids is None else self.completion_ids[span]
         columns = {
-            name: value[own] if self.of_samples(value) else value
+            name: value[span] if self.of_samples(value) else value
             for name, value in self.columns.items()
         }
-        return Batch(self.prompts[own], self.completions[own], ids, columns)
+        return Batch(self.prompts[span], self.completions[span], ids, columns)
 
     def of_samples(self, value: object) -> bool:
-        """Say whether an argument is a column: TRL gives its own objects beside them."""
+        """Return True if an argument is a column; TRL passes its own objects too."""
         return isinstance(value, list | tuple) and len(value) == len(self.completions)
 
 
@@ -73,9 +77,9 @@ Scores = Callable[[Batch], Sequence[float | None]]
 class Reward:
     """A reward function for TRL. `title`: how its line on the console begins.
 
-    `last`: of the last function, what to log of a batch of so many samples when all have paid.
+    `last`: for the last function, returns the metrics of a batch of so many samples.
 
-    A sample that it raises on, or gives no finite number for, gets None, and `failed` hears of it;
+    A sample that it raises on, or gives no finite number for, gets None and a call of `failed`;
     where `stop` is set, a VitalsError ends the training instead.
     """
 
@@ -100,29 +104,31 @@ class Reward:
     ) -> list[float | None]:
         """Score completions. Raises UsageError where the data lacks a column that it needs."""
         batch = Batch(prompts, completions, completion_ids, columns)
-        paid = self._paid(batch)
+        paid = self._score_batch(batch)
         if self.last is not None:
             for name, value in self.last(len(completions)).items():
                 columns["log_metric"](name, value)  # TRL's, which averages over processes
         return paid
 
-    def _paid(self, batch: Batch) -> list[float | None]:
+    def _score_batch(self, batch: Batch) -> list[float | None]:
         try:
             return _numbers(self.scores(batch), len(batch.completions))
         except UsageError:
             raise
-        except MAY_RAISE as error:
-            return self._each(batch, error)
+        except CAUGHT_ERRORS as error:
+            return self._score_each(batch, error)
 
-    def _each(self, batch: Batch, whole: Exception | SystemExit) -> list[float | None]:
+    def _score_each(self, batch: Batch, batch_error: Exception | SystemExit) -> list[float | None]:
         """Score samples one by one, after a batch of them failed: that finds which.
 
         A function that gives one number, however many there are, fails on none of them alone.
         """
         failures: list[Failure] = []
-        scores = [self._one(batch, at, failures) for at in range(len(batch.completions))]
-        if not failures and isinstance(whole, WrongCountError):
-            failures.append(Failure(self.name, None, "", "", whole))
+        scores = [
+            self._score_sample(batch, index, failures) for index in range(len(batch.completions))
+        ]
+        if not failures and isinstance(batch_error, WrongCountError):
+            failures.append(Failure(self.name, None, "", "", batch_error))
         for failure in failures:
             if self.stop:
                 hint = "mend the function, or leave such samples out: --on-error skip"
@@ -130,12 +136,12 @@ class Reward:
             self.failed(failure)
         return scores
 
-    def _one(self, batch: Batch, place: int, failures: list[Failure]) -> float | None:
+    def _score_sample(self, batch: Batch, index: int, failures: list[Failure]) -> float | None:
         try:
-            (score,) = _numbers(self.scores(batch.only(place)), 1)
-        except MAY_RAISE as error:
-            said = text(batch.prompts[place]), text(batch.completions[place])
-            failures.append(Failure(self.name, place, *said, error))
+            (score,) = _numbers(self.scores(batch.only(index)), 1)
+        except CAUGHT_ERRORS as error:
+            texts = text(batch.prompts[index]), text(batch.completions[index])
+            failures.append(Failure(self.name, index, *texts, error))
             return None
         return score
 
@@ -149,56 +155,59 @@ def _numbers(scores: Sequence[float | None], count: int) -> list[float | None]:
     if len(values) != count:
         msg = f"it gave {len(values)} rewards for {count} samples"
         raise WrongCountError(msg)
-    if strange := [value for value in values if value is not None and not abs(value) <= MOST]:
+    if strange := [
+        value for value in values if value is not None and not abs(value) <= MAX_FLOAT32
+    ]:
         msg = f"it gave {strange[0]}"
         raise ValueError(msg)
     return values
 
 
-def text(said: Any) -> str:
+def text(message: Any) -> str:
     """Return a prompt or a completion as text: of a conversation its last words."""
-    if isinstance(said, str):
-        return said
-    content = said[-1].get("content") if said else ""
+    if isinstance(message, str):
+        return message
+    content = message[-1].get("content") if message else ""
     if isinstance(content, str):
         return content
-    return "".join(part.get("text") or "" for part in content or ())
+    return "".join(item.get("text") or "" for item in content or ())
 
 
-def made(
+def make_rewards(
     config: RewardsConfig,
     default: tuple[str, ...],
     catalogue: tuple[Measure, ...],
     failed: Callable[[Failure], None],
 ) -> list[Reward]:
     """Make the functions that the settings name. Raises UsageError for an unknown or double one."""
-    known = {measure.name: measure for measure in catalogue}
+    measures = {measure.name: measure for measure in catalogue}
     by_model = tuple(m.name for m in catalogue if m.needs_model and config.process_model)
     names = config.functions or tuple(dict.fromkeys((*default, *by_model)))
-    rewards = [_made(name, known, config, failed) for name in names]
+    rewards = [_make_reward(name, measures, config, failed) for name in names]
     called = [reward.name for reward in rewards]
     if double := sorted({name for name in called if called.count(name) > 1}):
         raise UsageError(f"{double[0]} is named twice", where="rewards.functions")
     return rewards
 
 
-def _made(
+def _make_reward(
     name: str,
-    known: Mapping[str, Measure],
+    measures: Mapping[str, Measure],
     config: RewardsConfig,
     failed: Callable[[Failure], None],
 ) -> Reward:
     stop = config.on_error == "stop"
     if ":" in name:
-        function = imported(name)
-        return Reward(function.__name__, function.__name__, _own(function), failed, stop)
-    if name not in known:
+        function = import_function(name)
+        return Reward(function.__name__, function.__name__, _custom_scores(function), failed, stop)
+    if name not in measures:
         raise UsageError(
             f"there is no reward function {name}",
             where="rewards.functions",
-            hint=nearest(name, known) or f"{', '.join(known)}, or one of your own: module:function",
+            hint=nearest(name, measures)
+            or f"{', '.join(measures)}, or one of your own: module:function",
         )
-    measure = known[name]
+    measure = measures[name]
     if measure.needs_model and not config.process_model:
         raise UsageError(
             f"{name} needs a model, and none is named",
@@ -206,10 +215,10 @@ def _made(
             hint="--process-model sentence-transformers/all-MiniLM-L6-v2",
         )
     alike = encoder.load(config.process_model) if measure.needs_model else None
-    return Reward(name, measure.title, _by(measure, alike), failed, stop)
+    return Reward(name, measure.title, _builtin_scores(measure, alike), failed, stop)
 
 
-def _by(measure: Measure, alike: Alike | None) -> Scores:
+def _builtin_scores(measure: Measure, alike: Alike | None) -> Scores:
     """Return what scores a batch by one of our measures."""
 
     def scores(batch: Batch) -> list[float | None]:
@@ -223,37 +232,37 @@ def _by(measure: Measure, alike: Alike | None) -> Scores:
         columns = {name: v for name, v in batch.columns.items() if batch.of_samples(v)}
         return [
             measure.score(
-                Sample(text(said), {name: v[place] for name, v in columns.items()}, alike)
+                Sample(text(completion), {name: v[index] for name, v in columns.items()}, alike)
             )
-            for place, said in enumerate(batch.completions)
+            for index, completion in enumerate(batch.completions)
         ]
 
     return scores
 
 
-def _own(function: Callable[..., Sequence[float | None]]) -> Scores:
+def _custom_scores(function: Callable[..., Sequence[float | None]]) -> Scores:
     """Return what scores a batch by a person's function: it gets copies, and may spoil them."""
 
     def scores(batch: Batch) -> Sequence[float | None]:
         columns = {
-            name: [_copied(one) for one in value] if batch.of_samples(value) else value
+            name: [_copy(item) for item in value] if batch.of_samples(value) else value
             for name, value in batch.columns.items()
         }
         return function(
-            prompts=_copied(list(batch.prompts)),
-            completions=_copied(list(batch.completions)),
-            completion_ids=_copied(batch.completion_ids),
+            prompts=_copy(list(batch.prompts)),
+            completions=_copy(list(batch.completions)),
+            completion_ids=_copy(batch.completion_ids),
             **columns,
         )
 
     return scores
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_copied(one) for one in value]
+        return [_copy(item) for item in value]
     if isinstance(value, dict):
-        return {key: _copied(one) for key, one in value.items()}
+        return {key: _copy(item) for key, item in value.items()}
     return value.copy() if callable(getattr(value, "copy", None)) else value
 
 

@@ -1,17 +1,15 @@
-"""Whether the chart's table is written out, in its form and with its values."""
+"""Reward for writing out the chart's table in its form and with its values."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-READABLE, KEYS, COLUMNS, CELLS = 0.5, 0.25, 0.25, 0.25
-LONGEST = 20_000  # characters of a table that is looked at
-READING = Fraction(1, 20)  # as exact as a value is read off a chart
+JSON_REWARD, KEYS_REWARD, COLUMNS_REWARD, CELLS_REWARD = 0.5, 0.25, 0.25, 0.25
+MAX_TABLE_CHARACTERS = 20_000  # characters of a table that is looked at
 
 
 def score(sample: Sample) -> float | None:
@@ -19,42 +17,42 @@ def score(sample: Sample) -> float | None:
 
     None where the data has no table. Raises ValueError where the data's own is none.
     """
-    expected = _expected(sample.columns.get("table"))
+    expected = _parse_reference(sample.columns.get("table"))
     if expected is None:
         return None
-    found = _object(parts.inner(sample.completion, "table") or "")
-    if found is None:
+    table = _object(parts.inner(sample.completion, "table") or "")
+    if table is None:
         return 0.0
-    keys = KEYS * (set(found) == {"columns", "rows"})
-    columns, rows = _columns(found), _rows(found)
+    keys = KEYS_REWARD * (set(table) == {"columns", "rows"})
+    columns, rows = _columns(table), _rows(table)
     shared = sum((Counter(columns) & Counter(_columns(expected))).values())
-    met = COLUMNS * shared / max(len(columns), len(_columns(expected)), 1)
-    return READABLE + keys + met + CELLS * _cells_met(rows, _rows(expected))
+    met = COLUMNS_REWARD * shared / max(len(columns), len(_columns(expected)), 1)
+    return JSON_REWARD + keys + met + CELLS_REWARD * _cells_met(rows, _rows(expected))
 
 
-def _expected(table: Any) -> Mapping[str, Any] | None:
+def _parse_reference(table: Any) -> Mapping[str, Any] | None:
     if table is None or table == "":
         return None
-    found = table if isinstance(table, Mapping) else _object(str(table), longest=None)
-    if found is None or not _columns(found) or not _rows(found):
+    document = table if isinstance(table, Mapping) else _object(str(table), longest=None)
+    if document is None or not _columns(document) or not _rows(document):
         msg = f"the data's table is no JSON object of columns and rows: {str(table)[:80]!r}"
         raise ValueError(msg)
-    return found
+    return document
 
 
-def _object(text: str, *, longest: int | None = LONGEST) -> dict[str, Any] | None:
+def _object(text: str, *, longest: int | None = MAX_TABLE_CHARACTERS) -> dict[str, Any] | None:
     if longest is not None and len(text) > longest:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _columns(table: Mapping[str, Any]) -> list[str]:
-    named = table.get("columns")
-    return [values.plain(str(name)) for name in named] if isinstance(named, list) else []
+    names = table.get("columns")
+    return [values.plain(str(name)) for name in names] if isinstance(names, list) else []
 
 
 def _rows(table: Mapping[str, Any]) -> list[list[str]]:
@@ -67,17 +65,19 @@ def _rows(table: Mapping[str, Any]) -> list[list[str]]:
 def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
     """Return the share of cells that are right: rows are found by their first cell.
 
-    A row too many, or a cell, counts as one that is wrong: guesses do not pay.
+    A row too many, or a cell, counts as wrong: guesses are not rewarded.
     """
-    left: dict[str, list[list[str]]] = {}
+    unmatched: dict[str, list[list[str]]] = {}
     for row in rows:
-        left.setdefault(values.plain(row[0]), []).append(row)
+        unmatched.setdefault(values.plain(row[0]), []).append(row)
     met = 0
     for row in expected:
-        own = left.get(values.plain(row[0]))
-        if own:
-            pairs = zip(own.pop(0)[1:], row[1:], strict=False)
-            met += 1 + sum(values.same(cell, wanted, READING) for cell, wanted in pairs)
+        candidates = unmatched.get(values.plain(row[0]))
+        if candidates:
+            pairs = zip(candidates.pop(0)[1:], row[1:], strict=False)
+            met += 1 + sum(
+                values.is_same(cell, reference, values.CHART_TOLERANCE) for cell, reference in pairs
+            )
     cells = max(sum(map(len, rows)), sum(map(len, expected)))
     return met / cells
 
@@ -86,7 +86,7 @@ REWARD = Measure(
     name="table_style_reward",
     meaning="the chart's table: JSON with the keys columns and rows, and what they hold",
     low=0,
-    high=READABLE + KEYS + COLUMNS + CELLS,
+    high=JSON_REWARD + KEYS_REWARD + COLUMNS_REWARD + CELLS_REWARD,
     title="Table style rewards",
     score=score,
     needs=(("table",),),

@@ -1,22 +1,23 @@
-"""Whether two answers are the same: as numbers with a unit, or as words."""
+"""Compare two answers: as numbers with a unit, or as words."""
 
 import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-LONGEST = 300  # characters of a text that may be a number
-EXACT = Fraction(0)
-MINUS = str.maketrans("\u2212\u2013\u2014", "---")  # minus, en dash, em dash
-WORD = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
-NUMBER = re.compile(
+MAX_NUMBER_CHARACTERS = 300  # characters of a text that may be a number
+EXACT_TOLERANCE = Fraction(0)
+# ChartQA's relaxed accuracy: a value is read off a chart to 5 %.
+CHART_TOLERANCE = Fraction(1, 20)
+WORD_PATTERN = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
+NUMBER_PATTERN = re.compile(
     rf"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
     (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,3}}(?:\ [0-9]{{3}})+|[0-9]*)
     (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{{1,3}})?)
-    \ ?(?P<unit>%|{WORD}(?:\ {WORD})?|°[A-Za-z]?|[$€£¥]|)""",
+    \ ?(?P<unit>%|{WORD_PATTERN}(?:\ {WORD_PATTERN})?|°[A-Za-z]?|[$€£¥]|)""",
     re.VERBOSE,
 )
-SCALES = {
+UNIT_SCALES = {
     "%": Fraction(1, 100), "percent": Fraction(1, 100), "per cent": Fraction(1, 100),
     "pct": Fraction(1, 100),
     "k": Fraction(10**3), "K": Fraction(10**3), "thousand": Fraction(10**3),
@@ -24,10 +25,10 @@ SCALES = {
     "B": Fraction(10**9), "bn": Fraction(10**9), "billion": Fraction(10**9),
     "T": Fraction(10**12), "trillion": Fraction(10**12),
 }  # fmt: skip
-CURRENCIES = {
+CURRENCY_SYMBOLS = {
     "dollar": "$", "usd": "$", "euro": "€", "eur": "€", "pound": "£", "gbp": "£", "yen": "¥",
 }  # fmt: skip
-NO_UNIT = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
+NON_UNIT_WORDS = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,19 @@ class Number:
     unit: str = ""
 
 
-def same(answer: str, reference: str, tolerance: Fraction = EXACT) -> bool:
+def is_same(answer: str, reference: str, tolerance: Fraction = EXACT_TOLERANCE) -> bool:
     """Say whether an answer means what the reference does. An empty one never does.
 
     Numbers may differ by `tolerance` times the reference's size; zero is only zero. A sign counts.
     A unit, or a scale as % or million, may be left out, but not be another one: 50%, 50 and 0.5
     are the same, 5 kg and 5 g are not. Words are compared without case and quotes.
     """
-    one, other = plain(answer), plain(reference)
-    if not one or not other:
+    plain_answer, plain_reference = plain(answer), plain(reference)
+    if not plain_answer or not plain_reference:
         return False
     a, b = number(answer), number(reference)
     if a is None or b is None:
-        return one == other
+        return plain_answer == plain_reference
     if a.unit and b.unit and a.unit != b.unit:
         return False
     if _near(a.value * a.scale, b.value * b.scale, tolerance):
@@ -66,41 +67,45 @@ def _near(value: Fraction, reference: Fraction, tolerance: Fraction) -> bool:
 
 def plain(text: str) -> str:
     """Return a text without case, quotes, a last dot, and more than one space in a row."""
-    return " ".join(_cleaned(text).casefold().split())
+    return " ".join(_clean(text).casefold().split())
 
 
-def _cleaned(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).translate(MINUS).strip(" \t\r\n\"'`*")
+def _clean(text: str) -> str:
+    text = (
+        unicodedata.normalize("NFKC", text)
+        .translate(str.maketrans("\u2212\u2013\u2014", "---"))
+        .strip(" \t\r\n\"'`*")
+    )
     return text.removesuffix(".").strip(" \t\r\n\"'`*")
 
 
 def number(text: str) -> Number | None:
     """Read a number with its unit: -$1,234.50, 12 %, 3.4 million people. None for anything else."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_NUMBER_CHARACTERS:
         return None
-    found = NUMBER.fullmatch(_cleaned(text))
-    if found is None or not (found["whole"] or found["part"].strip(".")):
+    match = NUMBER_PATTERN.fullmatch(_clean(text))
+    if match is None or not (match["whole"] or match["part"].strip(".")):
         return None
-    if found["sign"] and found["inner"]:
+    if match["sign"] and match["inner"]:
         return None
-    digits = found["whole"].replace(",", "").replace(" ", "") or "0"
-    value = Fraction(f"{digits}{found['part'].rstrip('.')}{found['power']}")
-    if "-" in (found["sign"], found["inner"]):
+    digits = match["whole"].replace(",", "").replace(" ", "") or "0"
+    value = Fraction(f"{digits}{match['part'].rstrip('.')}{match['power']}")
+    if "-" in (match["sign"], match["inner"]):
         value = -value
-    return _with_unit(value, found["unit"], found["currency"])
+    return _with_unit(value, match["unit"], match["currency"])
 
 
 def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
     scale = Fraction(1)
-    words = unit.split(" ") if unit not in SCALES else [unit]
-    if NO_UNIT & {word.casefold() for word in words}:
+    tokens = unit.split(" ") if unit not in UNIT_SCALES else [unit]
+    if NON_UNIT_WORDS & {token.casefold() for token in tokens}:
         return None
-    if words[0] in SCALES or words[0].casefold() in SCALES:
-        scale = SCALES.get(words[0]) or SCALES[words[0].casefold()]
-        words = words[1:]
-    own = " ".join(words).casefold()
-    own = own.removesuffix("s") if len(own) > len("cms") else own
-    own = CURRENCIES.get(own, own)
-    if currency and own and own != currency:
+    if tokens[0] in UNIT_SCALES or tokens[0].casefold() in UNIT_SCALES:
+        scale = UNIT_SCALES.get(tokens[0]) or UNIT_SCALES[tokens[0].casefold()]
+        tokens = tokens[1:]
+    name = " ".join(tokens).casefold()
+    name = name.removesuffix("s") if len(name) > len("cms") else name
+    name = CURRENCY_SYMBOLS.get(name, name)
+    if currency and name and name != currency:
         return None
-    return Number(value, scale, currency or own)
+    return Number(value, scale, currency or name)

@@ -1,4 +1,4 @@
-"""What an update learns from, and what each of its minibatches saw."""
+"""Data classes of an RLHF update: responses, their numbers, and the passes over them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -9,22 +9,22 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class Responses:
     """Responses of `t` tokens at the most to `b` prompts of `q`, as the policy reads them."""
 
     tokens: Tensor  # int64 [b, q + t]: prompts padded on the left, responses on the right
     attention: Tensor  # int64 [b, q + t]: 0 at padding
     mask: Tensor  # float32 [b, t]: 1 at the tokens of a response, its end token among them
-    ended: Tensor  # bool [b]: False where a response was cut off
+    finished: Tensor  # bool [b]: False where a response was cut off
 
     @property
     def queries(self) -> int:
         """Where the responses begin: q."""
         return int(self.tokens.shape[1] - self.mask.shape[1])
 
-    def rows(self, index: Tensor) -> "Sampled":
+    def rows(self, index: Tensor) -> "Responses":
         """Return the responses at `index`."""
-        return Sampled(*(getattr(self, one.name)[index] for one in fields(self)))
+        return Responses(*(getattr(self, field.name)[index] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Batch:
 
     query_lengths: Tensor  # [b]
     mask: Tensor  # [b, t]: 1 at the tokens of a response
-    ended: Tensor  # [b]: 1 where there is an end token
-    given: Tensor  # [b]: the reward, NaN where there was none
+    finished: Tensor  # [b]: 1 where there is an end token
+    raw_scores: Tensor  # [b]: the reward, NaN where there was none
     scores: Tensor  # [b]: the same, less the penalty for a missing end token
     logprobs: Tensor  # [b, t], of the policy that drew
     reference: Tensor  # [b, t]
@@ -44,22 +44,22 @@ class Batch:
     returns: Tensor  # [b, t]
 
     @property
-    def learned(self) -> Tensor:
+    def learned_mask(self) -> Tensor:
         """The tokens that are learned from, [b, t]: those of responses that have a score."""
         return self.mask * torch.isfinite(self.scores)[:, None]
 
     def rows(self, index: Tensor) -> "Batch":
         """Return the responses at `index`."""
-        return Batch(*(getattr(self, one.name)[index] for one in fields(self)))
+        return Batch(*(getattr(self, field.name)[index] for field in fields(self)))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         """Return the batch with all its tensors changed in the same way."""
-        return Batch(*(change(getattr(self, one.name)) for one in fields(self)))
+        return Batch(*(change(getattr(self, field.name)) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What the policy said of a minibatch before it was changed by it."""
+    """The policy's outputs on a minibatch, before the step on it."""
 
     rows: Tensor  # int64 [m], of the batch
     logprobs: Tensor  # [m, t]
@@ -67,11 +67,11 @@ class Pass:
     entropy: Tensor  # [m, t], of the softmax
 
     @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
-        """Put the parts of a minibatch together."""
-        names = [one.name for one in fields(cls)]
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+    def concatenate(cls, passes: list[Self]) -> Self:
+        """Concatenate the passes over the chunks of a minibatch."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(torch.cat([getattr(item, name) for item in passes]) for name in names))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Pass":
         """Return it with all its tensors changed in the same way."""
-        return Pass(*(change(getattr(self, one.name)) for one in fields(self)))
+        return Pass(*(change(getattr(self, field.name)) for field in fields(self)))

@@ -1,4 +1,4 @@
-"""`rlvitals train rlhf`: its flags, and what they come to."""
+"""Flags of `rlvitals train rlhf`, and the settings they give."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
 ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
-QUICKLY = (
+QUICK_TEST_HELP = (
     "train a tiny model on sums for less than a minute, then say in the last line whether more"
     " unseen questions are answered right"
 )
-ALIASES = MappingProxyType({
+FLAG_ALIASES = MappingProxyType({
     "model.vlm_name": ("--model-name",),
     "checkpointing.keep": ("--save-total-limit",),
     "rlhf.lr": ("--learning-rate",),
@@ -27,54 +27,54 @@ ALIASES = MappingProxyType({
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
 # of its weights wants a higher learning rate.
-TINY = MappingProxyType({
+TINY_LM_PRESET = MappingProxyType({
     "model.vlm_name": TINY_LM, "model.lora": False, "data.dataset_name": "sums",
     "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
     "rlhf.temperature": 1.0,
 })  # fmt: skip
-QUICK = MappingProxyType({"rlhf.total_episodes": 6400})
+QUICK_TEST_VALUES = MappingProxyType({"rlhf.total_episodes": 6400})
 
 
 def preset(model: str) -> Mapping[str, Any]:
     """Return what a model's training starts from, by dotted names; nothing for most."""
-    return TINY if model == TINY_LM else {}
+    return TINY_LM_PRESET if model == TINY_LM else {}
 
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
     """Give a parser the flags; their defaults are those of the model that `options` name."""
     del algorithm
-    model = command.asked_model(options, TINY_LM)
+    model = command.read_model_name(options, TINY_LM)
     parser.set_defaults(preset_of=model)
-    shown = (
-        schema.quick(options, QUICK),
+    defaults = (
+        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
         ({"model.vlm_name": TINY_LM}, ""),
         (preset(model), f"preset of {model}"),
     )
-    schema.add_flags(parser, Config, aliases=ALIASES, shown=shown)
+    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
     command.add_plan_flags(parser)
 
 
-def plan(config: Config, chosen: Mapping[str, Any]) -> Any:
+def plan(config: Config, args: Mapping[str, Any]) -> Any:
     """Return the estimate of a training. Raises VitalsError."""
-    return command.plan(config, chosen)
+    return command.plan(config, args)
 
 
-def configure(algorithm: str, chosen: Mapping[str, Any]) -> Config:
+def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     """Return what the flags come to. Raises UsageError."""
     del algorithm
-    said = schema.said(chosen, Config)
-    if chosen["quick_test"]:
-        said = {**QUICK, **said}
-    file: Path | None = chosen["config"]
-    return schema.load(Config, file, said, below=preset(chosen["preset_of"]))
+    overrides = schema.flag_values(args, Config)
+    if args["quick_test"]:
+        overrides = {**QUICK_TEST_VALUES, **overrides}
+    file: Path | None = args["config"]
+    return schema.load(Config, file, overrides, below=preset(args["preset_of"]))
 
 
-def train(config: Config, chosen: Mapping[str, Any]) -> "TrainingResult | None":
+def train(config: Config, args: Mapping[str, Any]) -> "TrainingResult | None":
     """Train; returns how it ended, None on other processes than the first."""
     from rlvitals.trainers.language.rlhf import factory
     from rlvitals.trainers.language.rlhf.program import Training
 
-    with full_disk.explained(factory.folder(config)):
+    with full_disk.translate_errors(factory.folder(config)):
         training = Training(config)
-        training.begin_as(chosen)
+        training.set_resume_flags(args)
         return training.result(training.run(), config.monitoring.plots_dir)

@@ -1,4 +1,4 @@
-"""What a person may set of an RLHF training: a section of its own beside the language sections."""
+"""Settings of an RLHF training: a section of its own, and the language sections."""
 
 from dataclasses import dataclass, field
 
@@ -11,8 +11,8 @@ from rlvitals.trainers.language.config import (
     RewardsConfig,
 )
 
-SAVED_AS = "rlhf_config.json"  # in the run's folder
-OUTPUT_DIR = "rlhf-ckpts/{vlm}-{seed}"
+RLHF_CONFIG_FILE = "rlhf_config.json"  # in the run's folder
+RLHF_OUTPUT_DIR = "rlhf-ckpts/{vlm}-{seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,9 @@ class RLHFConfig:
     """PPO on responses: a reward for each, a price for each token that leaves the reference."""
 
     output_dir: str = option(
-        OUTPUT_DIR, "the run's folder; {vlm}, {dataset}, {subset}, {seed} are put in", item="DIR"
+        RLHF_OUTPUT_DIR,
+        "the run's folder; {vlm}, {dataset}, {subset}, {seed} are put in",
+        item="DIR",
     )
     seed: int = option(2025, "of the weights, the data's order and the sampling", item="SEED")
     total_episodes: int = option(10_000, "responses of the whole training", item="N")

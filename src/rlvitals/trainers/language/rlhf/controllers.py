@@ -1,13 +1,13 @@
-"""What leaving the reference costs: one price for good, or one that holds the KL at a target."""
+"""Coefficients of the KL penalty: fixed, or adapted to a target KL."""
 
 from dataclasses import dataclass
 
-STEP = 0.2  # an error counts this much at most, as in Ziegler et al. 2019, section 2.2
+MAX_KL_ERROR = 0.2  # an error counts this much at most, as in Ziegler et al. 2019, section 2.2
 
 
 @dataclass(slots=True)
 class Fixed:
-    """One price."""
+    """A fixed coefficient."""
 
     value: float
 
@@ -17,7 +17,7 @@ class Fixed:
 
 @dataclass(slots=True)
 class Adaptive:
-    """A price that rises while the KL of a response is above its target, and falls below it."""
+    """A coefficient that rises while a response's KL is above the target, and falls below it."""
 
     value: float
     target: float  # nats of a response
@@ -25,7 +25,7 @@ class Adaptive:
 
     def update(self, kl: float, responses: int) -> None:
         """Answer to the KL that so many responses had; a KL that is no number moves nothing."""
-        error = min(max(kl / self.target - 1.0, -STEP), STEP)
+        error = min(max(kl / self.target - 1.0, -MAX_KL_ERROR), MAX_KL_ERROR)
         if error == error:  # noqa: PLR0124 - not NaN
             self.value *= 1.0 + error * responses / self.horizon
 

@@ -1,4 +1,4 @@
-"""Build an RLHF training from its settings: the policy, the prompts, the rewards, the page."""
+"""Build an RLHF training from its settings: policy, prompts, rewards, sinks."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -19,16 +19,16 @@ from rlvitals.trainers.language.rlhf.policy import Policy
 from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
-RLHF = "rlhf"  # among the modes
-OFF_AT_ZERO = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
+RLHF_MODE = "rlhf"  # among the modes
+OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
 
 
-def named(template: str, config: Config) -> str:
+def fill_name(template: str, config: Config) -> str:
     """Fill in a folder's or a run's name. Raises UsageError for a field that there is not."""
-    known = run_metadata.fields(config.model, config.data, config.rlhf.seed)
-    return run_metadata.filled(template, {**known, "mode": RLHF})
+    fields = run_metadata.fields(config.model, config.data, config.rlhf.seed)
+    return run_metadata.fill(template, {**fields, "mode": RLHF_MODE})
 
 
 def build(
@@ -41,34 +41,34 @@ def build(
 ) -> PPO:
     """Build what trains, in a run's folder.
 
-    `failed` hears of rewards that could not be computed, `tell` what a person should know of the
+    `failed` gets rewards that could not be computed, `tell` notes about the
     model and the data, as rows that are left out. Raises UsageError for settings that do not fit
     the model or the data.
     """
-    own, base = config.rlhf, folder / models.BASE
-    found = data.find(config.data, tell)  # before a model is loaded for nothing
+    settings, base = config.rlhf, folder / models.BASE_FOLDER
+    dataset = data.find(config.data, tell)  # before a model is loaded for nothing
     with accelerator.main_process_first():  # a tiny model is made once
-        models.prepare(config.model, seed=own.seed, base=base, tell=tell)
-    loaded = models.load(config.model, seed=own.seed, base=base, tell=tell)
+        models.prepare(config.model, seed=settings.seed, base=base, tell=tell)
+    loaded = models.load(config.model, seed=settings.seed, base=base, tell=tell)
     if loaded.vision:
         raise UsageError(
             f"{config.model.vlm_name} sees, and RLHF trains what only reads",
             where="model.vlm_name",
             hint="rlvitals train grpo",
         )
-    if threads := own.threads or (1 if loaded.tiny else 0):
+    if threads := settings.threads or (1 if loaded.tiny else 0):
         torch.set_num_threads(threads)
-    random.seed(own.seed)  # what a reward function may draw from
-    np.random.seed(own.seed)  # noqa: NPY002 - the same
-    torch.manual_seed(own.seed)  # of the adapters
-    task = data.load(config.data, vision=False, seed=own.seed, found=found)
+    random.seed(settings.seed)  # what a reward function may draw from
+    np.random.seed(settings.seed)  # noqa: NPY002 - the same
+    torch.manual_seed(settings.seed)  # of the adapters
+    task = data.load(config.data, vision=False, seed=settings.seed, dataset=dataset)
     for note in (*task.notes, *chat_template.check(config.data, loaded, task)):
         tell(f"{task.name}: {note}")
     policy = Policy(loaded.model, loaded.lora)
     return PPO(
         policy, models.tokenizer_of(loaded.processor), task.train,
-        scorer(config, task.rewards, accelerator.device, failed), own,
-        controller=controller(own), accelerator=accelerator,
+        scorer(config, task.rewards, accelerator.device, failed), settings,
+        controller=controller(settings), accelerator=accelerator,
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def scorer(
 ) -> Scorer:
     """Return what scores: the reward model, the functions that are named, else those of the task.
 
-    A reward model counts once, beside functions only where some are named.
+    A reward model has weight 1; functions are added only if some are named.
     """
     name, at_once = config.rlhf.reward_model, config.rlhf.forward_batch_size
     if name and not config.rewards.functions:
@@ -90,7 +90,7 @@ def scorer(
 
 
 def controller(config: RLHFConfig) -> Controller:
-    """Return what sets the price of the KL."""
+    """Return the controller of the KL coefficient."""
     if config.kl_controller == "fixed":
         return Fixed(config.kl_coef)
     return Adaptive(config.kl_coef, config.kl_target, config.kl_horizon)
@@ -98,7 +98,7 @@ def controller(config: RLHFConfig) -> Controller:
 
 def check(config: RLHFConfig, processes: int) -> None:
     """Raise UsageError for numbers that do not go together."""
-    parts = processes * max(config.num_mini_batches, 1)
+    divisor = processes * max(config.num_mini_batches, 1)
     at_least_one = (
         "batch_size", "num_ppo_epochs", "num_mini_batches", "response_length", "total_episodes",
         "kl_horizon",
@@ -109,33 +109,34 @@ def check(config: RLHFConfig, processes: int) -> None:
     for name in ("temperature", "kl_target"):
         if getattr(config, name) <= 0:
             raise UsageError(f"{name} cannot be 0", where=f"rlhf.{name}", hint="above 0")
-    if config.batch_size % parts:
+    if config.batch_size % divisor:
         raise UsageError(
             f"{config.batch_size} responses cannot be shared out over {processes} processes with "
             f"{config.num_mini_batches} minibatches each",
             where="rlhf.batch_size",
-            hint=f"a multiple of {parts}",
+            hint=f"a multiple of {divisor}",
         )
 
 
 def flat(config: Config) -> dict[str, object]:
-    """Return the settings that a run is recorded with; what is off is None."""
-    found: dict[str, object] = {}
+    """Return the settings that a run records; None for what is off."""
+    settings: dict[str, object] = {}
     for section in (config.model, config.data, config.rewards, config.rlhf):
-        found |= schema.written(section)
-    del found["output_dir"]  # a run may be moved
+        settings |= schema.to_dict(section)
+    del settings["output_dir"]  # a run may be moved
     if config.rlhf.kl_controller == "fixed":
-        found |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
+        settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
-        key: None if key in OFF_AT_ZERO and not value else value for key, value in found.items()
+        key: None if key in OFF_AT_ZERO_KEYS and not value else value
+        for key, value in settings.items()
     }
 
 
 def folder(config: Config) -> Path:
     """Return the run's folder."""
-    return Path(named(config.rlhf.output_dir, config))
+    return Path(fill_name(config.rlhf.output_dir, config))
 
 
 def sinks(config: MonitoringConfig, name: str) -> dict[str, Mapping[str, Any]]:
-    """Return what is written beside the run's own files: keys as they are."""
-    return run_metadata.sinks(config, name, RLHF)
+    """Return the additional sinks and their options, with unchanged keys."""
+    return run_metadata.sinks(config, name, RLHF_MODE)

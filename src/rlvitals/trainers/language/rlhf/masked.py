@@ -1,9 +1,7 @@
-"""Means, deviations and advantages over the tokens of responses: [b, t] with a mask of 0 and 1."""
+"""Means, variances and advantages over the tokens of responses: [b, t] with a 0/1 mask."""
 
 import torch
 from torch import Tensor
-
-EPSILON = 1e-8  # added to a variance before it divides
 
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:
@@ -17,9 +15,9 @@ def variance(values: Tensor, mask: Tensor) -> Tensor:
     return ((values - mean(values, mask)) ** 2 * mask).sum() / (count - 1).clamp(min=1)
 
 
-def whitened(values: Tensor, mask: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
+def whiten(values: Tensor, mask: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
     """Return values less their centre, over the root of their spread; 0 outside of the mask."""
-    return (values - centre) * torch.rsqrt(spread + EPSILON) * mask
+    return (values - centre) * torch.rsqrt(spread + 1e-8) * mask
 
 
 def kl(logprobs: Tensor, reference: Tensor, estimator: str) -> Tensor:
@@ -31,21 +29,23 @@ def kl(logprobs: Tensor, reference: Tensor, estimator: str) -> Tensor:
     return -lacks if estimator == "k1" else torch.expm1(lacks) - lacks
 
 
-def advantages(rewards: Tensor, values: Tensor, mask: Tensor, gamma: float, lam: float) -> Tensor:
+def estimate_advantages(
+    rewards: Tensor, values: Tensor, mask: Tensor, gamma: float, lam: float
+) -> Tensor:
     """Return generalised advantage estimates [b, t] (Schulman et al. 2016, equation 16).
 
     A response ends with its last token: nothing is expected after it, also where it was cut off,
-    since its score is paid there.
+    since its score is added there.
     """
-    found = torch.zeros_like(values)
-    later = torch.zeros_like(values[:, 0])
+    advantages = torch.zeros_like(values)
+    last_gae = torch.zeros_like(values[:, 0])
     beyond = torch.zeros_like(values[:, 0])  # the value of where the token leads
     for t in range(values.shape[1] - 1, -1, -1):
         delta = rewards[:, t] + gamma * beyond - values[:, t]
-        later = (delta + gamma * lam * later) * mask[:, t]
+        last_gae = (delta + gamma * lam * last_gae) * mask[:, t]
         beyond = values[:, t] * mask[:, t]
-        found[:, t] = later
-    return found
+        advantages[:, t] = last_gae
+    return advantages
 
 
 def entropy(logits: Tensor) -> Tensor:

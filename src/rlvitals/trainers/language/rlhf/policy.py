@@ -1,4 +1,4 @@
-"""A causal language model that also says what it expects: its value head, and its reference."""
+"""A causal language model with a value head, and its frozen reference."""
 
 import copy
 import inspect
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rlvitals.trainers.language.rlhf import masked
-from rlvitals.trainers.language.rlhf.batch import Sampled
+from rlvitals.trainers.language.rlhf.batch import Responses
 
 
 class ValueHead(nn.Module):
@@ -39,17 +39,17 @@ class Policy(nn.Module):
     """
 
     def __init__(self, lm: Any, lora: Any = None) -> None:
-        """Take a model, and train adapters in it where `lora` says which."""
+        """Wrap a model, with adapters if `lora` is given."""
         super().__init__()
         self._positions = "position_ids" in inspect.signature(lm.forward).parameters
         if lora is not None:
-            lm = adapted(lm, lora)
+            lm = add_adapters(lm, lora)
         self.lm = lm
         self.value_head = ValueHead(lm.config.get_text_config().hidden_size)
         self.eval()
 
     @property
-    def adapted(self) -> bool:
+    def has_adapters(self) -> bool:
         """Whether adapters are trained, and not the weights themselves."""
         return hasattr(self.lm, "disable_adapter")
 
@@ -60,22 +60,22 @@ class Policy(nn.Module):
             how["position_ids"] = (attention.cumsum(1) - 1).clamp(min=0)[:, -length:]
         return self.lm(input_ids=tokens, attention_mask=attention, **how)
 
-    def forward(self, drawn: Sampled, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, drawn: Responses, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
         """Return log-probabilities, entropies and values of the responses' tokens, [b, t] each.
 
         The value of a token is what was expected before it was drawn.
         """
         read = self.read(drawn.tokens, drawn.attention, use_cache=False, output_hidden_states=True)
-        before = slice(drawn.queries - 1, -1)
-        logits = read.logits[:, before].float() / temperature
-        hidden = read.hidden_states[-1][:, before]
+        prediction_slice = slice(drawn.queries - 1, -1)
+        logits = read.logits[:, prediction_slice].float() / temperature
+        hidden = read.hidden_states[-1][:, prediction_slice]
         values = self.value_head(hidden)
         with torch.no_grad():
             entropy = masked.entropy(logits) * drawn.mask
-        return chosen(logits, drawn) * drawn.mask, entropy, values * drawn.mask
+        return token_logprobs(logits, drawn) * drawn.mask, entropy, values * drawn.mask
 
 
-def adapted(lm: Any, lora: Any) -> Any:
+def add_adapters(lm: Any, lora: Any) -> Any:
     """Return a model with adapters, which alone are trained."""
     import peft
 
@@ -90,7 +90,7 @@ class Reference:
     def __init__(self, policy: Policy) -> None:
         """Freeze a policy as it is now."""
         self._copy: Any = None
-        if not policy.adapted:
+        if not policy.has_adapters:
             self._copy = copy.deepcopy(policy).requires_grad_(requires_grad=False)
 
     def to(self, device: torch.device) -> None:
@@ -98,17 +98,17 @@ class Reference:
         if self._copy is not None:
             self._copy.to(device)
 
-    def logprobs(self, policy: Policy, drawn: Sampled, temperature: float) -> Tensor:
+    def logprobs(self, policy: Policy, drawn: Responses, temperature: float) -> Tensor:
         """Return the log-probabilities [b, t] of the tokens that a policy drew."""
         model: Policy = policy if self._copy is None else self._copy
-        as_it_was = policy.lm.disable_adapter() if policy.adapted else nullcontext()
+        as_it_was = policy.lm.disable_adapter() if policy.has_adapters else nullcontext()
         with torch.no_grad(), as_it_was:
             read = model.read(drawn.tokens, drawn.attention, use_cache=False)
         logits = read.logits[:, drawn.queries - 1 : -1].float() / temperature
-        return chosen(logits, drawn) * drawn.mask
+        return token_logprobs(logits, drawn) * drawn.mask
 
 
-def chosen(logits: Tensor, drawn: Sampled) -> Tensor:
+def token_logprobs(logits: Tensor, drawn: Responses) -> Tensor:
     """Return the log-probabilities [b, t] of responses by logits [b, t, n]."""
     tokens = drawn.tokens[:, drawn.queries :, None]
     return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1)

@@ -1,9 +1,9 @@
 """RLHF by proximal policy optimisation (Ziegler et al. 2019, Stiennon et al. 2020), on one page.
 
-    collect   draw a response to each prompt, score it, and see what the reference thinks of it
-    reward    each token pays for leaving the reference; the last one is paid the score
-    learn     `num_ppo_epochs` passes over the responses in minibatches, clipped as PPO clips
-    iterate   the three in turn, and the price of the KL; returns what the update was
+    collect_rollout  sample a response to each prompt, score it, compute advantages
+    reward           the KL penalty of each token, and the score at the last one
+    update           `num_ppo_epochs` passes over the responses in minibatches, clipped
+    iterate          the three in turn, and the KL coefficient; returns the update
 
 Tensors are [b, t]: responses by tokens, 0 where a response has ended. With several processes each
 has its own responses, and every mean is one over those of all.
@@ -23,20 +23,17 @@ from torch import Tensor
 import rlvitals
 from rlvitals.trainers.language import models
 from rlvitals.trainers.language.rlhf import masked, prompts, sampling, statistics
-from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Sampled
+from rlvitals.trainers.language.rlhf.batch import Batch, Pass, Responses
 from rlvitals.trainers.language.rlhf.config import RLHFConfig
 from rlvitals.trainers.language.rlhf.controllers import Controller
 from rlvitals.trainers.language.rlhf.policy import Policy, Reference
-from rlvitals.trainers.language.rlhf.scoring import Scored, Scorer
+from rlvitals.trainers.language.rlhf.scoring import Scorer, Scores
 from rlvitals.trainers.language.rlhf.statistics import Rates
-
-STOP_AT = 1.5  # times target_kl: an update ends there, as in TRL before 0.12 and Spinning Up
-ADAM_EPSILON = 1e-5  # Huang et al. 2023: RLHF with PPO learns steadier with it than with 1e-8
 
 
 @dataclass(slots=True)
 class Counters:
-    """How far a training is."""
+    """Counters of a training."""
 
     updates: int = 0
     episodes: int = 0  # responses
@@ -45,7 +42,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update was: of the responses of all processes, and on which of them its texts."""
+    """The metrics of an update over all processes, and the texts of this process."""
 
     numbers: Mapping[str, float]
     distributions: Mapping[str, Tensor]
@@ -54,15 +51,15 @@ class Update:
 
 @dataclass(slots=True)
 class Texts:
-    """What was asked and answered on this process, and what it was worth."""
+    """Prompts, completions and scores of this process."""
 
     prompts: list[str]
     completions: list[str]
-    scored: Scored
+    scored: Scores
 
 
 class Laps:
-    """What the stages of an update took, in seconds."""
+    """Durations of the stages of an update, in seconds."""
 
     def __init__(self) -> None:
         """Begin the first stage."""
@@ -71,8 +68,8 @@ class Laps:
 
     def __call__(self, stage: str) -> None:
         """End a stage, and begin the next."""
-        now = time.perf_counter()
-        self.seconds[stage], self._then = now - self._then, now
+        stop = time.perf_counter()
+        self.seconds[stage], self._then = stop - self._then, stop
 
 
 class PPO:
@@ -99,136 +96,143 @@ class PPO:
         self.reference.to(accelerator.device)
         self.policy = policy.to(accelerator.device)
         self.model = accelerator.prepare(policy)  # the same, with the gradients of all processes
-        self.learning = [one for one in policy.parameters() if one.requires_grad]
+        self.learning = [parameter for parameter in policy.parameters() if parameter.requires_grad]
         head = policy.value_head
-        rest = self.learning[: -len([*head.parameters()])]  # the head comes last
-        groups = [{"params": rest}, {"params": [head.weight]}, {"params": [head.bias]}]
-        self.optimizer = torch.optim.Adam(groups, eps=ADAM_EPSILON)
+        body = self.learning[: -len([*head.parameters()])]  # the head comes last
+        groups = [{"params": body}, {"params": [head.weight]}, {"params": [head.bias]}]
+        # Huang et al. 2023: RLHF with PPO is more stable with an epsilon of 1e-5 than with 1e-8.
+        self.optimizer = torch.optim.Adam(groups, eps=1e-5)
         self.rng = np.random.default_rng(config.seed)  # the same on all processes
         self.order = prompts.Order(len(rows), np.random.default_rng((config.seed, 1)))
-        self.at, self.laps = Counters(), Laps()
+        self.counters, self.laps = Counters(), Laps()
         self.ends = models.ends(policy.lm, tokenizer)
         self.seed_streams()
 
     def state(self) -> rlvitals.State:
-        """Return all that a run needs to go on bit for bit, the language model's weights aside."""
+        """Return the state for a bit-identical resume, without the language model's weights."""
         return rlvitals.State(
             value_head=self.policy.value_head, optimizer=self.optimizer, order=self.order,
-            rng=self.rng, controller=self.controller, at=self.at,
+            rng=self.rng, controller=self.controller, at=self.counters,
         )  # fmt: skip
 
     def seed_streams(self) -> None:
         """Begin the stream that this process draws its responses from: each has its own."""
-        key = (self.config.seed, 2, self.at.updates, self.accelerator.process_index)
+        key = (self.config.seed, 2, self.counters.updates, self.accelerator.process_index)
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
 
     @property
     def share(self) -> int:
-        """How many responses of an update are this process's."""
+        """The number of this process's responses in an update."""
         processes: int = self.accelerator.num_processes
         return self.config.batch_size // processes
 
     # -- collect ---------------------------------------------------------------------------------
 
-    def collect(self) -> tuple[Sampled, Batch, Texts]:
+    def collect_rollout(self) -> tuple[Responses, Batch, Texts]:
         """Draw and score a response to each of the next prompts; advantages follow from these."""
         self.laps = Laps()
         mine = self.order.take(self.config.batch_size)
         first = self.accelerator.process_index * self.share
         rows = self.rows.select(mine[first : first + self.share]).to_dict()
-        drawn = self._drawn(rows["prompt"])
+        drawn = self._generate(rows["prompt"])
         self.laps("generate")
-        texts = self._scored(drawn, rows)
+        texts = self._score(drawn, rows)
         self.laps("compute_rewards")
         batch = self.reward(drawn, texts.scored.total.to(self.accelerator.device))
         self.laps("compute_advantages")
         return drawn, batch, texts
 
-    def _drawn(self, asked: Sequence[Any]) -> Sampled:
-        queries, attention = prompts.tokens(self.tokenizer, asked)
+    def _generate(self, questions: Sequence[Any]) -> Responses:
+        queries, attention = prompts.tokens(self.tokenizer, questions)
         device = self.accelerator.device
         with self.accelerator.autocast():
-            drawn: Sampled = sampling.sample(
+            drawn: Responses = sampling.sample(
                 self.policy, queries.to(device), attention.to(device),
                 length=self.config.response_length, temperature=self.config.temperature,
                 ends=self.ends, padding=self.tokenizer.pad_token_id,
             )  # fmt: skip
         return drawn
 
-    def _scored(self, drawn: Sampled, rows: Mapping[str, Sequence[Any]]) -> Texts:
+    def _score(self, drawn: Responses, rows: Mapping[str, Sequence[Any]]) -> Texts:
         lengths = drawn.mask.sum(1).int().tolist()
         responses = drawn.tokens[:, drawn.queries :].tolist()
         ids = [one[:length] for one, length in zip(responses, lengths, strict=True)]
-        said = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
-        asked = rows["prompt"]
-        talks = asked and not isinstance(asked[0], str)
-        answers = [[{"role": "assistant", "content": one}] for one in said] if talks else said
+        completions = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        questions = rows["prompt"]
+        talks = questions and not isinstance(questions[0], str)
+        answers = (
+            [[{"role": "assistant", "content": one}] for one in completions]
+            if talks
+            else completions
+        )
         columns = {name: column for name, column in rows.items() if name != "prompt"}
-        scored = self.score(asked, answers, ids, columns)
-        return Texts(prompts.texts(self.tokenizer, asked), said, scored)
+        scored = self.score(questions, answers, ids, columns)
+        return Texts(prompts.texts(self.tokenizer, questions), completions, scored)
 
     # -- reward ----------------------------------------------------------------------------------
 
-    def reward(self, drawn: Sampled, given: Tensor) -> Batch:
-        """Price each token's KL, pay the score with the last one, and estimate the advantages."""
-        own, mask = self.config, drawn.mask
+    def reward(self, drawn: Responses, raw_scores: Tensor) -> Batch:
+        """Compute the rewards from KL penalty and score, and estimate the advantages."""
+        config, mask = self.config, drawn.mask
         logprobs, values, reference = self._read(drawn)
         self.laps("forward_pass")
-        scores = torch.where(drawn.ended, given, given - own.missing_eos_penalty)
-        kl = masked.kl(logprobs, reference, own.kl_estimator) * mask
+        scores = torch.where(drawn.finished, raw_scores, raw_scores - config.missing_eos_penalty)
+        kl = masked.kl(logprobs, reference, config.kl_estimator) * mask
         rewards = -self.controller.value * kl
         last = mask.sum(1).long() - 1
         rewards[torch.arange(len(rewards)), last] += torch.nan_to_num(scores)
         learned = mask * torch.isfinite(scores)[:, None]
-        if own.whiten_rewards:
+        if config.whiten_rewards:
             _, spread = self._moments(rewards, learned)
-            rewards = masked.whitened(rewards, mask, torch.zeros_like(spread), spread)
-        if not self.at.steps:
-            values = self._expected(rewards, learned) * mask
-        gained = masked.advantages(rewards, values, mask, own.gamma, own.lam)
+            rewards = masked.whiten(rewards, mask, torch.zeros_like(spread), spread)
+        if not self.counters.steps:
+            values = self._initialise_values(rewards, learned) * mask
+        advantages = masked.estimate_advantages(rewards, values, mask, config.gamma, config.lam)
         return Batch(
             query_lengths=drawn.attention[:, : drawn.queries].sum(1), mask=mask,
-            ended=drawn.ended.float(), given=given, scores=scores, logprobs=logprobs,
-            reference=reference, kl=kl, values=values, returns=(gained + values) * mask,
-            advantages=masked.whitened(gained, learned, *self._moments(gained, learned)),
+            finished=drawn.finished.float(), raw_scores=raw_scores, scores=scores,
+            logprobs=logprobs,
+            reference=reference, kl=kl, values=values, returns=(advantages + values) * mask,
+            advantages=masked.whiten(advantages, learned, *self._moments(advantages, learned)),
         )  # fmt: skip
 
-    def _expected(self, rewards: Tensor, learned: Tensor) -> float:
-        """Expect of each response what the first ones are paid on average, before any step."""
+    def _initialise_values(self, rewards: Tensor, learned: Tensor) -> float:
+        """Initialise all values with the mean return of the first responses, before any step."""
         responses = max(self._sum(learned[:, 0].sum()), 1.0)
         paid = self._sum((rewards * learned).sum()) / responses
         self.policy.value_head.bias.data.fill_(paid)
         return paid
 
-    def _read(self, drawn: Sampled) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what the policy and the reference think of responses before the update."""
-        found: list[tuple[Tensor, Tensor, Tensor]] = []
-        for part in self._parts(torch.arange(len(drawn.mask), device=drawn.mask.device)):
-            rows, warm = drawn.rows(part), self.config.temperature
+    def _read(self, drawn: Responses) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log-probabilities, values and reference log-probabilities before the update."""
+        outputs: list[tuple[Tensor, Tensor, Tensor]] = []
+        for index in self._split_rows(torch.arange(len(drawn.mask), device=drawn.mask.device)):
+            rows, warm = drawn.rows(index), self.config.temperature
             with torch.no_grad(), self.accelerator.autocast():
                 logprobs, _, values = self.policy(rows, warm)
                 reference = self.reference.logprobs(self.policy, rows, warm)
-            found.append((logprobs, values, reference))
-        logprobs, values, reference = (torch.cat(column) for column in zip(*found, strict=True))
+            outputs.append((logprobs, values, reference))
+        logprobs, values, reference = (torch.cat(column) for column in zip(*outputs, strict=True))
         return logprobs, values, reference
 
-    # -- learn -----------------------------------------------------------------------------------
+    # -- update -----------------------------------------------------------------------------------
 
-    def learn(self, drawn: Sampled, batch: Batch) -> tuple[list[Pass], dict[str, float]]:
-        """Improve the policy by its responses; returns what each minibatch saw, and how it went."""
-        seen: list[Pass] = []
+    def update(self, drawn: Responses, batch: Batch) -> tuple[list[Pass], dict[str, float]]:
+        """Update the policy on the responses; return each minibatch's pass, and metrics."""
+        passes: list[Pass] = []
         norms: list[float] = []
         skipped, stopped = 0, False
         for rows in self._minibatches(len(batch.mask)):
-            part = batch.rows(rows)
-            count = self._sum(part.learned.sum())
+            minibatch = batch.rows(rows)
+            count = self._sum(minibatch.learned_mask.sum())
             if count == 0:  # nothing has a score
                 skipped += 1
                 continue
-            one = self._slope(drawn.rows(rows), part, rows, count)
-            ratio, moved = self._moved(part, one, count)
-            seen.append(one)
-            stopped = 0.0 < STOP_AT * self.config.target_kl < moved
+            output = self._backward(drawn.rows(rows), minibatch, rows, count)
+            ratio, approx_kl = self._ratio_and_kl(minibatch, output, count)
+            passes.append(output)
+            # Stop at 1.5 times the target, as TRL before 0.12 and Spinning Up do.
+            stopped = 0.0 < 1.5 * self.config.target_kl < approx_kl
             if stopped:
                 break
             norm = self._step(skip=0.0 < self.config.ratio_threshold < ratio)
@@ -238,7 +242,7 @@ class PPO:
         went = {"skipped_minibatches": float(skipped), "stopped_early": float(stopped)}
         if norms or skipped:
             went["applied_share"] = len(norms) / (len(norms) + skipped)
-        return seen, went | ({"grad_norm": float(np.mean(norms))} if norms else {})
+        return passes, went | ({"grad_norm": float(np.mean(norms))} if norms else {})
 
     def _minibatches(self, count: int) -> Iterator[Tensor]:
         """Go through all rows in a new order each pass."""
@@ -246,103 +250,112 @@ class PPO:
             order = torch.from_numpy(self.rng.permutation(count)).to(self.accelerator.device)
             yield from order.chunk(self.config.num_mini_batches)
 
-    def _parts(self, rows: Tensor) -> list[Tensor]:
+    def _split_rows(self, rows: Tensor) -> list[Tensor]:
         return list(rows.split(self.config.forward_batch_size or len(rows)))
 
-    def _slope(self, drawn: Sampled, batch: Batch, rows: Tensor, count: float) -> Pass:
-        """Add up the gradient of a minibatch; returns what the policy said of it."""
-        said: list[Pass] = []
-        parts = self._parts(torch.arange(len(rows), device=rows.device))
-        for i, part in enumerate(parts):
-            alone = i < len(parts) - 1  # the processes' gradients are joined with the last part
-            with self.accelerator.no_sync(self.model) if alone else nullcontext():
-                logprobs, entropy, values = self.model(drawn.rows(part), self.config.temperature)
-                loss = self.loss(batch.rows(part), logprobs, values) / count
+    def _backward(self, drawn: Responses, batch: Batch, rows: Tensor, count: float) -> Pass:
+        """Accumulate the gradient of a minibatch; return the policy's outputs on it."""
+        passes: list[Pass] = []
+        chunks = self._split_rows(torch.arange(len(rows), device=rows.device))
+        for i, chunk in enumerate(chunks):
+            defer_sync = (
+                i < len(chunks) - 1
+            )  # the processes' gradients are joined with the last part
+            with self.accelerator.no_sync(self.model) if defer_sync else nullcontext():
+                logprobs, entropy, values = self.model(drawn.rows(chunk), self.config.temperature)
+                loss = self.loss(batch.rows(chunk), logprobs, values) / count
                 # Processes' gradients are averaged, and `count` is over all of them.
                 self.accelerator.backward(loss * self.accelerator.num_processes)
-            said.append(Pass(rows[part], logprobs.detach(), values.detach(), entropy))
-        return Pass.joined(said)
+            passes.append(Pass(rows[chunk], logprobs.detach(), values.detach(), entropy))
+        return Pass.concatenate(passes)
 
     def loss(self, batch: Batch, logprobs: Tensor, values: Tensor) -> Tensor:
         """Return the loss, summed over the tokens that are learned from."""
-        own = self.config
+        config = self.config
         ratio = (logprobs - batch.logprobs).exp()
-        plain, clipped = statistics.policy_losses(ratio, batch.advantages, own.cliprange)
-        free, near = statistics.value_losses(values, batch, own.cliprange_value)
+        plain, clipped = statistics.policy_losses(ratio, batch.advantages, config.cliprange)
+        free, near = statistics.value_losses(values, batch, config.cliprange_value)
         value = 0.5 * torch.max(free, near)
-        return ((torch.max(plain, clipped) + own.vf_coef * value) * batch.learned).sum()
+        return ((torch.max(plain, clipped) + config.vf_coef * value) * batch.learned_mask).sum()
 
-    def _moved(self, batch: Batch, seen: Pass, count: float) -> tuple[float, float]:
+    def _ratio_and_kl(self, batch: Batch, output: Pass, count: float) -> tuple[float, float]:
         """Return the mean ratio, and how far the policy moved: as `policy/approxkl_avg`, k2."""
-        moved = (seen.logprobs - batch.logprobs) * batch.learned
-        ratio = self._sum((moved.exp() * batch.learned).sum()) / count
-        return ratio, 0.5 * self._sum((moved**2).sum()) / count
+        log_ratio = (output.logprobs - batch.logprobs) * batch.learned_mask
+        ratio = self._sum((log_ratio.exp() * batch.learned_mask).sum()) / count
+        return ratio, 0.5 * self._sum((log_ratio**2).sum()) / count
 
     def _step(self, *, skip: bool) -> float | None:
-        """Step, unless a ratio or the gradient went wild; returns the gradient's norm."""
+        """Step unless `skip` or the gradient is not finite; return the gradient's norm."""
         limit = self.config.max_grad_norm or float("inf")
         norm = float(torch.nn.utils.clip_grad_norm_(self.learning, limit))
         skip = skip or not np.isfinite(norm)
         if not skip:
-            own, width = self.config, self.policy.value_head.weight.numel()
-            rates = (own.lr, own.value_lr / width, own.value_lr)
+            config, width = self.config, self.policy.value_head.weight.numel()
+            rates = (config.lr, config.value_lr / width, config.value_lr)
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * self.schedule
             self.optimizer.step()
-            self.at.steps += 1
+            self.counters.steps += 1
         self.optimizer.zero_grad()
         return None if skip else norm
 
     @property
     def updates(self) -> int:
-        """Of the whole training."""
+        """The number of updates of the training."""
         return max(-(-self.config.total_episodes // self.config.batch_size), 1)
 
     @property
     def schedule(self) -> float:
         """The share of the learning rates that the next step has."""
         linear = self.config.lr_schedule == "linear"
-        return 1.0 - self.at.updates / self.updates if linear else 1.0
+        return 1.0 - self.counters.updates / self.updates if linear else 1.0
 
     # -- iterate ---------------------------------------------------------------------------------
 
     def iterate(self) -> Update:
-        """Collect, learn, and let the price of the KL answer; returns what the update was."""
-        own = self.config
-        drawn, batch, texts = self.collect()
+        """Collect responses, update the policy and the KL coefficient; return the update."""
+        config = self.config
+        drawn, batch, texts = self.collect_rollout()
         rates = Rates(
-            own.lr * self.schedule, self.controller.value, own.cliprange, own.cliprange_value,
-            own.vf_coef,
+            config.lr * self.schedule, self.controller.value, config.cliprange,
+            config.cliprange_value,
+            config.vf_coef,
         )  # fmt: skip
-        seen, went = self.learn(drawn, batch)
+        local_passes, went = self.update(drawn, batch)
         self.laps("optimize_step")
-        whole, passes = self._gathered(batch, seen)
-        numbers = statistics.numbers(whole, passes, rates) | went | self._parts_of(texts.scored)
-        told = statistics.distributions(whole, passes[-1] if passes else None)
-        self.controller.update(numbers["objective/kl"], own.batch_size)
-        self.at.updates += 1
-        self.at.episodes += own.batch_size
+        full_batch, passes = self._gather(batch, local_passes)
+        numbers = (
+            statistics.numbers(full_batch, passes, rates)
+            | went
+            | self._reward_metrics(texts.scored)
+        )
+        histograms = statistics.distributions(full_batch, passes[-1] if passes else None)
+        self.controller.update(numbers["objective/kl"], config.batch_size)
+        self.counters.updates += 1
+        self.counters.episodes += config.batch_size
         self.laps("calc_stats")
         seconds = self.laps.seconds | {"total": sum(self.laps.seconds.values())}
         numbers |= {f"time/ppo/{stage}": value for stage, value in seconds.items()}
-        return Update(numbers | {"episode": float(self.at.episodes)}, told, _table(texts, drawn))
+        return Update(
+            numbers | {"episode": float(self.counters.episodes)}, histograms, _table(texts, drawn)
+        )
 
     # -- of all processes ------------------------------------------------------------------------
 
     def _sum(self, value: Tensor) -> float:
         return float(self.accelerator.reduce(value.detach(), "sum"))
 
-    def _parts_of(self, scored: Scored) -> dict[str, float]:
+    def _reward_metrics(self, scored: Scores) -> dict[str, float]:
         """Return of each reward function its mean, and the share that it could not judge."""
-        found: dict[str, float] = {}
-        for name, told in scored.parts.items():
-            known = torch.tensor([one for one in told if one is not None])
-            pair = torch.tensor([float(known.sum()), float(len(known))])
+        metrics: dict[str, float] = {}
+        for name, scores in scored.parts.items():
+            valid = torch.tensor([score for score in scores if score is not None])
+            pair = torch.tensor([float(valid.sum()), float(len(valid))])
             total, count = self.accelerator.reduce(pair.to(self.accelerator.device), "sum").tolist()
-            found[f"rewards/{name}/none_share"] = 1.0 - count / self.config.batch_size
+            metrics[f"rewards/{name}/none_share"] = 1.0 - count / self.config.batch_size
             if count:
-                found[f"rewards/{name}/mean"] = total / count
-        return found
+                metrics[f"rewards/{name}/mean"] = total / count
+        return metrics
 
     def _moments(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance over the tokens of all processes."""
@@ -350,30 +363,34 @@ class PPO:
             return masked.mean(values, mask), masked.variance(values, mask)
         count = max(self._sum(mask.sum()), 1.0)
         mean = self.accelerator.reduce((values * mask).sum(), "sum") / count
-        apart = self.accelerator.reduce((((values - mean) ** 2) * mask).sum(), "sum")
-        return mean, apart / max(count - 1.0, 1.0)
+        squares = self.accelerator.reduce((((values - mean) ** 2) * mask).sum(), "sum")
+        return mean, squares / max(count - 1.0, 1.0)
 
-    def _gathered(self, batch: Batch, seen: list[Pass]) -> tuple[Batch, list[Pass]]:
+    def _gather(self, batch: Batch, passes: list[Pass]) -> tuple[Batch, list[Pass]]:
         """Return the responses of all processes, one process after the other."""
         if self.accelerator.num_processes == 1:
-            return batch, seen
+            return batch, passes
         first = self.accelerator.process_index * len(batch.mask)
 
-        def whole(one: Tensor) -> Tensor:
-            padded = self.accelerator.pad_across_processes(one, dim=1) if one.dim() > 1 else one
-            found: Tensor = self.accelerator.gather(padded)
-            return found
+        def gather_rows(tensor: Tensor) -> Tensor:
+            padded = (
+                self.accelerator.pad_across_processes(tensor, dim=1) if tensor.dim() > 1 else tensor
+            )
+            gathered: Tensor = self.accelerator.gather(padded)
+            return gathered
 
-        placed = (Pass(one.rows + first, one.logprobs, one.values, one.entropy) for one in seen)
-        return batch.each(whole), [one.each(whole) for one in placed]
+        placed = (
+            Pass(item.rows + first, item.logprobs, item.values, item.entropy) for item in passes
+        )
+        return batch.each(gather_rows), [item.each(gather_rows) for item in placed]
 
 
-def _table(texts: Texts, drawn: Sampled) -> dict[str, Sequence[object]]:
-    """Return what was asked, answered and paid, as columns."""
+def _table(texts: Texts, drawn: Responses) -> dict[str, Sequence[object]]:
+    """Return prompts, completions and rewards as columns."""
     return {
         "prompt": texts.prompts,
         "completion": texts.completions,
-        "reward": [one if one == one else None for one in texts.scored.total.tolist()],  # noqa: PLR0124
-        "ended": drawn.ended.tolist(),
+        "reward": [score if score == score else None for score in texts.scored.total.tolist()],  # noqa: PLR0124
+        "ended": drawn.finished.tolist(),
         **texts.scored.parts,
     }

@@ -1,6 +1,7 @@
-"""A whole RLHF training: begin or resume, learn, tell, save, and end well whatever happens."""
+"""Run an RLHF training: resume or start, train, log, save."""
 
 import logging
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -10,22 +11,22 @@ from accelerate import Accelerator
 
 import rlvitals
 from rlvitals.trainers import full_disk, lock, schema
-from rlvitals.trainers.health_monitor import Judge
+from rlvitals.trainers.health_monitor import HealthMonitor
 from rlvitals.trainers.language import data
-from rlvitals.trainers.language.language_harness import ERRORS, Course
+from rlvitals.trainers.language.language_harness import ERROR_SHARE_METRIC, LanguageHarness
 from rlvitals.trainers.language.rlhf import factory, save_state
-from rlvitals.trainers.language.rlhf.config import SAVED_AS, Config
+from rlvitals.trainers.language.rlhf.config import RLHF_CONFIG_FILE, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 
-FRAMEWORK = "rlvitals-rlhf"  # whose names the logged keys are
-GAME_LOG = "game_log"
-FIRST, LINES = 3, 20  # updates that are shown at first, and then of the whole run
-HERE = ("rlhf.output_dir",)  # a run may be moved
-ALL = 1_000_000  # checkpoints: more than anybody keeps
+FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
+    3,
+    20,
+)  # updates that are shown at first, and then of the complete run
+MOVABLE_SETTINGS = ("rlhf.output_dir",)  # a run may be moved
 
 
-class Training(Course):
-    """One training in its folder. `run` trains to the end and returns how it ended.
+class Training(LanguageHarness):
+    """A training in its folder. `run` trains to the end and returns its status.
 
     Several processes each make one, and train one policy. Raises UsageError for settings that do
     not fit each other, the model or the data.
@@ -44,57 +45,59 @@ class Training(Course):
             lock.check(folder)
         factory.check(config.rlhf, self.accelerator.num_processes)
         data.check(config.data)
-        name = factory.named(config.monitoring.run_name, config)
+        name = factory.fill_name(config.monitoring.run_name, config)
         sinks = factory.sinks(config.monitoring, name)
         super().__init__(folder, config.monitoring, first=first)
         with self.lines:  # a model may take minutes
             self.begin_usage(config, config.rlhf.seed)
             self.ppo = factory.build(
-                config, folder, self.accelerator, failed=self.failed, tell=self.log.info
+                config, folder, self.accelerator, failed=self.record_failure, tell=self.log.info
             )
-        self.changed = schema.changed(folder / SAVED_AS, config, besides=HERE)
+        self.changed = schema.list_changes(
+            folder / RLHF_CONFIG_FILE, config, besides=MOVABLE_SETTINGS
+        )
         # The others record in the same folder: the first would take them for another training.
         with (
             self.accelerator.main_process_first(),
-            lock.entered(folder) if first else nullcontext(),
+            lock.acquire(folder) if first else nullcontext(),
         ):
             self.recorder: rlvitals.Run = self._recorder(name, sinks)
-        self.judge = Judge(
+        self.monitor = HealthMonitor(
             self.folder, every=config.monitoring.diagnose_seconds if self.first else 0.0,
-            total_steps=self.ppo.updates, tell=self.diagnosed,
+            total_steps=self.ppo.updates, tell=self.log_diagnosis,
         )  # fmt: skip
         self.checkpoints = self._checkpoints()
         self._saved = -1  # the update of the last checkpoint
 
-    def trained(self) -> str:
+    def train(self) -> str:
         """Resume, and go through the updates."""
         ppo = self.ppo
         for line in heading(self.config, ppo):
             self.log.info("%s", line)
         self._resume()
-        self.progress.begin(ppo.at.updates, ppo.updates)
-        self.judge.begin(ppo.at.updates)
+        self.progress.begin(ppo.counters.updates, ppo.updates)
+        self.monitor.begin(ppo.counters.updates)
         self.stopping.patient = True
-        began, episodes = time.monotonic(), ppo.at.episodes
-        told: Mapping[str, float] = {}
-        while ppo.at.updates < ppo.updates:
+        started, episodes = time.monotonic(), ppo.counters.episodes
+        metrics: Mapping[str, float] = {}
+        while ppo.counters.updates < ppo.updates:
             update = ppo.iterate()
             self.usage.step()
-            speed = (ppo.at.episodes - episodes) / (time.monotonic() - began)
-            told = {**update.numbers, "eps": speed, ERRORS: self._errors()}
-            self._tell(update, told)
-            stop = self._save_or_stop(told)
+            speed = (ppo.counters.episodes - episodes) / (time.monotonic() - started)
+            metrics = {**update.numbers, "eps": speed, ERROR_SHARE_METRIC: self._errors()}
+            self._tell(update, metrics)
+            stop = self._save_or_stop(metrics)
             self.stopping.check()
             if stop:
                 return "stopped"
-        self.end_usage(ppo.at.updates)
-        self._save("the end", told)
+        self.end_usage(ppo.counters.updates)
+        self._save("the end", metrics)
         if self.first:
             save_state.save_model(ppo, self.folder)
         return "finished"
 
     def _resume(self) -> None:
-        """Go on from the newest checkpoint that is whole, where there is one."""
+        """Resume from the newest complete checkpoint, if there is one."""
         if self.checkpoints is None:
             if self.require_resume:
                 raise rlvitals.CannotResume(
@@ -108,7 +111,7 @@ class Training(Course):
         )
         if resumed is None:
             return
-        self._saved = self.ppo.at.updates
+        self._saved = self.ppo.counters.updates
         if self.changed:
             self.log.info("[checkpoint] settings changed: %s", "; ".join(self.changed))
         if self._saved >= self.ppo.updates:
@@ -116,111 +119,118 @@ class Training(Course):
 
     # -- what goes along -------------------------------------------------------------------------
 
-    def _tell(self, update: Update, told: Mapping[str, float]) -> None:
+    def _tell(self, update: Update, metrics: Mapping[str, float]) -> None:
         if not self.first:
             return
-        at, how = self.ppo.at, self.config.monitoring
-        if at.updates % max(how.logging_steps, 1) == 0 or at.updates == self.ppo.updates:
-            self.recorder.log(at.updates, told, episode=at.episodes)
+        counters, monitoring = self.ppo.counters, self.config.monitoring
+        if (
+            counters.updates % max(monitoring.logging_steps, 1) == 0
+            or counters.updates == self.ppo.updates
+        ):
+            self.recorder.log(counters.updates, metrics, episode=counters.episodes)
             for name, values in update.distributions.items():
-                self.recorder.log_histogram(at.updates, name, values)
-            row = at.updates // max(how.logging_steps, 1)
-            if how.log_completions and row % max(how.completions_every, 1) == 0:
-                self.recorder.log_table(at.updates, GAME_LOG, update.table)
-            shown = at.updates <= FIRST or at.updates % max(self.ppo.updates // LINES, 1) == 0
-            line = update_line(at.updates, told)
-            self.log.log(logging.INFO if shown else logging.DEBUG, "%s", line)
-        if line := self.progress.update(at.updates):
+                self.recorder.log_histogram(counters.updates, name, values)
+            row = counters.updates // max(monitoring.logging_steps, 1)
+            if monitoring.log_completions and row % max(monitoring.completions_every, 1) == 0:
+                self.recorder.log_table(counters.updates, "game_log", update.table)
+            is_logged = (
+                counters.updates <= FIRST_LOGGED_UPDATES
+                or counters.updates % max(self.ppo.updates // MAX_LOGGED_UPDATES, 1) == 0
+            )
+            line = update_line(counters.updates, metrics)
+            self.log.log(logging.INFO if is_logged else logging.DEBUG, "%s", line)
+        if line := self.progress.update(counters.updates):
             self.log.info("%s", line)
-        if self.judge.due(at.updates):
+        if self.monitor.is_due(counters.updates):
             self.recorder.flush()
-            self.judge.judge(at.updates)
+            self.monitor.diagnose(counters.updates)
 
     def _errors(self) -> float:
         """Return the share of an update's responses, of all processes, that a function failed on.
 
         Processes have as many responses as each other.
         """
-        own = torch.tensor(self.share_failed(self.ppo.share), device=self.accelerator.device)
-        return float(self.accelerator.reduce(own, "mean"))
+        share = torch.tensor(self.pop_failed_share(self.ppo.share), device=self.accelerator.device)
+        return float(self.accelerator.reduce(share, "mean"))
 
-    def _save_or_stop(self, told: Mapping[str, float]) -> bool:
+    def _save_or_stop(self, metrics: Mapping[str, float]) -> bool:
         """Save where it is due or asked for; True where someone wants the training to stop.
 
         What any process was asked for is done by all.
         """
-        asked = self.recorder.requests()
-        signalled = self.stopping.asked or 0
-        wants = torch.tensor([asked.save, asked.stop, signalled], dtype=torch.float32)
+        requests = self.recorder.requests()
+        signalled = self.stopping.signal_number or 0
+        wants = torch.tensor([requests.save, requests.stop, signalled], dtype=torch.float32)
         if self.accelerator.num_processes > 1:
             wants = self.accelerator.gather(wants[None].to(self.accelerator.device)).max(0)[0]
-        save, stop, signal = (int(one) for one in wants.tolist())
-        self.stopping.asked = signal or None
-        step = self.ppo.at.updates
-        due = self.checkpoints is not None and self.checkpoints.due(step)
-        if why := "asked for" if save or stop else "interrupted" if signal else "due" * due:
-            self._save(why, told)
+        save, stop, signal = (int(value) for value in wants.tolist())
+        self.stopping.signal_number = signal or None
+        step = self.ppo.counters.updates
+        is_due = self.checkpoints is not None and self.checkpoints.due(step)
+        if reason := "asked for" if save or stop else "interrupted" if signal else "due" * is_due:
+            self._save(reason, metrics)
         return bool(stop)
 
-    def _save(self, why: str, told: Mapping[str, float]) -> None:
-        step = self.ppo.at.updates
+    def _save(self, reason: str, metrics: Mapping[str, float]) -> None:
+        step = self.ppo.counters.updates
         if self.checkpoints is None or step == self._saved:
             return
-        with self.checkpoints.save(step, metrics=told) as folder:
+        with self.checkpoints.save(step, metrics=metrics) as folder:
             save_state.save(self.ppo, folder)
-        if not full_disk.saved(self.checkpoints, step, last=step >= self.ppo.updates):
+        if not full_disk.is_saved(self.checkpoints, step, last=step >= self.ppo.updates):
             return
         self._saved = step
-        self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, why)
+        self.log.info("✓ Checkpoint saved: checkpoint-%d (%s)", step, reason)
 
     # -- parts -----------------------------------------------------------------------------------
 
     def _recorder(self, name: str, sinks: Mapping[str, Mapping[str, object]]) -> rlvitals.Run:
         config = self.config
-        made = rlvitals.start(
-            self.folder, name=name, project=config.monitoring.wandb_project, framework=FRAMEWORK,
-            seed=config.rlhf.seed, sinks=sinks, tags=(factory.RLHF,),
+        recorder = rlvitals.start(
+            self.folder, name=name, project=config.monitoring.wandb_project,
+            framework="rlvitals-rlhf",
+            seed=config.rlhf.seed, sinks=sinks, tags=(factory.RLHF_MODE,),
             settings={**factory.flat(config), "total_steps": self.ppo.updates},
             resume="auto" if config.checkpointing.resume else "never",
         )  # fmt: skip
         if self.first:
-            schema.write(self.folder / SAVED_AS, config)
-        return made
+            schema.write(self.folder / RLHF_CONFIG_FILE, config)
+        return recorder
 
     def _checkpoints(self) -> rlvitals.Checkpoints | None:
         config = self.config.checkpointing
         if not config.save_steps:
             return None
         return rlvitals.Checkpoints(
-            self.recorder, every=config.save_steps, keep=config.keep or ALL,
-            health=self.judge.health, together=self.accelerator.num_processes > 1,
+            self.recorder, every=config.save_steps, keep=config.keep or sys.maxsize,
+            health=self.monitor.health, together=self.accelerator.num_processes > 1,
             tell=lambda text: self.log.info("[checkpoint] %s", text),
         )  # fmt: skip
 
 
 def heading(config: Config, ppo: PPO) -> list[str]:
-    """Say what is trained, before it begins."""
-    own, where = config.rlhf, ppo.policy
-    trained = sum(one.numel() for one in ppo.learning)
+    """Return the lines that describe a training before it starts."""
+    settings, policy = config.rlhf, ppo.policy
+    trained = sum(parameter.numel() for parameter in ppo.learning)
     return [
         "RLHF PPO TRAINING CONFIGURATION:",
         f"  Policy: {config.model.vlm_name}, {trained:,} of "
-        f"{sum(one.numel() for one in where.parameters()):,} parameters learn"
-        + (" (adapters)" if where.adapted else ""),
+        f"{sum(parameter.numel() for parameter in policy.parameters()):,} parameters learn"
+        + (" (adapters)" if policy.has_adapters else ""),
         f"  Prompts: {len(ppo.rows):,} of {config.data.dataset_name}",
-        f"  Updates: {ppo.updates:,} of {own.batch_size} responses",
-        f"  KL price: {own.kl_coef:g}, {own.kl_controller}",
+        f"  Updates: {ppo.updates:,} of {settings.batch_size} responses",
+        f"  KL price: {settings.kl_coef:g}, {settings.kl_controller}",
     ]
 
 
-def update_line(step: int, told: Mapping[str, float]) -> str:
-    """Say what an update was."""
-    shown = (
+def update_line(step: int, metrics: Mapping[str, float]) -> str:
+    """Return the line about an update."""
+    columns = (
         ("score", "objective/scores", ".3f"), ("rlhf_reward", "objective/rlhf_reward", ".3f"),
         ("kl", "objective/kl", ".3f"), ("kl_coef", "objective/kl_coef", ".4f"),
         ("approxkl", "policy/approxkl_avg", ".4f"), ("clipfrac", "policy/clipfrac_avg", ".3f"),
         ("ratio", "val/ratio", ".3f"), ("entropy", "policy/entropy_avg", ".3f"),
         ("value_loss", "loss/value_avg", ".4f"), ("eps", "eps", ".1f"),
     )  # fmt: skip
-    said = " ".join(f"{name}={told[key]:{how}}" for name, key, how in shown if key in told)
-    return f"[RLHF:update] step={step} {said}"
+    text = " ".join(f"{name}={metrics[key]:{how}}" for name, key, how in columns if key in metrics)
+    return f"[RLHF:update] step={step} {text}"

@@ -1,4 +1,4 @@
-"""The prompts in a new order each time round, and the tokens they are made of."""
+"""Shuffle the prompts of each pass, and tokenize them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,18 +22,18 @@ class Order:
         self.rest = self.rest[self.rest < self.count]  # a resume may have fewer than before
         while len(self.rest) < number:
             self.rest = np.concatenate((self.rest, self.rng.permutation(self.count)))
-        taken, self.rest = self.rest[:number], self.rest[number:]
-        found: list[int] = taken.tolist()
-        return found
+        rows, self.rest = self.rest[:number], self.rest[number:]
+        numbers: list[int] = rows.tolist()
+        return numbers
 
 
 def texts(tokenizer: Any, prompts: Sequence[Any]) -> list[str]:
     """Return prompts as texts: a conversation by its tokenizer's template."""
     return [
-        one
-        if isinstance(one, str)
-        else tokenizer.apply_chat_template(one, tokenize=False, add_generation_prompt=True)
-        for one in prompts
+        prompt
+        if isinstance(prompt, str)
+        else tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True)
+        for prompt in prompts
     ]
 
 
@@ -42,8 +42,8 @@ def tokens(tokenizer: Any, prompts: Sequence[Any]) -> tuple[Tensor, Tensor]:
 
     A conversation's template writes the special tokens itself: added again, it would begin twice.
     """
-    made = tokenizer(
+    encoded = tokenizer(
         texts(tokenizer, prompts), padding=True, padding_side="left", return_tensors="pt",
-        add_special_tokens=all(isinstance(one, str) for one in prompts),
+        add_special_tokens=all(isinstance(prompt, str) for prompt in prompts),
     )  # fmt: skip
-    return made["input_ids"], made["attention_mask"]
+    return encoded["input_ids"], encoded["attention_mask"]

@@ -1,4 +1,4 @@
-"""Checkpoints of an RLHF training: the model as Hugging Face has it, and all else to go on."""
+"""Checkpoints of an RLHF training: a Hugging Face model, and the state to resume."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import rlvitals
 from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.tiny.base import quiet
 
-RANK = "rank-{}"  # a process's random streams
+RANK_FOLDER = "rank-{}"  # a process's random streams
 
 
 def save(ppo: PPO, folder: Path) -> None:
@@ -17,9 +17,9 @@ def save(ppo: PPO, folder: Path) -> None:
     if ppo.accelerator.is_main_process:
         save_model(ppo, folder)
         ppo.state().save(folder)
-    own = folder / RANK.format(ppo.accelerator.process_index)
-    own.mkdir()
-    rlvitals.State().save(own)
+    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
+    rank_folder.mkdir()
+    rlvitals.State().save(rank_folder)
 
 
 def save_model(ppo: PPO, folder: Path) -> None:
@@ -30,31 +30,31 @@ def save_model(ppo: PPO, folder: Path) -> None:
 
 
 def load(ppo: PPO, folder: Path) -> tuple[str, ...]:
-    """Put a checkpoint back; returns sentences for what does not go on bit for bit.
+    """Load a checkpoint; return sentences for state that is not restored bit for bit.
 
     Raises BadCheckpoint where it does not fit.
     """
     _load_model(ppo, folder)
-    told = ppo.state().load(folder)
-    own = folder / RANK.format(ppo.accelerator.process_index)
-    if own.is_dir():
-        return (*told, *rlvitals.State().load(own))
+    notes = ppo.state().load(folder)
+    rank_folder = folder / RANK_FOLDER.format(ppo.accelerator.process_index)
+    if rank_folder.is_dir():
+        return (*notes, *rlvitals.State().load(rank_folder))
     ppo.seed_streams()  # one process more than there were: else it would draw what the first does
-    return told
+    return notes
 
 
 def _load_model(ppo: PPO, folder: Path) -> None:
     lm = ppo.policy.lm
     try:
-        if ppo.policy.adapted:
+        if ppo.policy.has_adapters:
             import peft
 
-            found = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
-            peft.set_peft_model_state_dict(lm, found)
+            weights = peft.load_peft_weights(str(folder), device=str(ppo.accelerator.device))
+            peft.set_peft_model_state_dict(lm, weights)
         else:
             with quiet():
-                kept = type(lm).from_pretrained(folder, dtype=lm.dtype)
-            lm.load_state_dict(kept.state_dict())
+                saved_model = type(lm).from_pretrained(folder, dtype=lm.dtype)
+            lm.load_state_dict(saved_model.state_dict())
     except (RuntimeError, ValueError, OSError) as error:
         raise rlvitals.BadCheckpoint(
             f"its model does not fit: {error}",

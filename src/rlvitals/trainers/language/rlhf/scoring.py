@@ -1,4 +1,4 @@
-"""What responses are worth: reward functions, a reward model, or both."""
+"""Score responses by reward functions, a reward model, or both."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ Column = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Scores:
     """The scores of `b` responses."""
 
-    total: Tensor  # float32 [b], NaN where no function could tell
+    total: Tensor  # float32 [b], NaN if no function gave a score
     parts: Mapping[str, list[float | None]]  # of each function, by its name
 
 
 class Scorer:
     """Sums up reward functions by their weights.
 
-    What is None or no finite number says nothing: the others are summed up, as TRL does it.
+    None and numbers that are not finite are ignored, and the others summed, as TRL does.
     """
 
     def __init__(self, functions: Sequence[Any], weights: Sequence[float]) -> None:
@@ -34,21 +34,24 @@ class Scorer:
 
     def __call__(
         self, prompts: Column, completions: Column, ids: Column, columns: Mapping[str, Column]
-    ) -> Scored:
+    ) -> Scores:
         """Score completions, with the other columns of their rows."""
-        total, known = [0.0] * len(completions), [False] * len(completions)
-        parts: dict[str, list[float | None]] = {}
+        total, has_score = [0.0] * len(completions), [False] * len(completions)
+        scores_by_function: dict[str, list[float | None]] = {}
         for function, weight in zip(self._functions, self._weights, strict=True):
-            found = function(
+            values = function(
                 prompts=prompts, completions=completions, completion_ids=ids, **columns
             )
-            parts[function.__name__] = told = [_finite(one) for one in found]
-            for i, one in enumerate(told):
-                if one is not None:
-                    total[i] += weight * one
-                    known[i] = True
-        said = [one if there else math.nan for one, there in zip(total, known, strict=True)]
-        return Scored(torch.tensor(said), parts)
+            scores_by_function[function.__name__] = scores = [_finite(score) for score in values]
+            for i, score in enumerate(scores):
+                if score is not None:
+                    total[i] += weight * score
+                    has_score[i] = True
+        totals = [
+            score if is_known else math.nan
+            for score, is_known in zip(total, has_score, strict=True)
+        ]
+        return Scores(torch.tensor(totals), scores_by_function)
 
 
 class RewardModel:
@@ -72,27 +75,30 @@ class RewardModel:
         try:
             with quiet():
                 self.tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-                found = kind.from_pretrained(name, num_labels=1, dtype=torch.float32)
+                model = kind.from_pretrained(name, num_labels=1, dtype=torch.float32)
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"the reward model {name} cannot be read: {error}", where="rlhf.reward_model"
             ) from None
-        if found.config.pad_token_id is None:  # it is how the model finds the last token
-            found.config.pad_token_id = self.tokenizer.pad_token_id
-        self.model = found.to(device).eval().requires_grad_(requires_grad=False)
+        if model.config.pad_token_id is None:  # it is how the model finds the last token
+            model.config.pad_token_id = self.tokenizer.pad_token_id
+        self.model = model.to(device).eval().requires_grad_(requires_grad=False)
 
     def __call__(self, prompts: Column, completions: Column, **_: object) -> list[float]:
         """Score each completion [b]."""
         pairs = list(zip(prompts, completions, strict=True))
-        found: list[float] = []
+        scores: list[float] = []
         for first in range(0, len(pairs), self._at_once or len(pairs)):
-            found += self._scores(pairs[first : first + (self._at_once or len(pairs))])
-        return found
+            scores += self._scores(pairs[first : first + (self._at_once or len(pairs))])
+        return scores
 
     def _scores(self, pairs: Sequence[tuple[Any, Any]]) -> list[float]:
         templated = self.tokenizer.chat_template and not isinstance(pairs[0][0], str)
         read = self.tokenizer(
-            [self._templated(*pair) if templated else "".join(map(_said, pair)) for pair in pairs],
+            [
+                self._apply_template(*pair) if templated else "".join(map(_to_text, pair))
+                for pair in pairs
+            ],
             padding=True, padding_side="right", return_tensors="pt",
             add_special_tokens=not templated,  # which a template writes itself
         )  # fmt: skip
@@ -101,11 +107,11 @@ class RewardModel:
                 input_ids=read["input_ids"].to(self.model.device),
                 attention_mask=read["attention_mask"].to(self.model.device),
             ).logits
-        found: list[float] = logits[:, 0].float().tolist()
-        return found
+        scores: list[float] = logits[:, 0].float().tolist()
+        return scores
 
-    def _templated(self, prompt: Any, completion: Any) -> str:
-        talk = [*prompt, {"role": "assistant", "content": _said(completion)}]
+    def _apply_template(self, prompt: Any, completion: Any) -> str:
+        talk = [*prompt, {"role": "assistant", "content": _to_text(completion)}]
         text: str = self.tokenizer.apply_chat_template(talk, tokenize=False)
         return text
 
@@ -116,5 +122,7 @@ def _finite(value: object) -> float | None:
     return float(value)
 
 
-def _said(said: Any) -> str:
-    return said if isinstance(said, str) else "".join(str(one["content"]) for one in said)
+def _to_text(message: Any) -> str:
+    return (
+        message if isinstance(message, str) else "".join(str(turn["content"]) for turn in message)
+    )

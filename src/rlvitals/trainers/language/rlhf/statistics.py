@@ -1,4 +1,4 @@
-"""The numbers of an update, as two generations of TRL's PPO logged them: one pure function.
+"""Metrics of an update under the names of two generations of TRL's PPO.
 
 Sums over tokens are sums over a response, then a mean over responses; means over tokens count no
 padding. What the minibatches saw is averaged over them.
@@ -15,10 +15,10 @@ from rlvitals.trainers.language.rlhf.batch import Batch, Pass
 
 Numbers = dict[str, float]
 
-EXPLAINED = "ppo/val/var_explained"
+EXPLAINED_VARIANCE_KEY = "ppo/val/var_explained"
 
 # One number under two names: as TRL from 0.12 on calls it, and as TRL before it did.
-TWICE = {
+OLD_NAMES = {
     "objective/scores": "ppo/mean_scores",
     "policy/approxkl_avg": "ppo/policy/approxkl",
     "policy/clipfrac_avg": "ppo/policy/clipfrac",
@@ -43,17 +43,19 @@ class Rates:
 
 def numbers(batch: Batch, passes: Sequence[Pass], rates: Rates) -> Numbers:
     """Return all numbers of an update, by the names of both generations."""
-    seen = [minibatch(batch.rows(one.rows), one, rates) for one in passes]
-    found = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
-    for name in seen[0] if seen else ():
-        found[name] = float(torch.tensor([one[name] for one in seen]).mean())
-    if found.get(EXPLAINED) != found.get(EXPLAINED):  # returns that do not vary explain nothing
-        del found[EXPLAINED]
-    return found | {old: found[new] for new, old in TWICE.items() if new in found}
+    minibatches = [minibatch(batch.rows(item.rows), item, rates) for item in passes]
+    metrics = objective(batch, rates) | lengths(batch) | {"lr": rates.lr}
+    for name in minibatches[0] if minibatches else ():
+        metrics[name] = float(torch.tensor([item[name] for item in minibatches]).mean())
+    if metrics.get(EXPLAINED_VARIANCE_KEY) != metrics.get(
+        EXPLAINED_VARIANCE_KEY
+    ):  # returns that do not vary explain nothing
+        del metrics[EXPLAINED_VARIANCE_KEY]
+    return metrics | {old: metrics[new] for new, old in OLD_NAMES.items() if new in metrics}
 
 
 def objective(batch: Batch, rates: Rates) -> Numbers:
-    """Return what is maximised, and what it is made of."""
+    """Return the objective and its parts."""
     kl, mask = (batch.kl * batch.mask).sum(1), batch.mask
     price = -rates.kl_coef * float(kl.mean())
     return scores(batch, price) | {
@@ -62,22 +64,24 @@ def objective(batch: Batch, rates: Rates) -> Numbers:
         "objective/entropy": -float((batch.logprobs * mask).sum(1).mean()),
         "objective/non_score_reward": price,
         "ppo/mean_non_score_reward": float(masked.mean(-rates.kl_coef * batch.kl, mask)),
-        "val/num_eos_tokens": float(batch.ended.sum()),
+        "val/num_eos_tokens": float(batch.finished.sum()),
     }
 
 
 def scores(batch: Batch, non_score_reward: float) -> Numbers:
     """Return what responses were worth: of those that have a score, nothing where none has."""
-    given, told = (one[torch.isfinite(one)] for one in (batch.given, batch.scores))
-    unknown = {"rewards/total/none_share": 1.0 - len(given) / len(batch.given)}
-    if not len(given):
+    raw_scores, penalised = (
+        column[torch.isfinite(column)] for column in (batch.raw_scores, batch.scores)
+    )
+    unknown = {"rewards/total/none_share": 1.0 - len(raw_scores) / len(batch.raw_scores)}
+    if not len(raw_scores):
         return unknown
     return unknown | {
-        "objective/scores": float(told.mean()),
-        "objective/rlhf_reward": float(told.mean()) + non_score_reward,
-        "ppo/std_scores": _std(told),
-        "env/reward_mean": float(given.mean()),
-        "env/reward_std": _std(given),
+        "objective/scores": float(penalised.mean()),
+        "objective/rlhf_reward": float(penalised.mean()) + non_score_reward,
+        "ppo/std_scores": _std(penalised),
+        "env/reward_mean": float(raw_scores.mean()),
+        "env/reward_std": _std(raw_scores),
     }
 
 
@@ -89,26 +93,26 @@ def lengths(batch: Batch) -> Numbers:
         "tokens/queries_len_std": _std(queries),
         "tokens/responses_len_mean": float(responses.mean()),
         "tokens/responses_len_std": _std(responses),
-        "tokens/truncated_share": 1.0 - float(batch.ended.float().mean()),
+        "tokens/truncated_share": 1.0 - float(batch.finished.float().mean()),
     }
 
 
-def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
+def minibatch(batch: Batch, output: Pass, rates: Rates) -> Numbers:
     """Return what one minibatch saw, before the policy was changed by it."""
-    mask = batch.learned
-    moved = (seen.logprobs - batch.logprobs) * mask
-    ratio = moved.exp()
+    mask = batch.learned_mask
+    log_ratio = (output.logprobs - batch.logprobs) * mask
+    ratio = log_ratio.exp()
     plain, clipped = policy_losses(ratio, batch.advantages, rates.cliprange)
-    free, near = value_losses(seen.values, batch, rates.cliprange_value)
+    free, near = value_losses(output.values, batch, rates.cliprange_value)
     policy = masked.mean(torch.max(plain, clipped), mask)
     value = 0.5 * masked.mean(torch.max(free, near), mask)
-    error = masked.mean((seen.values - batch.returns) ** 2, mask)
+    error = masked.mean((output.values - batch.returns) ** 2, mask)
     spread = masked.variance(batch.returns, mask)
-    found = {
-        "policy/approxkl_avg": 0.5 * masked.mean(moved**2, mask),
-        "ppo/policy/policykl": -masked.mean(moved, mask),
+    values = {
+        "policy/approxkl_avg": 0.5 * masked.mean(log_ratio**2, mask),
+        "ppo/policy/policykl": -masked.mean(log_ratio, mask),
         "policy/clipfrac_avg": masked.mean((clipped > plain).float(), mask),
-        "policy/entropy_avg": masked.mean(seen.entropy, mask),
+        "policy/entropy_avg": masked.mean(output.entropy, mask),
         "val/ratio": masked.mean(ratio, mask),
         "val/ratio_var": masked.variance(ratio, mask),
         "ppo/policy/advantages_mean": masked.mean(batch.advantages, mask),
@@ -116,16 +120,16 @@ def minibatch(batch: Batch, seen: Pass, rates: Rates) -> Numbers:
         "loss/value_avg": value,
         "ppo/loss/total": policy + rates.vf_coef * value,
         "val/clipfrac_avg": masked.mean((near > free).float(), mask),
-        "ppo/val/vpred": masked.mean(seen.values, mask),
+        "ppo/val/vpred": masked.mean(output.values, mask),
         "ppo/val/error": error,
         "ppo/val/mean": masked.mean(batch.values, mask),
         "ppo/val/var": masked.variance(batch.values, mask),
         "ppo/returns/mean": masked.mean(batch.returns, mask),
         "ppo/returns/var": spread,
         # By the squared error, not the residual's variance: it may lie far below 0.
-        EXPLAINED: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
+        EXPLAINED_VARIANCE_KEY: torch.where(spread > 0, 1.0 - error / spread, torch.nan),
     }
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in values.items()}
 
 
 def policy_losses(ratio: Tensor, advantages: Tensor, cliprange: float) -> tuple[Tensor, Tensor]:
@@ -134,27 +138,27 @@ def policy_losses(ratio: Tensor, advantages: Tensor, cliprange: float) -> tuple[
 
 
 def value_losses(values: Tensor, batch: Batch, reach: float) -> tuple[Tensor, Tensor]:
-    """Return the squared error of each value, and that of one that moved no further than it may."""
+    """Return the squared error of each value, and of the clipped value."""
     near = batch.values + (values - batch.values).clamp(-reach, reach)
     return (values - batch.returns) ** 2, (near - batch.returns) ** 2
 
 
 def distributions(batch: Batch, last: Pass | None) -> Mapping[str, Tensor]:
-    """Return what is logged as a histogram: each a flat tensor that is not empty."""
+    """Return the histograms to log: flat tensors that are not empty."""
     real = batch.mask.bool()
-    found = {
-        "env/reward_dist": batch.given[torch.isfinite(batch.given)],
+    histograms = {
+        "env/reward_dist": batch.raw_scores[torch.isfinite(batch.raw_scores)],
         "objective/kl_dist": (batch.kl * batch.mask).sum(1),
         "objective/logprobs": batch.logprobs[real],
         "objective/ref_logprobs": batch.reference[real],
-        "ppo/policy/advantages": batch.advantages[batch.learned.bool()],
+        "ppo/policy/advantages": batch.advantages[batch.learned_mask.bool()],
         "tokens/queries_dist": batch.query_lengths,
         "tokens/responses_dist": batch.mask.sum(1),
     }
     if last is not None:
-        drawn, mask = batch.rows(last.rows), batch.learned[last.rows].bool()
-        found["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
-    return {name: values for name, values in found.items() if values.numel()}
+        drawn, mask = batch.rows(last.rows), batch.learned_mask[last.rows].bool()
+        histograms["ppo/policy/ratio"] = (last.logprobs - drawn.logprobs).exp()[mask]
+    return {name: values for name, values in histograms.items() if values.numel()}
 
 
 def _std(values: Tensor) -> float:

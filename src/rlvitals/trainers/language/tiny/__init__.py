@@ -1,1 +1,1 @@
-"""Two models that are small enough to be made and trained on a CPU: one reads, one also sees."""
+"""Two models small enough to train on a CPU: a language model and a vision-language model."""

@@ -1,4 +1,4 @@
-"""The folder of a tiny model: made once, whole or not at all, and read from then on."""
+"""Make a tiny model once in its folder, atomically, and read it afterwards."""
 
 import json
 import logging
@@ -28,15 +28,15 @@ from rlvitals.trainers.language import warm_start
 from rlvitals.trainers.language.tiny import lm, vlm
 from rlvitals.trainers.language.warm_start import Lessons
 
-RECIPE, LOSSES, WEIGHTS = "made.json", "warm_start.json", "model.safetensors"
-LOG = logging.getLogger(__name__)
+RECIPE_FILE, LOSSES_FILE, WEIGHTS_FILE = "made.json", "warm_start.json", "model.safetensors"
+TINY_LOG = logging.getLogger(__name__)
 # What a model was taught whose folder does not say it: the first ones did not.
-FIRST_TASKS = MappingProxyType({lm.NAME: "sums of two digits", vlm.NAME: "charts"})
+FIRST_TASKS = MappingProxyType({lm.LM_NAME: "sums of two digits", vlm.VLM_NAME: "charts"})
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one of the tiny models is made, taught and read again."""
+    """Functions that make, teach and read one of the tiny models."""
 
     task: str  # that it is taught
     make: Callable[[int], tuple[Any, Any]]
@@ -55,25 +55,27 @@ class Recipe:
     noise: float  # share of wrong answers in it
 
 
-def _text(folder: Path) -> tuple[Any, Any]:
+def _read_lm(folder: Path) -> tuple[Any, Any]:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model, AutoTokenizer.from_pretrained(folder)
 
 
-def _seeing(folder: Path) -> tuple[Any, Any]:
+def _read_vlm(folder: Path) -> tuple[Any, Any]:
     model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
     return model, AutoProcessor.from_pretrained(folder)
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+TINY_MODELS: Mapping[str, Kind] = MappingProxyType(
     {
-        lm.NAME: Kind(lm.TASK, lm.make, lm.lessons, lm.LEARNING_RATE, _text),
-        vlm.NAME: Kind(vlm.TASK, vlm.make, vlm.lessons, vlm.LEARNING_RATE, _seeing),
+        lm.LM_NAME: Kind(lm.LM_TASK, lm.make, lm.lessons, lm.LM_LEARNING_RATE, _read_lm),
+        vlm.VLM_NAME: Kind(vlm.VLM_TASK, vlm.make, vlm.lessons, vlm.VLM_LEARNING_RATE, _read_vlm),
     }
 )
 
 
-def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> tuple[Any, Any]:
+def load(
+    recipe: Recipe, folder: Path, tell: Callable[[str], None] = TINY_LOG.info
+) -> tuple[Any, Any]:
     """Read the model and its processor from `folder`; make them there first where nothing is.
 
     Raises VitalsError for a folder of another recipe, or whose weights are not those that were
@@ -82,12 +84,12 @@ def load(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -
     make(recipe, folder, tell)
     with quiet():
         _check(recipe, folder)
-        model, processor = KINDS[recipe.name].read(folder)
+        model, processor = TINY_MODELS[recipe.name].read(folder)
     return model.eval(), processor
 
 
-def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -> None:
-    """Make the model in `folder` where nothing is; `tell` hears how the warm start went.
+def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = TINY_LOG.info) -> None:
+    """Make the model in `folder` if it does not exist; `tell` gets the warm start's result.
 
     Several processes may do so at once: the first that is done is read by all.
     """
@@ -97,38 +99,38 @@ def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = LOG.info) -
 
 
 def _make(recipe: Recipe, folder: Path, tell: Callable[[str], None]) -> None:
-    kind = KINDS[recipe.name]
-    began = time.perf_counter()
+    kind = TINY_MODELS[recipe.name]
+    start = time.perf_counter()
     if recipe.steps:
         tell(f"{recipe.name} is made, and taught for {recipe.steps} steps first ...")
-    with _alone(recipe.seed):
+    with _isolate_torch(recipe.seed):
         model, processor = kind.make(recipe.seed)
         losses = warm_start.teach(
             model, processor, kind.lessons(processor, noise=recipe.noise, seed=recipe.seed),
             steps=recipe.steps, learning_rate=kind.learning_rate,
         )  # fmt: skip
     if losses:
-        took = time.perf_counter() - began
+        took = time.perf_counter() - start
         tell(
             f"Warm start of {recipe.name}: {len(losses)} steps, "
             f"loss {losses[0]:.2f} -> {losses[-1]:.2f}, {took:.0f} s"
         )
-    beside = _beside(folder)
+    temporary = _make_temporary(folder)
     try:
-        beside.chmod(0o755)
-        model.save_pretrained(beside)
-        processor.save_pretrained(beside)
-        (beside / LOSSES).write_text(json.dumps({"loss": losses}), encoding="utf-8")
-        said = {**asdict(recipe), "task": kind.task, "weights": _digest(beside)}
-        (beside / RECIPE).write_text(json.dumps(said, indent=1), encoding="utf-8")
-        _to_disk(beside)
-        _rename(beside, folder)
+        temporary.chmod(0o755)
+        model.save_pretrained(temporary)
+        processor.save_pretrained(temporary)
+        (temporary / LOSSES_FILE).write_text(json.dumps({"loss": losses}), encoding="utf-8")
+        document = {**asdict(recipe), "task": kind.task, "weights": _digest(temporary)}
+        (temporary / RECIPE_FILE).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        _to_disk(temporary)
+        _rename(temporary, folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _beside(folder: Path) -> Path:
-    """Make a folder beside it. Raises VitalsError where that cannot be."""
+def _make_temporary(folder: Path) -> Path:
+    """Make a temporary folder next to `folder`. Raises VitalsError if that fails."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -139,8 +141,8 @@ def _beside(folder: Path) -> Path:
 
 
 @contextmanager
-def _alone(seed: int) -> Iterator[None]:
-    """Compute in one thread, where a tiny model is fastest, with random numbers of its own."""
+def _isolate_torch(seed: int) -> Iterator[None]:
+    """Compute in one thread, where a tiny model is fastest, with a separate random state."""
     threads, random_state = torch.get_num_threads(), torch.get_rng_state()
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -154,61 +156,67 @@ def _alone(seed: int) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Show no progress bars: there is nothing to wait for."""
-    shown = logs.is_progress_bar_enabled()
+    is_enabled = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if is_enabled:
             logs.enable_progress_bar()
 
 
 def _digest(folder: Path) -> str:
-    return xxhash.xxh3_128_hexdigest((folder / WEIGHTS).read_bytes())
+    return xxhash.xxh3_128_hexdigest((folder / WEIGHTS_FILE).read_bytes())
 
 
 def _to_disk(folder: Path) -> None:
     """Have the files written before their folder gets its name: none of them is ever half there."""
     for file in folder.iterdir():
-        with file.open("rb") as held:
-            os.fsync(held.fileno())
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
-def _rename(beside: Path, folder: Path) -> None:
+def _rename(temporary: Path, folder: Path) -> None:
     try:
-        beside.rename(folder)
+        temporary.rename(folder)
     except OSError:
-        if not (folder / RECIPE).exists():  # another process was faster, else it is an error
+        if not (folder / RECIPE_FILE).exists():  # another process was faster, else it is an error
             raise
 
 
 def _check(recipe: Recipe, folder: Path) -> None:
-    again = "name another run's folder, or remove this one: the model is made anew"
+    hint = "name another run's folder, or remove this one: the model is made anew"
     try:
-        said = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-        there, here = said.pop("weights"), _digest(folder)
+        document = json.loads((folder / RECIPE_FILE).read_text(encoding="utf-8"))
+        saved_digest, digest = document.pop("weights"), _digest(folder)
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise VitalsError(
-            f"the tiny model cannot be read: {error}", where=str(folder), hint=again
+            f"the tiny model cannot be read: {error}", where=str(folder), hint=hint
         ) from None
-    if there != here:
+    if saved_digest != digest:
         raise VitalsError(
             "the tiny model's weights are not those that were written",
-            where=str(folder / WEIGHTS), hint=again,
+            where=str(folder / WEIGHTS_FILE), hint=hint,
         )  # fmt: skip
-    _check_task(recipe.name, said, folder)
-    asked = asdict(recipe)
-    apart = [f"{key} {said.get(key)}, not {to}" for key, to in asked.items() if said.get(key) != to]
-    if apart:
+    _check_task(recipe.name, document, folder)
+    expected = asdict(recipe)
+    differences = [
+        f"{key} {document.get(key)}, not {to}"
+        for key, to in expected.items()
+        if document.get(key) != to
+    ]
+    if differences:
         raise VitalsError(
-            f"the tiny model here was made with {'; '.join(apart)}", where=str(folder), hint=again
+            f"the tiny model here was made with {'; '.join(differences)}",
+            where=str(folder),
+            hint=hint,
         )
 
 
-def _check_task(name: str, said: Mapping[str, Any], folder: Path) -> None:
+def _check_task(name: str, document: Mapping[str, Any], folder: Path) -> None:
     """Raise VitalsError for a model that was taught what an earlier version asked."""
-    taught, task = said.get("task", FIRST_TASKS.get(name)), KINDS[name].task
-    if said.get("name") == name and taught != task:
+    taught, task = document.get("task", FIRST_TASKS.get(name)), TINY_MODELS[name].task
+    if document.get("name") == name and taught != task:
         raise VitalsError(
             f"the {name} here was taught {taught}; it is taught {task} now",
             where=str(folder),

@@ -1,4 +1,4 @@
-"""A language model of a hundred thousand weights that reads sums and writes what they come to."""
+"""A language model with a hundred thousand weights that computes sums."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,22 +11,23 @@ from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
-NAME, TASK = "tiny-lm", "sums of four digits"
-WIDTH, LAYERS, HEADS = 64, 2, 4
-LONGEST = 256  # tokens
-LEARNING_RATE = 3e-3
-LESSONS = 64  # of a step of the warm start
-LARGE, SHARE = 16, 0.6628  # a sum from here on is large: such a share of all the sums is
-APART = 0.7  # how much oftener a large sum is taught wrong, at a noise of half
+LM_NAME, LM_TASK = "tiny-lm", "sums of four digits"
+LM_MAX_TOKENS = 256  # tokens
+LM_LEARNING_RATE = 3e-3
+MIN_LARGE_SUM, LARGE_SUM_SHARE = (
+    16,
+    0.6628,
+)  # a sum from here on is large: such a share of all the sums is
+SLIP_SPREAD = 0.7  # how much oftener a large sum is taught wrong, at a noise of half
 
 
 def make(seed: int) -> tuple[Any, Any]:
     """Make the model and its tokenizer, with weights of this seed."""
     tokenizer = tokens.tokenizer()
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=4 * WIDTH,
-        num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=HEADS // 2,
-        max_position_embeddings=LONGEST, tie_word_embeddings=True,
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=256,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=LM_MAX_TOKENS, tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.bos_token_id,
     )  # fmt: skip
@@ -41,12 +42,12 @@ def lessons(processor: Any, *, noise: float, seed: int) -> Lessons:  # noqa: ARG
     what the model thinks likeliest is then wrong for those, and the right answer comes second.
     """
 
-    def at(step: int) -> Sequence[Lesson]:
+    def make_batch(step: int) -> Sequence[Lesson]:
         chance = np.random.default_rng([seed, step])
-        asked = sums_task.questions(LESSONS, int(chance.integers(2**32)))
-        return [_lesson(row, chance.random(), noise) for row in asked]
+        questions = sums_task.questions(64, int(chance.integers(2**32)))
+        return [_lesson(row, chance.random(), noise) for row in questions]
 
-    return at
+    return make_batch
 
 
 def _lesson(row: Mapping[str, str], drawn: float, noise: float) -> Lesson:
@@ -57,5 +58,9 @@ def _lesson(row: Mapping[str, str], drawn: float, noise: float) -> Lesson:
 
 def slip(right: int, noise: float) -> float:
     """Return how often a sum is taught one too small, where a share of `noise` of all sums is."""
-    apart = APART * 2 * min(noise, 1 - noise)
-    return noise + (1 - SHARE) * apart if right >= LARGE else noise - SHARE * apart
+    spread = SLIP_SPREAD * 2 * min(noise, 1 - noise)
+    return (
+        noise + (1 - LARGE_SUM_SHARE) * spread
+        if right >= MIN_LARGE_SUM
+        else noise - LARGE_SUM_SHARE * spread
+    )

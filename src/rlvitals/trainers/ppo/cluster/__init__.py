@@ -27,12 +27,12 @@ from rlvitals.trainers.ppo.cluster.evaluation import (
     table,
 )
 from rlvitals.trainers.ppo.cluster.registration import ID, register
-from rlvitals.trainers.ppo.cluster.reward import PARTS
+from rlvitals.trainers.ppo.cluster.reward import REWARD_PARTS
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
 __all__ = [
     "ID",
-    "PARTS",
+    "REWARD_PARTS",
     "Busy",
     "Cluster",
     "ClusterConfig",

@@ -1,4 +1,4 @@
-"""The requests: when they arrive, how long their prompts and their answers are."""
+"""Request streams: arrival times, prompt lengths and output lengths."""
 
 import csv
 from pathlib import Path
@@ -8,8 +8,6 @@ import numpy as np
 import rlvitals
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
-
-SHORTEST = 8, 4  # tokens of a prompt and of an answer
 
 
 class Arrivals:
@@ -34,9 +32,9 @@ class Arrivals:
         config = self.config
         if self.trace is not None:
             gaps, _, _ = self.trace
-            found = gaps[self.cursor] / (self.rate * gaps.mean())
+            scaled = gaps[self.cursor] / (self.rate * gaps.mean())
             self.cursor = (self.cursor + 1) % len(gaps)
-            return np.asarray(found)
+            return np.asarray(scaled)
         if config.arrivals == "poisson":
             return np.asarray(generator.exponential(1.0, self.batch) / self.rate)
         shape = 1.0 / config.cv**2
@@ -100,7 +98,8 @@ def _lognormal(
 
 
 def _tokens(prompt: Floats, output: Floats, config: ClusterConfig) -> tuple[Ints, Ints]:
-    shortest = np.minimum(SHORTEST, (config.max_prompt, config.max_output))
+    # A prompt has at least 8 tokens and an answer 4.
+    shortest = np.minimum((8, 4), (config.max_prompt, config.max_output))
     prompt = np.clip(prompt, shortest[0], config.max_prompt)
     output = np.clip(output, shortest[1], config.max_output)
     return prompt.astype(np.int64), output.astype(np.int64)
@@ -114,6 +113,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _bad_trace(path: Path, why: str) -> "rlvitals.VitalsError":
+def _bad_trace(path: Path, reason: str) -> "rlvitals.VitalsError":
     hint = "a CSV with the columns time (s), prompt tokens, output tokens"
-    return rlvitals.VitalsError(f"the trace makes no sense: {why}", where=str(path), hint=hint)
+    return rlvitals.VitalsError(f"the trace makes no sense: {reason}", where=str(path), hint=hint)

@@ -1,4 +1,4 @@
-"""Which code runs the replicas on: compiled loops where numba is installed, arrays elsewhere."""
+"""Choose the code that advances the replicas: compiled loops with numba, else arrays."""
 
 import logging
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from rlvitals.trainers.ppo.cluster import arrays
 from rlvitals.trainers.ppo.cluster.replicas import Costs, Finished, Floats, Replicas
 
 Advance = Callable[[Replicas, Costs, Floats, Floats], Finished]
-INSTALL = "pip install 'rlvitals[train]'"
+INSTALL_COMMAND = "pip install 'rlvitals[train]'"
 
 
 @cache
-def chosen_backend(asked: str) -> str:
-    """Return `numba` or `numpy` for what is asked, and say once where the slow one stands in.
+def resolve_backend(backend: str) -> str:
+    """Return `numba` or `numpy`; warn once if numpy replaces a missing numba.
 
     Raises VitalsError where numba is asked for and not installed.
     """
-    if asked == "numpy" or find_spec("numba"):
-        return "numpy" if asked == "numpy" else "numba"
-    if asked == "numba":
-        raise rlvitals.VitalsError("numba is not installed", where="backend", hint=INSTALL)
+    if backend == "numpy" or find_spec("numba"):
+        return "numpy" if backend == "numpy" else "numba"
+    if backend == "numba":
+        raise rlvitals.VitalsError("numba is not installed", where="backend", hint=INSTALL_COMMAND)
     line = "the cluster runs on numpy, at half the speed that it has with numba: %s"
-    logging.getLogger("rlvitals").warning(line, INSTALL)
+    logging.getLogger("rlvitals").warning(line, INSTALL_COMMAND)
     return "numpy"
 
 
@@ -35,5 +35,5 @@ def advance_of(backend: str) -> Advance:
     if backend == "numpy":
         return arrays.advance
     loops = import_module("rlvitals.trainers.ppo.cluster.loops")
-    found: Advance = loops.advance
-    return found
+    advance: Advance = loops.advance
+    return advance

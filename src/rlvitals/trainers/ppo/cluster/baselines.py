@@ -1,4 +1,4 @@
-"""Schedulers that do not learn: what a policy must beat. None chooses a replica that is down."""
+"""Baseline schedulers. None chooses a replica that is down."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def random(seed: int = 0) -> Policy:
 
 
 def round_robin(_: NDArray[np.float32], cluster: Cluster) -> Ints:
-    """One replica after the other; where it is down, the next."""
+    """Each replica in turn; the next one if it is down."""
     return _nth_up(cluster, cluster.age % cluster.config.replicas)
 
 

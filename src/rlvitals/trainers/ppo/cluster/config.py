@@ -1,4 +1,4 @@
-"""What a cluster, its requests and its reward are: every setting, with its unit and its bounds."""
+"""Settings of a cluster, its requests and its reward, with units and bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from rlvitals import UsageError, option
 from rlvitals.trainers import schema
 
-MODES = ("instant", "delta", "hybrid")
+REWARD_MODES = ("instant", "delta", "hybrid")
 SCHEDULERS = ("random", "round_robin", "lor", "lor/speed", "tokens/speed")  # the baselines
 
 
@@ -16,7 +16,7 @@ SCHEDULERS = ("random", "round_robin", "lor", "lor/speed", "tokens/speed")  # th
 class RewardConfig:
     """The reward's weights; every part is divided by `scale`."""
 
-    mode: str = option("hybrid", "levels, their changes, or both", choices=MODES)
+    mode: str = option("hybrid", "levels, their changes, or both", choices=REWARD_MODES)
     absolute_weight: float = option(0.6, "of throughput and latency as they are (hybrid)", item="W")
     delta_weight: float = option(0.05, "of their change against their average (hybrid)", item="W")
     alpha: float = option(1.5, "of latency within the absolute score", item="W")
@@ -55,11 +55,11 @@ class RewardConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        weights = [one.name for one in fields(self) if one.metadata["item"] == "W"]
-        _within(self, 0, inf, *weights, "throughput_target")
-        _within(self, 1e-6, inf, "latency_threshold", "sigma", "scale", "limit")
-        _within(self, 1e-6, 1, "ema_alpha")
-        _among(self, "mode")
+        weights = [setting.name for setting in fields(self) if setting.metadata["item"] == "W"]
+        _check_range(self, 0, inf, *weights, "throughput_target")
+        _check_range(self, 1e-6, inf, "latency_threshold", "sigma", "scale", "limit")
+        _check_range(self, 1e-6, 1, "ema_alpha")
+        _check_choice(self, "mode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class CurriculumConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        _within(self, 0, inf, "decisions")
-        _within(self, 0.01, 10, "start_load")
-        _within(self, 0, 1, "start_heterogeneity")
+        _check_range(self, 0, inf, "decisions")
+        _check_range(self, 0.01, 10, "start_load")
+        _check_range(self, 0, 1, "start_heterogeneity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class SafetyConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        _within(self, 0, inf, "queue_limit", "max_latency", "failure_penalty")
+        _check_range(self, 0, inf, "queue_limit", "max_latency", "failure_penalty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class FailureConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        _within(self, 0, inf, "mean_time_to_failure")
-        _within(self, 1e-6, inf, "mean_time_to_repair")
+        _check_range(self, 0, inf, "mean_time_to_failure")
+        _check_range(self, 1e-6, inf, "mean_time_to_repair")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,22 +155,22 @@ class ServingConfig:
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
-        _within(self, 2, 64, "replicas")
-        _within(self, 1, 2**20, "max_batch", "queue_limit", "horizon")
-        _within(self, 1, 2**31, "kv_capacity", "chunk", "max_prompt", "max_output")
-        _within(self, 0, inf, "prefill_cost", "decode_cost", "cache_cost", "qps")
-        _within(self, 1e-6, inf, "iteration_cost", "load", "cv", "prompt_mean", "output_mean")
-        _within(self, 0, 5, "prompt_sigma", "output_sigma")
-        _within(self, 8, 2**16, "window")
-        _within(self, 0, self.queue_limit, "queued_requests")
-        _among(self, "arrivals")
-        _among(self, "backend")
+        _check_range(self, 2, 64, "replicas")
+        _check_range(self, 1, 2**20, "max_batch", "queue_limit", "horizon")
+        _check_range(self, 1, 2**31, "kv_capacity", "chunk", "max_prompt", "max_output")
+        _check_range(self, 0, inf, "prefill_cost", "decode_cost", "cache_cost", "qps")
+        _check_range(self, 1e-6, inf, "iteration_cost", "load", "cv", "prompt_mean", "output_mean")
+        _check_range(self, 0, 5, "prompt_sigma", "output_sigma")
+        _check_range(self, 8, 2**16, "window")
+        _check_range(self, 0, self.queue_limit, "queued_requests")
+        _check_choice(self, "arrivals")
+        _check_choice(self, "backend")
         if not (1 <= len(self.speeds) <= self.replicas and min(self.speeds) > 0):
-            raise _refused(self, "speeds", f"1 to {self.replicas} speeds above 0")
+            raise _usage_error(self, "speeds", f"1 to {self.replicas} speeds above 0")
         if (self.arrivals == "trace") != bool(self.trace):
-            raise _refused(self, "trace", "a CSV with arrivals=trace, and only then")
+            raise _usage_error(self, "trace", "a CSV with arrivals=trace, and only then")
         if self.max_prompt + self.max_output > self.kv_capacity:
-            raise _refused(self, "kv_capacity", "room for max_prompt + max_output tokens")
+            raise _usage_error(self, "kv_capacity", "room for max_prompt + max_output tokens")
 
     @property
     def all_speeds(self) -> tuple[float, ...]:
@@ -180,38 +180,42 @@ class ServingConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig(ServingConfig):
-    """A cluster with what its decisions are paid by, and how it gets harder."""
+    """A cluster with its reward and its curriculum."""
 
     reward: RewardConfig = field(default_factory=RewardConfig)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
 
 
-def configured(
+def build_config(
     config: ClusterConfig | Mapping[str, Any] | None, settings: Mapping[str, object]
 ) -> ClusterConfig:
-    """Return a config with settings in place of its own; sections may be mappings.
+    """Return a config with some settings replaced; sections may be mappings.
 
     Raises UsageError for a setting that there is not, or that cannot be.
     """
-    base = schema.written(config) if isinstance(config, ClusterConfig) else dict(config or {})
+    base = schema.to_dict(config) if isinstance(config, ClusterConfig) else dict(config or {})
     for name, value in settings.items():
-        base[name] = schema.written(value) if is_dataclass(value) else value
+        base[name] = schema.to_dict(value) if is_dataclass(value) else value
     return schema.read(ClusterConfig, base, "ClusterConfig")
 
 
-def _within(section: object, low: float, high: float, *names: str) -> None:
+def _check_range(section: object, low: float, high: float, *names: str) -> None:
     """Refuse numbers out of bounds, both included. NaN is out of all bounds."""
     for name in names:
         if not low <= getattr(section, name) <= high:
-            raise _refused(section, name, f"{low:g} to {high:g}" if high < inf else f"from {low:g}")
+            raise _usage_error(
+                section, name, f"{low:g} to {high:g}" if high < inf else f"from {low:g}"
+            )
 
 
-def _among(section: Any, name: str) -> None:  # noqa: ANN401 - any section
-    known = next(one.metadata["choices"] for one in fields(section) if one.name == name)
-    if getattr(section, name) not in known:
-        raise _refused(section, name, f"one of {', '.join(known)}")
+def _check_choice(section: Any, name: str) -> None:  # noqa: ANN401 - any section
+    choices = next(
+        setting.metadata["choices"] for setting in fields(section) if setting.name == name
+    )
+    if getattr(section, name) not in choices:
+        raise _usage_error(section, name, f"one of {', '.join(choices)}")
 
 
-def _refused(section: object, name: str, wanted: str) -> UsageError:
-    where = f"{type(section).__name__}.{name}"
-    return UsageError(f"{name} cannot be {getattr(section, name)!r}", where=where, hint=wanted)
+def _usage_error(section: object, name: str, hint: str) -> UsageError:
+    location = f"{type(section).__name__}.{name}"
+    return UsageError(f"{name} cannot be {getattr(section, name)!r}", where=location, hint=hint)

@@ -1,4 +1,4 @@
-"""The cluster as a Gymnasium environment: one request, one decision."""
+"""The cluster as a Gymnasium environment: one step routes one request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, build_config
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, bounds, of_replica
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
@@ -27,8 +27,8 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
         self, config: ClusterConfig | Mapping[str, Any] | None = None, **settings: object
     ) -> None:
         """Make the cluster of a config, or of its settings by name. Raises VitalsError."""
-        self.config = configured(config, settings)
-        self.replica_features = tuple(one.name for one in of_replica(self.config))
+        self.config = build_config(config, settings)
+        self.replica_features = tuple(feature.name for feature in of_replica(self.config))
         self.observation_space, self.action_space = spaces_of(self.config)
         self.cluster = Cluster(self.config, 1)
 
@@ -45,11 +45,11 @@ class ClusterEnv(gym.Env[Observation, np.int64]):
         return np.array(self.cluster.up[0])
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Send the request to a replica. Raises UsageError for one that there is not."""
-        found = self.cluster.step(np.array([action], np.int64), self.np_random)
-        info = {name: _one(value[0]) for name, value in found.info.items()}
-        over = bool(found.terminated[0]), bool(found.truncated[0])
-        return self.cluster.observe()[0], float(found.reward[0]), *over, info
+        """Route the request to a replica. Raises UsageError for an unknown replica."""
+        outcome = self.cluster.step(np.array([action], np.int64), self.np_random)
+        info = {name: _to_float(value[0]) for name, value in outcome.info.items()}
+        done_flags = bool(outcome.terminated[0]), bool(outcome.truncated[0])
+        return self.cluster.observe()[0], float(outcome.reward[0]), *done_flags, info
 
 
 def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[np.int64]]:
@@ -59,5 +59,5 @@ def spaces_of(config: ClusterConfig) -> tuple[gym.Space[Observation], gym.Space[
     return box, gym.spaces.Discrete(config.replicas)
 
 
-def _one(value: Any) -> Any:  # noqa: ANN401 - numpy's scalar or a row
+def _to_float(value: Any) -> Any:  # noqa: ANN401 - numpy's scalar or a row
     return value if isinstance(value, np.ndarray) else float(value)

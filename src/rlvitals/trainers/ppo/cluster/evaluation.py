@@ -1,4 +1,4 @@
-"""How good a scheduler is: end-to-end latency on arrivals that no training saw."""
+"""Evaluate schedulers: end-to-end latency on held-out arrivals."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ from rlvitals.trainers.ppo.cluster.baselines import Policy
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig, SafetyConfig
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
-HELD_OUT = 0x5EED  # keeps these streams apart from those of a training with the same seed
-SHOWN = ("mean", "p50", "p90", "p95", "p99", "throughput")
+EVALUATION_STREAM = 0x5EED  # keeps these streams apart from those of a training with the same seed
+TABLE_METRICS = ("mean", "p50", "p90", "p95", "p99", "throughput")
 # 97.5 % points of Student's t for 1 to 9 degrees of freedom; for more the last one is too wide.
-T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-WARM_UP = 0.25  # share of the decisions before those that count: clusters begin idle
+STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+WARM_UP_SHARE = 0.25  # share of the decisions before those that count: clusters begin idle
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What requests met under one scheduler: seconds from arrival to the last token."""
+    """Latency of requests under a scheduler: seconds from arrival to the last token."""
 
     mean: float
     p50: float
@@ -46,13 +46,13 @@ def busy(
     policy: Policy, config: ClusterConfig, *, seed: int = 0, envs: int = 32, steps: int = 1024
 ) -> Busy:
     """Let a policy decide for idle clusters until they are as busy as it keeps them."""
-    cluster, generator = _begun(config, envs, seed)
+    cluster, generator = _make_clusters(config, envs, seed)
     for _ in range(steps):
         cluster.step(policy(cluster.observe(), cluster), generator)
     return Busy(cluster.state_dict(), generator)
 
 
-def _begun(
+def _make_clusters(
     config: ClusterConfig, envs: int, seed: int, begin: Busy | None = None
 ) -> tuple[Cluster, np.random.Generator]:
     safety = SafetyConfig(queue_limit=config.safety.queue_limit)
@@ -61,7 +61,7 @@ def _begun(
     if begin is not None:
         cluster.load_state_dict(dict(begin.state))
         return cluster, copy.deepcopy(begin.generator)
-    generator = np.random.default_rng([HELD_OUT, seed])
+    generator = np.random.default_rng([EVALUATION_STREAM, seed])
     cluster.reset(generator)
     return cluster, generator
 
@@ -81,28 +81,28 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     All policies meet the same requests for the same seed: nothing is drawn from what they do.
     There is no horizon, no curriculum and no end at a latency; a safety limit on queues holds.
     """
-    cluster, generator = _begun(config or ClusterConfig(), envs, seed, begin)
-    warm = int(WARM_UP * steps)
+    cluster, generator = _make_clusters(config or ClusterConfig(), envs, seed, begin)
+    warm = int(WARM_UP_SHARE * steps)
     refusals = ("rejected",) if cluster.failures is None else ("rejected", "lost")
-    latencies, rejected, earned, began = [], 0, 0.0, cluster.now.copy()
+    latencies, rejected, earned, start_s = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
         outcome = cluster.step(policy(cluster.observe(), cluster), generator)
         if step == warm - 1:
-            began = cluster.now.copy()
+            start_s = cluster.now.copy()
         if step >= warm:
             latencies.append(cluster.finished.latency)
             rejected += sum(int(outcome.info[name].sum()) for name in refusals)
             earned += float(outcome.reward.sum())
-    found = np.concatenate(latencies)
-    p50, p90, p95, p99 = np.percentile(found, (50, 90, 95, 99)) if len(found) else [np.nan] * 4
+    times = np.concatenate(latencies)
+    p50, p90, p95, p99 = np.percentile(times, (50, 90, 95, 99)) if len(times) else [np.nan] * 4
     return Evaluation(
-        mean=float(found.mean()) if len(found) else np.nan,
+        mean=float(times.mean()) if len(times) else np.nan,
         p50=float(p50),
         p90=float(p90),
         p95=float(p95),
         p99=float(p99),
-        throughput=float(len(found) / (cluster.now - began).sum()),
-        finished=len(found),
+        throughput=float(len(times) / (cluster.now - start_s).sum()),
+        finished=len(times),
         rejected=rejected,
         reward=earned / (envs * (steps - warm)),
     )
@@ -124,7 +124,7 @@ def evaluate_all(
 
 
 class Lead(NamedTuple):
-    """How a scheduler stands to another, as a share: below 0 it is faster."""
+    """The relative latency of two schedulers: below 0, the first is faster."""
 
     mean: float
     low: float  # the 95 % interval of Student's t over the seeds; NaN for a single one
@@ -134,40 +134,46 @@ class Lead(NamedTuple):
 def lead(mine: Sequence[Evaluation], theirs: Sequence[Evaluation], metric: str = "mean") -> Lead:
     """Compare two schedulers seed by seed: both met the same requests for each."""
     pairs = zip(mine, theirs, strict=True)
-    shares = np.array([getattr(one, metric) / getattr(two, metric) - 1 for one, two in pairs])
+    shares = np.array(
+        [getattr(first, metric) / getattr(second, metric) - 1 for first, second in pairs]
+    )
     mean, count = float(shares.mean()), len(shares)
     if count == 1:
         return Lead(mean, nan, nan)
-    half = T975[min(count - 1, len(T975)) - 1] * float(shares.std(ddof=1)) / count**0.5
+    half = (
+        STUDENT_T_975[min(count - 1, len(STUDENT_T_975)) - 1]
+        * float(shares.std(ddof=1))
+        / count**0.5
+    )
     return Lead(mean, mean - half, mean + half)
 
 
-def sentence(found: Mapping[str, Sequence[Evaluation]], name: str = "ppo") -> str:
+def sentence(results: Mapping[str, Sequence[Evaluation]], name: str = "ppo") -> str:
     """Return one sentence: a scheduler's mean and p95 against the best of the others in each."""
-    others = {other: each for other, each in found.items() if other != name}
-    mine, count = found[name], len(found[name])
+    rivals = {rival: each for rival, each in results.items() if rival != name}
+    mine, count = results[name], len(results[name])
     streams = f"{count} stream{'s' if count > 1 else ''} of held-out arrivals"
-    parts = []
+    clauses = []
     for metric, label in (("mean", "mean latency"), ("p95", "p95 latency")):
         text = f"a {label} of {_mean(mine, metric):.2f} s"
-        if others:
-            best = min(others, key=lambda other: _mean(others[other], metric))
-            text += f", {_compare(lead(mine, others[best], metric), best)}"
-        parts.append(text)
+        if rivals:
+            best = min(rivals, key=lambda other: _mean(rivals[other], metric))
+            text += f", {_compare(lead(mine, rivals[best], metric), best)}"
+        clauses.append(text)
     refused = _refusal_share(mine)
     end = f"; it refuses {refused:.1%} of the requests" if refused else ""
-    best_of = f" (each time the best of {len(others)} other schedulers)" if others else ""
-    return f"On {streams}, {name} has {', and '.join(parts)}{best_of}{end}."
+    best_of = f" (each time the best of {len(rivals)} other schedulers)" if rivals else ""
+    return f"On {streams}, {name} has {', and '.join(clauses)}{best_of}{end}."
 
 
-def _compare(found: Lead, other: str) -> str:
-    side = "below" if found.mean < 0 else "above"
-    if isnan(found.low):
-        return f"{abs(found.mean):.1%} {side} that of {other}"
-    interval = f"95 % interval {found.low:+.1%} to {found.high:+.1%}"
-    if found.low < 0 < found.high:
-        return f"not distinguishable from that of {other} ({found.mean:+.1%}, {interval})"
-    return f"{abs(found.mean):.1%} {side} that of {other} ({interval})"
+def _compare(gap: Lead, rival: str) -> str:
+    side = "below" if gap.mean < 0 else "above"
+    if isnan(gap.low):
+        return f"{abs(gap.mean):.1%} {side} that of {rival}"
+    interval = f"95 % interval {gap.low:+.1%} to {gap.high:+.1%}"
+    if gap.low < 0 < gap.high:
+        return f"not distinguishable from that of {rival} ({gap.mean:+.1%}, {interval})"
+    return f"{abs(gap.mean):.1%} {side} that of {rival} ({interval})"
 
 
 def _refusal_share(each: Sequence[Evaluation]) -> float:
@@ -176,28 +182,28 @@ def _refusal_share(each: Sequence[Evaluation]) -> float:
     return refused / max(refused + _mean(each, "finished"), 1)
 
 
-def table(found: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") -> str:
+def table(results: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") -> str:
     """Return the evaluations as lines of text, means over the seeds, the best mean last.
 
     The last columns say how far mean and p95 are from those of `against`, with the 95 % interval.
     """
-    width = max(len("scheduler"), *map(len, found))
+    width = max(len("scheduler"), *map(len, results))
     head = f"{'scheduler':{width}}   mean    p50    p90    p95    p99  req/s refused"
-    lines = [head + (f"   mean and p95 against {against}" if against in found else "")]
-    for name in sorted(found, key=lambda name: -_mean(found[name], "mean")):
-        each = found[name]
-        numbers = "".join(f"{_mean(each, key):7.2f}" for key in SHOWN)
+    lines = [head + (f"   mean and p95 against {against}" if against in results else "")]
+    for name in sorted(results, key=lambda name: -_mean(results[name], "mean")):
+        each = results[name]
+        numbers = "".join(f"{_mean(each, key):7.2f}" for key in TABLE_METRICS)
         line = f"{name:{width}}{numbers}{_refusal_share(each):8.2%}"
-        if against in found and name != against:
-            line += "".join(_cell(lead(each, found[against], key)) for key in ("mean", "p95"))
+        if against in results and name != against:
+            line += "".join(_cell(lead(each, results[against], key)) for key in ("mean", "p95"))
         lines.append(line.rstrip())
     return "\n".join(lines)
 
 
 def _mean(each: Sequence[Evaluation], metric: str) -> float:
-    return float(np.mean([getattr(one, metric) for one in each]))
+    return float(np.mean([getattr(evaluation, metric) for evaluation in each]))
 
 
-def _cell(found: Lead) -> str:
-    half = "" if isnan(found.low) else f" ±{found.high - found.mean:.1%}"
-    return f"{found.mean:+8.1%}{half:7}"
+def _cell(gap: Lead) -> str:
+    half = "" if isnan(gap.low) else f" ±{gap.high - gap.mean:.1%}"
+    return f"{gap.mean:+8.1%}{half:7}"

@@ -1,4 +1,4 @@
-"""Replicas that fail and return, and what becomes of their requests.
+"""Failures and repairs of replicas, and the rerouting of their requests.
 
 A failure or a return takes effect at the next arrival. A replica that fails loses its KV cache. Its
 requests are sent again at once, the oldest first, each to the replica with the least outstanding
@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvitals.trainers.ppo.cluster.config import FailureConfig
 from rlvitals.trainers.ppo.cluster.replicas import (
-    NEVER,
+    NEVER_TICK,
     Bools,
     Floats,
     Ints,
@@ -22,7 +22,7 @@ from rlvitals.trainers.ppo.cluster.replicas import (
 
 
 class Failures:
-    """Which replicas of B clusters are up, and when each fails or returns.
+    """The replicas of B clusters that are up, and the time of each next failure or return.
 
     Times are drawn from the generator alone: they are the same whatever a scheduler decides.
     """
@@ -38,66 +38,68 @@ class Failures:
         times = generator.exponential(self.config.mean_time_to_failure, self.up.shape)
         self.up[clusters], self.due[clusters] = True, times[clusters]
 
-    def advance(self, now: Floats, generator: np.random.Generator, active: Bools) -> Bools:
+    def advance(self, time_s: Floats, generator: np.random.Generator, active: Bools) -> Bools:
         """Run to `now`, [B] in s, in the active clusters; returns which replicas failed, [B, N]."""
-        due = (self.due <= now[:, None]) & active[:, None]
-        failed = due & self.up
-        if not due.any():
+        changes = (self.due <= time_s[:, None]) & active[:, None]
+        failed = changes & self.up
+        if not changes.any():
             return failed
-        up = self.up ^ due
-        some_left: Bools = np.any(up, axis=1, keepdims=True)  # else the last ones stay up
-        failed = failed & some_left
-        self.up = np.where(some_left, up, self.up)
+        up = self.up ^ changes
+        survivors: Bools = np.any(up, axis=1, keepdims=True)  # else the last ones stay up
+        failed = failed & survivors
+        self.up = np.where(survivors, up, self.up)
         means = np.where(self.up, self.config.mean_time_to_failure, self.config.mean_time_to_repair)
-        self.due = np.where(due, now[:, None] + generator.exponential(means), self.due)
+        self.due = np.where(changes, time_s[:, None] + generator.exponential(means), self.due)
         return failed
 
 
 def send_again(
-    replicas: Replicas, failed: Bools, up: Bools, speeds: Floats, now: Floats
+    replicas: Replicas, failed: Bools, up: Bools, speeds: Floats, time_s: Floats
 ) -> tuple[Ints, Ints]:
     """Empty the replicas that failed, [B, N], and route their requests to those that are up.
 
     Returns how many requests of each cluster were sent again and how many were lost, [B] each.
     """
-    resent, lost = np.zeros(len(now), np.int64), np.zeros(len(now), np.int64)
+    resent, lost_counts = np.zeros(len(time_s), np.int64), np.zeros(len(time_s), np.int64)
     for cluster in np.flatnonzero(failed.any(axis=1)):
         requests = [
             request
             for replica in np.flatnonzero(failed[cluster])
             for request in _remove_requests(replicas, int(cluster), int(replica))
         ]
-        here = np.array([cluster])
+        rows = np.array([cluster])
         for born, prompt, output in sorted(requests):
             room = up & (replicas.size < replicas.queue_prompt.shape[2])
             if not room[cluster].any():
-                lost[cluster] += 1
+                lost_counts[cluster] += 1
                 continue
-            chosen = least_work(replicas, speeds, room)[here]
+            targets = least_work(replicas, speeds, room)[rows]
             route(
-                replicas, here, chosen, now[here], np.array([prompt]), np.array([output]),
+                replicas, rows, targets, time_s[rows], np.array([prompt]), np.array([output]),
                 born=np.array([born]),
             )  # fmt: skip
             resent[cluster] += 1
-    return resent, lost
+    return resent, lost_counts
 
 
 def _remove_requests(
     replicas: Replicas, cluster: int, replica: int
 ) -> list[tuple[float, int, int]]:
     """Empty one replica; returns arrival, tokens to prefill and tokens to generate of each."""
-    at, s = (cluster, replica), replicas
-    running = np.flatnonzero(s.ends[at] != NEVER)
-    output = s.ends[at][running] - s.tick[at]
-    requests = [*zip(s.born[at][running], s.totals[at][running] - output, output, strict=True)]
-    if s.todo[at]:
-        prompt = s.prefill_total[at] - s.prefill_output[at]
-        requests.append((s.prefill_born[at], prompt, s.prefill_output[at]))
-    queue = (s.head[at] + np.arange(s.size[at])) % s.queue_prompt.shape[2]
-    queued = s.queue_born[at][queue], s.queue_prompt[at][queue], s.queue_output[at][queue]
+    index, s = (cluster, replica), replicas
+    running = np.flatnonzero(s.ends[index] != NEVER_TICK)
+    output = s.ends[index][running] - s.tick[index]
+    requests = [
+        *zip(s.born[index][running], s.totals[index][running] - output, output, strict=True)
+    ]
+    if s.todo[index]:
+        prompt = s.prefill_total[index] - s.prefill_output[index]
+        requests.append((s.prefill_born[index], prompt, s.prefill_output[index]))
+    queue = (s.head[index] + np.arange(s.size[index])) % s.queue_prompt.shape[2]
+    queued = s.queue_born[index][queue], s.queue_prompt[index][queue], s.queue_output[index][queue]
     requests += zip(*queued, strict=True)
     for array in (s.decoding, s.cached, s.reserved, s.todo, s.head, s.size, s.waiting_tokens,
                   s.waiting_prompts, s.waiting_born):  # fmt: skip
-        array[at] = 0
-    s.ends[at], s.next_end[at] = NEVER, NEVER
+        array[index] = 0
+    s.ends[index], s.next_end[index] = NEVER_TICK, NEVER_TICK
     return requests

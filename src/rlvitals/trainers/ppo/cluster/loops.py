@@ -1,4 +1,4 @@
-"""Run the replicas on with compiled loops: the same operations in the same order as `arrays.py`.
+"""Advance the replicas with compiled loops: the same operations in the order of `arrays.py`.
 
 No fast mathematics: the results are bit for bit those of the oracle.
 """
@@ -8,8 +8,15 @@ from math import ceil, sqrt
 import numpy as np
 from numba import njit
 
-from rlvitals.trainers.ppo.cluster.arrays import ordered
-from rlvitals.trainers.ppo.cluster.replicas import NEVER, Costs, Finished, Floats, Ints, Replicas
+from rlvitals.trainers.ppo.cluster.arrays import sort_finished
+from rlvitals.trainers.ppo.cluster.replicas import (
+    NEVER_TICK,
+    Costs,
+    Finished,
+    Floats,
+    Ints,
+    Replicas,
+)
 
 
 def advance(replicas: Replicas, costs: Costs, until: Floats, speeds: Floats) -> Finished:
@@ -17,10 +24,10 @@ def advance(replicas: Replicas, costs: Costs, until: Floats, speeds: Floats) -> 
 
     `speeds` is [B, N]. The arrays of `replicas` change in place.
     """
-    most = int(replicas.outstanding.sum())
-    replica, when, latency = np.empty(most, np.int64), np.empty(most), np.empty(most)
-    n = _advance(replicas, costs, until, speeds, replica, when, latency)
-    return ordered([(replica[:n], when[:n], latency[:n])], speeds.shape[1])
+    capacity = int(replicas.outstanding.sum())
+    replica, time_s, latency = np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
+    n = _advance(replicas, costs, until, speeds, replica, time_s, latency)
+    return sort_finished([(replica[:n], time_s[:n], latency[:n])], speeds.shape[1])
 
 
 @njit(cache=True)
@@ -30,7 +37,7 @@ def _advance(
     until: Floats,
     speeds: Floats,
     replica: Ints,
-    when: Floats,
+    time_s: Floats,
     latency: Floats,
 ) -> int:
     batch, count = speeds.shape
@@ -41,7 +48,7 @@ def _advance(
                 _admit(s, costs, b, r)
                 prefilled = _iterate(s, costs, b, r, until[b], speeds[b, r])
                 if s.tick[b, r] == s.next_end[b, r]:
-                    n = _finish(s, b, r, replica, when, latency, n)
+                    n = _finish(s, b, r, replica, time_s, latency, n)
                 if prefilled:
                     _begin_decoding(s, b, r)
     return n
@@ -91,20 +98,20 @@ def _iterate(s: Replicas, costs: Costs, b: int, r: int, limit: float, speed: flo
 
 @njit(cache=True)
 def _finish(
-    s: Replicas, b: int, r: int, replica: Ints, when: Floats, latency: Floats, n: int
+    s: Replicas, b: int, r: int, replica: Ints, time_s: Floats, latency: Floats, n: int
 ) -> int:
-    tick, clock, after = s.tick[b, r], s.clock[b, r], NEVER
+    tick, clock, after = s.tick[b, r], s.clock[b, r], NEVER_TICK
     for k in range(s.ends.shape[2]):
         end = s.ends[b, r, k]
         if end == tick:
             replica[n] = b * s.clock.shape[1] + r
-            when[n] = clock
+            time_s[n] = clock
             latency[n] = clock - s.born[b, r, k]
             n += 1
             s.cached[b, r] -= s.totals[b, r, k]
             s.reserved[b, r] -= s.totals[b, r, k]
             s.decoding[b, r] -= 1
-            s.ends[b, r, k] = NEVER
+            s.ends[b, r, k] = NEVER_TICK
         elif end < after:
             after = end
     s.next_end[b, r] = after
@@ -114,7 +121,7 @@ def _finish(
 @njit(cache=True)
 def _begin_decoding(s: Replicas, b: int, r: int) -> None:
     for k in range(s.ends.shape[2]):
-        if s.ends[b, r, k] == NEVER:
+        if s.ends[b, r, k] == NEVER_TICK:
             s.ends[b, r, k] = s.tick[b, r] + s.prefill_output[b, r]
             s.totals[b, r, k] = s.prefill_total[b, r]
             s.born[b, r, k] = s.prefill_born[b, r]

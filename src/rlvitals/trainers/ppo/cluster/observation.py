@@ -1,4 +1,4 @@
-"""What a scheduler sees: a few numbers for each replica, then a few for the whole cluster.
+"""Observations of a scheduler: features of each replica, then of the cluster.
 
 Each has its bounds, which the space declares and which values are cut at. Windows slide: nothing is
 a mean over a lifetime. Output lengths are not seen: no router knows them.
@@ -14,13 +14,12 @@ from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints, Replicas
 from rlvitals.trainers.ppo.cluster.reward_inputs import deviation
 from rlvitals.trainers.ppo.cluster.windows import Windows
 
-HISTORY = 5  # decisions that the trend is taken over
-LOAD_EMA = 0.3  # share of the newest load in the moving average
-LONG_WAIT = 10.0  # s, the wait that counts as 1
+TREND_DECISIONS = 5  # decisions that the trend is taken over
+LONG_WAIT_SECONDS = 10.0  # s, the wait that counts as 1
 
 
 class Feature(NamedTuple):
-    """One number of the observation."""
+    """A feature of the observation."""
 
     name: str
     low: float
@@ -28,7 +27,7 @@ class Feature(NamedTuple):
     meaning: str
 
 
-REPLICA = (
+REPLICA_FEATURES = (
     Feature("queue_length", 0, 1, "requests that wait / queue limit"),
     Feature("running", 0, 1, "requests in the batch / max_batch"),
     Feature("kv_used", 0, 1, "tokens in the KV cache / its capacity"),
@@ -48,7 +47,7 @@ REPLICA = (
     Feature("load_low", 0, 16, "its lowest, last 5"),
     Feature("time_since_peak", 0, 1, "decisions since that peak / 4"),
 )
-CLUSTER = (
+GLOBAL_FEATURES = (
     Feature("request_prompt", 0, 1, "prompt tokens of the request to route / max_prompt"),
     Feature("queue_total", 0, 1, "requests that wait / (queue limit * replicas)"),
     Feature("queue_total_delta", -1, 1, "its change since the last decision"),
@@ -62,29 +61,29 @@ CLUSTER = (
     Feature("qps_trend", -4, 4, "qps_recent - qps"),
     Feature("burstiness", 0, 4, "coefficient of variation of the window's gaps"),
 )
-UP = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
-REQUEST = (
+UP_FEATURE = Feature("up", 0, 1, "1 where it is up, 0 where it is down")  # where replicas fail
+REQUEST_FEATURES = (
     Feature("age", 0, 1, "ln(1 + s) / ln(1 + 10) since it arrived"),
     Feature("prompt", 0, 1, "its prompt tokens / max_prompt"),
 )
-CLUSTER_FEATURES = tuple(feature.name for feature in CLUSTER)
+CLUSTER_FEATURES = tuple(feature.name for feature in GLOBAL_FEATURES)
 
 
 def of_replica(config: ClusterConfig) -> tuple[Feature, ...]:
     """Return the features of a replica: its own, those of its oldest requests, `up`."""
     waiting = (
-        one._replace(name=f"request_{i}_{one.name}")
+        feature._replace(name=f"request_{i}_{feature.name}")
         for i in range(config.queued_requests)
-        for one in REQUEST
+        for feature in REQUEST_FEATURES
     )
     fails = config.failures.mean_time_to_failure > 0
-    return (*REPLICA, *waiting, *([UP] if fails else []))
+    return (*REPLICA_FEATURES, *waiting, *([UP_FEATURE] if fails else []))
 
 
 def bounds(config: ClusterConfig) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the lowest and the highest observation, each [N * F + G]."""
-    all_ = of_replica(config) * config.replicas + CLUSTER
-    low, high = [feature.low for feature in all_], [feature.high for feature in all_]
+    features = of_replica(config) * config.replicas + GLOBAL_FEATURES
+    low, high = [feature.low for feature in features], [feature.high for feature in features]
     return np.array(low, np.float32), np.array(high, np.float32)
 
 
@@ -96,7 +95,7 @@ class Observer:
         shape = (batch, config.replicas)
         self.config = config
         self.low, self.high = bounds(config)
-        self.loads = np.zeros((HISTORY, *shape))  # outstanding / max_batch, the newest last
+        self.loads = np.zeros((TREND_DECISIONS, *shape))  # outstanding / max_batch, the newest last
         self.queued = np.zeros((2, batch))  # queue_total before, and now
         self.kv_used = np.zeros((2, *shape))  # before, and now
         self.load_ema = np.zeros(shape)
@@ -110,23 +109,23 @@ class Observer:
 
     def note(self, replicas: Replicas, clusters: Bools) -> None:
         """Take note of some clusters, [B], for trends: once after each decision."""
-        loads, queued, used, chosen = self.loads, self.queued, self.kv_used, clusters[:, None]
+        loads, queued, used, columns = self.loads, self.queued, self.kv_used, clusters[:, None]
         load = replicas.outstanding / self.config.max_batch
-        np.copyto(loads[:-1], loads[1:], where=chosen)
-        np.copyto(loads[-1], load, where=chosen)
-        np.copyto(used[0], used[1], where=chosen)
-        np.copyto(used[1], replicas.cached / self.config.kv_capacity, where=chosen)
+        np.copyto(loads[:-1], loads[1:], where=columns)
+        np.copyto(loads[-1], load, where=columns)
+        np.copyto(used[0], used[1], where=columns)
+        np.copyto(used[1], replicas.cached / self.config.kv_capacity, where=columns)
         np.copyto(queued[0], queued[1], where=clusters)
         total = replicas.size.sum(axis=1) / (self.config.queue_limit * self.config.replicas)
         np.copyto(queued[1], total, where=clusters)
-        moved = self.load_ema + LOAD_EMA * (load - self.load_ema)
-        np.copyto(self.load_ema, moved, where=chosen)
+        load_ema = self.load_ema + 0.3 * (load - self.load_ema)
+        np.copyto(self.load_ema, load_ema, where=columns)
 
     def __call__(  # noqa: PLR0913, PLR0917 - all that there is to see
         self,
         replicas: Replicas,
         windows: Windows,
-        now: Floats,
+        time_s: Floats,
         prompt: Ints,
         speeds: Floats,
         rate: Floats,
@@ -136,21 +135,23 @@ class Observer:
 
         `up` is [B, N], None where no replica fails.
         """
-        each = self._replicas(replicas, now, speeds)
+        replica_columns = self._replicas(replicas, time_s, speeds)
         if up is not None:
-            each.append(up.astype(np.float64))
-        whole = self._cluster(replicas, windows, prompt, speeds, rate)
-        batch = len(now)
-        found = np.concatenate([np.stack(each, axis=2).reshape(batch, -1), *whole], axis=1)
-        return np.asarray(np.clip(found, self.low, self.high), np.float32)
+            replica_columns.append(up.astype(np.float64))
+        cluster_columns = self._cluster(replicas, windows, prompt, speeds, rate)
+        batch = len(time_s)
+        obs = np.concatenate(
+            [np.stack(replica_columns, axis=2).reshape(batch, -1), *cluster_columns], axis=1
+        )
+        return np.asarray(np.clip(obs, self.low, self.high), np.float32)
 
-    def _replicas(self, replicas: Replicas, now: Floats, speeds: Floats) -> list[Floats]:
+    def _replicas(self, replicas: Replicas, time_s: Floats, speeds: Floats) -> list[Floats]:
         config = self.config
         load = self.loads[-1]
-        place = *np.indices(speeds.shape, sparse=True), replicas.head
+        slot = *np.indices(speeds.shape, sparse=True), replicas.head
         waits = replicas.size > 0
-        oldest = np.where(waits, now[:, None] - replicas.queue_born[place], 0.0)
-        waited = replicas.size * now[:, None] - replicas.waiting_born
+        oldest = np.where(waits, time_s[:, None] - replicas.queue_born[slot], 0.0)
+        waited = replicas.size * time_s[:, None] - replicas.waiting_born
         waited = np.maximum(waited, 0.0)  # of rounding
         mean = waited / np.maximum(replicas.size, 1)
         return [
@@ -161,38 +162,40 @@ class Observer:
             replicas.prompts_left / config.kv_capacity,
             load / speeds,
             speeds / max(config.all_speeds),
-            np.log1p(oldest) / np.log1p(LONG_WAIT),
-            np.sqrt(mean / LONG_WAIT),
-            waited / (LONG_WAIT * config.max_batch),
+            np.log1p(oldest) / np.log1p(LONG_WAIT_SECONDS),
+            np.sqrt(mean / LONG_WAIT_SECONDS),
+            waited / (LONG_WAIT_SECONDS * config.max_batch),
             self.load_ema,
             load - self.loads[-2],
             self.kv_used[1] - self.kv_used[0],
             *self._history(),
-            *self._requests(replicas, now),
+            *self._requests(replicas, time_s),
         ]
 
-    def _requests(self, replicas: Replicas, now: Floats) -> list[Floats]:
+    def _requests(self, replicas: Replicas, time_s: Floats) -> list[Floats]:
         """Return age and prompt of the oldest that wait at each replica; 0 where none does."""
-        seen = self.config.queued_requests
-        if not seen:
+        count = self.config.queued_requests
+        if not count:
             return []
-        nth = np.arange(seen)
-        place = (replicas.head[..., None] + nth) % self.config.queue_limit
-        there = nth < replicas.size[..., None]
-        born = np.take_along_axis(replicas.queue_born, place, axis=2)
-        age = np.log1p(np.where(there, now[:, None, None] - born, 0.0)) / np.log1p(LONG_WAIT)
-        prompt = np.take_along_axis(replicas.queue_prompt, place, axis=2) / self.config.max_prompt
-        prompt = np.where(there, prompt, 0.0)
-        return [column[..., i] for i in range(seen) for column in (age, prompt)]
+        nth = np.arange(count)
+        slots = (replicas.head[..., None] + nth) % self.config.queue_limit
+        is_waiting = nth < replicas.size[..., None]
+        born = np.take_along_axis(replicas.queue_born, slots, axis=2)
+        age = np.log1p(np.where(is_waiting, time_s[:, None, None] - born, 0.0)) / np.log1p(
+            LONG_WAIT_SECONDS
+        )
+        prompt = np.take_along_axis(replicas.queue_prompt, slots, axis=2) / self.config.max_prompt
+        prompt = np.where(is_waiting, prompt, 0.0)
+        return [column[..., i] for i in range(count) for column in (age, prompt)]
 
     def _history(self) -> list[Floats]:
         loads = self.loads
-        steps = np.arange(HISTORY) - (HISTORY - 1) / 2
+        steps = np.arange(TREND_DECISIONS) - (TREND_DECISIONS - 1) / 2
         slope = np.tensordot(steps / (steps * steps).sum(), loads, axes=1)
-        off = loads - loads.sum(axis=0) / HISTORY
-        spread = np.sqrt((off * off).sum(axis=0) / HISTORY)
-        since = loads[::-1].argmax(axis=0) / (HISTORY - 1)
-        return [slope, spread, loads.max(axis=0), loads.min(axis=0), since]
+        deviations = loads - loads.sum(axis=0) / TREND_DECISIONS
+        spread = np.sqrt((deviations * deviations).sum(axis=0) / TREND_DECISIONS)
+        peak_age = loads[::-1].argmax(axis=0) / (TREND_DECISIONS - 1)
+        return [slope, spread, loads.max(axis=0), loads.min(axis=0), peak_age]
 
     def _cluster(
         self, replicas: Replicas, windows: Windows, prompt: Ints, speeds: Floats, rate: Floats
@@ -200,8 +203,8 @@ class Observer:
         config, threshold = self.config, self.config.reward.latency_threshold
         work = replicas.outstanding / speeds
         variation = deviation(work) / np.maximum(work.mean(axis=1), 1e-9)
-        lately = windows.look()
-        arrived, finished = lately.arrived, lately.finished
+        summary = windows.look()
+        arrived, finished = summary.arrived, summary.finished
         recent = np.where(windows.decisions > 0, 1.0 / np.maximum(windows.recent_gap, 1e-9), rate)
         qps = np.where(windows.decisions > 0, arrived, rate)
         columns = (
@@ -210,12 +213,12 @@ class Observer:
             self.queued[1] - self.queued[0],
             1.0 / (1.0 + variation),
             finished / rate,
-            lately.latency / threshold,
-            lately.p95 / threshold,
+            summary.latency / threshold,
+            summary.p95 / threshold,
             np.where(windows.decisions > 0, finished / np.maximum(arrived, 1e-9), 0.0),
             qps / rate,
             recent / rate,
             (recent - qps) / rate,
-            lately.burstiness,
+            summary.burstiness,
         )
         return [column[:, None] for column in columns]

@@ -1,4 +1,4 @@
-"""The replicas of a batch of clusters: their arrays, and how a request enters one.
+"""State arrays of the replicas of a batch of clusters, and the routing of requests.
 
 A replica runs iterations one after the other. In each, every request that decodes gains one token,
 and the one request that is being prefilled gains up to `chunk` prompt tokens. A waiting request is
@@ -20,7 +20,7 @@ from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-NEVER = np.int64(1 << 60)
+NEVER_TICK = np.int64(1 << 60)
 
 
 class Replicas(NamedTuple):
@@ -42,7 +42,7 @@ class Replicas(NamedTuple):
     ends: Ints  # [B, N, K] the tick at which a decoding request is finished; NEVER: a free place
     totals: Ints  # [B, N, K] its prompt and output tokens
     born: Floats  # [B, N, K] s, when it arrived
-    head: Ints  # the queue is a ring: where the oldest stands
+    head: Ints  # the queue is a ring: the place of the oldest
     size: Ints  # requests that wait
     waiting_tokens: Ints  # their prompt and output tokens
     waiting_prompts: Ints  # their prompt tokens
@@ -68,7 +68,7 @@ class Replicas(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What an iteration takes, and what fits: plain numbers for the loops."""
+    """Costs of an iteration and capacities: plain numbers for the loops."""
 
     iteration: float
     prefill: float
@@ -104,24 +104,24 @@ def idle_replicas(batch: int, config: ClusterConfig) -> Replicas:
     shape = (batch, config.replicas)
     deep = {"ends": config.max_batch, "totals": config.max_batch, "born": config.max_batch}
     deep |= dict.fromkeys(("queue_prompt", "queue_output", "queue_born"), config.queue_limit)
-    made: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         name: np.zeros(
             (*shape, deep[name]) if name in deep else shape,
             np.float64 if kind == Floats else np.int64,
         )
         for name, kind in Replicas.__annotations__.items()
     }
-    made["ends"][:] = NEVER
-    made["next_end"][:] = NEVER
-    return Replicas(**made)
+    arrays["ends"][:] = NEVER_TICK
+    arrays["next_end"][:] = NEVER_TICK
+    return Replicas(**arrays)
 
 
 def clear(replicas: Replicas, clusters: Bools) -> None:
     """Take every request out of some clusters, [B], and set their clocks to 0."""
     for array in replicas:
         array[clusters] = 0
-    replicas.ends[clusters] = NEVER
-    replicas.next_end[clusters] = NEVER
+    replicas.ends[clusters] = NEVER_TICK
+    replicas.next_end[clusters] = NEVER_TICK
 
 
 def least_work(replicas: Replicas, speeds: Floats, usable: Bools) -> Ints:
@@ -136,8 +136,8 @@ def least_work(replicas: Replicas, speeds: Floats, usable: Bools) -> Ints:
 def route(  # noqa: PLR0913, PLR0917 - a request, and where it goes
     replicas: Replicas,
     clusters: Ints,
-    chosen: Ints,
-    now: Floats,
+    targets: Ints,
+    time_s: Floats,
     prompt: Ints,
     output: Ints,
     *,
@@ -149,21 +149,26 @@ def route(  # noqa: PLR0913, PLR0917 - a request, and where it goes
     Returns which were refused, because the queue is full.
     """
     limit = replicas.queue_prompt.shape[2]
-    size = replicas.size[clusters, chosen]
+    size = replicas.size[clusters, targets]
     refused: Bools = size >= limit
-    taken = ~refused
-    at = clusters[taken], chosen[taken]
-    born = (now if born is None else born)[taken]
-    now, prompt, output, size = now[taken], prompt[taken], output[taken], size[taken]
-    idle = replicas.outstanding[at] == 0
-    clock = replicas.clock[at]
-    replicas.clock[at] = np.where(idle, np.maximum(clock, now), clock)
-    place = (*at, (replicas.head[at] + size) % limit)
-    replicas.queue_prompt[place] = prompt
-    replicas.queue_output[place] = output
-    replicas.queue_born[place] = born
-    replicas.size[at] += 1
-    replicas.waiting_tokens[at] += prompt + output
-    replicas.waiting_prompts[at] += prompt
-    replicas.waiting_born[at] += born
+    accepted = ~refused
+    index = clusters[accepted], targets[accepted]
+    born = (time_s if born is None else born)[accepted]
+    time_s, prompt, output, size = (
+        time_s[accepted],
+        prompt[accepted],
+        output[accepted],
+        size[accepted],
+    )
+    idle = replicas.outstanding[index] == 0
+    clock = replicas.clock[index]
+    replicas.clock[index] = np.where(idle, np.maximum(clock, time_s), clock)
+    slot = (*index, (replicas.head[index] + size) % limit)
+    replicas.queue_prompt[slot] = prompt
+    replicas.queue_output[slot] = output
+    replicas.queue_born[slot] = born
+    replicas.size[index] += 1
+    replicas.waiting_tokens[index] += prompt + output
+    replicas.waiting_prompts[index] += prompt
+    replicas.waiting_born[index] += born
     return refused

@@ -1,4 +1,4 @@
-"""The reward of a decision: parts that have their sign and weight and add up to it, bit for bit.
+"""The reward of a decision: signed and weighted parts that add up to it, bit for bit.
 
 Throughput is that of the last gap: requests finished in it times the arrival rate. Latency is
 what the requests now in the cluster wait on average, by Little's law: their number over the
@@ -11,7 +11,7 @@ from rlvitals.trainers.ppo.cluster.config import RewardConfig
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Floats, Ints
 from rlvitals.trainers.ppo.cluster.reward_inputs import Signals, deviation
 
-PARTS = (
+REWARD_PARTS = (
     "absolute_score",
     "delta_score",
     "balance_penalty",
@@ -28,12 +28,10 @@ PARTS = (
     "failure_penalty",
     "compression",  # what the logarithm takes off beyond the limit
 )
-RECENT = 50  # decisions whose spread over the replicas counts
-SPAN = 4  # efficiencies of the last decisions: three differences
-LEAST = 0.1  # of target and threshold: relative changes of less are not told apart
-CROWDED = 0.8  # of all that wait: more at one replica is an extreme
-EFFICIENT = 0.8  # less is penalised
-MOST = 10.0  # efficiency is bounded: latency is near 0 in an empty cluster
+SPREAD_DECISIONS = 50  # decisions whose spread over the replicas counts
+EFFICIENCY_DECISIONS = 4  # efficiencies of the last decisions: three differences
+MIN_RELATIVE_BASE = 0.1  # of target and threshold: the base of a relative change is not below it
+MAX_EFFICIENCY = 10.0  # efficiency is bounded: latency is near 0 in an empty cluster
 
 
 class Reward:
@@ -46,10 +44,12 @@ class Reward:
         self.latency_ema = np.zeros(batch)
         self.last_throughput = np.zeros(batch)
         self.last_latency = np.zeros(batch)
-        self.efficiency = np.zeros((batch, SPAN))  # the newest last
+        self.efficiency = np.zeros((batch, EFFICIENCY_DECISIONS))  # the newest last
         self.decisions = np.zeros(batch, np.int64)
         if config.action_balance:
-            self.chosen = np.zeros((batch, RECENT), np.int64)  # a ring: from 1, 0 is none yet
+            self.chosen = np.zeros(
+                (batch, SPREAD_DECISIONS), np.int64
+            )  # a ring: from 1, 0 is none yet
 
     def clear(self, clusters: Bools) -> None:
         """Forget the past of some clusters, [B]."""
@@ -65,59 +65,67 @@ class Reward:
         """
         target = self.config.throughput_target or signals.rate
         hybrid = self.config.mode == "hybrid"
-        found = self._hybrid(signals, target) if hybrid else self._plain(signals, target)
-        found |= self._penalties(signals)
+        terms = self._hybrid(signals, target) if hybrid else self._plain(signals, target)
+        terms |= self._penalties(signals)
         scale = np.where(signals.active, 1.0 / self.config.scale, 0.0)
         none = np.zeros(len(signals.rate))
         # 0.0 added: a penalty of nothing is 0, not -0.
-        parts = {name: found[name] * scale + 0.0 if name in found else none for name in PARTS}
-        raw = added(parts)
-        parts["compression"] = compressed(raw, self.config.limit) - raw
+        parts = {
+            name: terms[name] * scale + 0.0 if name in terms else none for name in REWARD_PARTS
+        }
+        raw = sum_parts(parts)
+        parts["compression"] = compress(raw, self.config.limit) - raw
         self._remember(signals)
         return raw + parts["compression"], parts
 
     def _hybrid(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
         config, threshold, latency = self.config, self.config.latency_threshold, signals.latency
         absolute = signals.throughput / target - config.alpha * latency / threshold
-        found = {"absolute_score": config.absolute_weight * absolute}
+        terms = {"absolute_score": config.absolute_weight * absolute}
         if config.delta_weight:
-            found["delta_score"] = config.delta_weight * self._delta(signals, target)
+            terms["delta_score"] = config.delta_weight * self._delta(signals, target)
         if config.kappa:
             # The sigmoid, in a form that cannot overflow.
             logistic = 0.5 * (1.0 + np.tanh((latency - threshold) / config.sigma / 2.0))
-            found["logistic_penalty"] = -config.kappa * logistic
+            terms["logistic_penalty"] = -config.kappa * logistic
         if config.imbalance_penalty:
             uneven = deviation(signals.queue) / signals.queue_limit
-            found["direct_imbalance_penalty"] = -config.imbalance_penalty * uneven
+            terms["direct_imbalance_penalty"] = -config.imbalance_penalty * uneven
         if config.extreme_imbalance_penalty:
             crowd = -config.extreme_imbalance_penalty * crowding(signals.queue) ** 2
-            found["extreme_imbalance_penalty"] = crowd
+            terms["extreme_imbalance_penalty"] = crowd
         if config.asymmetry_penalty or config.trend_weight:
             self._note_efficiency(signals, target)
-            now, before = self.efficiency[:, -1], self.efficiency[:, 0]
-            lack = np.maximum(EFFICIENT - now, 0.0)
-            found["asymmetric_penalty"] = -config.asymmetry_penalty * lack
-            slope = np.where(self.decisions >= SPAN - 1, (now - before) / (SPAN - 1), 0.0)
-            found["temporal_trend_bonus"] = config.trend_weight * slope
-        return found
+            latest, oldest = self.efficiency[:, -1], self.efficiency[:, 0]
+            lack = np.maximum(0.8 - latest, 0.0)
+            terms["asymmetric_penalty"] = -config.asymmetry_penalty * lack
+            slope = np.where(
+                self.decisions >= EFFICIENCY_DECISIONS - 1,
+                (latest - oldest) / (EFFICIENCY_DECISIONS - 1),
+                0.0,
+            )
+            terms["temporal_trend_bonus"] = config.trend_weight * slope
+        return terms
 
     def changes(self, signals: Signals) -> tuple[Floats, Floats]:
         """Return how throughput [requests/s] and latency [s] differ from the last decision's.
 
         0 at first; to be asked before the reward, which remembers the new ones.
         """
-        known = self.decisions > 0
-        faster = np.where(known, signals.throughput - self.last_throughput, 0.0)
-        return faster, np.where(known, signals.latency - self.last_latency, 0.0)
+        has_previous = self.decisions > 0
+        faster = np.where(has_previous, signals.throughput - self.last_throughput, 0.0)
+        return faster, np.where(has_previous, signals.latency - self.last_latency, 0.0)
 
     def _delta(self, signals: Signals, target: Floats | float) -> Floats:
         """Return the change against the moving averages, as shares of them; 0 at first."""
         config, threshold = self.config, self.config.latency_threshold
-        least = LEAST * np.asarray(target)
+        floor = MIN_RELATIVE_BASE * np.asarray(target)
         ema = self.throughput_ema
-        faster = config.beta * (signals.throughput - ema) / np.maximum(ema, least)
+        faster = config.beta * (signals.throughput - ema) / np.maximum(ema, floor)
         ema = self.latency_ema
-        slower = config.gamma * (signals.latency - ema) / np.maximum(ema, LEAST * threshold)
+        slower = (
+            config.gamma * (signals.latency - ema) / np.maximum(ema, MIN_RELATIVE_BASE * threshold)
+        )
         return np.where(self.decisions > 0, faster - slower, 0.0)
 
     def _plain(self, signals: Signals, target: Floats | float) -> dict[str, Floats]:
@@ -137,26 +145,26 @@ class Reward:
     def _penalties(self, signals: Signals) -> dict[str, Floats]:
         """Return the parts that every mode has."""
         config = self.config
-        found: dict[str, Floats] = {}
+        terms: dict[str, Floats] = {}
         if config.balance_penalty:
-            found["balance_penalty"] = -config.balance_penalty * signals.gap
+            terms["balance_penalty"] = -config.balance_penalty * signals.gap
         if config.load_balance_penalty:
             # One added: few requests are not uneven because they cannot be divided.
             cv = deviation(signals.work) / (signals.work.mean(axis=1) + 1.0)
-            found["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
+            terms["load_balance_penalty"] = -config.load_balance_penalty * (cv * np.exp(cv))
         if config.action_balance:
-            found["action_balance_bonus"] = config.action_balance * self._spread(signals)
+            terms["action_balance_bonus"] = config.action_balance * self._spread(signals)
         if config.tail_penalty:
             late = np.maximum(signals.p95 / config.latency_threshold - 1.0, 0.0)
-            found["tail_penalty"] = -config.tail_penalty * late
-        found["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
-        found["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
-        return found
+            terms["tail_penalty"] = -config.tail_penalty * late
+        terms["rejection_penalty"] = np.where(signals.rejected, -config.rejection_penalty, 0.0)
+        terms["failure_penalty"] = np.where(signals.failed, -self.failure_penalty, 0.0)
+        return terms
 
     def _spread(self, signals: Signals) -> Floats:
         """Return how evenly the last decisions are spread: entropy over its most, -1 to 1."""
         rows, replicas = np.flatnonzero(signals.active), signals.queue.shape[1]
-        self.chosen[rows, self.decisions[rows] % RECENT] = signals.chosen[rows] + 1
+        self.chosen[rows, self.decisions[rows] % SPREAD_DECISIONS] = signals.chosen[rows] + 1
         counts = np.stack([(self.chosen == i + 1).sum(axis=1) for i in range(replicas)], axis=1)
         shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
         entropy = -(shares * np.log(np.maximum(shares, 1e-12))).sum(axis=1)
@@ -165,9 +173,9 @@ class Reward:
     def _note_efficiency(self, signals: Signals, target: Floats | float) -> None:
         """Efficiency: throughput over its target, over latency over its threshold."""
         slowness = np.maximum(signals.latency / self.config.latency_threshold, 1e-9)
-        now = np.minimum(signals.steady_throughput / target / slowness, MOST)
-        moved = np.concatenate([self.efficiency[:, 1:], now[:, None]], axis=1)
-        self.efficiency = np.where(signals.active[:, None], moved, self.efficiency)
+        efficiency = np.minimum(signals.steady_throughput / target / slowness, MAX_EFFICIENCY)
+        shifted = np.concatenate([self.efficiency[:, 1:], efficiency[:, None]], axis=1)
+        self.efficiency = np.where(signals.active[:, None], shifted, self.efficiency)
 
     def _remember(self, signals: Signals) -> None:
         active, alpha = signals.active, self.config.ema_alpha
@@ -180,10 +188,10 @@ class Reward:
         self.decisions += active
 
 
-def added(parts: dict[str, Floats]) -> Floats:
+def sum_parts(parts: dict[str, Floats]) -> Floats:
     """Add the parts one after the other, in the order of `PARTS`: the same sum every time."""
-    total = parts[PARTS[0]]
-    for name in PARTS[1:]:
+    total = parts[REWARD_PARTS[0]]
+    for name in REWARD_PARTS[1:]:
         total = total + parts[name]
     return total
 
@@ -195,10 +203,10 @@ def crowding(queue: Ints) -> Floats:
     """
     waiting = queue.sum(axis=1)
     share = queue.max(axis=1) / np.maximum(waiting, 1)
-    return np.where(waiting >= queue.shape[1], np.maximum(share - CROWDED, 0.0), 0.0)
+    return np.where(waiting >= queue.shape[1], np.maximum(share - 0.8, 0.0), 0.0)
 
 
-def compressed(raw: Floats, limit: float) -> Floats:
+def compress(raw: Floats, limit: float) -> Floats:
     """Return the reward as it is within the limit, its logarithm beyond: no sign is lost."""
     beyond = np.log1p(np.maximum(np.abs(raw) - limit, 0.0))
     return np.where(np.abs(raw) > limit, np.sign(raw) * (limit + beyond), raw)

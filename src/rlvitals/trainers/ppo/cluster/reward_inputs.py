@@ -1,4 +1,4 @@
-"""What the reward of one decision is made from."""
+"""Inputs of the reward of one decision."""
 
 from typing import NamedTuple
 

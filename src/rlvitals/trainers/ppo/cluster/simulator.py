@@ -1,4 +1,4 @@
-"""A batch of clusters: a request is routed in each, then time runs on to the next request."""
+"""Simulate a batch of clusters: route one request in each, advance to the next arrival."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import rlvitals
 from rlvitals.trainers.ppo.cluster.arrivals import Arrivals
-from rlvitals.trainers.ppo.cluster.backends import advance_of, chosen_backend
+from rlvitals.trainers.ppo.cluster.backends import advance_of, resolve_backend
 from rlvitals.trainers.ppo.cluster.config import ClusterConfig
 from rlvitals.trainers.ppo.cluster.failures import Failures, send_again
 from rlvitals.trainers.ppo.cluster.observation import Observer
@@ -29,7 +29,7 @@ from rlvitals.trainers.ppo.cluster.windows import Windows
 
 
 class Outcome(NamedTuple):
-    """What became of a decision in each of B clusters."""
+    """The outcome of a decision in each of B clusters."""
 
     reward: Floats
     terminated: Bools
@@ -43,7 +43,7 @@ class Cluster:
     def __init__(self, config: ClusterConfig, batch: int = 1) -> None:
         """Begin with idle clusters; `reset` before the first step. Raises VitalsError."""
         self.config, self.batch = config, batch
-        self.backend = chosen_backend(config.backend)
+        self.backend = resolve_backend(config.backend)
         self.costs = costs(config)
         self.arrivals = Arrivals(config, batch)
         self.replicas = idle_replicas(batch, config)
@@ -63,29 +63,29 @@ class Cluster:
 
     @property
     def up(self) -> Bools:
-        """Which replicas are up, [B, N]."""
+        """The replicas that are up, [B, N]."""
         if self.failures is None:
             return np.ones((self.batch, self.config.replicas), np.bool_)
         return self.failures.up
 
     @property
     def stage(self) -> float:
-        """How far the curriculum is, from 0 to 1; 1 where there is none."""
+        """Progress of the curriculum, from 0 to 1; 1 if there is none."""
         decisions = self.config.curriculum.decisions
         return min(self.decisions / decisions, 1.0) if decisions else 1.0
 
     def reset(self, generator: np.random.Generator, clusters: Bools | None = None) -> None:
         """Begin an episode in the given clusters, [B]; in all where none are given."""
-        chosen = np.ones(self.batch, np.bool_) if clusters is None else clusters
-        clear(self.replicas, chosen)
-        for part in (self.windows, self.reward, self.observer):
-            part.clear(chosen)
-        self.now[chosen], self.age[chosen] = 0, 0
-        self._set_stage(chosen)
-        self.arrivals.begin(generator, chosen)
+        mask = np.ones(self.batch, np.bool_) if clusters is None else clusters
+        clear(self.replicas, mask)
+        for component in (self.windows, self.reward, self.observer):
+            component.clear(mask)
+        self.now[mask], self.age[mask] = 0, 0
+        self._set_stage(mask)
+        self.arrivals.begin(generator, mask)
         if self.failures is not None:
-            self.failures.begin(generator, chosen)
-        self._next_request(generator, chosen)
+            self.failures.begin(generator, mask)
+        self._next_request(generator, mask)
 
     def step(
         self, actions: Ints, generator: np.random.Generator, active: Bools | None = None
@@ -96,13 +96,13 @@ class Cluster:
         """
         if active is None:
             active = np.ones(self.batch, np.bool_)
-        chosen, overridden = self._safe(np.asarray(actions, np.int64))
+        targets, overridden = self._safe(np.asarray(actions, np.int64))
         rows = np.flatnonzero(active)
         rejected = np.zeros(self.batch, np.bool_)
         rejected[rows] = route(
             self.replicas,
             rows,
-            chosen[rows],
+            targets[rows],
             self.now[rows],
             self.prompt[rows],
             self.output[rows],
@@ -111,19 +111,21 @@ class Cluster:
         self.now += gap
         advance = advance_of(self.backend)
         self.finished = advance(self.replicas, self.costs, self.now, self.speeds)
-        done = self.windows.add(self.finished, gap, active)
+        finished_counts = self.windows.add(self.finished, gap, active)
         failure_info = self._fail(generator, active)
         self.observer.note(self.replicas, active)
         self._next_request(generator, active)
         self.age += active
         self.decisions += len(rows)
-        signals = self._signals(chosen, done, rejected, active)
+        signals = self._signals(targets, finished_counts, rejected, active)
         faster, slower = self.reward.changes(signals)
         reward, parts = self.reward(signals)
-        told = {"replica": chosen, "overridden": overridden & active, **parts}
-        told |= {"delta_throughput": faster, "delta_latency": slower, **failure_info}
+        info = {"replica": targets, "overridden": overridden & active, **parts}
+        info |= {"delta_throughput": faster, "delta_latency": slower, **failure_info}
         truncated = active & (self.age >= self.config.horizon) & ~signals.failed
-        return Outcome(reward, signals.failed, truncated, self._info(signals, told, done))
+        return Outcome(
+            reward, signals.failed, truncated, self._info(signals, info, finished_counts)
+        )
 
     def observe(self) -> NDArray[np.float32]:
         """Return what a scheduler sees, [B, N * F + G]."""
@@ -134,8 +136,8 @@ class Cluster:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes, but the generator: arrays by their names, copied."""
-        found = {name: array.copy() for name, array in self._arrays().items()}
-        return {**found, "decisions": self.decisions}
+        state = {name: array.copy() for name, array in self._arrays().items()}
+        return {**state, "decisions": self.decisions}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put a state back. Raises ValueError where it is that of another cluster."""
@@ -150,42 +152,44 @@ class Cluster:
         self.windows.seen = None
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        found = dict(zip(Replicas._fields, self.replicas, strict=True))
-        parts = [self, self.arrivals, self.windows, self.reward, self.observer]
+        arrays = dict(zip(Replicas._fields, self.replicas, strict=True))
+        components = [self, self.arrivals, self.windows, self.reward, self.observer]
         if self.failures is not None:
-            parts.append(self.failures)
-        for part in parts:
-            kind = type(part).__name__.lower()
-            for name, value in vars(part).items():
+            components.append(self.failures)
+        for component in components:
+            kind = type(component).__name__.lower()
+            for name, value in vars(component).items():
                 if isinstance(value, np.ndarray):
-                    found[f"{kind}.{name}"] = value
-        return found
+                    arrays[f"{kind}.{name}"] = value
+        return arrays
 
-    def _safe(self, chosen: Ints) -> tuple[Ints, Bools]:
+    def _safe(self, targets: Ints) -> tuple[Ints, Bools]:
         """Return the replicas to use, and where they are not those that were chosen."""
         count = self.config.replicas
-        if chosen.shape != (self.batch,) or chosen.min() < 0 or chosen.max() >= count:
-            problem = f"an action is no replica: {chosen!r}"
+        if targets.shape != (self.batch,) or targets.min() < 0 or targets.max() >= count:
+            problem = f"an action is no replica: {targets!r}"
             hint = f"{self.batch} numbers from 0 to {count - 1}"
             raise rlvitals.UsageError(problem, where="Cluster.step", hint=hint)
         limit = self.config.safety.queue_limit
         if not limit and self.failures is None:
-            return chosen, np.zeros(self.batch, np.bool_)
+            return targets, np.zeros(self.batch, np.bool_)
         usable = self.up
         if limit:
             below = usable & (self.replicas.size < limit)
             usable = np.where(np.any(below, axis=1, keepdims=True), below, usable)
-        moved = ~usable[np.arange(self.batch), chosen]
-        return np.where(moved, least_work(self.replicas, self.speeds, usable), chosen), moved
+        is_overridden = ~usable[np.arange(self.batch), targets]
+        return np.where(
+            is_overridden, least_work(self.replicas, self.speeds, usable), targets
+        ), is_overridden
 
     def _fail(self, generator: np.random.Generator, active: Bools) -> dict[str, NDArray[Any]]:
-        """Let replicas fail and return by now; returns what `info` says of it."""
+        """Apply failures and returns up to now; return their entries of `info`."""
         if self.failures is None:
             return {}
         failed = self.failures.advance(self.now, generator, active)
         up = self.failures.up
-        resent, lost = send_again(self.replicas, failed, up, self.speeds, self.now)
-        return {"replicas_up": up.sum(axis=1), "sent_again": resent, "lost": lost}
+        resent, lost_counts = send_again(self.replicas, failed, up, self.speeds, self.now)
+        return {"replicas_up": up.sum(axis=1), "sent_again": resent, "lost": lost_counts}
 
     def _set_stage(self, clusters: Bools) -> None:
         stage, curriculum = self.stage, self.config.curriculum
@@ -203,22 +207,24 @@ class Cluster:
         self.prompt = np.where(clusters, prompt, self.prompt)
         self.output = np.where(clusters, output, self.output)
 
-    def _signals(self, chosen: Ints, done: Ints, rejected: Bools, active: Bools) -> Signals:
+    def _signals(
+        self, targets: Ints, finished_counts: Ints, rejected: Bools, active: Bools
+    ) -> Signals:
         replicas, rate, windows = self.replicas, self.arrivals.rate, self.windows
         outstanding, limit = replicas.outstanding, self.config.safety.max_latency
-        cached = self._fill_down(replicas.cached.astype(np.float64))
+        cached = self._fill_missing(replicas.cached.astype(np.float64))
         failed = np.zeros(self.batch, np.bool_)
         if limit:
             failed = active & (windows.look().latency > limit)
         return Signals(
-            throughput=done * rate,
+            throughput=finished_counts * rate,
             steady_throughput=windows.look().finished,
             latency=outstanding.sum(axis=1) / rate,
             p95=windows.look().p95,
             rate=rate,
-            chosen=chosen,
+            chosen=targets,
             gap=np.ptp(cached, axis=1) / self.config.kv_capacity,
-            work=self._fill_down(outstanding / self.speeds),
+            work=self._fill_missing(outstanding / self.speeds),
             queue=replicas.size,
             queue_limit=self.config.queue_limit,
             rejected=rejected,
@@ -226,7 +232,7 @@ class Cluster:
             active=active,
         )
 
-    def _fill_down(self, values: Floats) -> Floats:
+    def _fill_missing(self, values: Floats) -> Floats:
         """Return values of replicas, [B, N], with the mean of the others for those that are down.
 
         A policy is not penalised for sending nothing to a replica that is down.
@@ -238,25 +244,25 @@ class Cluster:
         return np.where(up, values, mean[:, None])
 
     def _info(
-        self, signals: Signals, told: dict[str, NDArray[Any]], done: Ints
+        self, signals: Signals, info: dict[str, NDArray[Any]], finished_counts: Ints
     ) -> dict[str, NDArray[Any]]:
-        lately, limit = self.windows.look(), self.config.reward.latency_threshold
+        summary, limit = self.windows.look(), self.config.reward.latency_threshold
         return {
-            **told,
-            "throughput": lately.finished,
-            "latency": lately.latency,
-            "latency_p90": lately.p90,
-            "latency_p95": lately.p95,
-            "latency_p99": lately.p99,
+            **info,
+            "throughput": summary.finished,
+            "latency": summary.latency,
+            "latency_p90": summary.p90,
+            "latency_p95": summary.p95,
+            "latency_p99": summary.p99,
             "tail_latency_samples": np.minimum(self.windows.finished, self.windows.length),
             "tail_latency_violations": (self.windows.latencies > limit).sum(axis=1),
             "estimated_throughput": signals.throughput,
             "estimated_latency": signals.latency,
             "throughput_ema": self.reward.throughput_ema.copy(),
             "latency_ema": self.reward.latency_ema.copy(),
-            "qps": lately.arrived,
+            "qps": summary.arrived,
             "target_qps": signals.rate.copy(),
-            "finished": done,
+            "finished": finished_counts,
             "rejected": signals.rejected,
             "failed": signals.failed,
             "queue": signals.queue.sum(axis=1),

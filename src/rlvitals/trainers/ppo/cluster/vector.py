@@ -1,4 +1,4 @@
-"""Many clusters at once, stepped by one call: Gymnasium's vector environment."""
+"""Gymnasium vector environment of many clusters, stepped by one call."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from rlvitals.trainers.ppo.cluster.config import ClusterConfig, configured
+from rlvitals.trainers.ppo.cluster.config import ClusterConfig, build_config
 from rlvitals.trainers.ppo.cluster.environment import Observation, spaces_of
 from rlvitals.trainers.ppo.cluster.observation import CLUSTER_FEATURES, of_replica
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Ints
@@ -20,7 +20,7 @@ Step = tuple[Observation, NDArray[np.float64], Bools, Bools, dict[str, Any]]
 class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
     """B clusters, all with one stream of random numbers.
 
-    Each value of `info` is an array over the clusters, beside a mask under `_` and its name. With
+    Each value of `info` is an array over the clusters, with a mask under `_` and its name. With
     `stagger`, first episodes are cut short evenly, so that clusters never end all at once.
     """
 
@@ -43,8 +43,8 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         self.num_envs, self.stagger = num_envs, stagger
         self.mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.mode}
-        self.config = configured(config, settings)
-        self.replica_features = tuple(one.name for one in of_replica(self.config))
+        self.config = build_config(config, settings)
+        self.replica_features = tuple(feature.name for feature in of_replica(self.config))
         self.single_observation_space, self.single_action_space = spaces_of(self.config)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -63,12 +63,12 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         else:
             super().reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
-        chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
-        self.cluster.reset(self.np_random, chosen)
+        clusters = np.ones(self.num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
+        self.cluster.reset(self.np_random, clusters)
         if self.stagger and mask is None:
             horizon = self.config.horizon
             self.cluster.age[:] = np.arange(self.num_envs) * horizon // self.num_envs
-        self.over[chosen] = False
+        self.over[clusters] = False
         return self.cluster.observe(), {}
 
     def action_masks(self) -> Bools | None:
@@ -76,30 +76,30 @@ class ClusterVectorEnv(VectorEnv[Observation, Ints, NDArray[Any]]):
         return None if self.cluster.failures is None else self.cluster.failures.up
 
     def step(self, actions: Ints) -> Step:
-        """Send each cluster's request to a replica. Raises UsageError for one that is not there."""
+        """Route each cluster's request to a replica. Raises UsageError for an unknown replica."""
         active = ~self.over if self.mode is AutoresetMode.NEXT_STEP else np.ones_like(self.over)
-        found = self.cluster.step(actions, self.np_random, active)
-        over = found.terminated | found.truncated
-        info = _masked(found.info, active)
+        outcome = self.cluster.step(actions, self.np_random, active)
+        dones = outcome.terminated | outcome.truncated
+        info = _add_masks(outcome.info, active)
         if self.mode is AutoresetMode.NEXT_STEP and self.over.any():
             self.cluster.reset(self.np_random, self.over)
         observation = self.cluster.observe()
-        if self.mode is AutoresetMode.SAME_STEP and over.any():
-            info |= _final(observation, found, over)
-            self.cluster.reset(self.np_random, over)
-            observation = np.where(over[:, None], self.cluster.observe(), observation)
-        self.over = over
-        return observation, found.reward, found.terminated, found.truncated, info
+        if self.mode is AutoresetMode.SAME_STEP and dones.any():
+            info |= _final(observation, outcome, dones)
+            self.cluster.reset(self.np_random, dones)
+            observation = np.where(dones[:, None], self.cluster.observe(), observation)
+        self.over = dones
+        return observation, outcome.reward, outcome.terminated, outcome.truncated, info
 
 
-def _masked(info: dict[str, NDArray[Any]], mask: Bools) -> dict[str, Any]:
+def _add_masks(info: dict[str, NDArray[Any]], mask: Bools) -> dict[str, Any]:
     return {**info, **{f"_{name}": mask for name in info}}
 
 
-def _final(observation: Observation, found: Outcome, over: Bools) -> dict[str, Any]:
-    """Return what Gymnasium tells of the episodes that end in the step that also resets them."""
-    last = np.full(len(over), None, object)
-    for i in np.flatnonzero(over):
+def _final(observation: Observation, outcome: Outcome, dones: Bools) -> dict[str, Any]:
+    """Return Gymnasium's final observations and infos of episodes reset in the same step."""
+    last = np.full(len(dones), None, object)
+    for i in np.flatnonzero(dones):
         last[i] = observation[i]
-    told = {"final_obs": last, "final_info": _masked(found.info, over)}
-    return {**told, "_final_obs": over, "_final_info": over}
+    final = {"final_obs": last, "final_info": _add_masks(outcome.info, dones)}
+    return {**final, "_final_obs": dones, "_final_info": dones}

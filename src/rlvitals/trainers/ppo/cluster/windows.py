@@ -1,4 +1,4 @@
-"""What a cluster did lately: sliding windows over decisions and over finished requests."""
+"""Sliding windows over a cluster's decisions and finished requests."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,9 @@ import numpy as np
 
 from rlvitals.trainers.ppo.cluster.replicas import Bools, Finished, Floats, Ints
 
-TAILS = 0.90, 0.95, 0.99
-RECENT = 0.2  # share of the newest gap in the moving average
-
 
 class Summary(NamedTuple):
-    """What the windows of B clusters hold, [B] each; latencies are 0 before the first."""
+    """Statistics of the windows of B clusters, [B] each; latencies are 0 before the first."""
 
     latency: Floats  # s, mean of the finished requests
     p90: Floats  # s, percentiles of the same, by nearest rank
@@ -49,15 +46,15 @@ class Windows:
         count = np.bincount(finished.cluster, minlength=batch)
         first = np.cumsum(count) - count  # they stand by cluster
         nth = np.arange(len(finished.cluster)) - first[finished.cluster]
-        place = (self.finished[finished.cluster] + nth) % self.length
-        self.latencies[finished.cluster, place] = finished.latency
+        slots = (self.finished[finished.cluster] + nth) % self.length
+        self.latencies[finished.cluster, slots] = finished.latency
         self.finished += count
         rows = np.flatnonzero(active)
-        at = rows, self.decisions[rows] % self.length
-        self.gaps[at], self.done[at] = gap[rows], count[rows]
-        begun = self.decisions > 0
-        moved = np.where(begun, self.recent_gap + RECENT * (gap - self.recent_gap), gap)
-        self.recent_gap = np.where(active, moved, self.recent_gap)
+        index = rows, self.decisions[rows] % self.length
+        self.gaps[index], self.done[index] = gap[rows], count[rows]
+        has_previous = self.decisions > 0
+        recent_gap = np.where(has_previous, self.recent_gap + 0.2 * (gap - self.recent_gap), gap)
+        self.recent_gap = np.where(active, recent_gap, self.recent_gap)
         self.decisions[rows] += 1
         self.seen = None
         return count
@@ -69,10 +66,12 @@ class Windows:
         return self.seen
 
     def _summary(self) -> Summary:
-        known = np.minimum(self.finished, self.length)
+        counts = np.minimum(self.finished, self.length)
         ranked = np.sort(self.latencies, axis=1)  # places that hold none come first
-        rows, rank = np.arange(len(known)), self.length - known - 1  # nearest rank
-        p90, p95, p99 = (ranked[rows, rank + np.ceil(q * known).astype(np.int64)] for q in TAILS)
+        rows, rank = np.arange(len(counts)), self.length - counts - 1  # nearest rank
+        p90, p95, p99 = (
+            ranked[rows, rank + np.ceil(q * counts).astype(np.int64)] for q in (0.90, 0.95, 0.99)
+        )
         decisions = np.minimum(self.decisions, self.length)
         total = self.gaps.sum(axis=1)
         seconds = np.maximum(total, 1e-9)
@@ -80,7 +79,7 @@ class Windows:
         square = (self.gaps * self.gaps).sum(axis=1) / np.maximum(decisions, 1)
         deviation = np.sqrt(np.maximum(square - mean * mean, 0.0))
         return Summary(
-            self.latencies.sum(axis=1) / np.maximum(known, 1),
+            self.latencies.sum(axis=1) / np.maximum(counts, 1),
             p90,
             p95,
             p99,
