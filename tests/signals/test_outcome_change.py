@@ -116,3 +116,22 @@ def test_a_margin_is_in_the_unit_of_the_outcome():
     values = episodes(0, FLAT)
     assert outcome_change(100 * values, margin=50).answer == "flat"
     assert outcome_change(100 * values, margin=0.5).answer == "cannot tell"
+
+
+SWINGS = np.r_[np.zeros(40), np.linspace(0, 10, 10), np.full(20, 10.0), np.full(30, 1.0)]
+
+
+def test_evaluations_lose_their_best_once_it_is_gone_for_a_fifth_of_the_run():
+    lost = [outcome_change(episodes(s, SWINGS, 2.0), anew=True).answer for s in range(20)]
+    kept = [outcome_change(episodes(s, SWINGS[:70], 2.0), anew=True).answer for s in range(20)]
+    assert lost.count("lost") >= 18
+    assert "lost" not in kept
+
+
+@given(
+    seed=st.integers(0, 50), offset=st.sampled_from([-1e3, 50.0, 1e3]), exponent=st.integers(-3, 3)
+)
+def test_offset_and_scale_change_no_answer_of_evaluations(seed, offset, exponent):
+    values = episodes(seed, SWINGS, 2.0)
+    moved = 10.0**exponent * (values + offset)
+    assert outcome_change(moved, anew=True).answer == outcome_change(values, anew=True).answer

@@ -9,7 +9,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import Standing, lost_again, way_gone
+from rlvitals.rules.standing import SHARES, Standing, lost_again, way_gone
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace
@@ -63,6 +63,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if word not in said:
             continue
         lost = word in OUTCOME_LOST and _of_the_outcome(said[word])
+        lost = lost or (word is Word.STALLED and said[word].metric in SHARES)
         if lost or not (good and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
@@ -112,7 +113,8 @@ def _of_the_outcome(finding: Finding) -> bool:
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still
 # rises has not collapsed: the finding stands, the verdict does not. An outcome that was had and
-# lost has collapsed, even if its end is above its start.
+# lost has collapsed, even if its end is above its start. A return that rises while the success it
+# is paid for does not is not learning the task.
 OUTCOME_LOST = (Word.COLLAPSED, Word.UNSTABLE)
 OUTCOME_DECIDES = (Word.COLLAPSED, Word.UNSTABLE, Word.STALLED)
 PRAISE = (Word.CONVERGED, Word.LEARNING)  # never said without what speaks against it

@@ -26,7 +26,7 @@ from rlvitals.metrics.catalogue.outcome import (
 )
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.rules import kinds
-from rlvitals.rules.curves import only_fell
+from rlvitals.rules.curves import AMPLE, only_fell
 from rlvitals.rules.gains import SURE, gain
 from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
 from rlvitals.rules.parts import unclear_gain
@@ -46,9 +46,8 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
-MEAN = re.compile(
-    r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
-)
+WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name)  # judged over a whole run by blocks as well
+MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
@@ -220,15 +219,17 @@ def by_pairs(trace: Trace) -> Standing | None:
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:
-    """Judge a whole run's return by blocks, where no trend can be told of it.
+    """Judge a whole run's return or reward by blocks, where no trend can be told of it.
 
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
     picked = outcome(evaluated(trace))
-    no_return = not now.metric.endswith("return") or np.isnan(now.material)
+    no_return = now.metric not in WHOLE or np.isnan(now.material)
     if no_return or picked is None or learned_before(trace):
         return now
     values = picked[1].values
+    if now.metric == REWARD.name and len(values) < AMPLE:
+        return now
     if now.state == "flat" and not now.sags:
         return flat_by_blocks(trace, now, values)
     if now.state != "unknown" or beyond(trace, now.metric, values, now.last):

@@ -118,9 +118,12 @@ def fell_back(values: Array, material: float) -> Drawdown | None:
     return found if found.share >= HALF and found.size >= UNLIKELY else None
 
 
-def lost(values: Array, material: float) -> OutcomeChange | None:
-    """Return the loss of half of a gain where blocks prove it and both are `material`."""
-    found = outcome_change(values, margin=material)
+def lost(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
+    """Return the loss of half of a gain where blocks prove it and both are `material`.
+
+    `anew`: each value is an evaluation.
+    """
+    found = outcome_change(values, margin=material, anew=anew)
     if found is None or found.answer != "lost" or found.share_lost < HALF:
         return None
     return found

@@ -118,6 +118,15 @@ def memory(trace: Trace, name: str, step: int) -> float:
     return 0.0 if length is None else window * length
 
 
+def full(trace: Trace, name: str, series: Series) -> int:
+    """Return the step from which a mean over episodes is one over as many as it may hold.
+
+    Before, one lucky episode of the first few stands as high as no level ever will.
+    """
+    first = int(series.steps[0])
+    return first + round(memory(trace, name, first))
+
+
 def _stays(below: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Tell where two successive points are below; the last one stands for itself."""
     return below & np.append(below[1:], below[-1:])

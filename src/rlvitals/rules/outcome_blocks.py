@@ -16,6 +16,7 @@ STATES: dict[Answer, State] = {
     "fell": "falling",
     "lost": "fallen back",
 }
+SURE = 1.75  # half intervals: by chance in fewer than 1 of 1,000 flat outcomes
 MOST_MORE = 10  # times the points there are: more is no plan
 
 
@@ -29,7 +30,7 @@ def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
         return now
     if found.answer == "cannot tell":
         return replace(now, why=now.why + _more(now.metric, found))
-    if found.answer == "rose" and found.last - found.first < _least(trace, now, values):
+    if found.answer == "rose" and not _counts(trace, now, values, found):
         return now
     if found.answer == "lost" and found.share_lost < HALF:
         return replace(now, why=f"{now.why}; {found.share_lost:.0%} of its gain is lost at the end")
@@ -80,12 +81,19 @@ def level_unknown(now: Standing) -> Standing:
 
 def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeChange | None:
     """Test an outcome by blocks, with what counts of its environment where that is known."""
-    return outcome_change(values, margin=material if _way_known(trace, name, values) else None)
+    margin = material if _way_known(trace, name, values) else None
+    return outcome_change(values, margin=margin, anew=name == EVALUATED)
 
 
-def _least(trace: Trace, now: Standing, values: Array) -> float:
-    """Return the least rise that is learning: any that is significant, if the span is not known."""
-    return now.material if _way_known(trace, now.metric, values) else 0.0
+def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) -> bool:
+    """Tell whether a significant rise is learning: by the task's span, else by its own scatter.
+
+    A rise that is small beside the scatter of single values has to be proven well.
+    """
+    gain, half = found.last - found.first, (found.high - found.low) / 2
+    if _way_known(trace, now.metric, values):
+        return gain >= now.material
+    return found.size >= MIN_GAIN_SD or gain >= SURE * half
 
 
 def _way_known(trace: Trace, name: str, values: Array) -> bool:

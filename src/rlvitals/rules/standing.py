@@ -300,7 +300,8 @@ def lost_again(trace: Trace) -> Standing | None:
     if picked is None or now.state != "rising":
         return None
     values = picked[1].values
-    found = fell_back(values, now.material) or lost(values, now.material)
+    anew = now.metric == EVALUATED
+    found = fell_back(values, now.material) or lost(values, now.material, anew=anew)
     if found is None:
         return None
     return replace(now, state="fallen back", last=up(now.metric) * found.last)

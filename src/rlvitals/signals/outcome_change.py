@@ -34,6 +34,7 @@ MAX_STRETCHES, MIN_STRETCH_POINTS = 6, 8  # of the lines around which autocorrel
 MIN_START_POINTS = 3  # values that define the start level of a run
 MIN_LOUD_FALL_SD = 6.0  # sd of a block: slow noise caused falls of 4
 MIN_SHARE_LOST = 1 / 3  # of the gain
+MIN_SHARE_BELOW = 0.2  # of the evaluations: for so long the best level is lost
 BOOTSTRAP_DRAWS = 999
 MEDIAN_BLOCKS = 5  # blocks of a running median
 SIGNIFICANCE_LEVEL = 0.01
@@ -65,6 +66,7 @@ class _Blocks:
     length: int  # values per block
     needed: int  # values per block that would make the blocks independent
     start: float  # median of the run's very first values
+    anew: bool  # each value is an evaluation of its own: slow changes are those of the policy
 
     @property
     def head(self) -> Array:
@@ -142,6 +144,7 @@ class _Blocks:
         blocks_below = high.size - int(high.nonzero()[0][-1]) - 1 if high.any() else high.size
         # A level lasts a third of the run. A shorter peak may return until half the run is below.
         lasts = 3 * int(high.sum()) >= high.size or 2 * blocks_below >= high.size
+        lasts = lasts or (self.anew and blocks_below >= MIN_SHARE_BELOW * high.size)
         stays = blocks_below >= self.sixth and lasts
         # Dependent blocks move together: the bootstrap, which draws single blocks, does not apply.
         tested = self.needed <= 2 * self.length and share >= MIN_SHARE_LOST
@@ -150,7 +153,9 @@ class _Blocks:
         return share, _chance(self.means, self.sixth, loss)
 
 
-def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChange | None:
+def outcome_change(
+    values: Array, *, margin: float | None = None, anew: bool = False
+) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
     `margin` is the smallest relevant gain, in the unit of the outcome; by default half the
@@ -159,6 +164,8 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
     gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
     `flat` where its upper end is below the margin and no later level exceeds the first third.
+    `anew`: the values are evaluations. Their noise is independent, so that a loss is tested on
+    short blocks.
     """
     x = finite(values)
     if x.size < MIN_CHANGE_POINTS:
@@ -168,22 +175,22 @@ def outcome_change(values: Array, *, margin: float | None = None) -> OutcomeChan
     centre = float(np.median(unit))
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
-    gain, half, course = blocks.gain, blocks.half, fine.course
+    gain, half = blocks.gain, blocks.half
     unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
     min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
-    noise = MIN_GAIN_SD * fine.noise * math.sqrt(fine.length)
-    share, chance = fine.fall(noise if margin is None else unit_margin, sure=blocks is fine)
+    short = _blocks(unit - centre, anew=True) if anew else fine
+    own = MIN_GAIN_SD * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    share, chance = short.fall(own, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
-    end = course[-1] if answer == "lost" else blocks.tail.mean()
-    levels = (float(blocks.head.mean()), float(end), float(course.max()))
+    end = short.course[-1] if answer == "lost" else blocks.tail.mean()
+    levels = (float(blocks.head.mean()), float(end), float(short.course.max()))
     first, last, best = (unscale(level + centre, exponent) for level in levels)
     low, high = (unscale(limit, exponent) for limit in (gain - half, gain + half))
     sd = blocks.one_value
     size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
-    count = blocks.means.size
     return OutcomeChange(
-        answer, x.size, count, first, last, best, low, high, size, share, chance, more
+        answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
     )
 
 
@@ -198,10 +205,11 @@ def _answer(blocks: _Blocks, min_gain: float) -> Answer:
     return "flat" if small and low and not blocks.stands_out() else "cannot tell"
 
 
-def _blocks(values: Array) -> _Blocks:
-    length, needed = _block_length(values)
+def _blocks(values: Array, *, anew: bool = False) -> _Blocks:
+    shortest = max(values.size // MAX_OUTCOME_BLOCKS, 1)
+    length, needed = (shortest, 1) if anew else _block_length(values)
     start = values[: max(values.size // (2 * MAX_OUTCOME_BLOCKS), MIN_START_POINTS)]
-    return _Blocks(block_means(values, length), length, needed, float(np.median(start)))
+    return _Blocks(block_means(values, length), length, needed, float(np.median(start)), anew)
 
 
 def _block_length(values: Array) -> tuple[int, int]:
@@ -222,7 +230,7 @@ def _coarse(fine: _Blocks, values: Array) -> _Blocks:
         return fine
     needed = max(fine.needed, math.ceil(fine.length * memory))
     length = max(fine.length, min(needed, values.size // MIN_OUTCOME_BLOCKS))
-    return _Blocks(block_means(values, length), length, needed, fine.start)
+    return _Blocks(block_means(values, length), length, needed, fine.start, anew=False)
 
 
 def _memory(values: Array) -> float:

@@ -2,12 +2,12 @@
 
 ## What it sees
 `exploration/entropy` below a quarter of what it could be, from some step to the end, with an
-outcome proven not to improve since then, and not at its ceiling. What it could be is ln(actions)
-where the actions are known (the run's settings, the environment, the first entropy), else the
-run's own start. The run's own `entropy_min` takes precedence. Below a twentieth it is an error.
-For continuous actions `exploration/std` is read instead, or the standard deviation that entropy and
-the number of dimensions make, against its own start; for SAC, where neither is logged, an entropy
-coefficient below a thousandth of its first value.
+outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it
+could be is ln(actions) where the actions are known (the run's settings, the environment, the first
+entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
+it is an error. For continuous actions `exploration/std` is read instead, or the standard deviation
+that entropy and the number of dimensions make, against its own start; for SAC, where neither is
+logged, an entropy coefficient below a thousandth of its first value.
 
 ## Why it matters
 A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays
@@ -33,6 +33,7 @@ narrow is not told from one that collapsed at once.
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.answers import judged
 from rlvitals.rules.course import course_of
 from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -106,11 +107,10 @@ def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     """Judge the outcome since the collapse, or over the whole run where that is too short."""
-    since = standing(trace, since=stretch.began)
-    whole = standing(trace)
-    if whole.improves or since.state == "unknown":
-        return whole
-    return since
+    since, whole, verdict = standing(trace, since=stretch.began), standing(trace), judged(trace)
+    if verdict.improves and verdict.last - verdict.first >= verdict.material:
+        return verdict
+    return whole if whole.improves or since.state == "unknown" else since
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run

@@ -7,7 +7,9 @@ blocks is high by its luck too, so the fall must stand out: five standard deviat
 difference under autocorrelated noise, or seven times the scatter from point to point, or more
 than 99 in 100 draws of the blocks' own scatter, with the best chosen anew in each. Asked
 anew at every step: a dip that recovers is no collapse, and a finding from within a dip is
-retracted once later data clear it.
+retracted once later data clear it. Training is judged first, then its evaluations: a fall of these
+counts by their scatter from one to the next, once it has lasted for a fifth of the run. A mean over
+a hundred episodes is not judged before a hundred have ended.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -27,12 +29,16 @@ harder on purpose: the return falls while the agent improves.
 - Dohare et al. 2023, "Overcoming Policy Collapse in Deep Reinforcement Learning".
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
+from rlvitals.rules.falling import full
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -43,7 +49,14 @@ from rlvitals.rules.rule import (
     Undecided,
     persistence,
 )
-from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+from rlvitals.rules.standing import (
+    EVALUATED,
+    OUTCOME_METRICS,
+    label,
+    least_that_counts,
+    outcome,
+    up,
+)
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")
@@ -54,7 +67,16 @@ LEAST = 20  # points: two a block would be noise
 
 
 def check(trace: Trace) -> Answer:
-    """Compare the end with the best stretch of the run."""
+    """Compare the end with the best stretch of the run: in training, then in its evaluations."""
+    answer = _check(trace)
+    if isinstance(answer, Finding) or not {RETURN.name, EVALUATED} <= trace.series.keys():
+        return answer
+    rest = {name: series for name, series in trace.series.items() if name != RETURN.name}
+    held_out = _check(replace(trace, series=rest))
+    return held_out if isinstance(held_out, Finding) else answer
+
+
+def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collapse
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
@@ -65,10 +87,13 @@ def check(trace: Trace) -> Answer:
         return Clear()  # nothing was gained: no_learning's business
     if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
-    if not plainly_lost(name, series.values, course) and not lost(series.values, material):
+    anew = name == EVALUATED
+    if not (plainly_lost(name, series.values, course) or lost(series.values, material, anew=anew)):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
+    if series.steps[-1] < full(trace, name, series):
+        return Clear()  # a mean over a hundred episodes of which few have ended
     return _finding(name, series, course, LOST.on(trace))
 
 

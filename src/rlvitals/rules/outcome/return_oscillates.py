@@ -3,8 +3,9 @@
 ## What it sees
 The outcome by twenty blocks fell by half of its range at least twice, having come back in
 between. Where its end is down again, by the same tests as for a collapse (half of what was gained
-is lost, and the fall stands out of the noise), this is a warning and the run is unstable; where
-its end is up, a note.
+is lost, and the fall stands out of the noise), this is a warning and the run is unstable; so it is
+after three such falls where no gain can be told over the whole run. Otherwise a note. Evaluations
+are judged instead of training where they tell more.
 
 ## Why it matters
 What is learned is not kept. Which policy comes out is a matter of when training stops.
@@ -26,6 +27,7 @@ mean are not counted. A curriculum changes the task, and the return with it.
 
 import numpy as np
 
+from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import (
     Answer,
@@ -43,11 +45,13 @@ from rlvitals.types import Series, Trace
 PERSISTS = persistence("return-oscillates")
 OFTEN = Threshold("return-oscillates.falls", 2, "times that half of the outcome's range was lost")
 LOST = 0.5  # of the gain
+WILD = 3  # falls: two may be one dip on the way up
 LEAST = 40  # points: two a block
 
 
 def check(trace: Trace) -> Answer:
     """Count falls and recoveries; then see where the run ended."""
+    trace = evaluated(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
@@ -59,11 +63,13 @@ def check(trace: Trace) -> Answer:
         return Clear()
     down = course.lost >= LOST * course.gain and course.gain > 0
     down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
-    return _finding(trace, (name, series), course, count, down=down)
+    # Wherever it ends, what swings so often that nobody can tell a gain was never kept.
+    wild = count >= WILD and judged(trace).state == "unknown"
+    return _finding(trace, (name, series), course, count, lost=down or wild)
 
 
 def _finding(
-    trace: Trace, picked: tuple[str, Series], course: Course, count: int, *, down: bool
+    trace: Trace, picked: tuple[str, Series], course: Course, count: int, *, lost: bool
 ) -> Finding:
     name, series = picked
     sign, said = up(name), label(name)
@@ -72,13 +78,13 @@ def _finding(
     return Finding(
         f"{said} was won and lost {count} times, between {low:.4g} and {high:.4g}; it ends at "
         f"{end:.4g}",
-        severity=Severity.WARNING if down else Severity.NOTE,
+        severity=Severity.WARNING if lost else Severity.NOTE,
         metric=name,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=float(count),
         bound=OFTEN.bound(trace, "default: lost, regained and lost again"),
-        counter=() if down else ("its end is not down",),
+        counter=() if lost else ("its end is not down",),
     )
 
 

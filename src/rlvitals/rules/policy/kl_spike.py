@@ -5,7 +5,8 @@
 times the run's `target_kl`. One or two such updates are a note; three within 50, or one at which
 a quarter of the outcome goes, are a warning. "At which": the outcome had not begun to fall before,
 shows it within five points, or a little later where it is logged as a mean over many episodes, and
-falls no longer than such a mean needs to forget.
+falls no longer than such a mean needs to forget. Three within 50 stay a note where the outcome rose
+over the whole run by twice what counts, and holds that.
 
 A language model's jump of a few tokens alone is passed over, unless the outcome falls at it: a mean
 over the hundred tokens of a small batch is one token's, where that one left by 8 nats. Such a jump
@@ -40,7 +41,7 @@ from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
 from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
-from rlvitals.rules.standing import label, outcome, standing, up
+from rlvitals.rules.standing import label, lost_again, outcome, standing, up
 from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 
@@ -52,6 +53,7 @@ FEW = Threshold(
     "kl-spike.few", 0.05, "share of a language model's tokens clipped: with fewer, a few tokens'"
 )
 PERSISTS = persistence("kl-spike")
+AMPLE = 2.0  # x what counts
 LOST = 0.25  # of the outcome's level before
 STORM, WITHIN = 3, 50  # spikes within so many updates are no longer an accident
 
@@ -102,9 +104,16 @@ def _blamed(
     first = found[0 if storm is None else storm]
     after = standing(trace, since=int(kl.steps[found[0].index]))
     soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
-    if storm is not None and not after.improves and not soon:
+    if storm is not None and not (after.improves or soon or _unharmed(trace)):
         return first, (), Severity.WARNING
     return first, (), Severity.NOTE
+
+
+def _unharmed(trace: Trace) -> bool:
+    """Tell whether a run of episodes rose by far more than what counts, and holds that."""
+    whole = standing(trace)
+    rose = whole.improves and whole.last - whole.first >= AMPLE * whole.material
+    return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
 
 
 def _floor(trace: Trace, target: float) -> Bound:

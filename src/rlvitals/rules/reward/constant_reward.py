@@ -250,7 +250,7 @@ def _times(same: np.ndarray, count: int) -> str:
 def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:
     """Tell whether the outcome is well in spite of rewards that are alike, and what says so."""
     if trace.profile not in kinds.LANGUAGE:
-        return content(now), ()
+        return content(now) or content(judged(trace)), ()  # by its evaluation too
     done = content(judged(trace)) and at_top(trace, since)
     said = ("most batches earn the most that any did",) if done else ()
     return (content(now) or done) and not lifeless(trace), said

@@ -6,7 +6,8 @@ than 40 are logged), over at least a fifth of the run so far. Alone that is a no
 warning only where the outcome is proven flat or falling over the same steps. Updates are left
 out where returns hardly vary (the value loss fell to 1/10,000 of its own highest level, or
 explained variance is below -1000), and so is a run at its ceiling. A critic that starts so
-is a note before 40 % of the run's budget, and while a run of unknown budget goes on.
+is a note before 40 % of the run's budget, and while a run of unknown budget goes on. So is one that
+explains half or more in the last ten updates.
 
 A critic that has learned nothing at all over the whole run is told apart: explained variance in the
 median of the last third below 0.3 and no better than in the first third, where it was below 0.4,
@@ -39,6 +40,8 @@ returns are alike, as at a task's maximum. RLlib cuts it off at -1. TRL's
 - Stable-Baselines3, `common/utils.py`, `explained_variance`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,6 +62,8 @@ ESTIMATES = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LIMIT = Threshold(
     "critic-explains-nothing.explained", 0.1, "explained variance", low=-float("inf"), high=1.0
 )
+# Healthy critics that learned late end between 0.56 and 0.97.
+LEARNED = 0.5  # explained variance of the last updates: with more, a note at most
 # Below it, A2C's healthy runs stay at 0.
 SAMPLES = Threshold(
     "critic-explains-nothing.samples", 256.0, "samples of each estimate: with fewer, a note at most"
@@ -93,10 +98,10 @@ def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
     during = stretch.of(judged).values
     if float(np.median(during)) >= LIMIT.on(trace):
         return Clear()  # low at either end, better in between
-    return _weighed(trace, metric, during, stretch)
+    return _weighed(trace, metric, logged, during, stretch)
 
 
-def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answer:
+def _weighed(trace: Trace, metric: str, logged: Series, during: Array, stretch: Stretch) -> Answer:
     """Ask whether there was anything to explain, from enough samples, and what came of it."""
     if _all_alike(trace, stretch):
         return Undecided("the outcome is constant: there is no variance to explain")
@@ -110,7 +115,12 @@ def _weighed(trace: Trace, metric: str, during: Array, stretch: Stretch) -> Answ
     if weigh.content(now) and not stretch.goes_on:
         return Clear()  # the policy learned without it, and the critic caught up since
     later = None if stretch.goes_on else standing(trace, since=stretch.began)
-    return _finding(trace, metric, during, stretch, now, later, samples if few else None)
+    found = _finding(trace, metric, during, stretch, now, later, samples if few else None)
+    late = float(np.median(logged.values[-SHORT_WINDOW:]))
+    if stretch.goes_on or late < LEARNED:
+        return found
+    caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
+    return replace(found, severity=Severity.NOTE, counter=(*found.counter, caught_up))
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:

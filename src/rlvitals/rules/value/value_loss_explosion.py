@@ -1,12 +1,12 @@
 """The value loss jumps far above all it has been, beside the scale of the returns.
 
 ## What it sees
-`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median
-so far. The first limit grows with the square of the largest return so far, where one is logged:
+`value/loss` above 4 x its median over the 20 points before and above 3 x the highest such median so
+far. The first limit grows with the square of the largest return so far, where one is logged:
 returns that grow make the loss grow, as their square, in healthy runs; and an error below 3 % of
 that return is too small to matter. One such jump counts only beside a KL spike (8 x its median)
-within 5 points or an outcome that is worse afterwards; 5 of 10 successive points count by
-themselves. Never an absolute number.
+within 5 points or an outcome that is worse afterwards, and for a single point that fell with it; 5
+of 10 successive points count by themselves. Never an absolute number.
 
 ## Why it matters
 Advantages come from the critic. While it is wildly wrong, so are they, and where policy and
@@ -38,7 +38,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.catalogue.value import LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.falling import fall
+from rlvitals.rules.falling import fall, with_it
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import KL_SPIKE, crowd, jumps
 from rlvitals.rules.standing import Standing, outcome, standing
@@ -150,7 +150,9 @@ def _judged(
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
         f"in the median before; {_count(jump.at.size)} above the limit",
-        severity=Severity.NOTE if _over(trace, series, jump) else _severity(now, moved, jump, kl),
+        severity=Severity.NOTE
+        if _over(trace, series, jump)
+        else _severity(now, moved, jump, kl, fell=with_it(trace, began)),
         metric=LOSS.name,
         began=began,
         ended=int(series.steps[last]),
@@ -188,12 +190,17 @@ def _outcome_moved(trace: Trace, began: int, end: int | None, now: Standing) -> 
     return 1 if after > before else -1
 
 
-def _severity(now: Standing, moved: int, jump: _Jump, kl: float) -> Severity:
-    """Ask the outcome: worse than before is a fault, stalled one where the jump lasts."""
+def _severity(now: Standing, moved: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
+    """Ask the outcome: worse than before is a fault, stalled one where the jump lasts.
+
+    A jump of one point is one only if the outcome `fell` with it.
+    """
     if weigh.content(now) or not (moved < 0 or jump.lasts):
         return Severity.NOTE
-    if moved < 0:
-        return Severity.ERROR if jump.lasts else Severity.WARNING
+    if moved < 0 and jump.lasts:
+        return Severity.ERROR
+    if moved < 0:  # a single point of noise falls beside levels that wander
+        return Severity.WARNING if jump.at.size > 1 or kl or fell else Severity.NOTE
     return Severity.WARNING if now.stalled or kl else Severity.NOTE
 
 

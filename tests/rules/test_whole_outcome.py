@@ -1,0 +1,168 @@
+"""What a whole run's outcome says of its verdict and of the symptoms beside it."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.rule import Severity
+from rlvitals.types import Lifecycle, Profile
+
+WARNED = Severity.WARNING
+
+
+def judged(profile=Profile.OFF_POLICY, **metrics):
+    """Return the verdict of a finished run, and the severity of each finding."""
+    trace = replace(made.trace(profile, **metrics), lifecycle=Lifecycle(ended=True))
+    found = diagnose(trace)
+    return found.verdict.word, {rule.name: finding.severity for rule, finding in found.findings}
+
+
+def peak(count=100):
+    """Return evaluations that climb, stay up for a fifth of the run and are lost: [count]."""
+    course = np.interp(
+        np.arange(count), [0, 0.4, 0.5, 0.7, 0.75, 1] * np.array(count), [0, 0, 10, 10, 1, 1]
+    )
+    return course + 2.0 * made.noise(count, 3)
+
+
+@pytest.mark.parametrize("offset", [-50.0, 0.0, 50.0])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1e3])
+def test_evaluations_that_lost_their_best_for_a_fifth_of_the_run_have_collapsed(offset, scale):
+    word, severities = judged(outcome__eval_return=scale * (peak() + offset))
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] is Severity.ERROR
+
+
+def test_evaluations_that_keep_their_best_have_not():
+    keeps = np.interp(np.arange(100), [0, 40, 50, 99], [0, 0, 10, 10]) + 2.0 * made.noise(100, 3)
+    word, severities = judged(outcome__eval_return=keeps)
+    assert word in {Word.LEARNING, Word.PLATEAU}
+    assert "return-collapse" not in severities
+
+
+def test_one_outlier_or_every_second_evaluation_changes_no_collapse():
+    values = peak(200)
+    outlier = values.copy()
+    outlier[30] = 1e4
+    for changed in (values, values[::2], outlier):
+        assert judged(outcome__eval_return=changed)[0] is Word.COLLAPSED
+
+
+def test_a_collapse_in_evaluations_alone_is_found_beside_a_steady_training():
+    evaluations = np.r_[np.full(20, -80.0), np.full(20, -40.0), np.full(20, -80.0)]
+    word, severities = judged(
+        Profile.CONTROL_PPO,
+        outcome__return=made.flat(60, -70.0),
+        outcome__eval_return=evaluations + made.noise(60),
+    )
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] is Severity.ERROR
+
+
+def test_a_return_that_is_won_and_lost_again_and_again_is_unstable_wherever_it_ends():
+    swings = np.tile(np.r_[np.full(14, -80.0), np.full(14, -40.0)], 4) + made.noise(112)
+    word, severities = judged(outcome__return=swings)
+    assert word is Word.UNSTABLE
+    assert severities["return-oscillates"] is WARNED
+
+
+def test_a_rise_with_dips_on_its_way_is_not_unstable():
+    dips = np.linspace(0, 100, 120) + 8.0 * np.sin(np.arange(120) / 3) + made.noise(120)
+    word, severities = judged(outcome__return=dips)
+    assert word is Word.LEARNING
+    assert severities.get("return-oscillates", Severity.NOTE) < WARNED
+
+
+def test_a_rise_within_the_scatter_of_single_values_is_no_learning():
+    # Twice its standard error, a third of the standard deviation of one evaluation.
+    values = 900 + np.linspace(-40, 40, 250) + 220 * made.noise(250, 3)
+    assert judged(outcome__eval_return=values)[0] is Word.UNKNOWN
+
+
+def test_the_same_rise_is_learning_once_it_is_proven():
+    values = 900 + np.linspace(-40, 40, 4000) + 220 * made.noise(4000, 5)
+    assert judged(outcome__eval_return=values)[0] in {Word.LEARNING, Word.PLATEAU}
+
+
+def test_a_reward_that_wanders_without_a_trend_is_stalled():
+    wide = 2800 + 500 * made.noise(101, 3)
+    word, severities = judged(Profile.UNKNOWN, outcome__reward=wide)
+    assert word is Word.STALLED
+    assert severities["no-learning"] is WARNED
+
+
+def test_a_return_whose_success_does_not_follow_is_not_learning():
+    word, severities = judged(
+        outcome__return=made.rising(60, 60.0),
+        outcome__success_rate=np.clip(0.01 + 0.01 * made.noise(60), 0, 1),
+    )
+    assert severities["return-up-success-flat"] is WARNED
+    assert word is Word.STALLED
+
+
+def test_a_storm_of_kl_did_no_harm_where_the_run_holds_what_it_gained():
+    kl = np.full(100, 0.01)
+    kl[[60, 63, 66, 69, 72]] = 0.4
+    held = np.r_[np.linspace(-1200, -200, 50), np.full(50, -200.0)]
+    severities = judged(
+        Profile.CONTROL_PPO,
+        outcome__return=held + 20 * made.noise(100),
+        policy__approx_kl=kl,
+    )[1]
+    assert severities["kl-spike"] is Severity.NOTE
+
+
+def test_low_entropy_is_no_collapse_where_the_whole_run_rose():
+    # A mean of few first episodes is high by luck; the rise from what they fell to is real.
+    course = np.r_[np.linspace(6, -27, 25), np.full(15, -27.0), np.linspace(-27, 0.6, 20)]
+    entropy = np.r_[np.full(45, 1.9), np.linspace(1.9, 0.04, 15), np.full(40, 0.04)]
+    severities = judged(
+        Profile.CONTROL_PPO,
+        outcome__return=np.r_[course, np.full(40, 0.6)] + 0.05 * made.noise(100),
+        exploration__entropy=entropy,
+    )[1]
+    assert severities.get("entropy-collapse", Severity.NOTE) < WARNED
+
+
+def test_a_training_return_that_is_one_number_is_a_note_beside_evaluations_that_rise():
+    rises = np.linspace(-150, -20, 50) + made.noise(50)
+    severities = judged(outcome__return=np.full(50, -150.0), outcome__eval_return=rises)[1]
+    assert severities.get("constant-reward", Severity.NOTE) < WARNED
+
+
+def test_a_value_loss_that_jumps_once_without_a_fall_is_a_note():
+    loss = np.full(200, 1e-4)
+    loss[70] = 0.02
+    wanders = 0.15 + 0.04 * np.sin(np.arange(200) / 12) + 0.01 * made.noise(200)
+    severities = judged(Profile.CONTROL_PPO, outcome__return=wanders, value__loss=loss)[1]
+    assert severities.get("value-loss-explosion", Severity.NOTE) < WARNED
+
+
+def test_a_mean_over_the_first_episodes_does_not_collapse():
+    # One success among the first eight episodes: the mean over all of them falls as 1 / n.
+    mean = np.r_[0.0, 0.0, 0.0, 0.0, 1.2 * 8 / np.arange(8, 34)]
+    trace = made.trace(
+        Profile.OFF_POLICY,
+        outcome__return=made.series(mean, np.arange(1, 31)),
+        outcome__episode_length=made.series(np.full(30, 1.4), np.arange(1, 31)),
+    )
+    told = replace(trace.measured["outcome/return"], window=100)
+    trace = replace(trace, measured={**trace.measured, "outcome/return": told})
+    found = diagnose(replace(trace, lifecycle=Lifecycle(ended=True)))
+    assert "return-collapse" not in {rule.name for rule, _ in found.findings}
+
+
+@pytest.mark.parametrize(("late", "severity"), [(0.8, Severity.NOTE), (0.3, WARNED)])
+def test_a_critic_that_explains_much_at_the_end_is_a_note(late, severity):
+    explained = np.r_[np.full(60, 0.02), np.full(40, late)] + 0.01 * made.noise(100)
+    severities = judged(
+        Profile.CONTROL_PPO,
+        outcome__return=made.flat(100, 20.0),
+        value__explained_variance=explained,
+        value__loss=np.linspace(10, 1, 100),
+    )[1]
+    assert severities["critic-explains-nothing"] is severity
