@@ -47,7 +47,9 @@ from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
 WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name)  # judged over a whole run by blocks as well
-MEAN = re.compile(r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy")
+MEAN = re.compile(
+    r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
+)
 SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
