@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlvitals
-from rlvitals import api
+from rlvitals import api, lab
 
 SB3 = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl\n"
 
@@ -21,11 +21,16 @@ def write(folder, rows=60):
 
 def test_exported_names():
     assert rlvitals.__all__ == sorted(rlvitals.__all__)
-    assert api.__all__ == sorted(api.__all__)
-    assert set(rlvitals.__all__) == {*api.__all__, "__version__"}
+    assert len(rlvitals.__all__) <= 30
+    assert lab.__all__ == sorted(lab.__all__)
+    assert not set(lab.__all__) & set(rlvitals.__all__)
+    assert set(api.__all__) <= {*rlvitals.__all__, *lab.__all__}
     assert dir(rlvitals) == rlvitals.__all__
     for name in rlvitals.__all__:
         assert getattr(rlvitals, name) is not None
+    for name in lab.__all__:
+        assert getattr(rlvitals, name) is getattr(lab, name)  # an alias, not listed
+    assert all(f"`{name}`" in lab.__doc__ for name in lab.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -81,7 +86,7 @@ def test_diagnose_a_folder(tmp_path):
 def test_diagnose_a_trace_by_its_arguments_alone(tmp_path):
     trace = rlvitals.trace(write(tmp_path / "one"))
     found = rlvitals.diagnose(trace, only=["kl-above-target"], profile="off-policy")
-    assert found.trace.profile is rlvitals.Profile.OFF_POLICY
+    assert found.trace.profile is rlvitals.lab.Profile.OFF_POLICY
     assert {rule.name for rule in found.clear} <= {"kl-above-target"}
     with pytest.raises(rlvitals.UsageError, match="names already"):
         rlvitals.diagnose(trace, map={"a": "outcome/return"})

@@ -51,7 +51,7 @@ def test_the_example_has_one_duration(name, capsys):
     main(["status", str(EXAMPLES / name)])
     told = re.search(r"trained +(\d+) s", capsys.readouterr().out)
     assert int(told[1]) == round(span)
-    summed = re.search(r"Training time: (\d+) s,", rlvitals.summarise(EXAMPLES / name))
+    summed = re.search(r"Training time: (\d+) s,", rlvitals.lab.summarise(EXAMPLES / name))
     assert int(summed[1]) == round(span)
 
 

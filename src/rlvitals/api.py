@@ -1,4 +1,4 @@
-"""The public functions and names of `import rlvitals`, loaded on first use."""
+"""Diagnose, compare, read and trace runs: the functions that `import rlvitals` offers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,121 +8,20 @@ from typing import Any
 
 from rlvitals import settings as options
 from rlvitals.checkpoints import progress
-from rlvitals.checkpoints.catalog import Checkpoint
-from rlvitals.checkpoints.disk import disk_is_full
-from rlvitals.checkpoints.manager import Checkpoints
-from rlvitals.checkpoints.manifest import BadCheckpoint, CannotResume
-from rlvitals.checkpoints.progress import Keeper, Progress
-from rlvitals.checkpoints.resume_huggingface import resume_from
-from rlvitals.checkpoints.resume_result import Resumed
-from rlvitals.checkpoints.retention import Best
-from rlvitals.checkpoints.state.training_state import State
-from rlvitals.checkpoints.transfer.backup import Backup
 from rlvitals.comparison import compare as comparing
 from rlvitals.comparison import scores
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
 from rlvitals.diagnosis import batch, load, training_summary
-from rlvitals.diagnosis.calibration import Judged, judged, rates_module, tally
-from rlvitals.diagnosis.cost import Spent, Waste
-from rlvitals.diagnosis.coverage import Coverage
 from rlvitals.diagnosis.engine import Diagnosis, replayed
 from rlvitals.diagnosis.engine import diagnose as judge
-from rlvitals.diagnosis.forecast import Forecast
-from rlvitals.diagnosis.remedies import Knob
-from rlvitals.diagnosis.replay import Retraction, prefixes
-from rlvitals.diagnosis.root_cause import Alternative, Case
-from rlvitals.diagnosis.summary import Sentence
-from rlvitals.diagnosis.verdict import Verdict, Word
-from rlvitals.errors import UnreadableLog, UsageError, VitalsError, nearest
-from rlvitals.metrics.metric import Band, Bound, Metric
-from rlvitals.options import option
+from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.readers.discovery import sources
-from rlvitals.rules.rate import Rate
-from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
-from rlvitals.sanity_checks import Check, Preflight, preflight
-from rlvitals.tracking.meters import Ema, SpeedMeter, action_histogram, action_shares, reward_parts
-from rlvitals.tracking.requests import Requests
-from rlvitals.tracking.reward_wrapper import observe
-from rlvitals.tracking.run import Run
-from rlvitals.tracking.start import start
-from rlvitals.types import Budget, Lifecycle, Log, Measured, Profile, Series, Setting, Trace
+from rlvitals.types import Log, Profile, Setting, Trace
 from rlvitals.views import notebook
 from rlvitals.views import summary as summaries
-from rlvitals.views.explain import explain
 
-__all__ = [
-    "Alternative",
-    "Backup",
-    "BadCheckpoint",
-    "Band",
-    "Best",
-    "Bound",
-    "Budget",
-    "CannotResume",
-    "Case",
-    "Check",
-    "Checkpoint",
-    "Checkpoints",
-    "Clear",
-    "Comparison",
-    "Coverage",
-    "Diagnosis",
-    "Ema",
-    "Finding",
-    "Forecast",
-    "Judged",
-    "Keeper",
-    "Knob",
-    "Lifecycle",
-    "Log",
-    "Measured",
-    "Metric",
-    "Preflight",
-    "Profile",
-    "Progress",
-    "Rate",
-    "Requests",
-    "Resumed",
-    "Retraction",
-    "Rule",
-    "Run",
-    "Sentence",
-    "Series",
-    "Severity",
-    "SpeedMeter",
-    "Spent",
-    "State",
-    "Trace",
-    "Undecided",
-    "UnreadableLog",
-    "UsageError",
-    "Verdict",
-    "VitalsError",
-    "Waste",
-    "Word",
-    "action_histogram",
-    "action_shares",
-    "compare",
-    "diagnose",
-    "disk_is_full",
-    "explain",
-    "judged",
-    "nearest",
-    "observe",
-    "option",
-    "prefixes",
-    "preflight",
-    "rates_module",
-    "read",
-    "resume_from",
-    "reward_parts",
-    "runs",
-    "start",
-    "summarise",
-    "tally",
-    "trace",
-]
+__all__ = ["compare", "diagnose", "read", "runs", "summarise", "trace"]
 
 Where = str | PathLike[str]
 

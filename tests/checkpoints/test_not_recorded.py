@@ -68,7 +68,7 @@ def test_a_recorded_run_goes_on_unrecorded_and_recorded_again(tmp_path, monkeypa
 
 def test_it_is_backed_up_and_its_progress_kept(tmp_path):
     run = rlvitals.start(tmp_path / "run")
-    rlvitals.Keeper(run.folder, total_steps=100, tell=quiet).update(50)
+    rlvitals.lab.Keeper(run.folder, total_steps=100, tell=quiet).update(50)
     save(kept(run), 50)
     with rlvitals.Backup(run, tmp_path / "target", tell=quiet) as backup:
         pass

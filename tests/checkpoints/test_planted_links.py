@@ -148,7 +148,7 @@ def test_a_name_of_the_run_folder_is_not_written_through(tmp_path, victim, name,
     problem = path.name
     try:
         record(folder)
-        keeper = rlvitals.Keeper(folder, 100, tell=quiet)
+        keeper = rlvitals.lab.Keeper(folder, 100, tell=quiet)
         keeper.update(1)
         keeper.finish("completed")
         saved(folder, 10, 20, keep=1)

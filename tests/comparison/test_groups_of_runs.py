@@ -352,7 +352,7 @@ def test_an_unknown_metric_and_one_without_a_better_end_are_told():
 def test_the_public_face_compares_traces():
     traces = [one.trace for one in runs("", 1.0, 1.1, lr=1) + runs("", 5.0, 5.1, lr=2)]
     found = rlvitals.compare(*traces)
-    assert isinstance(found, rlvitals.Comparison)
+    assert isinstance(found, rlvitals.lab.Comparison)
     assert [one.label for one in found.groups] == ["lr=1", "lr=2"]
     with pytest.raises(UsageError, match="not aligned on 'stepps'"):
         rlvitals.compare(*traces, axis="stepps")

@@ -19,7 +19,7 @@ def said(rule, severity=1, root=True, known=300):
 
 def judged(run, *findings, verdict="learning", visible=True):
     names = tuple(sorted({"no-learning", *(f.rule for f in findings)}))
-    counts = rlvitals.Judged("on-policy control", not run.fault, dict.fromkeys(names))
+    counts = rlvitals.lab.Judged("on-policy control", not run.fault, dict.fromkeys(names))
     return Judged(run, verdict, findings, names, visible and bool(run.fault), counts)
 
 

@@ -15,11 +15,11 @@ def test_asking_to_save_and_to_stop(tmp_path, capsys):
     assert main(["ask", str(tmp_path), "save"]) == 0
     assert "is asked to save a checkpoint" in capsys.readouterr().out
     run.flush()
-    assert run.requests() == rlvitals.Requests(save=True)
-    assert run.requests() == rlvitals.Requests()
+    assert run.requests() == rlvitals.lab.Requests(save=True)
+    assert run.requests() == rlvitals.lab.Requests()
     assert main(["ask", str(tmp_path), "stop"]) == 0
     run.flush()
-    assert run.requests() == rlvitals.Requests(stop=True)
+    assert run.requests() == rlvitals.lab.Requests(stop=True)
     assert run.requests().stop, "until the loop ends"
     run.finish()
     asked = happened(tmp_path, "asked")

@@ -12,7 +12,7 @@ import rlvitals
 
 
 def test_an_ema_is_unbiased_from_its_first_value():
-    ema = rlvitals.Ema("win_rate", alpha=0.1)
+    ema = rlvitals.lab.Ema("win_rate", alpha=0.1)
     assert math.isnan(ema.value)
     assert ema.update(0.5) == {"win_rate_ema": pytest.approx(0.5)}
     # (0.9 * 0.1 * 0.5 + 0.1 * 1.0) / (1 - 0.81)
@@ -24,7 +24,7 @@ def test_an_ema_is_unbiased_from_its_first_value():
     some.floats(1e-3, 1),
 )
 def test_an_ema_is_the_weighted_mean_of_its_values(values, alpha):
-    ema = rlvitals.Ema("x", alpha)
+    ema = rlvitals.lab.Ema("x", alpha)
     for value in values:
         ema.update(value)
     weights = (1 - alpha) ** np.arange(len(values))[::-1]
@@ -32,7 +32,7 @@ def test_an_ema_is_the_weighted_mean_of_its_values(values, alpha):
 
 
 def test_an_ema_goes_on_from_a_checkpoint():
-    whole, first, second = (rlvitals.Ema("x", 0.2) for _ in range(3))
+    whole, first, second = (rlvitals.lab.Ema("x", 0.2) for _ in range(3))
     values = [1.0, 4.0, math.nan, None, 2.0, 8.0]
     for value in values:
         whole.update(value)
@@ -49,7 +49,7 @@ def test_an_ema_goes_on_from_a_checkpoint():
 @pytest.mark.parametrize("alpha", [0, -1, 1.5, math.nan])
 def test_an_ema_of_no_alpha(alpha):
     with pytest.raises(rlvitals.UsageError):
-        rlvitals.Ema("x", alpha)
+        rlvitals.lab.Ema("x", alpha)
 
 
 class Clock:
@@ -66,7 +66,7 @@ class Spent:
 
 def test_speeds_over_a_window():
     clock, spent = Clock(), Spent()
-    meter = rlvitals.SpeedMeter(10, run=spent, clock=clock)
+    meter = rlvitals.lab.SpeedMeter(10, run=spent, clock=clock)
     assert meter.read() == {}
     for _ in range(4):
         with meter.collecting():
@@ -95,7 +95,7 @@ def test_speeds_over_a_window():
 
 def test_what_is_never_counted_is_not_told():
     clock = Clock()
-    meter = rlvitals.SpeedMeter(clock=clock)
+    meter = rlvitals.lab.SpeedMeter(clock=clock)
     meter.step()
     clock.now += 2
     assert meter.read() == {"throughput/steps_per_second": 0.5}
@@ -103,7 +103,7 @@ def test_what_is_never_counted_is_not_told():
 
 def test_the_recorder_tells_its_own_share(tmp_path):
     with rlvitals.start(tmp_path) as run:
-        meter = rlvitals.SpeedMeter(run=run)
+        meter = rlvitals.lab.SpeedMeter(run=run)
         for step in range(1000):
             run.log(step, {"x": 1.0})
         run.flush()
@@ -112,50 +112,50 @@ def test_the_recorder_tells_its_own_share(tmp_path):
 
 
 def test_the_parts_of_a_reward_add_up():
-    found = rlvitals.reward_parts({"speed": 0.5, "effort": -0.2}, 0.3)
+    found = rlvitals.lab.reward_parts({"speed": 0.5, "effort": -0.2}, 0.3)
     assert found == pytest.approx({
         "reward/component/speed": 0.5, "reward/component/effort": -0.2, "outcome/reward": 0.3,
     })  # fmt: skip
-    assert rlvitals.reward_parts({"a": 1, "b": 2})["outcome/reward"] == 3
-    nan = rlvitals.reward_parts({"a": math.nan, "b": 2})
+    assert rlvitals.lab.reward_parts({"a": 1, "b": 2})["outcome/reward"] == 3
+    nan = rlvitals.lab.reward_parts({"a": math.nan, "b": 2})
     assert math.isnan(nan["outcome/reward"])
 
 
 @pytest.mark.parametrize("total", [0.7, -0.3, 0.3 + 1e-4])
 def test_the_parts_of_a_reward_that_do_not_add_up(total):
     with pytest.raises(rlvitals.UsageError, match="the parts of the reward add up to"):
-        rlvitals.reward_parts({"speed": 0.5, "effort": -0.2}, total)
+        rlvitals.lab.reward_parts({"speed": 0.5, "effort": -0.2}, total)
 
 
 def test_action_shares():
-    found = rlvitals.action_shares(np.array([[0, 2], [2, 2]]), names=["left", "stay", "right"])
+    found = rlvitals.lab.action_shares(np.array([[0, 2], [2, 2]]), names=["left", "stay", "right"])
     assert found == {
         "policy/action_count/left": 1.0, "policy/action_count/stay": 0.0,
         "policy/action_count/right": 3.0, "policy/action_share/left": 0.25,
         "policy/action_share/stay": 0.0, "policy/action_share/right": 0.75,
         "policy/action_share_max": 0.75,
     }  # fmt: skip
-    assert rlvitals.action_histogram([1, 1], 3) == ([-0.5, 0.5, 1.5, 2.5], [0.0, 2.0, 0.0])
-    assert rlvitals.action_shares([], 2)["policy/action_share_max"] == 0
+    assert rlvitals.lab.action_histogram([1, 1], 3) == ([-0.5, 0.5, 1.5, 2.5], [0.0, 2.0, 0.0])
+    assert rlvitals.lab.action_shares([], 2)["policy/action_share_max"] == 0
 
 
 @pytest.mark.parametrize("actions", [[0.5], [-1], ["left"]])
 def test_actions_that_are_not_discrete(actions):
     with pytest.raises(rlvitals.UsageError):
-        rlvitals.action_shares(actions)
+        rlvitals.lab.action_shares(actions)
 
 
 def test_what_meters_return_is_what_a_run_takes(tmp_path):
-    edges, counts = rlvitals.action_histogram([0, 1, 1])
+    edges, counts = rlvitals.lab.action_histogram([0, 1, 1])
     with rlvitals.start(tmp_path) as run:
-        run.log(1, rlvitals.action_shares([0, 1, 1]) | rlvitals.Ema("win_rate").update(1.0))
+        run.log(1, rlvitals.lab.action_shares([0, 1, 1]) | rlvitals.lab.Ema("win_rate").update(1.0))
         run.log_histogram(1, "actions", edges=edges, counts=counts)
     assert points(tmp_path)["policy/action_count/1"] == [(1, 2.0)]
 
 
 def test_every_key_of_the_meters_has_a_meaning(tmp_path):
     run = rlvitals.start(tmp_path)
-    speed, wins = rlvitals.SpeedMeter(run=run), rlvitals.Ema("win_rate")
+    speed, wins = rlvitals.lab.SpeedMeter(run=run), rlvitals.lab.Ema("win_rate")
     score = rlvitals.observe(lambda words: [1.0 if w else None for w in words], run, name="exact")
     for step in range(1, 11):
         with speed.collecting():
@@ -164,8 +164,8 @@ def test_every_key_of_the_meters_has_a_meaning(tmp_path):
             speed.episode()
         with speed.learning():
             speed.update()
-        row = speed.read() | wins.update(0.5) | rlvitals.reward_parts({"a": 0.5, "b": 0.1})
-        run.log(step, row | rlvitals.action_shares([0, 1, 1]))
+        row = speed.read() | wins.update(0.5) | rlvitals.lab.reward_parts({"a": 0.5, "b": 0.1})
+        run.log(step, row | rlvitals.lab.action_shares([0, 1, 1]))
     run.finish()
     trace = rlvitals.trace(tmp_path)
     assert set(trace.unmapped) <= {"observed/exact/calls"}  # a count says nothing by itself
@@ -178,7 +178,7 @@ def test_every_key_of_the_meters_has_a_meaning(tmp_path):
 
 def test_a_loop_that_comes_to_wait_for_its_data_is_told_so_by_the_speed_meter_alone(tmp_path):
     now = [0.0]
-    speed = rlvitals.SpeedMeter(clock=lambda: now[0])
+    speed = rlvitals.lab.SpeedMeter(clock=lambda: now[0])
     with rlvitals.start(tmp_path) as run:
         for step in range(1, 41):
             with speed.collecting():

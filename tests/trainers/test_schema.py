@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
+from rlvitals.lab import option
 from rlvitals.trainers import schema
 
 

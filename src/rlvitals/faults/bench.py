@@ -105,7 +105,7 @@ def write(root: Path, jobs: int, path: Path, report: Say) -> None:
     first, and are counted from findings before the cap.
     """
     runs = diagnose_split(root, jobs)
-    rates_text = rlvitals.rates_module(rlvitals.tally(_collect_counts(root, runs)))
+    rates_text = rlvitals.lab.rates_module(rlvitals.lab.tally(_collect_counts(root, runs)))
     if rates_text != RATES_MODULE.read_text():
         RATES_MODULE.write_text(rates_text)
         report(f"{RATES_MODULE} has changed: once more, so that the score rests on it")
@@ -131,7 +131,7 @@ def write(root: Path, jobs: int, path: Path, report: Say) -> None:
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
 
 
-def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.Judged]:
+def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.lab.Judged]:
     """Yield the counts of every healthy and every broken run for the rates."""
     for run in runs:
         counts = run.judged.counts

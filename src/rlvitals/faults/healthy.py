@@ -30,8 +30,8 @@ def read(folder: Path) -> tuple[HealthyRun, ...]:
     return tuple(HealthyRun(**json.loads(line)) for line in index.read_text().splitlines())
 
 
-def diagnose_healthy(folder: Path) -> Iterator[rlvitals.Judged]:
+def diagnose_healthy(folder: Path) -> Iterator[rlvitals.lab.Judged]:
     """Diagnose every run."""
     for run in read(folder):
         trace = rlvitals.trace(folder / run.file, settings=run.settings)
-        yield rlvitals.judged(rlvitals.diagnose(trace), healthy=True)
+        yield rlvitals.lab.judged(rlvitals.diagnose(trace), healthy=True)

@@ -104,7 +104,7 @@ def _watch(arguments: tuple[Path, Recorded]) -> Watched:
     root, run = arguments
     trace = load(root, run)
     update_counts = [len(s) for name, s in trace.series.items() if name.startswith("optimiser/")]
-    heard = tuple(_diagnose_prefix(prefix) for prefix in rlvitals.prefixes(trace))
+    heard = tuple(_diagnose_prefix(prefix) for prefix in rlvitals.lab.prefixes(trace))
     return Watched(run, is_visible(run, trace), max(update_counts, default=0), heard)
 
 

@@ -45,7 +45,7 @@ class Judged:
     said: tuple[Said, ...]
     judged: tuple[str, ...]  # rules that could judge it, with a finding or without
     visible: bool  # the log can show the fault
-    counts: rlvitals.Judged  # for the rates of each rule
+    counts: rlvitals.lab.Judged  # for the rates of each rule
 
 
 def diagnose_runs(
@@ -100,10 +100,10 @@ def settings(run: Recorded, *, with_settings: bool = True) -> dict[str, Any]:
     return {**unchanged, **fault.sets, **scaled}
 
 
-def lifecycle(ended: str) -> rlvitals.Lifecycle:
+def lifecycle(ended: str) -> rlvitals.lab.Lifecycle:
     """Return the lifecycle of a finished process; `ended`: "finished", or its exception."""
     crashed = ended != "finished"
-    return rlvitals.Lifecycle(exit_code=int(crashed), traceback=ended * crashed, ended=True)
+    return rlvitals.lab.Lifecycle(exit_code=int(crashed), traceback=ended * crashed, ended=True)
 
 
 def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
@@ -121,7 +121,7 @@ def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
     names = {rule.name for rule in diagnosis.clear} | {finding.rule for finding in findings}
     visible = is_visible(run, trace, with_settings=with_settings)
     expects = [rule for rule in find_fault(run.fault).expects if rule != FAILED] if visible else []
-    counts = rlvitals.judged(diagnosis, healthy=not run.fault, expects=expects)
+    counts = rlvitals.lab.judged(diagnosis, healthy=not run.fault, expects=expects)
     return Judged(run, str(diagnosis.verdict.word), findings, tuple(sorted(names)), visible, counts)
 
 

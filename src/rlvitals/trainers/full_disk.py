@@ -23,7 +23,7 @@ def translate_errors(folder: Path) -> Iterator[None]:
     except rlvitals.VitalsError:
         raise  # it already has its place and hint
     except Exception as raised:
-        if not rlvitals.disk_is_full(raised):
+        if not rlvitals.lab.disk_is_full(raised):
             raise
         raise error(folder) from raised
 
@@ -62,7 +62,7 @@ class LogFile(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
         """Print a traceback, as logging does, for anything but a full disk."""
         raised = sys.exception()
-        if raised is None or not rlvitals.disk_is_full(raised):
+        if raised is None or not rlvitals.lab.disk_is_full(raised):
             super().handleError(record)
 
     def close(self) -> None:

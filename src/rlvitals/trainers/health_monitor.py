@@ -81,7 +81,7 @@ class HealthMonitor:
         return ", ".join(rule.name for rule in _warning_rules(self.diagnosis)) or "healthy"
 
 
-def _warning_rules(diagnosis: rlvitals.Diagnosis) -> list[rlvitals.Rule]:
+def _warning_rules(diagnosis: rlvitals.Diagnosis) -> list[rlvitals.lab.Rule]:
     return [
         rule for rule, finding in diagnosis.findings if finding.severity > rlvitals.Severity.NOTE
     ]

@@ -1,7 +1,7 @@
 """Typed schemas for settings: read files, make command-line flags, write the documentation.
 
-A section is a frozen dataclass whose fields are made by `rlvitals.option`; a field may be a section
-itself. An option's `item` also gives its range: a SHARE lies between 0 and 1.
+A section is a frozen dataclass whose fields are made by `rlvitals.lab.option`; a field may be a
+section itself. An option's `item` also gives its range: a SHARE lies between 0 and 1.
 """
 
 import json
@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
-from rlvitals import UsageError, nearest
+from rlvitals import UsageError
+from rlvitals.lab import nearest
 
 T = TypeVar("T")
 Values = Mapping[str, Any]

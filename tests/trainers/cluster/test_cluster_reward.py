@@ -55,7 +55,7 @@ def test_the_parts_add_up_to_the_reward_bit_for_bit(mode):
     assert np.array_equal(total, reward)
     assert (info["compression"] != 0).any()
     first = {name: float(info[name][9, 0]) for name in REWARD_PARTS}
-    rlvitals.reward_parts(first, float(reward[9, 0]))  # raises where they do not
+    rlvitals.lab.reward_parts(first, float(reward[9, 0]))  # raises where they do not
 
 
 NEUTRAL = {"mode"}

@@ -83,7 +83,7 @@ def test_a_checkpoint_is_a_model_that_others_read(whole):
 
 def test_a_run_is_recorded_under_both_vocabularies_and_read_once(whole):
     trace = rlvitals.trace(whole)
-    assert trace.profile == rlvitals.Profile.RLHF_PPO
+    assert trace.profile == rlvitals.lab.Profile.RLHF_PPO
     assert trace.measured["outcome/score"].key == "objective/scores"
     assert trace.measured["policy/approx_kl"].key == "policy/approxkl_avg"
     assert {*trace.unmapped} == {"skipped_minibatches", "stopped_early"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rlvitals import option
+from rlvitals.lab import option
 
 TRAINING_MODES = ("grpo", "psr", "nsr", "w-reinforce")
 # The folder of a run; {-mode} is "-nsr" and the like, and nothing for GRPO.

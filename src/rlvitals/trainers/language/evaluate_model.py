@@ -144,7 +144,7 @@ def _load_base(config: Config, folder: Path) -> models.Loaded:
     return models.load(config.model, seed=config.training.seed, base=base)
 
 
-def _checkpoint(folder: Path, step: int | None) -> rlvitals.Checkpoint:
+def _checkpoint(folder: Path, step: int | None) -> rlvitals.lab.Checkpoint:
     checkpoints = rlvitals.Checkpoints(folder, tell=lambda _: None)
     checkpoint = checkpoints.latest() if step is None else checkpoints.at(step)
     if checkpoint is None:

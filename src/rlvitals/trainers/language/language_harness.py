@@ -128,7 +128,7 @@ class LanguageHarness(harness.Harness):
         self.log.info("")
         level = self._summary
         try:
-            summary = rlvitals.summarise(self.folder)
+            summary = rlvitals.lab.summarise(self.folder)
         except rlvitals.VitalsError as error:  # as where other runs are in its folder
             level, summary = logging.WARNING, f"no summary: {error}"
         for line in summary.splitlines():

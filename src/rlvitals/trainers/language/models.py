@@ -20,7 +20,8 @@ from transformers import (
 )
 from transformers.pytorch_utils import Conv1D
 
-from rlvitals import UsageError, VitalsError, nearest
+from rlvitals import UsageError, VitalsError
+from rlvitals.lab import nearest
 from rlvitals.trainers.language import processors
 from rlvitals.trainers.language.config import ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvitals import UsageError, nearest
+from rlvitals import UsageError
+from rlvitals.lab import nearest
 from rlvitals.trainers.language.config import DataConfig, ModelConfig, MonitoringConfig
 
 

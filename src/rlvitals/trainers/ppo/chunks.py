@@ -41,7 +41,7 @@ class Chunks:
         """Cut the run into chunks of `size` requests."""
         self._ppo, self._size, self._folder, self._log = ppo, size, folder, log
         self._file: LogFile | None = None
-        self.keeper: rlvitals.Keeper | None = None
+        self.keeper: rlvitals.lab.Keeper | None = None
         self.cloning: CloningEpoch | None = (
             None  # until chunk 1 has logged the warm start's agreement
         )

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field, fields
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
+from rlvitals.lab import option
 from rlvitals.trainers.ppo.cluster.config import (
     SCHEDULERS,
     ClusterConfig,

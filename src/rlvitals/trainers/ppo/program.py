@@ -268,12 +268,12 @@ class Training(Harness):
 
     # -- progress and checkpoints ----------------------------------------------------------------
 
-    def _keeper(self, source: str) -> rlvitals.Keeper:
+    def _keeper(self, source: str) -> rlvitals.lab.Keeper:
         facts = {} if self.chunks is None else self.chunks.facts()
         if self.config.training.env == CLUSTER:
             cluster = self.config.cluster
             facts |= {"num_replicas": cluster.replicas, "qps": factory.qps(self.config)}
-        keeper = rlvitals.Keeper(
+        keeper = rlvitals.lab.Keeper(
             self.folder, self.ppo.total_steps, tell=self.log.warning, config_file=source,
             external_pretrain=self.config.warm_start.external_pretrain, **facts,
         )  # fmt: skip
@@ -296,7 +296,7 @@ class Training(Harness):
             tell=lambda text: self.log.info("[PPO:checkpoint] %s", text),
         )
 
-    def _why_save(self, requests: rlvitals.Requests, metrics: Mapping[str, float]) -> str:
+    def _why_save(self, requests: rlvitals.lab.Requests, metrics: Mapping[str, float]) -> str:
         """Return why a checkpoint is to be saved now; empty where none is."""
         ranked = "" if self.best is None else self.best.metric
         reasons = (

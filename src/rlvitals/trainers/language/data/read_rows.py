@@ -10,7 +10,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvitals import UsageError, nearest
+from rlvitals import UsageError
+from rlvitals.lab import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

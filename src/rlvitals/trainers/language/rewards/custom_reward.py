@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rlvitals import UsageError, nearest
+from rlvitals import UsageError
+from rlvitals.lab import nearest
 
 
 def import_function(name: str) -> Callable[..., Any]:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvitals import UsageError, VitalsError, nearest
+from rlvitals import UsageError, VitalsError
+from rlvitals.lab import nearest
 from rlvitals.trainers.language.config import RewardsConfig
 from rlvitals.trainers.language.rewards import encoder
 from rlvitals.trainers.language.rewards.custom_reward import import_function

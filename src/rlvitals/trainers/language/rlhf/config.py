@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rlvitals import option
+from rlvitals.lab import option
 from rlvitals.trainers.language.config import (
     CheckpointingConfig,
     DataConfig,

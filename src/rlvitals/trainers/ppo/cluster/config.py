@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf
 from typing import Any
 
-from rlvitals import UsageError, option
+from rlvitals import UsageError
+from rlvitals.lab import option
 from rlvitals.trainers import schema
 
 REWARD_MODES = ("instant", "delta", "hybrid")
