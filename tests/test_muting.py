@@ -7,8 +7,8 @@ from loading import load_run
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.suppressions import mute, stale
+from rlvitals.options import Mute
 from rlvitals.rules.rule import Severity
-from rlvitals.settings.options import Mute
 
 TODAY = date(2026, 5, 10)
 RUN = "ppo-cartpole-lr-spike"

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from rlvitals.diagnosis.summary import Sentence
     from rlvitals.errors import nearest
     from rlvitals.metrics.metric import Band, Bound, Metric
+    from rlvitals.options import option
     from rlvitals.rules.rate import Rate
     from rlvitals.rules.rule import Clear, Rule, Undecided
     from rlvitals.sanity_checks import Check, Preflight
-    from rlvitals.settings.options import option
     from rlvitals.tracking.meters import (
         Ema,
         SpeedMeter,
@@ -91,7 +91,7 @@ _MODULES = {
     "disk_is_full": "checkpoints.disk",
     "judged": "diagnosis.calibration",
     "nearest": "errors",
-    "option": "settings.options",
+    "option": "options",
     "prefixes": "diagnosis.replay",
     "rates_module": "diagnosis.calibration",
     "reward_parts": "tracking.meters",

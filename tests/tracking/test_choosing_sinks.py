@@ -12,8 +12,8 @@ from waiting import HANG_SECONDS
 import rlvitals
 from rlvitals import storage
 from rlvitals.errors import UsageError
+from rlvitals.options import Monitoring
 from rlvitals.settings import Recording, Settings, load
-from rlvitals.settings.options import Monitoring
 from rlvitals.tracking.sinks import SINKS, append_file, selection
 
 ROWS = {"interval": 50, "subsamples": 200_000}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.settings.options import Plot
+from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # it loads numpy
     from rlvitals.views.figures.figure import Picture

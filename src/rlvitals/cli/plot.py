@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from rlvitals.cli import flags, judging, pictures
 from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command
 from rlvitals.errors import UsageError, nearest
-from rlvitals.settings.options import Plot
+from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.diagnosis.engine import Diagnosis

@@ -17,12 +17,12 @@ from rlvitals.metrics import canonicalize
 from rlvitals.metrics.canonicalize import Given
 from rlvitals.metrics.frameworks import TABLES, lookup
 from rlvitals.metrics.metric import Metric
+from rlvitals.options import Mute
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
-from rlvitals.settings.options import Mute
 from rlvitals.storage import events
 from rlvitals.storage.events import Event
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, read_about

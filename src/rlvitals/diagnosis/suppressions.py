@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from rlvitals.diagnosis.engine import Diagnosis, Muted
 from rlvitals.diagnosis.root_cause import Case
-from rlvitals.settings.options import Mute
+from rlvitals.options import Mute
 
 
 def mute(found: Diagnosis, run: str, mutes: Sequence[Mute], today: date) -> Diagnosis:

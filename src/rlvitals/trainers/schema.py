@@ -1,7 +1,7 @@
 """Typed schemas for settings: read files, make command-line flags, write the documentation.
 
-A section is a frozen dataclass whose fields are made by `rlvitals.lab.option`; a field may be a
-section itself. An option's `item` also gives its range: a SHARE lies between 0 and 1.
+A section is a frozen dataclass; `rlvitals.lab.option` makes its fields, sections among them. An
+option's `item` also gives its range: a SHARE lies between 0 and 1.
 """
 
 import json

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from rlvitals import settings
-from rlvitals.settings.options import Mute
+from rlvitals.options import Mute
 
 
 def settings_table() -> str:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rlvitals.errors import UsageError, nearest
+from rlvitals.options import Monitoring
 from rlvitals.settings import Settings
-from rlvitals.settings.options import Monitoring
 from rlvitals.tracking.sinks import SINKS, find, native
 from rlvitals.tracking.sinks.sink import Opening, OpenSink
 

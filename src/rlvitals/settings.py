@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.settings.options import Monitoring, Mute, Plot
-from rlvitals.settings.options import option as _option
+from rlvitals.options import Monitoring, Mute, Plot
+from rlvitals.options import option as _option
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
 
