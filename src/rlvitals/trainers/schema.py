@@ -1,7 +1,6 @@
 """Typed schemas for settings: read files, make command-line flags, write the documentation.
 
-A section is a frozen dataclass; `rlvitals.lab.option` makes its fields, sections among them. An
-option's `item` also gives its range: a SHARE lies between 0 and 1.
+A section is a frozen dataclass whose fields `rlvitals.lab.option` makes; fields may be sections.
 """
 
 import json
