@@ -1,0 +1,208 @@
+"""The words of the code: names say what a thing is, and the shares below may only fall.
+
+Each number is the count at the last change of this file. A lower count is written here; a higher
+one is a name to choose again. CONTRIBUTING.md lists what is meant.
+"""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rlvitals
+
+SOURCE = Path(rlvitals.__file__).parent
+
+VAGUE = {
+    "found",
+    "one",
+    "said",
+    "told",
+    "at",
+    "now",
+    "own",
+    "held",
+    "known",
+    "kept",
+    "made",
+    "seen",
+    "whole",
+    "given",
+    "asked",
+    "shown",
+    "chosen",
+    "left",
+    "where",
+    "why",
+    "before",
+    "since",
+    "part",
+    "parts",
+    "word",
+    "words",
+    "place",
+    "other",
+    "others",
+    "few",
+    "many",
+    "least",
+    "most",
+    "rest",
+    "here",
+    "there",
+    "meant",
+    "wanted",
+    "due",
+    "lost",
+    "gone",
+    "gained",
+    "grave",
+    "later",
+    "early",
+    "named",
+    "taken",
+    "counted",
+    "done",
+    "ended",
+    "began",
+    "begun",
+    "over",
+    "such",
+    "same",
+    "both",
+    "all_",
+    "these",
+    "those",
+    "this",
+    "that",
+    "what",
+    "who",
+    "which",
+    "whose",
+    "alone",
+    "beside",
+    "apart",
+    "about",
+    "away",
+    "back",
+    "again",
+    "still",
+    "yet",
+}
+PARTICIPLE = re.compile(r"(ed|en|own|old|aid|ound|eld|ept|one)$")
+OPENINGS = {"What", "Whether", "Which", "Where", "How", "Whose", "When", "One", "Since"}
+ROOT = "root"  # modules that lie in no folder
+
+
+class Ratchet(NamedTuple):
+    """What a folder has left."""
+
+    vague: float  # percent of its bound names, rounded up
+    functions: int  # named by a participle or an adverb
+    openings: int  # modules whose docstring begins with one of OPENINGS
+    constants: int
+
+
+RATCHETS = {
+    "checkpoints": Ratchet(0.9, 10, 1, 107),
+    "cli": Ratchet(0.5, 0, 0, 70),
+    "comparison": Ratchet(1.0, 3, 0, 49),
+    "diagnosis": Ratchet(21.5, 44, 8, 83),
+    "doctor": Ratchet(0.7, 0, 0, 28),
+    "faults": Ratchet(1.2, 5, 0, 58),
+    "following": Ratchet(2.2, 1, 1, 30),
+    "integrations": Ratchet(0.2, 5, 1, 40),
+    "metrics": Ratchet(1.0, 7, 2, 753),
+    "readers": Ratchet(1.8, 30, 3, 630),
+    "root": Ratchet(3.7, 6, 1, 17),
+    "rules": Ratchet(16.8, 115, 30, 795),
+    "sanity_checks": Ratchet(3.5, 3, 0, 4),
+    "signals": Ratchet(1.0, 4, 0, 61),
+    "storage": Ratchet(0.9, 9, 0, 121),
+    "tracking": Ratchet(0.3, 9, 0, 147),
+    "trainers": Ratchet(0.6, 13, 0, 275),
+    "views": Ratchet(0.9, 5, 0, 183),
+    "wandb": Ratchet(0.0, 1, 0, 3),
+}
+# Each file of its kind ends with one: a descriptor is no constant.
+DESCRIPTORS = {"RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "T"}
+SHARED_CONSTANTS = 284  # names that several modules give to constants of their own
+SHARED_MODULE_NAMES = 82  # base names of modules in several folders
+
+
+def folder(path):
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else ROOT
+
+
+@cache
+def trees():
+    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def bound_names(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def constants(tree):
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        for target in targets:
+            for name in getattr(target, "elts", [target]):
+                if isinstance(name, ast.Name) and name.id.isupper():
+                    yield name.id
+
+
+@cache
+def counts():
+    """Return bound names, vague ones, participle functions and openings of each folder."""
+    table = defaultdict(Counter)
+    for path, tree in trees().items():
+        place = table[folder(path)]
+        names = [name for name in bound_names(tree) if name not in {"self", "cls", "_"}]
+        place["names"] += len(names)
+        place["vague"] += sum(name in VAGUE for name in names)
+        place["constants"] += len(set(constants(tree)))
+        place["openings"] += (ast.get_docstring(tree) or ".").split()[0].strip("`:,") in OPENINGS
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                name = node.name
+                place["functions"] += name.strip("_") in VAGUE or bool(PARTICIPLE.search(name))
+    return table
+
+
+def test_every_folder_has_its_numbers():
+    assert set(RATCHETS) == set(counts())
+
+
+@pytest.mark.parametrize("place", sorted(RATCHETS))
+def test_names_say_what_things_are(place):
+    count, bound = counts()[place], RATCHETS[place]
+    assert 100 * count["vague"] <= bound.vague * count["names"]
+    assert count["functions"] <= bound.functions
+    assert count["openings"] <= bound.openings
+    assert count["constants"] <= bound.constants
+
+
+def test_constants_have_names_of_their_own():
+    owners = defaultdict(set)
+    for path, tree in trees().items():
+        for name in set(constants(tree)):
+            owners[name].add(path)
+    shared = {n for n, paths in owners.items() if len(paths) > 1 and n not in DESCRIPTORS}
+    assert len(shared) <= SHARED_CONSTANTS, sorted(shared)
+
+
+def test_modules_have_names_of_their_own():
+    names = Counter(path.stem for path in trees() if path.stem != "__init__")
+    shared = {name for name, count in names.items() if count > 1}
+    assert len(shared) <= SHARED_MODULE_NAMES, sorted(shared)
