@@ -32,7 +32,7 @@ Scalar = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Diagnose:
-    """The options of `rlvitals diagnose`."""
+    """The options of the diagnose command."""
 
     fail_on: str = _option(
         "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_LEVELS

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import doctor
@@ -443,7 +444,9 @@ def test_a_sink_that_fails_is_trouble_with_the_logs(tmp_path):
     folder = tmp_path / "run"
     run = rlvitals.start(folder, sinks=["csv"])
     run.log(0, {"loss": 1.0})
-    run.flush()
+    deadline = time.monotonic() + HANG_SECONDS
+    while not (folder / "metrics").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)  # the sink's own thread opens it
     shutil.rmtree(folder / "metrics")
     (folder / "metrics").write_text("a file where the sink's folder was")
     for step in range(1, 4):

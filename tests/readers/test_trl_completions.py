@@ -138,7 +138,7 @@ def test_cuts_and_damage_are_refused_by_name(tmp_path):
 
 def test_too_much_is_refused(tmp_path, monkeypatch):
     path = write(tmp_path, 10, REWARDS)
-    for limit in ("MAX_ROWS", "MAX_BYTES", "MAX_FILE_BYTES"):
+    for limit in ("MAX_COMPLETIONS", "MAX_COMPLETIONS_BYTES", "MAX_PARQUET_BYTES"):
         with monkeypatch.context() as patch:
             patch.setattr(trl_completions, limit, 3)
             with pytest.raises(UnreadableLog, match="more than"):

@@ -88,7 +88,7 @@ def test_a_few_tokens_far_off_are_the_engines_numerics():
 
 
 def test_without_an_outcome_that_stalls_or_a_second_measure_it_is_a_note():
-    alone = grpo(policy__sampler_kl=near(0.1), reward__component__correct=WORSE)
+    alone = grpo(policy__sampler_kl=near(0.06), reward__component__correct=WORSE)
     assert sampler_mismatch.RULE.judge(alone).severity is Severity.NOTE
     two = replace(alone, series={**alone.series, "policy/sampler_ess": made.series(near(0.4))})
     assert sampler_mismatch.RULE.judge(two).severity is Severity.WARNING

@@ -142,7 +142,7 @@ def test_a_packed_file_that_differs_is_not_kept(tmp_path, monkeypatch, what):
 
     real_block, real_copy = compacted.block, module._Packer._copy
     if what in {"a value", "a step"}:
-        monkeypatch.setattr(module.columns, "cut", _copied(module.columns.cut))
+        monkeypatch.setattr(module.columns, "select_rows", _copied(module.columns.select_rows))
         monkeypatch.setattr(compacted, "block", wrong_block)
     else:
         monkeypatch.setattr(module._Packer, "_copy", wrong_copy)
@@ -175,7 +175,7 @@ def test_a_block_that_cannot_be_decoded_is_named_before_and_after_packing(tmp_pa
     writer = Writer(path)
     writer.scalars(("a",), np.array([1]), np.array([1.0]), np.array([[2.0]]))
     one = Histogram(1, 1.0, np.array([0.0, 1.0]), np.array([3.0]))
-    payload = compacted.payloads.histogram("h", one)[:-8]  # an edge is missing
+    payload = compacted.payloads.encode_histogram("h", one)[:-8]  # an edge is missing
     writer._add(compacted.Kind.HISTOGRAM, payload)
     writer.close()
     (report,) = [one for one in verify(tmp_path) if one.name.endswith(".rlv")]

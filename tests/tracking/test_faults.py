@@ -221,9 +221,9 @@ def test_a_real_disk_that_is_full(tmp_path, how):
 
 
 def test_a_durable_row_is_with_the_system_before_the_call_returns(tmp_path, monkeypatch):
-    waits, through = [], pumps.WriterThread.through
+    waits, through = [], pumps.WriterThread.wait_durable
     monkeypatch.setattr(
-        pumps.WriterThread, "through", lambda pump: (waits.append(1), through(pump))
+        pumps.WriterThread, "wait_durable", lambda pump: (waits.append(1), through(pump))
     )
     run = rlvitals.start(tmp_path, durable=True, sinks=["jsonl"], flush_seconds=60)
     waits.clear()

@@ -1,4 +1,4 @@
-"""Parse and check the gates of `rlvitals compare`: conditions that a candidate must satisfy.
+"""Parse and check the gates of a comparison: conditions that a candidate must satisfy.
 
     METRIC no worse than NUMBER [UNIT] [at WHERE]
     METRIC better than NUMBER [UNIT] [at WHERE]

@@ -7,6 +7,7 @@ from rlvitals import metrics, settings
 from rlvitals.diagnosis.remedies import neutral
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import environments, glossary
+from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Band, Metric
@@ -229,7 +230,11 @@ def _keys(name: str) -> Iterator[str]:
             lines_by_metric.setdefault(table.settings[name], []).append(
                 f"- {table.title}: `{name}`"
             )
-    for canonical, lines in lines_by_metric.items():
+    # What a table only keeps under its own name explains a key that has no other meaning.
+    specific = {
+        c: lines for c, lines in lines_by_metric.items() if not c.startswith(STATISTIC.name)
+    }
+    for canonical, lines in (specific or lines_by_metric).items():
         metric = metrics.find(canonical)
         if metric is None or _names_match(canonical, name) or _names_match(metric.title, name):
             continue

@@ -156,7 +156,9 @@ def test_the_policy_sees_which_are_up_and_is_not_penalised_for_those_that_are_no
 def test_a_penalty_for_uneven_load_leaves_out_replicas_that_are_down():
     cluster, _ = begun(failing(), batch=1)
     cluster.failures.up = np.array([[True, True, False, True]])
-    assert cluster._fill_down(np.array([[4.0, 2.0, 0.0, 6.0]])).tolist() == [[4.0, 2.0, 4.0, 6.0]]
+    assert cluster._fill_missing(np.array([[4.0, 2.0, 0.0, 6.0]])).tolist() == [
+        [4.0, 2.0, 4.0, 6.0]
+    ]
 
 
 def test_both_backends_agree_where_replicas_fail():

@@ -249,7 +249,7 @@ def test_an_interrupted_run_saves_after_its_update_and_goes_on_bit_for_bit(tmp_p
     made.ppo.on_step = on_step
     with pytest.raises(Terminated):
         made.run()
-    assert signal.getsignal(signal.SIGTERM) is not made.stopping._noted
+    assert signal.getsignal(signal.SIGTERM) is not made.stopping._handle
     assert made.ppo.counters.updates == 3  # it finished the one it was in
     said = programs.progress(tmp_path / "cut")
     assert (said["status"], said["latest_checkpoint"]) == ("stopped", f"checkpoint-{said['step']}")

@@ -31,9 +31,8 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules import kinds
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
-from rlvitals.types import Series, Trace
+from rlvitals.types import Profile, Series, Trace
 
 MIN_GROUPS = 2  # updates in which groups are known to differ
 MIN_BATCHES = 5  # updates in which the batch differs, and its groups may not
@@ -124,7 +123,8 @@ RULE = Rule(
         "compare one parameter before and after an update",
         "check that {num_generations} is above 1, and how responses are grouped",
     ),
-    profiles=kinds.GROUPED,
+    profiles=(Profile.GRPO,),  # PSR and NSR leave out samples on one side of a threshold
+    explained_by=("judge-outage",),
     verdict="stalled",
     no_threshold=True,
 )

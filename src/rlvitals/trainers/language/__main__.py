@@ -1,4 +1,4 @@
-"""Run `rlvitals train MODE` as `python -m rlvitals.trainers.language --mode MODE`.
+"""Run the language trainers as `python -m rlvitals.trainers.language --mode MODE`.
 
 For launchers, which run modules: accelerate launch -m rlvitals.trainers.language, torchrun -m.
 """
