@@ -140,7 +140,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "kl-spike": (
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
-        Rate("on-policy control", 149, 1, 0, 72, 31, 9),
+        Rate("on-policy control", 149, 0, 0, 72, 30, 9),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
@@ -168,6 +168,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "memory-grows": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
+    "no-gradient": (Rate("GRPO-like", 28, 0, 0, 0, 0, 0),),
     "no-learning": (
         Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
