@@ -172,7 +172,7 @@ def test_each_command_stands_in_one_of_five_groups_of_the_help(capsys):
     assert len(GROUPS) == 5
     named = [line.split()[0] for line in lines if re.match(r"  \S", line)]
     assert named == [command.name for command in COMMANDS]
-    assert max(map(len, lines)) < 100
+    assert max(map(len, lines)) < 80
 
 
 @pytest.mark.parametrize("verb", sorted(ALIASES))

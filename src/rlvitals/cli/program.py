@@ -18,7 +18,7 @@ from rlvitals.errors import UsageError, VitalsError, nearest
 
 PROGRAM = "rlvitals"
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
-HELP_WIDTH = 84  # characters of a command's line in the help
+HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
 # Verbs of other tools: what is run in their place, or what to type here.
 ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
@@ -93,16 +93,21 @@ class ProgramParser(Parser):
     def format_help(self) -> str:
         """Return the usage, and one line for each command."""
         width = max(len(command.name) for group in self.groups.values() for command in group)
-        lines = [f"usage: {self.prog} COMMAND ...", "", str(self.description)]
+        lines = [f"usage: {self.prog} COMMAND ...", "", fill(str(self.description), HELP_WIDTH)]
         for title, group in self.groups.items():
             lines += ["", f"{title}:"]
             for command in group:
-                text = fill(
-                    command.doc.splitlines()[0], HELP_WIDTH, subsequent_indent=" " * (width + 4)
+                head, indent = f"  {command.name:{width}}  ", " " * (width + 4)
+                lines.append(
+                    fill(
+                        command.doc.splitlines()[0],
+                        HELP_WIDTH,
+                        initial_indent=head,
+                        subsequent_indent=indent,
+                    )
                 )
-                lines.append(f"  {command.name:{width}}  {text}")
-        hint = f"{self.prog} COMMAND --help explains one; {self.prog} --version prints the version."
-        return "\n".join([*lines, "", hint, ""])
+        hints = [f"{self.prog} COMMAND --help explains a command.", f"{self.prog} --version"]
+        return "\n".join([*lines, "", *hints, ""])
 
 
 def parser(groups: Groups) -> ArgumentParser:
