@@ -149,3 +149,26 @@ def test_jobs_is_a_count(call, folder, jobs):
     assert code == 2
     assert "is not a count" in errors
     assert "--jobs 4" in errors
+
+
+STOPPED_IN_A_CALLBACK = """
+import weakref
+from rlvitals.diagnosis import batch
+
+class Thing: pass
+
+thing = Thing()
+batch._stop_when_told()
+batch._Work.judging = True
+reference = weakref.ref(thing, lambda _: batch._Work.stop(2, None))
+del thing
+print(batch._judge_all([None]))
+"""
+
+
+def test_a_stop_that_arrives_in_a_callback_is_quiet_and_not_lost():
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_IN_A_CALLBACK], capture_output=True, text=True, check=False,
+        timeout=HANG_SECONDS,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[]\n", "")

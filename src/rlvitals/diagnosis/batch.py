@@ -144,13 +144,18 @@ class _Work:
 
 
 def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
+    answers: list[Answer] = []
     _Work.judging = True
     try:
-        return [] if _Work.stopped else [judge(one) for one in asked]
+        for run in asked:
+            if _Work.stopped:  # a callback may have swallowed the exception
+                break
+            answers.append(judge(run))
     except _Stopped:
-        return []
+        pass
     finally:
         _Work.judging = False
+    return [] if _Work.stopped else answers
 
 
 def _context() -> "BaseContext":
@@ -168,3 +173,13 @@ def _context() -> "BaseContext":
 def _stop_when_told() -> None:
     """Stop at Ctrl-C without a traceback: the process that asked says what is to be said."""
     signal.signal(signal.SIGINT, _Work.stop)
+    sys.unraisablehook = _hide_stop
+
+
+def _hide_stop(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Print no traceback of a stop that arrives in a destructor or in a weak reference's callback.
+
+    Python ignores exceptions there, and prints them.
+    """
+    if unraisable.exc_type is not _Stopped:
+        sys.__unraisablehook__(unraisable)
