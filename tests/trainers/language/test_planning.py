@@ -268,7 +268,8 @@ def test_a_training_says_what_it_used_beside_its_plan(mode, folder, tmp_path, mo
     (log, *_) = rlvitals.read(run)
     peak = log.series["machine/peak_gib"]
     assert peak.steps[-1] == 3
-    assert 0 < peak.values[-1] < 16
+    # A process that has trained before reuses its memory: no more than at the start, then.
+    assert 0 <= peak.values[-1] < 16
     assert plan["memory"] > 0
 
 

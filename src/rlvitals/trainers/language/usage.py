@@ -62,4 +62,6 @@ class Usage:
             return None
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-        return int(kib * 1024 - self._before)
+        # The kernel counts resident pages to within some per thread, and an allocator may reuse
+        # what it holds: then the peak is that of the start.
+        return max(int(kib * 1024 - self._before), 0)
