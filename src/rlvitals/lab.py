@@ -16,9 +16,9 @@
 - Options and errors of a command: `nearest`, `option`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import rlvitals
 from rlvitals.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -51,53 +51,6 @@ if TYPE_CHECKING:
     )
     from rlvitals.tracking.requests import Requests
     from rlvitals.types import Budget, Lifecycle, Log, Measured, Profile, Series
-
-_MODULES = {
-    "Alternative": "diagnosis.root_cause",
-    "Band": "metrics.metric",
-    "Bound": "metrics.metric",
-    "Budget": "types",
-    "Case": "diagnosis.root_cause",
-    "Check": "sanity_checks",
-    "Checkpoint": "checkpoints.catalog",
-    "Clear": "rules.rule",
-    "Comparison": "comparison.result",
-    "Coverage": "diagnosis.coverage",
-    "Ema": "tracking.meters",
-    "Forecast": "diagnosis.forecast",
-    "Judged": "diagnosis.calibration",
-    "Keeper": "checkpoints.progress",
-    "Knob": "diagnosis.remedies",
-    "Lifecycle": "types",
-    "Log": "types",
-    "Measured": "types",
-    "Metric": "metrics.metric",
-    "Preflight": "sanity_checks",
-    "Profile": "types",
-    "Progress": "checkpoints.progress",
-    "Rate": "rules.rate",
-    "Requests": "tracking.requests",
-    "Resumed": "checkpoints.resume_result",
-    "Retraction": "diagnosis.replay",
-    "Rule": "rules.rule",
-    "Sentence": "diagnosis.summary",
-    "Series": "types",
-    "SpeedMeter": "tracking.meters",
-    "Spent": "diagnosis.cost",
-    "Undecided": "rules.rule",
-    "Waste": "diagnosis.cost",
-    "action_histogram": "tracking.meters",
-    "action_shares": "tracking.meters",
-    "disk_is_full": "checkpoints.disk",
-    "judged": "diagnosis.calibration",
-    "nearest": "errors",
-    "option": "options",
-    "prefixes": "diagnosis.replay",
-    "rates_module": "diagnosis.calibration",
-    "reward_parts": "tracking.meters",
-    "summarise": "api",
-    "tally": "diagnosis.calibration",
-}
 
 __all__ = [
     "Alternative",
@@ -149,9 +102,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Load a name at its first use."""
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(unknown_name(name, __all__))
-    return getattr(import_module(f"rlvitals.{_MODULES[name]}"), name)
+    return getattr(rlvitals, name)
 
 
 def __dir__() -> list[str]:

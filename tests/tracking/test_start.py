@@ -202,7 +202,7 @@ def test_starting_loads_nothing_that_judges():
     )
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     areas = {name.split(".")[1] for name in loaded}
-    assert areas <= {"errors", "lab", "options", "settings", "storage", "tracking", "types"}
+    assert areas <= {"errors", "options", "settings", "storage", "tracking", "types"}
 
 
 def test_declared_columns_make_one_file_of_rows_that_differ(tmp_path):

@@ -62,12 +62,7 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError whose hint names the nearest known flag or value."""
         hint = ""
-        match = INVALID_CHOICE.search(message)
-        if match and self.prog == PROGRAM and match[1] in ELSEWHERE:
-            raise UsageError(
-                f"no command is called {match[1]!r}", where=self.prog, hint=ELSEWHERE[match[1]]
-            )
-        if match:
+        if match := INVALID_CHOICE.search(message):
             hint = nearest(match[1], match[2].replace("'", "").split(", "))
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
@@ -129,12 +124,14 @@ def parser(groups: Groups) -> ArgumentParser:
 
 
 def translate(argv: Sequence[str]) -> list[str]:
-    """Replace the verb of another tool; `help [COMMAND]` asks for the help of a command."""
+    """Replace the verb of another tool. Raises UsageError that names the command to type."""
     if not argv:
         return []
     verb, *rest = argv
     if verb == "help":
         return [*rest[:1], "--help"]
+    if verb in ELSEWHERE:
+        raise UsageError(f"no command is called {verb!r}", where=PROGRAM, hint=ELSEWHERE[verb])
     return [ALIASES.get(verb, verb), *rest]
 
 
