@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.signals.finite import Array
+from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.spread import noise_sd
 
 MIN_POINTS = 20  # fewer hold no block that is a level
@@ -19,7 +19,6 @@ BLOCKS, MIN_BLOCK = 10, 3  # stretches that the levels are taken over, and point
 LATE = 3  # blocks at the end that are the late level
 PROVEN = 3.5  # standard errors: one in two thousand of two comparisons, by chance
 SURE = 2.0  # standard errors of the interval
-ROUNDING = 8 * float(np.finfo(np.float64).eps)  # of the largest value: what means of equals differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def gain(values: Array) -> Gain | None:
     count = min(BLOCKS, len(values) // MIN_BLOCK)
     course = np.array([block.mean() for block in np.array_split(values, count)])
     scatter = (noise_sd(values) or 0.0) / math.sqrt(len(values) / count)
-    rounding = ROUNDING * float(np.abs(values).max())
+    rounding = ROUNDING * float(np.abs(values).max())  # means of equal values differ by it
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
     levels = np.convolve(course, np.full(LATE, 1 / LATE), mode="valid")
     # Levels of three blocks, and of one against three.

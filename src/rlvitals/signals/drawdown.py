@@ -7,8 +7,8 @@ import numpy as np
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import ROUNDING, Array, finite, scale_to_unit, unscale
-from rlvitals.signals.noise import MIN_NOISE_POINTS as SHORTEST
 from rlvitals.signals.noise import (
+    MIN_NOISE_POINTS,
     PUSH_TWO_LINES,
     SHRINKAGE_TWO_LINES,
     Noise,
@@ -77,7 +77,7 @@ def _size(points: Array, end: int, width: int, drop: float) -> float:
 
 def _noises(points: Array, end: int) -> tuple[Noise, ...]:
     """Describe the noise around the complete series, and around its rise and its fall."""
-    if not SHORTEST <= end <= points.size - SHORTEST:
+    if not MIN_NOISE_POINTS <= end <= points.size - MIN_NOISE_POINTS:
         return candidates(points)
     (up, first), (down, second) = two_lines_fit(points[:end]), two_lines_fit(points[end:])
     residual = np.concatenate((up, down))
