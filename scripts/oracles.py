@@ -103,10 +103,8 @@ def recording(logs: list[Path]) -> Outputs:  # noqa: ARG001
         run.finish()
         folder = Path(scratch, "run")
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            content = path.read_bytes()
-            if path.suffix == ".beat":  # line 1: the step and the kills that a thread saw last
-                content = content.partition(b"\n")[2]
-            yield path.relative_to(folder).as_posix(), content
+            if path.suffix != ".beat":  # it holds the machine's boot, and what a thread saw last
+                yield path.relative_to(folder).as_posix(), path.read_bytes()
 
 
 @contextlib.contextmanager
