@@ -130,7 +130,7 @@ RATCHETS = {
 }
 # Each file of its kind ends with one: a descriptor is no constant.
 DESCRIPTORS = {"RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "T"}
-SHARED_CONSTANTS = 284  # names that several modules give to constants of their own
+SHARED_CONSTANTS = 238  # names that several modules give to constants of their own
 SHARED_MODULE_NAMES = 82  # base names of modules in several folders
 
 

@@ -301,7 +301,7 @@ def test_a_bomb_is_refused_before_anything_is_written(tmp_path):
 @pytest.mark.parametrize("pack", [zstd.compress, gzip.compress])
 def test_what_unpacks_to_more_than_it_announces_is_ended_on_the_way(tmp_path, pack, monkeypatch):
     """Its headers, its manifest and its files may each be the bomb."""
-    monkeypatch.setattr(unbundle, "MAX_HEADER_BYTES", 1 << 20)
+    monkeypatch.setattr(unbundle, "MAX_ARCHIVE_HEADER_BYTES", 1 << 20)
     zeros, said = bytes(32 << 20), announced([("a", FILE)])
     big = tarfile.TarInfo("run/bundle.json")
     big.size = 1 << 50

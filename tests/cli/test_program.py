@@ -13,7 +13,7 @@ from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.cli import COMMANDS, GROUPS, main
-from rlvitals.cli.program import ALIASES, ELSEWHERE, parser
+from rlvitals.cli.program import ELSEWHERE, VERB_ALIASES, parser
 from rlvitals.errors import VitalsError
 
 SOURCE = Path(rlvitals.__file__).parent
@@ -175,11 +175,11 @@ def test_each_command_stands_in_one_of_five_groups_of_the_help(capsys):
     assert max(map(len, lines)) < 80
 
 
-@pytest.mark.parametrize("verb", sorted(ALIASES))
+@pytest.mark.parametrize("verb", sorted(VERB_ALIASES))
 def test_a_verb_of_another_tool_runs_the_command_that_is_meant(verb, capsys):
     assert main([verb, "--help"]) == 0
     printed = capsys.readouterr().out
-    meant = ALIASES[verb]
+    meant = VERB_ALIASES[verb]
     version = f"rlvitals {rlvitals.__version__}"
     assert printed.startswith(version if verb == "version" else f"usage: rlvitals {meant}")
 

@@ -6,7 +6,7 @@ from rlvitals import metrics
 from rlvitals.faults.catalogue import CATALOGUE, find_fault
 from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
 from rlvitals.faults.run_list import HEALTHY_SEEDS, HEALTHY_TEST_SEEDS, plan
-from rlvitals.faults.tasks import TASKS
+from rlvitals.faults.tasks import FAULT_TASKS
 from rlvitals.rules import CATALOGUE as RULES
 
 EVERY = pytest.mark.parametrize("fault", CATALOGUE, ids=lambda fault: fault.name)
@@ -41,7 +41,7 @@ def test_names_are_unique():
 
 
 def test_every_task_has_enough_healthy_seeds():
-    for task in TASKS:
+    for task in FAULT_TASKS:
         own = [r for r in plan() if r.task.name == task.name and not r.fault and not r.variant]
         tuning = 2 if task.first_seed and task.env_id == "CartPole-v1" else 0
         assert len(own) == HEALTHY_SEEDS + (tuning if task.first_seed else HEALTHY_TEST_SEEDS) >= 20

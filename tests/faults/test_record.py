@@ -10,9 +10,9 @@ from rlvitals.faults import folder
 from rlvitals.faults.fault import Clock, Onset
 from rlvitals.faults.record import record
 from rlvitals.faults.run_list import Planned
-from rlvitals.faults.tasks import TASKS
+from rlvitals.faults.tasks import FAULT_TASKS
 
-PPO = replace(TASKS[0], steps=2048, variants={})
+PPO = replace(FAULT_TASKS[0], steps=2048, variants={})
 
 
 def recorded(tmp_path, **changes):

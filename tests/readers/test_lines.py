@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.json_lines import MAX_JSON_DEPTH, Objects, flatten, parse_object
+from rlvitals.readers.formats.json_lines import MAX_ROW_DEPTH, Objects, flatten, parse_object
 from rlvitals.readers.formats.lines import MAX_LINE_BYTES, Lines, open_log, read_head
 from rlvitals.readers.formats.rows import Rows, read_header
 
@@ -143,7 +143,7 @@ def test_nesting_is_flattened_to_a_depth():
     for _ in range(100):
         leaf["k"] = {"v": 1}
         leaf = leaf["k"]
-    assert len(list(flatten(deep))) == MAX_JSON_DEPTH - 1
+    assert len(list(flatten(deep))) == MAX_ROW_DEPTH - 1
 
 
 def test_objects_that_would_break_a_parser():

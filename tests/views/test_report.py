@@ -31,7 +31,7 @@ from reported import (
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UnreadableLog
 from rlvitals.types import Series, Trace
-from rlvitals.views.charts.chart import CHART_COLUMNS, MAX_FULL_POINTS, pack_steps, pack_values
+from rlvitals.views.charts.chart import CHART_WIDTH_PIXELS, MAX_FULL_POINTS, pack_steps, pack_values
 from rlvitals.views.report import html, markdown
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Unread
@@ -123,7 +123,7 @@ def test_a_spike_of_one_point_in_a_million_is_on_the_page():
         steps, values = unpacked(data["columns"][curve["column"]])
         assert 500.0 in values
         assert curve["points"] == 1_000_000
-        assert CHART_COLUMNS < len(steps) <= MAX_FULL_POINTS + 3
+        assert CHART_WIDTH_PIXELS < len(steps) <= MAX_FULL_POINTS + 3
         assert list(curve["bad"]) == [10, 1, 1]
         assert np.isnan(values).sum() == 1  # ten in one column of pixels: a mark
         assert ((values == np.inf).sum(), (values == -np.inf).sum()) == (1, 1)

@@ -20,7 +20,7 @@ PROGRAM = "rlvitals"
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
 HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
 # Verbs of other tools: what is run in their place, or what to type here.
-ALIASES = {
+VERB_ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
     "watch": "follow", "tail": "follow", "monitor": "follow", "version": "--version",
 }  # fmt: skip
@@ -132,7 +132,7 @@ def translate(argv: Sequence[str]) -> list[str]:
         return [*rest[:1], "--help"]
     if verb in ELSEWHERE:
         raise UsageError(f"no command is called {verb!r}", where=PROGRAM, hint=ELSEWHERE[verb])
-    return [ALIASES.get(verb, verb), *rest]
+    return [VERB_ALIASES.get(verb, verb), *rest]
 
 
 def start(groups: Groups, argv: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
-RESUME_HINT = "  the same training command, writing to {}, goes on from there"
+RESTORED_HINT = "  the same training command, writing to {}, goes on from there"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
     head = "Restored in part" if result.damaged else "✓ Restored"
     print(f"{head}: {result.folder}: {result.files:,} files verified; {newest}")
     if result.newest is not None:
-        print(RESUME_HINT.format(result.folder))
+        print(RESTORED_HINT.format(result.folder))
     return EXIT_PROBLEM if result.damaged else EXIT_OK
 
 

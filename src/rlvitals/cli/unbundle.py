@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
     files = f"{result.files:,} files, {format_bytes(result.size)} verified"
     print(f"✓ Unpacked: {result.folder}: {files}; {newest}")
     if result.steps:
-        print(restore.RESUME_HINT.format(result.folder))
+        print(restore.RESTORED_HINT.format(result.folder))
     return 0
 
 

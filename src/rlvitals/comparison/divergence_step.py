@@ -27,7 +27,7 @@ MIN_SHARED_ROWS = 20  # steps, or bins of steps, at which both runs have a value
 MAX_STEP_BINS = 500  # bins of steps over which runs logged at different steps are averaged
 MIN_COMMON_STEPS = 5  # logged by both, to find the first unequal value
 MIN_COMMON_SHARE = 0.8  # of the shorter run's steps, to compare row by row
-MIN_STRETCHES, MAX_STRETCHES = 3, 40  # stretches that are tested
+MIN_DIVERGENCE_STRETCHES, MAX_DIVERGENCE_STRETCHES = 3, 40  # stretches that are tested
 STRETCH_TAUS = 3.0  # autocorrelation times: means of such stretches are nearly independent
 RHO_STANDARD_ERRORS = 1.0  # added to the estimate of the noise's persistence
 DIVERGENCE_CONFIDENCE = 0.98  # against a false divergence, over all stretches together
@@ -80,11 +80,11 @@ def find_divergence(metric: str, first: Series, second: Series) -> Divergence:
         return Divergence(metric, step, size, levels.first, levels.second, unequal)
     spread, tau = _measure_noise(difference)
     length = max(
-        math.ceil(len(difference) / MAX_STRETCHES),
+        math.ceil(len(difference) / MAX_DIVERGENCE_STRETCHES),
         math.ceil(min(STRETCH_TAUS * tau, len(difference) + 1.0)),
     )
     count = len(difference) // length
-    if count < MIN_STRETCHES:
+    if count < MIN_DIVERGENCE_STRETCHES:
         problem = "too few rows that say something new: each is much like the one before"
         return Divergence(metric, None, math.nan, levels.first, levels.second, unequal, problem)
     starts = np.linspace(0, len(difference), count + 1).astype(int)[:-1]

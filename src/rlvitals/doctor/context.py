@@ -14,7 +14,7 @@ from rlvitals.readers.discovery.walk import Walk
 from rlvitals.storage.run_folder import RUN_FILE, About, block_files, is_run, read_both
 from rlvitals.types import Trace
 
-FRESH_SECONDS = 120.0  # seconds: what was written this recently is being written
+RECENT_WRITE_SECONDS = 120.0  # seconds: what was written this recently is being written
 
 
 @dataclass(frozen=True, slots=True)

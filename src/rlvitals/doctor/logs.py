@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from rlvitals.doctor.check import Check, Problem
-from rlvitals.doctor.context import FRESH_SECONDS, Context
+from rlvitals.doctor.context import RECENT_WRITE_SECONDS, Context
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.duration_text import format_duration
 from rlvitals.readers import READERS, select
@@ -29,7 +29,9 @@ READING_COMMANDS = {
 }
 MAX_LOG_ENTRIES = 2000  # entries of such a folder that are looked at
 MAX_LOGS = 3
-SINK_NOTE = re.compile(rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL)
+SINK_NOTE_PATTERN = re.compile(
+    rf"{RECORDER_NOTE_PREFIX}sink (?P<name>[\w-]+): (?P<why>.+)", re.DOTALL
+)
 
 
 def check_logs(context: Context) -> Iterable[Problem]:
@@ -65,7 +67,7 @@ def _failing_sinks(context: Context) -> Iterator[Problem]:
     reasons: dict[str, list[str]] = {}
     for trace in context.traces:
         for note in trace.notes:
-            if (match := SINK_NOTE.search(note)) and match["why"] not in reasons.get(
+            if (match := SINK_NOTE_PATTERN.search(note)) and match["why"] not in reasons.get(
                 match["name"], []
             ):
                 reasons.setdefault(match["name"], []).append(match["why"])
@@ -85,7 +87,7 @@ def _describe_contents(context: Context) -> str:
         return "it is empty"
     file, age = newest
     name = context.inside(file)
-    fresh = age < FRESH_SECONDS
+    fresh = age < RECENT_WRITE_SECONDS
     last = f"{name} is being written" if fresh else f"{name} came last, {format_duration(age)} ago"
     checkpoints = context.checkpoints
     count = len(checkpoints.seen) if checkpoints is not None else 0

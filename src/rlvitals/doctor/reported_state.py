@@ -9,7 +9,7 @@ from psutil import pid_exists
 from rlvitals.checkpoints.progress import RUNNING
 from rlvitals.checkpoints.progress_file import PROGRESS_FILE
 from rlvitals.doctor.check import Check, Problem
-from rlvitals.doctor.context import FRESH_SECONDS, Context
+from rlvitals.doctor.context import RECENT_WRITE_SECONDS, Context
 from rlvitals.following.duration_text import format_duration
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Severity
@@ -96,7 +96,7 @@ def _find_attempts(context: Context) -> list[str]:
             and attempt.host == socket.gethostname()
             and not pid_exists(attempt.pid)
         )
-        if age is not None and age < FRESH_SECONDS and not has_exited:
+        if age is not None and age < RECENT_WRITE_SECONDS and not has_exited:
             process = "" if attempt is None else f", process {attempt.pid} on {attempt.host}"
             sentences[file.attempt if attempt is None else attempt.pid] = (
                 f"attempt {file.attempt}{process}: written {format_duration(age)} ago"
@@ -109,7 +109,7 @@ def _find_event_writers(context: Context) -> list[str]:
     for file in context.files():
         match = EVENT_FILE.search(file.name)
         age = context.age(file)
-        if match is None or age is None or age >= FRESH_SECONDS:
+        if match is None or age is None or age >= RECENT_WRITE_SECONDS:
             continue
         if match["host"] == socket.gethostname() and not pid_exists(int(match["pid"])):
             continue

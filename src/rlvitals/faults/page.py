@@ -15,7 +15,7 @@ from rlvitals.faults.ground_truth import (
 )
 from rlvitals.faults.online_eval import Live
 from rlvitals.faults.score import Score
-from rlvitals.faults.tasks import TASKS
+from rlvitals.faults.tasks import FAULT_TASKS
 
 INTRODUCTION = """# How good is the diagnosis?
 
@@ -159,6 +159,7 @@ def _format_names(names: Sequence[str]) -> str:
 def _task_rows() -> table.Lines:
     lines: table.Lines = [("task", "steps", "environments", "other settings that work")]
     lines += [
-        (task.name, f"{task.steps:,}", str(task.n_envs), ", ".join(task.variants)) for task in TASKS
+        (task.name, f"{task.steps:,}", str(task.n_envs), ", ".join(task.variants))
+        for task in FAULT_TASKS
     ]
     return lines

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rlvitals.faults.catalogue import CATALOGUE
 from rlvitals.faults.fault import Onset
 from rlvitals.faults.folder import FIRST_HEALTHY_TEST_SEED, FIRST_TEST_SEED, TUNING_SEEDS
-from rlvitals.faults.tasks import TASKS, Task
+from rlvitals.faults.tasks import FAULT_TASKS, Task
 
 HEALTHY_SEEDS = FIRST_HEALTHY_TEST_SEED  # of each task, enough for a 5th percentile
 FAULT_SEEDS = FIRST_TEST_SEED  # of each fault, and of each variant of a healthy run
@@ -31,14 +31,16 @@ class Planned:
 
 def plan() -> tuple[Planned, ...]:
     """List every run in recording order; a prefix of the list is a smaller benchmark."""
-    runs = [run for seed in TUNING_SEEDS for task in TASKS for run in _tuning_runs(task, seed)]
-    runs += [Planned(task, task.first_seed + seed) for seed in range(2) for task in TASKS]
+    runs = [
+        run for seed in TUNING_SEEDS for task in FAULT_TASKS for run in _tuning_runs(task, seed)
+    ]
+    runs += [Planned(task, task.first_seed + seed) for seed in range(2) for task in FAULT_TASKS]
     for seed in range(FAULT_SEEDS):
-        runs += [run for task in TASKS for run in _fault_runs(task, task.first_seed + seed)]
+        runs += [run for task in FAULT_TASKS for run in _fault_runs(task, task.first_seed + seed)]
         more = range(2 + 6 * seed, min(8 + 6 * seed, HEALTHY_SEEDS))  # 2-7, 8-13, 14-19
-        runs += [Planned(task, task.first_seed + each) for task in TASKS for each in more]
-        runs += [run for task in TASKS for run in _variant_runs(task, task.first_seed + seed)]
-    for task in TASKS:
+        runs += [Planned(task, task.first_seed + each) for task in FAULT_TASKS for each in more]
+        runs += [run for task in FAULT_TASKS for run in _variant_runs(task, task.first_seed + seed)]
+    for task in FAULT_TASKS:
         if not task.first_seed:  # its first seeds were looked at: these were not
             runs += _fault_runs(task, FIRST_TEST_SEED)
             runs += [

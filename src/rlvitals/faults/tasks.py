@@ -46,7 +46,7 @@ FIRST_UNSEEN_SEED = 100  # test seeds of every task
 SMALL_NET = {"policy_kwargs": {"net_arch": [64, 64]}}
 # Options of the benchmark: `anneal` decreases the learning rate linearly to 0, `resumed` trains for
 # so many steps before the run that is logged.
-TASKS: tuple[Task, ...] = (
+FAULT_TASKS: tuple[Task, ...] = (
     Task(
         PPO, "CartPole-v1", 81_920, 8,
         {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,

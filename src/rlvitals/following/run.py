@@ -33,7 +33,7 @@ Judge = Callable[[Run, Sequence[Log], float, float | None], Diagnosis]
 
 MIN_JUDGING_SECONDS = 10.0  # seconds between two judgements of a run, at least
 MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
-MIN_SILENCE_SECONDS = 60.0  # shorter silences are not reported
+MIN_REPORTED_SILENCE_SECONDS = 60.0  # shorter silences are not reported
 # As in the rule `no-new-rows`: a silence is long relative to the gaps between rows.
 MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
 MAX_GAPS = 32  # between rows, the last ones
@@ -250,7 +250,7 @@ class FollowedRun:
         if len(self._gaps) < MIN_GAPS:
             return LIVE
         return max(
-            MIN_SILENCE_SECONDS,
+            MIN_REPORTED_SILENCE_SECONDS,
             MEDIAN_GAP_FACTOR * median(self._gaps),
             MAX_GAP_FACTOR * max(self._gaps),
         )

@@ -29,7 +29,7 @@ STEP_KEYS = (
     "training_iteration",
 )
 # Identifiers, which are no metrics even where they are digits.
-IDENTITY_KEYS = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
+UNLOGGED_KEYS = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
 
 
 class TuneRecord(LoggerCallback):
@@ -123,6 +123,6 @@ def _record(run: Run, result: Mapping[str, Any]) -> None:
         run.note("a result without a count of steps was left out")
         return
     metrics = {
-        key: value for key, value in numbers.items() if key.split("/")[-1] not in IDENTITY_KEYS
+        key: value for key, value in numbers.items() if key.split("/")[-1] not in UNLOGGED_KEYS
     }
     run.log(int(step), metrics)

@@ -15,7 +15,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 DVCLIVE = "dvclive"
-METRICS_FOLDER = ("plots", "metrics")
+DVCLIVE_FOLDER = ("plots", "metrics")
 HEADER_STARTS = (["step"], ["timestamp", "step"])  # before the metric's own column
 
 
@@ -80,7 +80,7 @@ def _add(columns: Columns, key: str, row: Row, refused: Refusals, texts: Refusal
 def _root(path: Path) -> Path | None:
     """Return the folder that holds `plots/metrics/`; None where the file is under none."""
     for folder in path.parents:
-        if (folder.parent.name, folder.name) == METRICS_FOLDER:
+        if (folder.parent.name, folder.name) == DVCLIVE_FOLDER:
             return folder.parent.parent
     return None
 
@@ -90,7 +90,7 @@ def _key(path: Path) -> str:
     root = _root(path)
     if root is None:
         return path.stem
-    return path.relative_to(root.joinpath(*METRICS_FOLDER)).with_suffix("").as_posix()
+    return path.relative_to(root.joinpath(*DVCLIVE_FOLDER)).with_suffix("").as_posix()
 
 
 def _is_header(path: Path, names: list[str]) -> bool:

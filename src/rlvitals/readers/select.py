@@ -15,7 +15,7 @@ from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-ARCHIVE_SUFFIXES = (
+READABLE_ARCHIVE_SUFFIXES = (
     ".tar",
     ".tgz",
     ".zip",
@@ -87,5 +87,7 @@ def reader_of(path: Path) -> Reader:
     raise UnreadableLog(
         problem,
         where=f"{path}{columns}",
-        hint="unpack it first" if bare(path).suffix.lower() in ARCHIVE_SUFFIXES else READERS_HINT,
+        hint="unpack it first"
+        if bare(path).suffix.lower() in READABLE_ARCHIVE_SUFFIXES
+        else READERS_HINT,
     )

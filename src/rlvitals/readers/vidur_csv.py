@@ -16,10 +16,10 @@ from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.readers.vidur_rows import BASE_COLUMNS, TEXT_COLUMNS, Header, align_row
+from rlvitals.readers.vidur_rows import BASE_COLUMNS, VIDUR_TEXT_COLUMNS, Header, align_row
 from rlvitals.types import Log, Setting
 
-MAX_HEADER_BYTES = 2**20
+MAX_CSV_HEADER_BYTES = 2**20
 
 
 def claims(_: Path, head: bytes) -> bool:
@@ -59,7 +59,7 @@ def _cells(text: str) -> list[str] | None:
 
 def _header(file: BinaryIO, path: Path) -> list[str]:
     file.seek(0)
-    text = file.readline(MAX_HEADER_BYTES).decode("utf-8-sig", errors="replace")
+    text = file.readline(MAX_CSV_HEADER_BYTES).decode("utf-8-sig", errors="replace")
     names = _cells(text.rstrip("\r\n")) if text.endswith("\n") else None
     if names is None or not set(BASE_COLUMNS) <= set(names):
         raise UnreadableLog(
@@ -106,7 +106,7 @@ class _Reading:
         if step is None:  # `place` lets no such row through
             return
         for name, cell in row.items():
-            if name in TEXT_COLUMNS:
+            if name in VIDUR_TEXT_COLUMNS:
                 if name not in BASE_COLUMNS and cell:
                     self._texts.setdefault(name, Counter())[cell] += 1
             elif name not in BASE_COLUMNS and (value := parse_number(cell)) is not None:

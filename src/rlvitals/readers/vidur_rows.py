@@ -18,7 +18,7 @@ from rlvitals.readers.formats.columns import parse_number, to_step
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
 DATA_TYPES = ("training", "ppo_update", "rollout")
-TEXT_COLUMNS = frozenset({"data_type", "datetime", "mode"})
+VIDUR_TEXT_COLUMNS = frozenset({"data_type", "datetime", "mode"})
 BOOLEAN_COLUMNS = ("has_temperature_control", "skipped_invalid_metrics", "temp_is_pulsing")
 INTEGER_COLUMNS = (
     "step",
@@ -83,7 +83,7 @@ class Header:
         """Count the columns with a type of their own or a twin."""
         typed = {
             self.positions[name]
-            for name in (*BASE_COLUMNS, *TEXT_COLUMNS, *BOOLEAN_COLUMNS, *INTEGER_COLUMNS)
+            for name in (*BASE_COLUMNS, *VIDUR_TEXT_COLUMNS, *BOOLEAN_COLUMNS, *INTEGER_COLUMNS)
             if name in self.positions
         }
         return len(typed.union(*self.twins))

@@ -17,7 +17,7 @@ POLYNOMIAL = 0x82F63B78  # reflected
 ALL_ONES = 0xFFFFFFFF
 MASK_DELTA = 0xA282EAD8
 LANE_BYTES = 64
-MAX_BATCH_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
+MAX_CHECKSUM_BATCH_BYTES = 2**19  # whose checksums are taken at once: they fit the cache
 MIN_VECTOR_BYTES = 2048  # below it, a loop over bytes is faster than setting up the lanes
 
 
@@ -88,7 +88,7 @@ def checksums(
     for level in sorted(set(levels.tolist())):
         indices = np.flatnonzero(levels == level)
         width = LANE_BYTES << max(level, 0)
-        batch_size = max(MAX_BATCH_BYTES // width, 1)
+        batch_size = max(MAX_CHECKSUM_BATCH_BYTES // width, 1)
         for first in range(0, len(indices), batch_size):
             batch = indices[first : first + batch_size]
             pieces = zip(starts[batch].tolist(), lengths[batch].tolist(), strict=True)

@@ -51,7 +51,7 @@ SEARCH_FIELDS = {"name": "name", "project": "project", "group": "grp", "status":
           "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
 FOLDER_TABLES = ("runs", "tags", "settings")  # what is made anew from a folder
 INDEX_TABLES = (*FOLDER_TABLES, "verdicts")
-TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
+INDEXED_TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +270,9 @@ def _clause(term: str) -> tuple[str, list[str | float]]:
     match = TERM_PATTERN.fullmatch(term)
     if match is None:
         like = f"%{term}%"
-        fields = " OR ".join(f"{name} LIKE ?" for name in TEXT_COLUMNS)
+        fields = " OR ".join(f"{name} LIKE ?" for name in INDEXED_TEXT_COLUMNS)
         tag_clause = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
-        return f"({fields} OR {tag_clause})", [like] * (len(TEXT_COLUMNS) + 1)
+        return f"({fields} OR {tag_clause})", [like] * (len(INDEXED_TEXT_COLUMNS) + 1)
     key, how, value = match["key"], match["how"], match["value"]
     if how == ":":
         if key == "tag":

@@ -9,7 +9,7 @@ from rlvitals.types import Process
 
 MAX_ATTEMPTS = 8  # that are looked at: the newest
 MIN_BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
-FRESH_SECONDS = 30.0  # three beats
+FRESH_BEAT_SECONDS = 30.0  # three beats
 
 
 class OtherProcesses:
@@ -46,7 +46,7 @@ def recording(folder: Path, time_now: float) -> tuple[Beat, ...]:
     """Return the newest beat of each process that records into a run's folder now."""
     newest: dict[tuple[str, str, str, int], Beat] = {}
     for beat in _beats(folder):
-        is_fresh = beat.exit_code is None and time_now - beat.time < FRESH_SECONDS
+        is_fresh = beat.exit_code is None and time_now - beat.time < FRESH_BEAT_SECONDS
         if is_fresh and _is_alive(beat, time_now):
             writer = beat.writer  # a process may record several attempts, one after the other
             newest[writer.host, writer.boot, writer.namespace, writer.pid] = beat

@@ -44,7 +44,7 @@ MAX_KEY_CHARS = 60  # longer keys are not names
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_EXACT_NUMBER = 1e9  # larger numbers use exponents
-MAX_SUGGESTIONS = 3  # after the first
+MAX_FURTHER_NAMES = 3  # after the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +250,11 @@ def coverage(diagnosis: Diagnosis) -> str:
     run_coverage = diagnosis.coverage
     text = f"{run_coverage.judged} of {run_coverage.asked} rules could judge this run."
     if run_coverage.wanted:
-        more = run_coverage.wanted[1 : 1 + MAX_SUGGESTIONS]
+        more = run_coverage.wanted[1 : 1 + MAX_FURTHER_NAMES]
         also = f"; then {', '.join(_key(diagnosis.trace, w) for w in more)}" if more else ""
         text += f" Log {log_suggestion(diagnosis.trace, run_coverage.wanted[0])}{also}."
     if run_coverage.wanted_settings:
-        names = [f"--set {w.name}=..." for w in run_coverage.wanted_settings[:MAX_SUGGESTIONS]]
+        names = [f"--set {w.name}=..." for w in run_coverage.wanted_settings[:MAX_FURTHER_NAMES]]
         text += f" Say what the log does not: {', '.join(names)}."
     return text
 

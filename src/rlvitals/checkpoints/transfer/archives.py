@@ -16,6 +16,7 @@ from typing import IO, Protocol, cast
 from rlvitals.checkpoints.transfer.copy_files import Piece
 from rlvitals.checkpoints.transfer.filesystems import COPY_CHUNK_BYTES
 from rlvitals.errors import UsageError
+from rlvitals.storage.safe_files import FILE_MODE
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -23,8 +24,6 @@ else:
     from backports import zstd
 
 ZstdError = zstd.ZstdError
-
-FILE_MODE = 0o644
 
 
 class ArchiveRefused(Exception):  # noqa: N818 - what happened to it

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvitals.checkpoints.transfer.copy_files import RetryPolicy, read_small
-from rlvitals.checkpoints.transfer.file_selection import INDEX_FILE
+from rlvitals.checkpoints.transfer.file_selection import BACKUP_INDEX_FILE
 from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage.run_folder import RUN_FILE
@@ -44,7 +44,7 @@ def read_index(
     remote: RemoteFiles, sizes: Mapping[str, int], patience: RetryPolicy
 ) -> Index | None:
     """Read a backup's index; None if there is none. Raises VitalsError for a newer format."""
-    content = _read_json(remote, INDEX_FILE, sizes, patience)
+    content = _read_json(remote, BACKUP_INDEX_FILE, sizes, patience)
     if not isinstance(content, dict) or content.get("written_by") != "rlvitals":
         return None
     if not isinstance(content.get("format"), int) or content["format"] > INDEX_FORMAT:
@@ -74,7 +74,7 @@ def write_index(remote: RemoteFiles, index: Index, patience: RetryPolicy) -> Non
         "checkpoints": {name: list(files) for name, files in sorted(index.checkpoints.items())},
     }
     data = (json.dumps(content, indent=1) + "\n").encode()
-    patience.call(lambda: remote.write(INDEX_FILE, (data,)))
+    patience.call(lambda: remote.write(BACKUP_INDEX_FILE, (data,)))
 
 
 def claim_index(

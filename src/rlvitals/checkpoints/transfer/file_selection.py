@@ -19,10 +19,10 @@ from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import find_run_folders
 from rlvitals.storage.run_folder import BLOCKS_FOLDER, RUN_FILE, is_run, read_about
 
-INDEX_FILE = "backup.json"
+BACKUP_INDEX_FILE = "backup.json"
 BUNDLE_FILE = "bundle.json"
 # At the root: regenerated at each copy.
-GENERATED_FILES = (naming.LATEST_FILE, INDEX_FILE, BUNDLE_FILE)
+GENERATED_FILES = (naming.LATEST_FILE, BACKUP_INDEX_FILE, BUNDLE_FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     result.left = content.skipped
     result.failed += content.unreadable
     sync = _Sync(remote, content, index, sizes, patience, result, tell)
-    if file_selection.INDEX_FILE not in sizes:
+    if file_selection.BACKUP_INDEX_FILE not in sizes:
         # Before the first file: the place is this run's from then on.
         backup_index.write_index(remote, index, patience)
     arrived = _CheckpointCopier(sync).copy_missing()

@@ -26,7 +26,7 @@ from rlvitals.storage import typed
 MAX_RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
 MAX_SAFE_BYTES = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
 MAX_BUNDLE_FILES = 100_000
-MAX_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
+MAX_ARCHIVE_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
 MAX_ENTRY_HEADER_BYTES = 16 << 10  # bytes that a file's header may take
 ARCHIVE_ERRORS = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, ZstdError, gzip.BadGzipFile,
@@ -66,7 +66,7 @@ def unbundle(
     if not archive.is_file():
         problem = "this is a folder, a file is needed" if archive.is_dir() else "no such file"
         raise UnreadableLog(problem, where=str(archive))
-    limit = Limit(MAX_HEADER_BYTES + MAX_ENTRY_HEADER_BYTES)
+    limit = Limit(MAX_ARCHIVE_HEADER_BYTES + MAX_ENTRY_HEADER_BYTES)
     stream = archives.iter_members(archive, limit)
     try:
         header = _read_header(next(stream, None))
@@ -89,7 +89,7 @@ def _read_header(first: Member | None) -> _Header:
     if (
         first is None
         or first.name.rpartition("/")[2] != BUNDLE_FILE
-        or first.size > MAX_HEADER_BYTES
+        or first.size > MAX_ARCHIVE_HEADER_BYTES
     ):
         raise ArchiveRefused(
             "it does not begin with bundle.json, so it is no bundle of ours; "

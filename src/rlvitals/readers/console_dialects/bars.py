@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, Progress, number
 from rlvitals.readers.formats import column_guess
 
-MAX_TEXT = 4000  # characters of a piece
+MAX_BAR_TEXT_LENGTH = 4000  # characters of a piece
 BAR = re.compile(
     r"(?<!\d)\d{1,3}%(?:\|[^|]{0,400}\||\s)\s*(\d{1,15})/(\d{1,15})"
     r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
@@ -45,7 +45,7 @@ class Bars:
 
     def take(self, page: Page) -> None:
         """Read a bar's state."""
-        if len(page.text) > MAX_TEXT:
+        if len(page.text) > MAX_BAR_TEXT_LENGTH:
             return
         found = BAR.search(page.text)
         if found is None:

@@ -28,7 +28,10 @@ NOISE = re.compile(
 LOGGED = re.compile(rf"(?:^|[\s\[|]){console_text.LEVELS}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$")
 CAUGHT = 3
 MAX_AFTER = 40  # other lines after which a failure is not what ended the log
-MAX_LINES, MAX_LINE = 200, 1000  # of a traceback that is kept, characters of each
+MAX_TRACEBACK_LINES, MAX_TRACEBACK_LINE_LENGTH = (
+    200,
+    1000,
+)  # of a traceback that is kept, characters of each
 MAX_MESSAGE = 20  # lines of an exception's message
 INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
 # What a line says, the exit code that goes with it (None: none is told).
@@ -97,7 +100,9 @@ class End:
 
     def take(self, text: str, number: int) -> None:
         """Take a piece, without colours, on line `number` (from 1)."""
-        line = REPEATED.sub("", console_text.without_speaker(text)[:MAX_LINE]).rstrip()
+        line = REPEATED.sub(
+            "", console_text.without_speaker(text)[:MAX_TRACEBACK_LINE_LENGTH]
+        ).rstrip()
         if HEADER in line:
             self._header(line, number)
         elif self.within:
@@ -147,7 +152,7 @@ class End:
         """Tell whether a line is of the message, or of a failed task that Ray quotes in it."""
         if indented and self.message < MAX_MESSAGE:
             return True
-        if self.message >= MAX_LINES or not any(map(REMOTE.match, self.traceback)):
+        if self.message >= MAX_TRACEBACK_LINES or not any(map(REMOTE.match, self.traceback)):
             return False
         return indented or not line or EXCEPTION.match(line) is not None
 
@@ -155,7 +160,7 @@ class End:
         if self.closed:
             return
         self.traceback.append(line)
-        if len(self.traceback) > MAX_LINES:  # the last frames and the exception say most
+        if len(self.traceback) > MAX_TRACEBACK_LINES:  # the last frames and the exception say most
             del self.traceback[1]
 
     def _said(self, line: str, number: int) -> bool:

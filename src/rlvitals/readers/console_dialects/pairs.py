@@ -17,7 +17,7 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-MAX_TEXT = 2000  # characters of a hand-written line
+MAX_PAIRS_TEXT_LENGTH = 2000  # characters of a hand-written line
 MAX_SHAPES = 64
 MAX_SEGMENTS = 60
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
@@ -95,7 +95,7 @@ class Pairs:
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [(CLEANRL_KEY, value)], "environment steps")
-        elif len(page.text) > MAX_TEXT or "{" in page.text:
+        elif len(page.text) > MAX_PAIRS_TEXT_LENGTH or "{" in page.text:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1]}, {page.message[counted.end() :]}")

@@ -56,7 +56,7 @@ SETTINGS = {
     "dataset": "dataset_name",
 }
 SETTING = re.compile(r"^([A-Za-z][\w -]{1,40}): *(\S.{0,200})$")
-HEADING = "TRAINING CONFIGURATION"
+CONFIGURATION_HEADING = "TRAINING CONFIGURATION"
 TINY = 1e-6  # the originals' guard against a division by 0
 
 
@@ -74,7 +74,7 @@ class SampleModes:
     def take(self, page: Page) -> None:
         """Read a line of a step, a list of rewards, or the block of settings."""
         text = page.message
-        if HEADING in text:
+        if CONFIGURATION_HEADING in text:
             self.open = True
         elif self.open:
             self._setting(page, text)
@@ -156,6 +156,6 @@ class SampleModes:
 DIALECT = Dialect(
     "sample modes",
     "lines of PSR, NSR and W-REINFORCE",
-    (" [Step ", "ewards", HEADING),
+    (" [Step ", "ewards", CONFIGURATION_HEADING),
     SampleModes,
 )

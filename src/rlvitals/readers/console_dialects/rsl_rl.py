@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
 UNIT = "iterations"
-HEADING = "Learning iteration "
+ITERATION_HEADING = "Learning iteration "
 TITLE = re.compile(r"Learning iteration (\d{1,12})/(\d{1,12})")
 LINE = re.compile(r"\s{2,}(\S[^:]{0,120}):\s+([-+]?[\w.+-]{1,40}?)(s|m| steps/s.*)?\s*$")
 COMPUTATION = re.compile(
@@ -37,7 +37,7 @@ FIXED = {
 LOSS = re.compile(r"Mean (.+) loss")
 EPISODE = re.compile(r"Mean episode (.+)")
 LAST = "ETA:"
-MAX_LINES = 300
+MAX_BLOCK_LINES = 300
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Report:
 
     def take(self, page: Page) -> None:
         """Read a line of the report; write the report when its last line is there."""
-        if HEADING in page.text:
+        if ITERATION_HEADING in page.text:
             if found := TITLE.search(page.text):
                 self.open, self.step, self.lines, self.pairs = True, int(found[1]), 0, []
                 page.shared.settings["total_steps"] = int(found[2])
@@ -59,7 +59,7 @@ class Report:
         if not self.open:
             return
         self.lines += 1
-        if page.text.lstrip().startswith(LAST) or self.lines > MAX_LINES:
+        if page.text.lstrip().startswith(LAST) or self.lines > MAX_BLOCK_LINES:
             self.open = False
             page.add(self.step, self.pairs, UNIT)
         elif found := COMPUTATION.search(page.text):
@@ -82,4 +82,4 @@ def _name(printed: str) -> str:
     return printed if "/" in printed else ""
 
 
-DIALECT = Dialect("rsl_rl", "rsl_rl's reports", (HEADING,), Report)
+DIALECT = Dialect("rsl_rl", "rsl_rl's reports", (ITERATION_HEADING,), Report)

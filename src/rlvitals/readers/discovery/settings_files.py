@@ -36,7 +36,7 @@ SETTINGS_NAMES = frozenset(
         *(ADAPTER_FILE, TRAINING_ARGS_FILE),
     }
 )
-MAX_SETTINGS_BYTES = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
+MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
 MAX_SETTINGS = 5000
 MAX_SETTING_CHARACTERS = 200  # characters of a setting
 MAX_LIST_ITEMS = 20  # of a list
@@ -126,14 +126,14 @@ def _is_unset(steps: object) -> bool:
 
 
 def _json(file: BinaryIO) -> object:
-    item = parse_object(_text(file, MAX_SETTINGS_BYTES[".json"]))
+    item = parse_object(_text(file, MAX_BYTES_BY_SUFFIX[".json"]))
     if item is None:
         raise plain_yaml.NotPlainError("not JSON")
     return item
 
 
 def _yaml(file: BinaryIO) -> object:
-    return plain_yaml.parse(_text(file, MAX_SETTINGS_BYTES[".yaml"]))
+    return plain_yaml.parse(_text(file, MAX_BYTES_BY_SUFFIX[".yaml"]))
 
 
 def _text(file: BinaryIO, max_bytes: int) -> str:

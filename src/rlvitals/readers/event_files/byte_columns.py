@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.framing import (
-    RECORD_CHECK,
+    CHECKSUM_FORMAT,
     RECORD_HEADER,
     RECORD_OVERHEAD,
     header_at,
@@ -179,7 +179,7 @@ class Shape:
         for index in new[: MAX_SHAPE_TEMPLATES - len(self.templates)]:
             row = rows[index : index + 1].copy()
             record = row[0, : self.length + RECORD_OVERHEAD].tobytes()
-            payload = bytearray(record[RECORD_HEADER.size : -RECORD_CHECK.size])
+            payload = bytearray(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])
             layout = layout_of(bytes(payload))
             if layout is None or not self.fits(layout) or header_at(record) != self.length:
                 continue

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rlvitals.storage.crc32c import ALL_ONES, CRC_TABLE, MASK_DELTA, crc32c, mask
 
 RECORD_HEADER = struct.Struct("<QI")
-RECORD_CHECK = struct.Struct("<I")
+CHECKSUM_FORMAT = struct.Struct("<I")
 RECORD_OVERHEAD = (
-    RECORD_HEADER.size + RECORD_CHECK.size
+    RECORD_HEADER.size + CHECKSUM_FORMAT.size
 )  # bytes of a record that are not its payload
 MAX_SCALAR_EVENT_BYTES = (
     2**12
@@ -48,10 +48,10 @@ def header_at(data: bytes | memoryview, offset: int = 0) -> int | None:
 
 def is_intact(record: bytes) -> bool:
     """Return True if a whole record's length and payload fit their checksums."""
-    stored: int = RECORD_CHECK.unpack_from(record, len(record) - RECORD_CHECK.size)[0]
+    stored: int = CHECKSUM_FORMAT.unpack_from(record, len(record) - CHECKSUM_FORMAT.size)[0]
     if header_at(record) != len(record) - RECORD_OVERHEAD:
         return False
-    return mask(crc32c(record[RECORD_HEADER.size : -RECORD_CHECK.size])) == stored
+    return mask(crc32c(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])) == stored
 
 
 def checks_of(lengths: NDArray[np.uint64]) -> NDArray[np.uint32]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.framing import (
+    CHECKSUM_FORMAT,
     MAX_SCALAR_EVENT_BYTES,
-    RECORD_CHECK,
     RECORD_HEADER,
     RECORD_OVERHEAD,
     Frames,
@@ -132,7 +132,7 @@ def _cycle(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
     members: list[Member | None] = []
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         record = data[start : start + length + RECORD_OVERHEAD].tobytes()
-        payload = bytearray(record[RECORD_HEADER.size : -RECORD_CHECK.size])
+        payload = bytearray(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])
         layout = layout_of(bytes(payload)) if len(payload) < MAX_SCALAR_EVENT_BYTES else None
         if layout is None or layout.step_width > WORD_BYTES or not is_intact(record):
             members.append(None)

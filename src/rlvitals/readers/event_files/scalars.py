@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.event_files.byte_columns import Shape, row_width
 from rlvitals.readers.event_files.framing import (
+    CHECKSUM_FORMAT,
     MAX_SCALAR_EVENT_BYTES,
-    RECORD_CHECK,
     RECORD_HEADER,
     RECORD_OVERHEAD,
     Frames,
@@ -129,7 +129,7 @@ class Window:
             return None
         for row in self._rows(records[:MAX_SHAPE_TRIES], length):
             record = row[: length + RECORD_OVERHEAD].tobytes()
-            layout = layout_of(record[RECORD_HEADER.size : -RECORD_CHECK.size])
+            layout = layout_of(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])
             if layout and not any(shape.fits(layout) for shape in tried) and is_intact(record):
                 known_shapes.append(Shape(length, layout.step_width, layout.places))
                 return known_shapes[-1]

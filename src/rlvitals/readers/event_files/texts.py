@@ -17,7 +17,7 @@ SETTINGS_TABLE_HEAD = re.compile(
 )
 TABLE_RULE = re.compile(r"[\s|:-]*")
 NAMESPACE_PREFIX = "Namespace("
-MAX_TABLE_ROWS = 10_000
+MAX_TEXT_TABLE_ROWS = 10_000
 MAX_NAMESPACE_CHARACTERS = 50_000  # of a namespace
 
 
@@ -26,7 +26,7 @@ def settings_in(text: str) -> dict[str, Setting]:
     text = text.strip()
     if text.startswith(NAMESPACE_PREFIX):
         return dict(_namespace(text[:MAX_NAMESPACE_CHARACTERS]))
-    head, *rows = text.splitlines()[:MAX_TABLE_ROWS] or [""]
+    head, *rows = text.splitlines()[:MAX_TEXT_TABLE_ROWS] or [""]
     return dict(_table(rows)) if SETTINGS_TABLE_HEAD.fullmatch(head) else {}
 
 

@@ -19,7 +19,7 @@ from typing import BinaryIO, Protocol, cast
 from rlvitals.errors import UnreadableLog
 
 PACKED_SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
-MAGIC_BYTES = 4
+MAGIC_LENGTH = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SKIPPABLE = (b"\x2a\x4d\x18", range(0x50, 0x60))  # a frame of remarks: last and first bytes
@@ -108,7 +108,7 @@ def kind_of(start: bytes, path: Path) -> Kind | None:
 
 
 def _is_skippable(start: bytes) -> bool:
-    return start[1:MAGIC_BYTES] == SKIPPABLE[0] and start[0] in SKIPPABLE[1]
+    return start[1:MAGIC_LENGTH] == SKIPPABLE[0] and start[0] in SKIPPABLE[1]
 
 
 def bare(path: Path) -> Path:
@@ -145,7 +145,7 @@ class Unpacked:
             data += chunk
             while data:
                 if unpacker is None:
-                    if len(data) < MAGIC_BYTES and not is_last:
+                    if len(data) < MAGIC_LENGTH and not is_last:
                         break
                     if not self._starts(data):
                         return
@@ -171,7 +171,7 @@ class Unpacked:
 
     def _starts(self, data: bytes) -> bool:
         """Return True if a member starts here; zeros pad a file, anything else is not ours."""
-        start = data[:MAGIC_BYTES]
+        start = data[:MAGIC_LENGTH]
         kind = kind_of(start, self._where)
         if (kind and kind.name == self._kind.name) or GZIP_MAGIC.startswith(start):
             return True

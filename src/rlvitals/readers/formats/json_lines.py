@@ -17,7 +17,7 @@ from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.formats.lines import Lines, Position
 from rlvitals.readers.formats.rows import Refusals
 
-MAX_JSON_DEPTH = 16  # of nesting; deeper is left out
+MAX_ROW_DEPTH = 16  # of nesting; deeper is left out
 MAX_NULL_KEYS = 3  # keys that a note names
 
 
@@ -32,7 +32,7 @@ def flatten(item: Mapping[str, object], within: str = "") -> Iterator[tuple[str,
         for key, value in items:
             name = f"{prefix}/{key}" if prefix else str(key)
             if isinstance(value, Mapping):
-                if len(stack) < MAX_JSON_DEPTH:
+                if len(stack) < MAX_ROW_DEPTH:
                     stack.append((name, iter(value.items())))
                     break
             else:

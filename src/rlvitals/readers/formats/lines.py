@@ -39,7 +39,7 @@ def open_log(path: Path) -> Iterator[BinaryIO]:
     Raises what `stored` raises, and UnreadableLog for a damaged file and for a bomb.
     """
     with open_stored(path) as file:
-        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        kind = compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path)
         if kind is None:
             file.seek(0)
             yield file
@@ -85,7 +85,7 @@ def _suggest_path(path: Path) -> str:
 def read_head(path: Path) -> bytes:
     """Return a file's first 64 KiB, unpacked, for `claims`. Raises UnreadableLog."""
     with open_stored(path) as file:
-        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        kind = compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path)
         if kind is not None:
             return compressed.beginning(file, kind, path, HEAD_BYTES)
         file.seek(0)
@@ -95,7 +95,7 @@ def read_head(path: Path) -> bytes:
 def is_packed(path: Path) -> bool:
     """Return True if a file is packed with gzip or zstd. Raises UnreadableLog."""
     with open_stored(path) as file:
-        return compressed.kind_of(file.read(compressed.MAGIC_BYTES), path) is not None
+        return compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path) is not None
 
 
 def packing_note(path: Path) -> str:
@@ -104,7 +104,7 @@ def packing_note(path: Path) -> str:
     "" where all is well. Unpacks the whole file. Raises UnreadableLog.
     """
     with open_stored(path) as file:
-        kind = compressed.kind_of(file.read(compressed.MAGIC_BYTES), path)
+        kind = compressed.kind_of(file.read(compressed.MAGIC_LENGTH), path)
         return compressed.unpack_note(file, kind, path) if kind else ""
 
 

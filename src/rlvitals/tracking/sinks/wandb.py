@@ -25,7 +25,7 @@ from rlvitals.tracking.sinks.sink import Opening, Rows, Sink
 from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
-WANDB_STEP = "step"
+WANDB_STEP_METRIC = "step"
 SINK_OPTIONS = ("every", "label", "names", "prefix")  # options that are not W&B's
 MAX_WANDB_BINS = 512  # of a W&B histogram
 MAX_WANDB_ROWS = 10_000  # of a W&B table
@@ -66,15 +66,19 @@ class WandbRun:
         self._sent: dict[tuple[str, ...], int] = {}  # the step of the last row of a layout
         self._held: dict[tuple[str, ...], dict[str, float]] = {}  # a later one, not sent
         self._run: Any = wandb.init(**arguments)
-        self._run.define_metric(WANDB_STEP, hidden=True)
-        self._run.define_metric("*", step_metric=WANDB_STEP)
+        self._run.define_metric(WANDB_STEP_METRIC, hidden=True)
+        self._run.define_metric("*", step_metric=WANDB_STEP_METRIC)
 
     def scalars(self, rows: Rows) -> None:
         """Log the rows that are `every` steps apart; keep the last of the others."""
         cells = zip(rows.steps.tolist(), rows.times.tolist(), rows.values.tolist(), strict=True)
         names = tuple(map(self._tag, rows.keys))
         for step, time, row in cells:
-            message = {**dict(zip(names, row, strict=True)), WANDB_STEP: step, "_timestamp": time}
+            message = {
+                **dict(zip(names, row, strict=True)),
+                WANDB_STEP_METRIC: step,
+                "_timestamp": time,
+            }
             last_step = self._sent.get(names)
             if last_step is not None and last_step < step < last_step + self._every:
                 self._held[names] = message
@@ -87,22 +91,24 @@ class WandbRun:
         """Log a histogram of at most 512 bins: neighbours are put together."""
         edges, counts = merge_bins(histogram, MAX_WANDB_BINS)
         media = self._wandb.Histogram(np_histogram=(counts, edges))
-        self._run.log({self._tag(key): media, WANDB_STEP: histogram.step})
+        self._run.log({self._tag(key): media, WANDB_STEP_METRIC: histogram.step})
 
     def text(self, key: str, text: Text) -> None:
         """Log a text as a table of one row."""
-        table = self._wandb.Table(columns=[WANDB_STEP, "text"], data=[[text.step, text.text]])
-        self._run.log({key: table, WANDB_STEP: text.step})
+        table = self._wandb.Table(
+            columns=[WANDB_STEP_METRIC, "text"], data=[[text.step, text.text]]
+        )
+        self._run.log({key: table, WANDB_STEP_METRIC: text.step})
 
     def table(self, key: str, table: Table) -> None:
         """Log a table's first 10,000 rows."""
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
         media = self._wandb.Table(
-            columns=[WANDB_STEP, *table.columns],
+            columns=[WANDB_STEP_METRIC, *table.columns],
             data=[list(row) for row in rows[:MAX_WANDB_ROWS]],
             allow_mixed_types=True,
         )
-        self._run.log({key: media, WANDB_STEP: rows[-1][0] if rows else 0})
+        self._run.log({key: media, WANDB_STEP_METRIC: rows[-1][0] if rows else 0})
 
     def settings(self, step: int, changed: Mapping[str, object]) -> None:
         """Change the run's config."""

@@ -11,10 +11,9 @@ from trl import GRPOConfig
 from rlvitals import UsageError
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import run_metadata, sample_weights
-from rlvitals.trainers.language.config import Config, MonitoringConfig
+from rlvitals.trainers.language.config import GRPO_MODE, Config, MonitoringConfig
 
 MODE_FIELD = "{-mode}"
-GRPO_MODE = "grpo"
 MODE_METRICS = ("avg_reward", "mean_reward", "positive_samples", "positive_ratio",
             "negative_samples", "negative_ratio", "pos_neg_ratio")  # fmt: skip
 LANGUAGE_CONFIG_FILE = "training_config.json"

@@ -69,14 +69,14 @@ class LanguageHarness(harness.Harness):
 
     def end_usage(self, step: int) -> None:
         """Record peak memory, and log it with the plan's if there is one."""
-        from rlvitals.trainers.language.planning import start
+        from rlvitals.trainers.language.planning import estimate, start
 
         if self.plan is None:
             return
         used = self.usage.measure()
         if self.recorder is not None and used.memory is not None:
             # The peak of the GPU's memory, else of the process's.
-            self.recorder.log(step, {"machine/peak_gib": used.memory / start.GIB})
+            self.recorder.log(step, {"machine/peak_gib": used.memory / estimate.GIB})
         self.log.info("%s", start.compare_usage(self.plan, used))
 
     def log_interruption(self) -> None:

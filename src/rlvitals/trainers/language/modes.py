@@ -13,9 +13,8 @@ from trl import GRPOTrainer
 
 from rlvitals import UsageError
 from rlvitals.trainers.language import sample_weights
-from rlvitals.trainers.language.config import SignalConfig
+from rlvitals.trainers.language.config import GRPO_MODE, SignalConfig
 
-GRPO_MODE = "grpo"
 # TRL's losses that divide by the tokens of the generation batch, all processes: the others divide
 # by samples or by a process's own tokens, and include the samples that are left out.
 TOKEN_LOSSES = ("dapo", "cispo")

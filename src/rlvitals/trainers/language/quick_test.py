@@ -15,7 +15,9 @@ from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.language_harness import TrainingResult
 
 MAX_QUESTIONS = 256
-SIGNIFICANCE_LEVEL = 0.05  # two-sided p-value at which a change is called a rise or a fall
+QUICK_TEST_SIGNIFICANCE_LEVEL = (
+    0.05  # two-sided p-value at which a change is called a rise or a fall
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Comparison:
             f"({self.gained_count} gained, {self.lost_count} lost, "
             f"sign test p {'< 0.001' if p < 0.001 else f'= {p:.2g}'})"  # noqa: PLR2004
         )
-        if p > SIGNIFICANCE_LEVEL:
+        if p > QUICK_TEST_SIGNIFICANCE_LEVEL:
             begin = f"all parts ran; no rise in {self.steps} steps, which may be too few to learn"
             return f"{begin}: {numbers}"
         change = "a rise" if self.gained_count > self.lost_count else "a fall"

@@ -12,7 +12,7 @@ from rlvitals.trainers.ppo.cluster.config import (
     ServingConfig,
 )
 
-MIN_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
+MIN_EVAL_DECISIONS = 8  # of a cluster in an evaluation: 2 warm it up, 6 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,11 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
         clusters, decisions = self.held_out_clusters, self.held_out_decisions
-        if clusters < 1 or decisions < MIN_DECISIONS:
+        if clusters < 1 or decisions < MIN_EVAL_DECISIONS:
             raise UsageError(
                 f"{clusters} clusters for {decisions} decisions show nothing",
                 where="evaluation",
-                hint=f"1 and {MIN_DECISIONS} at least; enable=false for no evaluation",
+                hint=f"1 and {MIN_EVAL_DECISIONS} at least; enable=false for no evaluation",
             )
 
 

@@ -76,7 +76,7 @@ TRACKED_METRICS = {
 }
 TAIL_PATTERN = re.compile(r"latency_p(\d+)")
 # What an update's numbers may be, in the order of the exported table.
-UPDATE_COLUMNS = (
+LOGGED_UPDATE_COLUMNS = (
     "update", "pi_loss", "vf_loss", "loss", "entropy", "entropy_policy", "approx_kl",
     "approx_kl_k1", "clipfrac", "ratio_mean", "ratio_max", "kl_ref", "first_kl", "first_clipfrac",
     "first_ratio_max", "lr", "entropy_coef", "entropy_min", "kl_coef", "kl_ref_coef",
@@ -141,7 +141,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     `evaluated`: whether the policy is evaluated as it goes.
     The `info` of other environments is not known before the first step.
     """
-    names = [*UPDATE_COLUMNS]
+    names = [*LOGGED_UPDATE_COLUMNS]
     if ppo.spikes is not None:
         names += SPIKE_COLUMNS
     if config.temperature_control.enabled:

@@ -15,8 +15,8 @@ from rlvitals.types import Series
 from rlvitals.views.drawing.curves import Curve, curve, scale
 from rlvitals.views.figures.figure import Line, Panel
 
-CHART_COLUMNS = 1000  # columns of pixels
-MAX_FULL_POINTS = 4 * CHART_COLUMNS  # points; the extremes of all columns would be as many
+CHART_WIDTH_PIXELS = 1000  # columns of pixels
+MAX_FULL_POINTS = 4 * CHART_WIDTH_PIXELS  # points; the extremes of all columns would be as many
 FLOAT32_RANGE = (1e-30, 1e30)  # magnitudes that float32 represents with full precision
 MIN_FLOAT32_SPREAD = 1e-4  # smallest range, relative to the largest value
 STEP_BYTES = (1, 2, 4)  # of a distance between steps
@@ -77,7 +77,7 @@ class Packer:
     def _curve(self, line: Line, chart: Chart) -> tuple[int, int | None, Curve]:
         key = id(line.series)
         if key not in self.drawn:
-            drawn = curve(line, CHART_COLUMNS, chart.first, chart.last)
+            drawn = curve(line, CHART_WIDTH_PIXELS, chart.first, chart.last)
             steps, values = visible_points(line.series, drawn)
             column = self._add(steps, values)
             average = None

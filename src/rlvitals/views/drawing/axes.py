@@ -17,7 +17,7 @@ from rlvitals.views.drawing.curves import Scale
 
 LETTER_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 MIN_LETTER_VALUE = 1e4  # smaller numbers have no unit letter
-TICK_STEPS = [1, 2, 2.5, 5, 10]
+AXIS_TICK_STEPS = [1, 2, 2.5, 5, 10]
 MIN_PLAIN_VALUE, MAX_PLAIN_VALUE = 1e-3, 1e15  # numbers outside use a power of ten
 MAX_TICK_DIGITS = 9
 MIN_LOG_RATIO = 1e3  # of the ticks of a nonlinear axis
@@ -81,8 +81,8 @@ def set_scale(axes: Axes, kind: Scale, width: float) -> None:
         axes.yaxis.set_major_locator(AsinhLocator(width, numticks=6, base=0))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=TICK_STEPS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=AXIS_TICK_STEPS))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=AXIS_TICK_STEPS))
     axes.yaxis.set_major_formatter(Short())
     axes.xaxis.set_major_formatter(Short())
 

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from rlvitals.views.drawing.axes import TICK_STEPS, set_scale
+from rlvitals.views.drawing.axes import AXIS_TICK_STEPS, set_scale
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Across, Panel
 
@@ -15,7 +15,7 @@ GROUP_DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)))  # for curves that reuse 
 def draw(axes: Axes, panel: Panel, theme: Theme) -> None:
     """Draw the curves of a panel and set its axis limits."""
     set_scale(axes, "linear", 1.0)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=TICK_STEPS))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=AXIS_TICK_STEPS))
     run_count = len({curve.run for curve in panel.across})
     for index, curve in enumerate(panel.across):
         _curve(axes, curve, theme, (index - (run_count - 1) / 2) / max(run_count, 1))

@@ -11,8 +11,8 @@ from rlvitals.types import Profile, Series, Trace
 from rlvitals.views.figures.figure import Figure, Kind, Limit, Line, Panel, Subject, Words
 from rlvitals.views.figures.panels import annotate, natural
 
-MIN_DECISIONS = 50  # of a window: the standard error of a share of 0.5 is 0.07
-MAX_ACTIONS = 40  # more cannot be distinguished
+MIN_WINDOW_DECISIONS = 50  # of a window: the standard error of a share of 0.5 is 0.07
+MAX_DRAWN_ACTIONS = 40  # more cannot be distinguished
 
 
 def panels(subjects: Sequence[Subject]) -> Sequence[Panel]:
@@ -61,7 +61,7 @@ def shares(trace: Trace, run: int = 0) -> tuple[Line, ...]:
     if decisions is None:
         return ()
     names, steps, choices, metric = decisions
-    min_steps = MIN_DECISIONS if metric == policy.ACTION.name else 1
+    min_steps = MIN_WINDOW_DECISIONS if metric == policy.ACTION.name else 1
     rows = np.array_split(np.arange(len(steps)), max(1, min(60, len(steps) // min_steps)))
     sums = np.array([choices[window].sum(axis=0) for window in rows])
     totals = sums.sum(axis=1, keepdims=True)
@@ -89,9 +89,9 @@ Taken = tuple[list[str], NDArray[np.int64], NDArray[np.float64], str]
 
 def _decisions(trace: Trace) -> Taken | None:
     """Return the names, steps [n], one-hot actions [n, actions] and metric of each decision."""
-    chosen = trace.numbers(policy.ACTION.name, least=2 * MIN_DECISIONS)
+    chosen = trace.numbers(policy.ACTION.name, least=2 * MIN_WINDOW_DECISIONS)
     actions = np.empty(0) if chosen is None else np.unique(chosen.values)
-    if chosen is None or len(actions) > MAX_ACTIONS:
+    if chosen is None or len(actions) > MAX_DRAWN_ACTIONS:
         return None
     choices = (chosen.values[:, None] == actions).astype(np.float64)
     return [f"{action:g}" for action in actions], chosen.steps, choices, policy.ACTION.name
@@ -103,7 +103,7 @@ def _rollouts(trace: Trace) -> Taken | None:
         family = trace.family(metric.name)
         names = sorted(family, key=natural)
         lengths = {len(series) for series in family.values()}
-        if 1 < len(names) <= MAX_ACTIONS and len(lengths) == 1 and lengths.pop() > 1:
+        if 1 < len(names) <= MAX_DRAWN_ACTIONS and len(lengths) == 1 and lengths.pop() > 1:
             choices = np.stack([np.nan_to_num(family[name].values) for name in names], axis=1)
             steps = family[names[0]].steps
             return names, steps, np.maximum(choices, 0.0), f"{metric.name}/{names[0]}"

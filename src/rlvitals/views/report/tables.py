@@ -14,7 +14,7 @@ from rlvitals.views.checkpoints import size
 from rlvitals.views.report.page import Grid
 
 MAX_EVENT_ROWS = 200
-MAX_TABLE_ROWS = 24  # latest rows of a logged table
+MAX_REPORT_TABLE_ROWS = 24  # latest rows of a logged table
 MAX_TEXT_ROWS = 8  # latest texts of a key
 HIDDEN_EVENTS = ("heartbeat", "beat", "settings")  # of no interest to a reader
 
@@ -134,14 +134,16 @@ def rows(trace: Trace) -> Iterator[tuple[str, Grid]]:
 
 
 def _rows(table: Table) -> Grid:
-    latest = range(max(len(table) - MAX_TABLE_ROWS, 0), len(table))
+    latest = range(max(len(table) - MAX_REPORT_TABLE_ROWS, 0), len(table))
     names = [name for name in table.columns if name != "step"]
     cells = tuple(
         (f"{int(table.steps[index]):,}", *(cell(table.columns[name][index]) for name in names))
         for index in latest
     )
     note = (
-        f"the last {MAX_TABLE_ROWS} of {len(table):,} rows" if len(table) > MAX_TABLE_ROWS else ""
+        f"the last {MAX_REPORT_TABLE_ROWS} of {len(table):,} rows"
+        if len(table) > MAX_REPORT_TABLE_ROWS
+        else ""
     )
     return Grid(("step", *names), cells, note)
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from rlvitals.storage.crc32c import crc32c, mask
 
-RECORD_HEADER = struct.Struct("<QI")  # length, its masked checksum
+RECORD_HEADER_FORMAT = struct.Struct("<QI")  # length, its masked checksum
 RECORD_CHECKSUM = struct.Struct("<I")
-SUMMARY_VALUE = 1  # field number of Summary.value
+SUMMARY_VALUE_FIELD = 1  # field number of Summary.value
 
 
 class EventField(IntEnum):
@@ -63,7 +63,7 @@ def length_delimited(field: int, data: bytes | str) -> bytes:
 @lru_cache(maxsize=4096)
 def header(length: int) -> bytes:
     """Return the header of a record with a payload of so many bytes."""
-    return RECORD_HEADER.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
+    return RECORD_HEADER_FORMAT.pack(length, mask(crc32c(length.to_bytes(8, "little"))))
 
 
 def record(payload: bytes) -> bytes:

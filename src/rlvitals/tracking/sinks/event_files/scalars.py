@@ -17,15 +17,19 @@ from numpy.typing import NDArray
 
 from rlvitals.storage.crc32c import MASK_DELTA, crc32c, pair_term, term
 from rlvitals.tracking.sinks.event_files.messages import (
-    RECORD_HEADER,
-    SUMMARY_VALUE,
+    RECORD_HEADER_FORMAT,
+    SUMMARY_VALUE_FIELD,
     EventField,
     ValueField,
     header,
     length_delimited,
 )
 
-TIME_KEY, STEP_KEY, VALUE_KEY = 0x09, 0x10, 0x15  # field numbers and wire types, as one byte
+TIME_TAG_BYTE, STEP_TAG_BYTE, VALUE_TAG_BYTE = (
+    0x09,
+    0x10,
+    0x15,
+)  # field numbers and wire types, as one byte
 _STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
 _POSITIONS = np.arange(19)  # the bytes of a stamp
@@ -78,7 +82,7 @@ def _stamps(steps: NDArray[np.int64], times: NDArray[np.float64], width: int) ->
     stamps = np.empty((len(steps), 9 + width if width else 8), np.uint8)
     stamps[:, :8] = times.astype("<f8").view(np.uint8).reshape(-1, 8)
     if width:
-        stamps[:, 8] = STEP_KEY
+        stamps[:, 8] = STEP_TAG_BYTE
         stamps[:, 9:] = (steps.view(np.uint64)[:, None] >> _SHIFTS[:width]) & np.uint64(127)
         stamps[:, 9:-1] |= 128
     return stamps
@@ -145,14 +149,14 @@ def _moves(distances: NDArray[np.int64]) -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=64)
 def _layout(keys: tuple[str, ...], width: int) -> _Layout:
-    stamp = bytes([0] * 8 + ([STEP_KEY] + [0] * width if width else []))
+    stamp = bytes([0] * 8 + ([STEP_TAG_BYTE] + [0] * width if width else []))
     data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
         # 4 zero bytes replace the value, so that the enclosing lengths count them.
-        value = length_delimited(ValueField.TAG, key) + bytes([VALUE_KEY, 0, 0, 0, 0])
-        summary = length_delimited(EventField.SUMMARY, length_delimited(SUMMARY_VALUE, value))
-        bare = bytes([TIME_KEY]) + bytes(len(stamp)) + summary
-        stamps.append(len(data) + RECORD_HEADER.size + 1)
+        value = length_delimited(ValueField.TAG, key) + bytes([VALUE_TAG_BYTE, 0, 0, 0, 0])
+        summary = length_delimited(EventField.SUMMARY, length_delimited(SUMMARY_VALUE_FIELD, value))
+        bare = bytes([TIME_TAG_BYTE]) + bytes(len(stamp)) + summary
+        stamps.append(len(data) + RECORD_HEADER_FORMAT.size + 1)
         data += header(len(bare)) + bare
         ends.append(len(data) - 4)
         data += bytes(4)

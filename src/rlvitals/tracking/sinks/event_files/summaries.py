@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.tracking.sinks.event_files.messages import (
-    SUMMARY_VALUE,
+    SUMMARY_VALUE_FIELD,
     EventField,
     ValueField,
     double,
@@ -187,7 +187,7 @@ def _step(step: int) -> bytes:
 def _event(time: float, step: int, tag: str, body: bytes) -> bytes:
     summary = length_delimited(
         EventField.SUMMARY,
-        length_delimited(SUMMARY_VALUE, length_delimited(ValueField.TAG, tag) + body),
+        length_delimited(SUMMARY_VALUE_FIELD, length_delimited(ValueField.TAG, tag) + body),
     )
     return record(double(EventField.WALL_TIME, time) + _step(step) + summary)
 

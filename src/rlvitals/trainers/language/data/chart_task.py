@@ -81,7 +81,7 @@ READABLE_SUBJECTS = (
     Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
     Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
 )
-TICK_STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
+CHART_TICK_STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
 MAX_TICKS = 6  # of a readable axis, at the most
 
 
@@ -239,7 +239,7 @@ def _axis(subject: Subject) -> Callable[[float], str]:
 def _tick(span: float) -> float:
     """Return the round step that gives an axis at most `TICKS` ticks."""
     power = 10.0 ** (len(str(int(span))) - 2)
-    return next(step * power for step in TICK_STEPS if span <= step * power * MAX_TICKS)
+    return next(step * power for step in CHART_TICK_STEPS if span <= step * power * MAX_TICKS)
 
 
 def _two(facts: Facts, random: Random) -> tuple[int, int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVALUATION_SEED = "evaluation"  # the seed of what evaluation asks: the same of every training
 MIN_CHART_PIXELS = 28  # pixels of a side: two for each of a tiny chart's units, and its letters
-CHART_COLUMNS = ("image", "query", "label")
+CHART_TASK_COLUMNS = ("image", "query", "label")
 CHART_REWARDS = ("format_reward", "num_token_reward", "accuracy_reward", "length_think_reward")
 # Columns that TRL 1.16 takes for its own, or gives reward functions itself (grpo_trainer.py).
 TRL_COLUMNS = (
@@ -156,7 +156,7 @@ def _question(sample: chart_task.Sample) -> tuple[str, ...]:
 def _chart_dataset(samples: Iterable[chart_task.Sample], config: DataConfig) -> datasets.Dataset:
     import datasets
 
-    names = (*CHART_COLUMNS, "table", "chart_type", "reasoning")
+    names = (*CHART_TASK_COLUMNS, "table", "chart_type", "reasoning")
     columns = {name: [getattr(sample, name) for sample in samples] for name in names}
     kinds = {name: datasets.Value("string") for name in names}
     features = datasets.Features({**kinds, "image": datasets.Image()})
@@ -235,7 +235,7 @@ def _make_task(rows: datasets.Dataset, config: DataConfig, *, vision: bool, seed
         rows = _chart_rows(rows)
     else:
         rows = _text_rows(rows, config)
-    needed = CHART_COLUMNS if has_images else ("prompt", "answer")
+    needed = CHART_TASK_COLUMNS if has_images else ("prompt", "answer")
     selection = checking.choose(
         rows, needed, subset=config.subset_size, held_out=config.held_out, seed=seed
     )
@@ -266,7 +266,7 @@ def _chart_rows(rows: datasets.Dataset) -> datasets.Dataset:
     import datasets
     import pyarrow as pa
 
-    missing = [name for name in CHART_COLUMNS if name not in rows.column_names]
+    missing = [name for name in CHART_TASK_COLUMNS if name not in rows.column_names]
     if missing:
         raise _missing_columns_error(missing, rows)
     try:

@@ -15,7 +15,6 @@ from rlvitals.trainers.language.usage import ResourceUsage
 PLAN_FILE = "plan.json"  # in the run's folder
 # Parameters below which a training is not planned: it fits anywhere, and estimating takes seconds.
 MIN_PLANNED_PARAMETERS = 50_000_000
-GIB = 2.0**30
 
 
 def plan(
@@ -36,7 +35,7 @@ def plan(
         tell(f"no plan: {error.problem}")
         return None
     tell(
-        f"plan: {result.memory / GIB:,.1f} GiB, {result.seconds:,.3g} s an update "
+        f"plan: {result.memory / estimate.GIB:,.1f} GiB, {result.seconds:,.3g} s an update "
         "(--plan shows more)"
     )
     for line in result.warnings:
@@ -49,7 +48,9 @@ def compare_usage(plan: Plan, used: ResourceUsage) -> str:
     """Return a line that compares the resources used with the plan."""
     lines = []
     if used.memory is not None:
-        lines.append(f"{used.memory / GIB:,.2f} GiB, planned {plan.memory / GIB:,.2f}")
+        lines.append(
+            f"{used.memory / estimate.GIB:,.2f} GiB, planned {plan.memory / estimate.GIB:,.2f}"
+        )
     if used.seconds == used.seconds:
         lines.append(f"{used.seconds:,.3g} s an update, planned {plan.seconds:,.3g}")
     return f"used: {'; '.join(lines)}"

@@ -9,12 +9,12 @@ MAX_NUMBER_CHARACTERS = 300  # characters of a text that may be a number
 EXACT_TOLERANCE = Fraction(0)
 # ChartQA's relaxed accuracy: a value is read off a chart to 5 %.
 CHART_TOLERANCE = Fraction(1, 20)
-WORD_PATTERN = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
+UNIT_PATTERN = r"[^\W\d_](?:[^\W\d_]|[/.²³^-])*"  # km/h, m²
 NUMBER_PATTERN = re.compile(
     rf"""(?P<sign>[+-]?)\ ?(?P<currency>[$€£¥]?)\ ?(?P<inner>[+-]?)
     (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,3}}(?:\ [0-9]{{3}})+|[0-9]*)
     (?P<part>(?:\.[0-9]*)?)(?P<power>(?:[eE][+-]?[0-9]{{1,3}})?)
-    \ ?(?P<unit>%|{WORD_PATTERN}(?:\ {WORD_PATTERN})?|°[A-Za-z]?|[$€£¥]|)""",
+    \ ?(?P<unit>%|{UNIT_PATTERN}(?:\ {UNIT_PATTERN})?|°[A-Za-z]?|[$€£¥]|)""",
     re.VERBOSE,
 )
 UNIT_SCALES = {

@@ -20,7 +20,7 @@ from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 RLHF_MODE = "rlhf"  # among the modes
-OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
+RLHF_OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
 
@@ -127,7 +127,7 @@ def flat(config: Config) -> dict[str, object]:
     if config.rlhf.kl_controller == "fixed":
         settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
-        key: None if key in OFF_AT_ZERO_KEYS and not value else value
+        key: None if key in RLHF_OFF_AT_ZERO_KEYS and not value else value
         for key, value in settings.items()
     }
 

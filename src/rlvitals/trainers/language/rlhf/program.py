@@ -18,11 +18,11 @@ from rlvitals.trainers.language.rlhf import factory, save_state
 from rlvitals.trainers.language.rlhf.config import RLHF_CONFIG_FILE, Config
 from rlvitals.trainers.language.rlhf.ppo import PPO, Update
 
-FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
+FIRST_LOGGED_RLHF_UPDATES, MAX_LOGGED_RLHF_UPDATES = (
     3,
     20,
 )  # updates that are shown at first, and then of the complete run
-MOVABLE_SETTINGS = ("rlhf.output_dir",)  # a run may be moved
+MOVABLE_RLHF_SETTINGS = ("rlhf.output_dir",)  # a run may be moved
 
 
 class Training(LanguageHarness):
@@ -54,7 +54,7 @@ class Training(LanguageHarness):
                 config, folder, self.accelerator, failed=self.record_failure, tell=self.log.info
             )
         self.changed = schema.list_changes(
-            folder / RLHF_CONFIG_FILE, config, besides=MOVABLE_SETTINGS
+            folder / RLHF_CONFIG_FILE, config, besides=MOVABLE_RLHF_SETTINGS
         )
         # The others record in the same folder: the first would take them for another training.
         with (
@@ -134,8 +134,8 @@ class Training(LanguageHarness):
             if monitoring.log_completions and row % max(monitoring.completions_every, 1) == 0:
                 self.recorder.log_table(counters.updates, "game_log", update.table)
             is_logged = (
-                counters.updates <= FIRST_LOGGED_UPDATES
-                or counters.updates % max(self.ppo.updates // MAX_LOGGED_UPDATES, 1) == 0
+                counters.updates <= FIRST_LOGGED_RLHF_UPDATES
+                or counters.updates % max(self.ppo.updates // MAX_LOGGED_RLHF_UPDATES, 1) == 0
             )
             line = update_line(counters.updates, metrics)
             self.log.log(logging.INFO if is_logged else logging.DEBUG, "%s", line)
