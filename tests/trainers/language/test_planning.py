@@ -22,7 +22,11 @@ from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.passes import Pass
 from rlvitals.trainers.language.rlhf.policy import add_adapters
 
-pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning"),
+    # PaliGemma's processor puts torch's tensors into an array of numpy 2.
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning:transformers"),
+]
 RATES = device.Rates(1e9, 1e9, 1e-6, 1 << 40, "cpu", "stated")
 STATED = ("--device-flops", "1e12", "--device-bandwidth", "1e11", "--json")
 
