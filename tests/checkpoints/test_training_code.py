@@ -8,6 +8,7 @@ import sys
 import types
 
 import pytest
+from effort import cases
 
 import rlvitals
 from rlvitals.checkpoints import manifest, training_code
@@ -244,7 +245,7 @@ def test_modules_may_be_loaded_by_a_garbage_collection_in_between():
     threshold, loaded = gc.get_threshold(), set(sys.modules)
     code = TrainingCode()
     try:
-        for _ in range(100):
+        for _ in range(cases(8, 100)):
             gc.set_threshold(0)
             gc.collect()
             _ImportedWhenCollected()

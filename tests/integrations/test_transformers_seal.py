@@ -269,7 +269,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", sampled(ORDERS, 5))
+@pytest.mark.parametrize("order", sampled(ORDERS, 10))
 def test_bit_exact_is_promised_where_it_is_true(tmp_path, order, capsys):
     given, stream, steps = ORDERS[order]
     options = dict(given)

@@ -186,6 +186,7 @@ def test_the_command_shows_what_it_found(run, capsys):
     assert "held out" not in shown  # there are as many as were asked for
 
 
+@pytest.mark.soak
 def test_json_is_all_that_stdout_holds(run):
     """transformers prints a line to stdout where Weights & Biases is offline."""
     done = subprocess.run(

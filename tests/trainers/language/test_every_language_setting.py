@@ -306,7 +306,7 @@ def _left(out, tiny, said):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sampled(sorted(LEFT), 6))
+@pytest.mark.parametrize("name", sampled(sorted(LEFT), 12))
 def test_a_training_leaves_something_else(name, left):
     value, beside = LEFT[name]
     was, now = left(beside), left({**beside, name: value})
@@ -441,7 +441,7 @@ def _rlhf_left(out, base, said):
     }
 
 
-@pytest.mark.parametrize("name", sampled(sorted(RLHF_LEFT), 8))
+@pytest.mark.parametrize("name", sampled(sorted(RLHF_LEFT), 16))
 def test_an_rlhf_training_leaves_something_else(name, rlhf_left):
     value, beside = RLHF_LEFT[name]
     was, now = rlhf_left(beside), rlhf_left({**beside, name: value})

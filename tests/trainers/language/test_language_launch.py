@@ -53,6 +53,7 @@ def test_torchrun_trains_with_two_processes(tmp_path):
     assert (run / "checkpoint-4" / "manifest.json").exists()
 
 
+@pytest.mark.soak
 def test_accelerate_launches_the_module(tmp_path):
     plain = tmp_path / "plain.yaml"
     said = yaml.safe_load(LAUNCHER.read_text())

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from effort import sampled
 
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import factory, networks
@@ -468,7 +469,7 @@ EFFECTS = {
 ELSEWHERE = {"cluster.trace", "cluster.backend"}  # in the tests of the cluster's physics
 
 
-@pytest.mark.parametrize("name", EFFECTS)
+@pytest.mark.parametrize("name", sampled(EFFECTS, 2))
 def test_a_setting_moves_its_number_its_way(name):
     smaller, larger, number, sign, beside = EFFECTS[name]
     before, after = (number({**beside, name: value}) for value in (smaller, larger))
