@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADING = re.compile(r"^## (?:Unreleased \((?P<draft>[\d.]+\w*)\)|(?P<version>[\d.]+\w*))", re.M)
+HEADING = re.compile(
+    r"^## (?:Unreleased \((?P<draft>[\d.]+\w*)\)|(?P<version>[\d.]+\w*))", re.MULTILINE
+)
 MAX_CORE_MB, MAX_OWN_MB = 115.0, 10.0  # installed, without pip; without Python's caches
 INSTALLER = ("pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth")
 MB = 1e6  # bytes
@@ -84,7 +86,7 @@ def build(folder: Path, compiled: str) -> Path:
     """Build one wheel; `compiled` is the choice of `hatch_build.py`. Raises CalledProcessError."""
     before = set(folder.glob("*.whl"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(
+    subprocess.run(  # noqa: S603 - ours
         command, cwd=ROOT, env={**os.environ, "RLVITALS_BUILD_COMPILED": compiled}, check=True
     )
     (wheel,) = set(folder.glob("*.whl")) - before
@@ -104,11 +106,16 @@ def install_and_diagnose(wheel: Path, folder: Path) -> Trial:
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     start = time.perf_counter()
-    subprocess.run([*pip, *own_index, *constraints], env=env, check=True)
+    subprocess.run([*pip, *own_index, *constraints], env=env, check=True)  # noqa: S603 - ours
     installed = time.perf_counter()
     diagnose = [programs / "rlvitals", "diagnose", ".", "--fail-on", "never"]
-    report = subprocess.run(
-        diagnose, cwd=ROOT / "examples" / "failing", env=env, check=True, capture_output=True, text=True
+    report = subprocess.run(  # noqa: S603 - ours
+        diagnose,
+        cwd=ROOT / "examples" / "failing",
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     end = time.perf_counter()
     paths = {"base": str(folder), "platbase": str(folder)}

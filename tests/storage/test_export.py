@@ -1,6 +1,8 @@
 """Tables for other programs, and other programs' runs as our own."""
 
 import json
+import re
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -50,6 +52,19 @@ def test_a_table_has_a_row_for_each_step_and_every_number(tmp_path, end):
     assert frame["step_"][0] == 9.0
     assert frame["step_"].isna().tolist() == [False, True, True, True]
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_spreadsheet_holds_the_same_and_no_formula(tmp_path):
+    pytest.importorskip("xlsxwriter")
+    path = tmp_path / "x.xlsx"
+    assert export({**RUN, "=1+1": series([1], [2.0], [5.0])}, path) == 4
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    assert "<f>" not in sheet
+    rows = [re.findall(r"<(?:v|t)>(.*?)</", row) for row in sheet.split("<row ")[1:]]
+    assert [rows[0][0], rows[0][2], rows[0][-1]] == ["step", "loss", "=1+1"]
+    assert rows[1] == ["1", "5", "0.1", "9", "2"]
+    assert [row[2] for row in rows[2:4]] == ["nan", "inf"]
 
 
 def test_rows_without_times_are_in_the_order_of_their_steps(tmp_path):
