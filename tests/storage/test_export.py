@@ -75,7 +75,7 @@ def test_rows_without_times_are_in_the_order_of_their_steps(tmp_path):
 
 def test_an_ending_that_is_no_table_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot tell"):
-        export(RUN, tmp_path / "x.xlsx")
+        export(RUN, tmp_path / "x.ods")
 
 
 def test_what_a_reader_found_becomes_a_run_of_our_own(tmp_path):

@@ -99,9 +99,10 @@ def _cause_lines(entry: Mapping[str, Json]) -> list[str]:
     for label in ("evidence", "explains", "try"):
         content = entry.get(label)
         sentences = content if isinstance(content, list) else [content] if content else []
-        if label == "explains" and sentences:
-            sentences = [", ".join(map(str, sentences))]
-        lines += [f"  {label}: {sentence}" for sentence in sentences]
+        texts = [str(sentence) for sentence in sentences]
+        if label == "explains" and texts:
+            texts = [", ".join(texts)]
+        lines += [f"  {label}: {sentence}" for sentence in texts]
     return lines
 
 
