@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import EXIT_UNDECIDED, Command
-from rlvitals.errors import UnreadableLog, harmless
+from rlvitals.errors import UnreadableLog, UsageError, harmless
 from rlvitals.settings import Settings
 from rlvitals.tracking import clock
 
@@ -69,7 +69,13 @@ def run(args: Namespace) -> int:
     """Follow the runs, print the changes and return the exit code of their last state."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
+    from rlvitals.hosted import address
 
+    for path in args.paths:
+        if address.parse(path) is not None:
+            raise UsageError(
+                "a hosted run is not followed", where=str(path), hint="rlvitals triage, repeated"
+            )
     settings = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:
         if not os.path.lexists(path):
