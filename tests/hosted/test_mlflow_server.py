@@ -125,7 +125,7 @@ def test_triage_sorts_them_and_counts_the_hours(client, server, call):
     record(client, experiment, "good")
     record(client, experiment, "bad", rises=False)
     target = f"mlflow:{server}/#/experiments/{experiment}"
-    code, out, _ = call("triage", target, "--json", "--since", "1d")
+    code, out, _ = call("triage", target, "--json", "--since", "1d", "--now", "1700004000")
     rows = json.loads(out)["runs"]
     assert [row["run"] for row in rows] == ["triage/bad", "triage/good"]
     assert rows[0]["hours"] == pytest.approx(59 / 60, abs=0.02)
