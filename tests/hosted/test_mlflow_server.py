@@ -134,7 +134,7 @@ def test_triage_sorts_them_and_counts_the_hours(client, server, call):
 
 def test_errors_name_the_server_and_no_password(call, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(hosted, "RETRIES", "0")
+    monkeypatch.setattr(hosted, "MLFLOW_RETRIES", "0")
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     code, _, error = call("diagnose", "mlflow:http://user:geheim@127.0.0.1:9")
     assert code == 3

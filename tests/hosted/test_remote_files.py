@@ -88,8 +88,8 @@ def test_nothing_there_and_nothing_readable_are_said(memory, call):
 
 @pytest.mark.parametrize("name", ["../progress.csv", "/etc/progress.csv", "a/../../progress.csv"])
 def test_a_name_cannot_leave_the_cache(name):
-    assert not remote_files.is_wanted(name, 10)
-    assert remote_files.is_wanted("a/progress.csv", 10)
+    assert not remote_files.may_be_log(name, 10)
+    assert remote_files.may_be_log("a/progress.csv", 10)
 
 
 def test_over_ssh_by_the_settings_of_ssh(tmp_path, call, monkeypatch):

@@ -29,11 +29,11 @@ class Tool:
 
 def list_runs(workspace: Workspace, arguments: Arguments) -> str:
     """Return a line for each run: verdict, worst first, with its first cause."""
-    word = arguments.get("search", "").lower()
+    search = arguments.get("search", "").lower()
     lines = []
     for name, result in workspace.worst_first():
         line = f"{_verdict(result)} {_quote(name)}{_step(result)}{_first_cause(result)}"
-        if word in line.lower():
+        if search in line.lower():
             lines.append(line)
     return "\n".join(lines) or "no run"
 
@@ -45,7 +45,7 @@ def diagnose(workspace: Workspace, arguments: Arguments) -> str:
     return json.dumps(brief.document(name, workspace.judge({name: (run, options)})[name]), indent=1)
 
 
-def why(workspace: Workspace, arguments: Arguments) -> str:
+def explain_verdict(workspace: Workspace, arguments: Arguments) -> str:
     """Return the chain of causes of a run, and other causes with what speaks against them."""
     result = workspace.diagnosis(arguments["run"])
     lines = [f"{result.verdict.word.value}: {harmless(result.verdict.why)}"]
@@ -94,7 +94,7 @@ def compare(workspace: Workspace, arguments: Arguments) -> str:
     return plain(run_diff.report(diff.diff_runs(first.trace, second.trace, facts)))
 
 
-def changed(workspace: Workspace, arguments: Arguments) -> str:
+def list_changes(workspace: Workspace, arguments: Arguments) -> str:
     """Return the runs whose verdict, findings or step differ from those of an earlier answer.
 
     The last line is the state to give back next time.
@@ -108,14 +108,14 @@ def changed(workspace: Workspace, arguments: Arguments) -> str:
         raise UsageError("this is no state of an earlier answer", hint="leave it out")
     lines = []
     for name, (step, verdict, findings) in state.items():
-        before = earlier.get(_key(name))
-        if before != _digest(step, verdict, findings):
-            news = "new" if before is None else "changed"
+        digest = earlier.get(_key(name))
+        if digest != _digest(step, verdict, findings):
+            news = "new" if digest is None else "changed"
             lines.append(f"{news}: {verdict} {_quote(name)} step {step:,} {' '.join(findings)}")
-    known = {_key(name): _digest(*entry) for name, entry in state.items()}
-    gone = len(set(earlier) - set(known))
-    lines += [f"{gone} runs are gone"] if gone else []
-    return "\n".join([*(lines or ["nothing has changed"]), f"state: {json.dumps(known)}"])
+    current = {_key(name): _digest(*entry) for name, entry in state.items()}
+    missing = len(set(earlier) - set(current))
+    lines += [f"{missing} runs are gone"] if missing else []
+    return "\n".join([*(lines or ["nothing has changed"]), f"state: {json.dumps(current)}"])
 
 
 def _state(result: Diagnosis | UnreadableLog) -> tuple[int, str, tuple[str, ...]]:
@@ -161,7 +161,7 @@ def _quote(name: str) -> str:
     return json.dumps(harmless(name, 200), ensure_ascii=False)
 
 
-RUN = "the run's name, as list_runs gives it"
+RUN_DOC = "the run's name, as list_runs gives it"
 TOOLS = (
     Tool(
         "list_runs",
@@ -173,32 +173,32 @@ TOOLS = (
     Tool(
         "diagnose",
         "Say whether a run learns and, if not, what is wrong: causes, evidence, one remedy each.",
-        {"run": RUN},
+        {"run": RUN_DOC},
         diagnose,
     ),
     Tool(
         "why",
         "Explain a verdict: which finding causes which, what else could be the cause.",
-        {"run": RUN},
-        why,
+        {"run": RUN_DOC},
+        explain_verdict,
     ),
     Tool(
         "evidence",
         "Show one finding in full: limit and its origin, numbers, remedies, points of its curve.",
-        {"run": RUN, "rule": "the finding's rule, such as kl-spike"},
+        {"run": RUN_DOC, "rule": "the finding's rule, such as kl-spike"},
         evidence,
     ),
     Tool(
         "compare",
         "Show in which settings two runs differ and where their metrics part.",
-        {"first": RUN, "second": RUN},
+        {"first": RUN_DOC, "second": RUN_DOC},
         compare,
     ),
     Tool(
         "changed",
         "List runs that are new or changed since an earlier answer of this tool.",
         {"state": "the state at the end of the earlier answer; leave it out at first"},
-        changed,
+        list_changes,
         optional=("state",),
     ),
 )

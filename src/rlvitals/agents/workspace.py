@@ -31,7 +31,7 @@ class Workspace:
 
     def runs(self) -> dict[str, tuple[Run, Settings]]:
         """Return every run and its settings by name; of several roots, "root/name"."""
-        named: dict[str, tuple[Run, Settings]] = {}
+        by_name: dict[str, tuple[Run, Settings]] = {}
         for root in self.roots:
             try:
                 runs = sources.find(root)
@@ -41,8 +41,8 @@ class Workspace:
                 if not all(self._is_inside(file) for file, _ in run.files):
                     continue  # a link that leads out of the roots
                 name = run.name if len(self.roots) == 1 else f"{root.name}/{run.name}"
-                named[name or root.name] = (run, self._settings[root])
-        return named
+                by_name[name or root.name] = (run, self._settings[root])
+        return by_name
 
     def find(self, name: str) -> tuple[Run, Settings]:
         """Return a run by its name. Raises UsageError that names similar runs."""
@@ -66,11 +66,11 @@ class Workspace:
         results: dict[str, Diagnosis | UnreadableLog] = {}
         for name, (run, options) in runs.items():
             signature = signature_of(run)
-            known = self._results.get(name)
-            if known is None or known[0] != signature:
-                known = (signature, batch.judge((run, options)))
-                self._results[name] = known
-            results[name] = known[1]
+            cached = self._results.get(name)
+            if cached is None or cached[0] != signature:
+                cached = (signature, batch.judge((run, options)))
+                self._results[name] = cached
+            results[name] = cached[1]
         return results
 
     def worst_first(self) -> list[tuple[str, Diagnosis | UnreadableLog]]:

@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge every run, print the table and return the worst exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.views import json_view, runs_table, triage
+    from rlvitals.views import json_view, runs_table, triage_table
     from rlvitals.views.console import emit
 
     settings = flags.settings_for(args.paths[0], args)
@@ -63,22 +63,22 @@ def run(args: Namespace) -> int:
     judged: list[tuple[str, Diagnosis | VitalsError]] = [
         (name, result)
         for name, (_, files, result) in zip(names, results, strict=True)
-        if since_s is None or triage.last_moment(result, files) >= since_s
+        if since_s is None or triage_table.last_moment(result, files) >= since_s
     ]
     judged += [(error.where, error) for error in unreadable]
     fail_on = settings.diagnose.fail_on
     codes = {id(result): diagnose.code(result, fail_on) for _, result in judged}
     rows = [
-        triage.row(name, result, broken=codes[id(result)] == diagnose.EXIT_PROBLEM)
+        triage_table.row(name, result, broken=codes[id(result)] == diagnose.EXIT_PROBLEM)
         for name, result in runs_table.worst_first(judged)
     ]
     rows.sort(key=lambda entry: not entry.broken)  # stable: worst first among equals
     if args.json:
-        print(json_view.document({"runs": rows, "total": triage.total(rows)}))
+        print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
     elif args.markdown:
-        print(triage.markdown(rows))
+        print(triage_table.markdown_table(rows))
     else:
-        emit(triage.table(rows))
+        emit(triage_table.table(rows))
     return diagnose.worst(list(codes.values()))
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from os import PathLike, fspath
 
-WANDB, MLFLOW, FILES = "wandb", "mlflow", "files"
+WANDB_RUNS, MLFLOW_RUNS, URL_FILES = "wandb", "mlflow", "files"
 # A path collapses the two slashes of a URL: one is enough here.
 WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")
 HUB_PAGE = re.compile(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?")
@@ -15,7 +15,7 @@ HUB_PAGE_WORDS = frozenset({"tree", "blob", "resolve", "main", "raw"})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where hosted runs lie: `kind` is WANDB, MLFLOW or FILES."""
+    """Where hosted runs lie: `kind` is WANDB_RUNS, MLFLOW_RUNS or URL_FILES."""
 
     kind: str
     location: str  # "entity/project[/run]", the server's URL, or the URL of files
@@ -24,22 +24,22 @@ class Address:
 def parse(path: str | PathLike[str]) -> Address | None:
     """Return the address that a path of the command line stands for; None for a local path."""
     text = fspath(path)
-    kind, _, rest = text.partition(":")
+    kind, _, location = text.partition(":")
     if (match := WANDB_PAGE.fullmatch(text)) is not None:
-        return Address(WANDB, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
+        return Address(WANDB_RUNS, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
     if (match := HUB_PAGE.fullmatch(text)) is not None:
-        return Address(FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
+        return Address(URL_FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
     if (match := FILE_URL.fullmatch(text)) is not None:
         scheme = {"ssh": "sftp"}.get(match[1], match[1])
-        return Address(FILES, f"{scheme}://{match[2]}")
+        return Address(URL_FILES, f"{scheme}://{match[2]}")
     shorts = {
-        "wandb": Address(WANDB, rest.strip("/")),
-        "mlflow": Address(MLFLOW, re.sub(r"^(\w+):/+", r"\1://", rest)),
-        "hf": Address(FILES, f"hf://{rest.strip('/')}"),
+        "wandb": Address(WANDB_RUNS, location.strip("/")),
+        "mlflow": Address(MLFLOW_RUNS, re.sub(r"^(\w+):/+", r"\1://", location)),
+        "hf": Address(URL_FILES, f"hf://{location.strip('/')}"),
     }
-    return shorts.get(kind) if rest else None
+    return shorts.get(kind) if location else None
 
 
 def _segments(path: str, page_words: frozenset[str]) -> list[str]:
     """Return the segments of a page's path that name something."""
-    return [part for part in path.split("/") if part and part not in page_words]
+    return [segment for segment in path.split("/") if segment and segment not in page_words]

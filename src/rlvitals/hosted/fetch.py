@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.hosted import mlflow_server, remote_files, wandb_history
-from rlvitals.hosted.address import FILES, MLFLOW, Address
+from rlvitals.hosted.address import MLFLOW_RUNS, URL_FILES, Address
 from rlvitals.storage import redact
 
 HASH_CHARS = 12  # of an address in a folder's name
@@ -34,9 +34,9 @@ def fetch(address: Address, since_s: float | None = None) -> Path:
         raise VitalsError(
             f"nothing can be cached: {error.strerror}", where=str(folder), hint="XDG_CACHE_HOME"
         ) from error
-    if address.kind == FILES:
+    if address.kind == URL_FILES:
         remote_files.fetch(address.location, folder, show)
-    elif address.kind == MLFLOW:
+    elif address.kind == MLFLOW_RUNS:
         mlflow_server.fetch(address.location, folder, since_s, show)
     else:
         wandb_history.fetch(address.location, folder, since_s, show)
@@ -52,9 +52,9 @@ def cache_folder(address: Address) -> Path:
     return base / "rlvitals" / address.kind / digest / (name or "runs")
 
 
-def show(done: int, total: int, name: str) -> None:
+def show(count: int, total: int, name: str) -> None:
     """Show on a terminal how far the fetching is."""
     if sys.stderr.isatty():
-        text = f"{done:,} of {total:,} fetched: {harmless(redact.text(name), 60)}"
-        sys.stderr.write(f"\r\x1b[K{text if done < total else ''}")
+        text = f"{count:,} of {total:,} fetched: {harmless(redact.text(name), 60)}"
+        sys.stderr.write(f"\r\x1b[K{text if count < total else ''}")
         sys.stderr.flush()

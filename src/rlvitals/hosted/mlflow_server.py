@@ -22,8 +22,8 @@ LOCATION = re.compile(
     r"(?P<server>.+?)(?:/?#?/experiments/(?P<experiment>\d+)(?:/runs/(?P<run>\w+))?)?(?:[?].*)?/?"
 )
 RUN_ID = re.compile(r"\w{1,64}")
-PAGE_RUNS = 200
-RETRIES, TIMEOUT_S = "2", "20"  # of MLflow's client, which else waits for minutes
+MLFLOW_PAGE_RUNS = 200
+MLFLOW_RETRIES, MLFLOW_TIMEOUT_S = "2", "20"  # of MLflow's client, which else waits for minutes
 COMPLETE_FILE = ".complete"  # holds the end time of a run of which nothing is missing
 
 
@@ -32,8 +32,8 @@ def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> Non
     match = LOCATION.fullmatch(location)
     if match is None or not location.strip():
         raise UsageError("no MLflow server is named", hint="mlflow:http://host:5000")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", TIMEOUT_S)
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", MLFLOW_RETRIES)
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", MLFLOW_TIMEOUT_S)
     try:
         from mlflow.exceptions import MlflowException  # noqa: PLC0415 - optional
         from mlflow.tracking import MlflowClient  # noqa: PLC0415
@@ -70,15 +70,15 @@ def _runs(
             yield experiment, client.get_run(run_id)
             continue
         for run in _pages(client.search_runs, [experiment.experiment_id]):
-            ended = run.info.end_time
-            if since_s is None or not ended or ended >= since_s * 1000:
+            end_ms = run.info.end_time
+            if since_s is None or not end_ms or end_ms >= since_s * 1000:
                 yield experiment, run
 
 
 def _pages(search: Any, *args: Any) -> Iterator[Any]:
     token = None
     while True:
-        page = search(*args, max_results=PAGE_RUNS, page_token=token)
+        page = search(*args, max_results=MLFLOW_PAGE_RUNS, page_token=token)
         yield from page
         token = page.token
         if not token:

@@ -25,7 +25,7 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     files = open_url(url, options)
     try:
         sizes = files.sizes()
-        names = [name for name in sorted(sizes) if is_wanted(name, sizes[name])]
+        names = [name for name in sorted(sizes) if may_be_log(name, sizes[name])]
         for number, name in enumerate(names):
             show(number, len(names), name)
             update(files, name, sizes[name], folder)
@@ -40,7 +40,7 @@ def fetch(url: str, folder: Path, show: Show) -> None:
         raise UnreadableLog(problem, where=redact.text(url), hint="rlvitals readers")
 
 
-def is_wanted(name: str, size: int) -> bool:
+def may_be_log(name: str, size: int) -> bool:
     """Return whether a remote file may be a log or settings and its name is safe to create."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
@@ -71,11 +71,11 @@ def update(files: FsspecFiles, name: str, size: int, folder: Path) -> None:
             return
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
-        for data in _limited(files.read(name)):
+        for data in _limit(files.read(name)):
             file.write(data)
 
 
-def _limited(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _limit(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield chunks up to the largest log, whatever the listing promised."""
     count = 0
     for data in chunks:
@@ -91,15 +91,15 @@ def ssh_options(url: str) -> dict[str, object]:
         import paramiko  # noqa: PLC0415 - optional
     except ImportError:
         return {}
-    parts = urlsplit(url)
+    address = urlsplit(url)
     with suppress(OSError, ValueError, paramiko.ssh_exception.ConfigParseError):
         entry = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser())).lookup(
-            parts.hostname or ""
+            address.hostname or ""
         )
         options: dict[str, object] = {"host": entry["hostname"]}
-        if "user" in entry and parts.username is None:
+        if "user" in entry and address.username is None:
             options["username"] = entry["user"]
-        if "port" in entry and parts.port is None:
+        if "port" in entry and address.port is None:
             options["port"] = int(entry["port"])
         if "identityfile" in entry:
             options["key_filename"] = entry["identityfile"]

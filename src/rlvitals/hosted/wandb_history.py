@@ -16,7 +16,7 @@ from rlvitals.hosted.remote_files import Show
 from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write, open_append
 
-HISTORY_FILE, CONFIG_FILE, STATE_FILE = "history.jsonl", "config.json", ".state"
+HISTORY_FILE, WANDB_CONFIG_FILE, STATE_FILE = "history.jsonl", "config.json", ".state"
 RUN_SEGMENTS = 3  # of entity/project/run
 PAGE_ROWS = 1000
 TIMEOUT_SECONDS = 30
@@ -70,7 +70,7 @@ def _update(run: Any, folder: Path) -> None:
     if run.state != "running" and state.is_file() and state.read_text() == stamp:
         return
     settings = {key: value for key, value in run.config.items() if not key.startswith("_")}
-    with atomic_write(folder / CONFIG_FILE) as file:
+    with atomic_write(folder / WANDB_CONFIG_FILE) as file:
         file.write(json.dumps(settings, default=str).encode())
     history = folder / HISTORY_FILE
     step = _last_step(history)

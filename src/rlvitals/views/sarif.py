@@ -9,8 +9,6 @@ from rlvitals.errors import VitalsError, harmless
 from rlvitals.views import json_view, phrases
 from rlvitals.views.json_view import Json
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-
 
 def document(runs: Sequence[tuple[str, Path, Diagnosis | VitalsError]], version: str) -> str:
     """Return one SARIF run whose results are the findings; each names the run it is of.
@@ -34,7 +32,7 @@ def document(runs: Sequence[tuple[str, Path, Diagnosis | VitalsError]], version:
     }
     return json_view.text_of(
         {
-            "$schema": SCHEMA,
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
             "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": results}],
         }

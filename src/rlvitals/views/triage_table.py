@@ -28,7 +28,7 @@ class TriageRow:
     hours: float | None  # trained, pauses left out; None: the log has no times
     hours_lost: float | None  # since its worst fault began, while it still goes on
     cause: str  # rule of the first case, or ""
-    why: str
+    reason: str
 
 
 def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRow:
@@ -47,7 +47,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
         hours=None if seconds is None else seconds / HOUR,
         hours_lost=max((hours for hours in losses if hours is not None), default=None),
         cause="" if cause is None else cause.rule.name,
-        why=harmless(result.verdict.why if cause is None else cause.finding.summary),
+        reason=harmless(result.verdict.why if cause is None else cause.finding.summary),
     )
 
 
@@ -83,26 +83,33 @@ def table(rows: Sequence[TriageRow]) -> RenderableType:
     grid.add_column("why", overflow="ellipsis", no_wrap=True, ratio=1)
     for entry in rows:
         colour = "red" if entry.broken else "dim" if entry.verdict == "unknown" else "green"
-        why = f"{entry.cause}: {entry.why}" if entry.cause else entry.why
+        reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
         grid.add_row(
             Text(entry.verdict, colour),
             _duration(entry.hours),
             _duration(entry.hours_lost),
             entry.run,
-            why,
+            reason,
         )
     return Group(grid, Text(), Text(_sentence(rows), "dim"))
 
 
-def markdown(rows: Sequence[TriageRow]) -> str:
+def markdown_table(rows: Sequence[TriageRow]) -> str:
     """Return the rows as a Markdown table, the totals above it."""
     lines = [f"**{_sentence(rows)}**", "", "| verdict | took | lost | run | why |"]
     lines.append("| --- | --: | --: | --- | --- |")
     for entry in rows:
-        why = (
-            f"`{entry.cause}`: {escape.safe(entry.why)}" if entry.cause else escape.safe(entry.why)
+        reason = (
+            f"`{entry.cause}`: {escape.safe(entry.reason)}"
+            if entry.cause
+            else escape.safe(entry.reason)
         )
-        cells = (_duration(entry.hours), _duration(entry.hours_lost), escape.safe(entry.run), why)
+        cells = (
+            _duration(entry.hours),
+            _duration(entry.hours_lost),
+            escape.safe(entry.run),
+            reason,
+        )
         mark = "❌ " if entry.broken else ""
         lines.append(f"| {mark}{entry.verdict} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -119,5 +126,5 @@ def _sentence(rows: Sequence[TriageRow]) -> str:
     if not numbers["hours"]:
         return f"{text}; the logs have no times"
     text += f": {_duration(numbers['hours_of_broken'])} of {_duration(numbers['hours'])}"
-    lost = numbers["hours_lost"]
-    return f"{text}, {_duration(lost)} of them since a fault began" if lost else text
+    lost_hours = numbers["hours_lost"]
+    return f"{text}, {_duration(lost_hours)} of them since a fault began" if lost_hours else text
