@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags, judging
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import EXIT_PROBLEM, Command
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
     fail_on = settings.diagnose.fail_on
     codes = {id(result): diagnose.code(result, fail_on) for _, result in judged}
     rows = [
-        triage_table.row(name, result, broken=codes[id(result)] == diagnose.EXIT_PROBLEM)
+        triage_table.row(name, result, broken=codes[id(result)] == EXIT_PROBLEM)
         for name, result in runs_table.worst_first(judged)
     ]
     rows.sort(key=lambda entry: not entry.broken)  # stable: worst first among equals
