@@ -1,6 +1,7 @@
 """A diagnosis in two kilobytes, and as files for continuous integration."""
 
 import json
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,6 +10,7 @@ from effort import sampled
 from small_logs import write
 
 import rlvitals
+from rlvitals.cli import installation
 from rlvitals.views import brief
 
 RUNS = Path(__file__).parents[1] / "runs"
@@ -97,4 +99,7 @@ def test_the_installation_is_listed_without_a_run(call):
     assert code == 0
     assert out.startswith(f"rlvitals {rlvitals.__version__} (")
     assert "numpy" in out
+    project = tomllib.loads((RUNS.parents[1] / "pyproject.toml").read_text())["project"]
+    extras = {extra for _, _, extra in installation.PACKAGES if extra}
+    assert extras <= set(project["optional-dependencies"])
     assert call("diagnose")[0] == 2

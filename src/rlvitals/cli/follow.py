@@ -74,7 +74,7 @@ def run(args: Namespace) -> int:
     for path in args.paths:
         if address.parse(path) is not None:
             raise UsageError(
-                "a hosted run is not followed", where=str(path), hint="rlvitals triage, repeated"
+                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
             )
     settings = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:

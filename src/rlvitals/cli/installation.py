@@ -7,20 +7,20 @@ from pathlib import Path
 
 import rlvitals
 
-# Distribution, what it is for, and the extra that installs it; "" for a part of the core.
+# Distribution, what it is for, and the extra of ours that installs it; "" where none does.
 PACKAGES = (
     ("numpy", "reading and judging", ""),
     ("rich", "the terminal", ""),
-    ("matplotlib", "rlvitals plot", "plot"),
+    ("matplotlib", "pictures as files", "plot"),
     ("pyarrow", "Parquet", "parquet"),
     ("xlsxwriter", "spreadsheets", "xlsx"),
     ("fsspec", "URLs", "remote"),
-    ("wandb", "wandb:entity/project/run", "wandb"),
-    ("mlflow-skinny", "mlflow:http://host", "mlflow"),
-    ("huggingface_hub", "hf:user/repo", "hub"),
-    ("torch", "rlvitals train", "train"),
-    ("gymnasium", "rlvitals train ppo", "train"),
-    ("trl", "rlvitals train grpo", "language"),
+    ("wandb", "wandb:entity/project/run", ""),
+    ("mlflow-skinny", "mlflow:http://host", ""),
+    ("huggingface_hub", "hf:user/repo", ""),
+    ("torch", "trainings of our own", "train"),
+    ("gymnasium", "environments", "train"),
+    ("trl", "language models", "language"),
 )
 
 
@@ -34,7 +34,8 @@ def lines() -> list[str]:
     ]
     for name, use, extra in PACKAGES:
         version = _version(name)
-        text = version or f'absent: pip install "rlvitals[{extra}]"'
+        package = f'"rlvitals[{extra}]"' if extra else name
+        text = version or f"absent: pip install {package}"
         rows.append(f"{name} {text} ({use})")
     return rows
 

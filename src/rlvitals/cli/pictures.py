@@ -31,7 +31,7 @@ def check(plot: Plot) -> None:
         raise VitalsError(
             "pictures need matplotlib, which is not installed",
             where=f"--format {','.join(plot.format)}",
-            hint='pip install "rlvitals[plot]", or --format json; `rlvitals report` needs neither',
+            hint='pip install "rlvitals[plot]", or --format json; a report needs neither',
         )
 
 
