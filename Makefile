@@ -14,7 +14,7 @@ FAST := $(addprefix tests/,comparison metrics preflights rules signals store wat
 # Tests start hundreds of programs: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast setup check golden docs bench results soak mutants browser clean
+.PHONY: demo test test-fast setup check golden docs bench results soak mutants release browser clean
 
 demo: $(DEMO)/.installed ## install the core only, then diagnose a failing and a healthy run
 	@$(DEMO)/bin/rlvitals diagnose examples/failing --fail-on never
@@ -55,6 +55,9 @@ results: $(VENV)/.installed ## every trainer with its defaults and five seeds: d
 
 soak: $(VENV)/.installed ## the long tests
 	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort or hypothesis"
+
+release: $(VENV)/.installed ## version, changelog, wheels and a trial in a fresh environment
+	$(BIN)/python scripts/release.py $(ARGS)
 
 mutants: $(VENV)/.installed ## wrong code that no test notices: COUNT mutants of a SEED (hours)
 	$(BIN)/python scripts/mutants.py --count $(COUNT) --seed $(SEED)

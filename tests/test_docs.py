@@ -19,7 +19,10 @@ from rlvitals.readers import READERS
 ROOT = Path(__file__).resolve().parent.parent
 WRITER = ROOT / "scripts" / "write_docs.py"
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SKILL.md", "docs/llms.txt")),
+    *sorted(DOCS.rglob("*.md")),
+]
 BY_HAND = [p for p in PAGES if not p.read_text().startswith("<!-- Written by")]
 
 

@@ -1,6 +1,7 @@
 """A wheel with compiled code in it, and one without: both record."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -70,3 +71,32 @@ def test_without_a_compiler_a_wheel_is_pure_or_refused(tmp_path):
     made, errors = wheel(tmp_path / "else", "perhaps")
     assert made is None
     assert "cannot be 'perhaps': one of auto, off, require" in errors
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("word", ["off", pytest.param("require", marks=needs_compiler)])
+def test_a_fresh_environment_installs_it_by_its_name_and_judges_a_run(tmp_path, word):
+    """The dependencies come from pip's own index, which is not ours to fake."""
+    pytest.importorskip("hatchling")
+    release = runpy.run_path(str(ROOT / "scripts" / "release.py"))
+    wheel = release["build"](tmp_path / "dist", word)
+    trial = release["install_and_diagnose"](wheel, tmp_path / "fresh")
+    assert "error[" in trial.report
+    assert "learning-rate" in trial.report
+    assert trial.core_mb <= release["MAX_CORE_MB"]
+    assert trial.own_mb <= release["MAX_OWN_MB"]
+    python = tmp_path / "fresh" / "bin" / "python"
+    missing = "import importlib.util as u; print(u.find_spec('matplotlib'))"
+    assert subprocess.check_output([python, "-c", missing], text=True) == "None\n"
+    plot = [tmp_path / "fresh" / "bin" / "rlvitals", "plot", ROOT / "examples" / "failing"]
+    done = subprocess.run(plot, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert 'pip install "rlvitals[plot]"' in done.stderr
+    report = [plot[0], "report", ROOT / "examples" / "failing", "-o", tmp_path / "page.html"]
+    subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
+    assert "learning-rate" in (tmp_path / "page.html").read_text()
+
+
+def test_the_version_is_that_of_the_changelog():
+    script = [sys.executable, ROOT / "scripts" / "release.py", "--check"]
+    assert subprocess.run(script, check=False, stdout=subprocess.DEVNULL).returncode == 0

@@ -14,6 +14,7 @@
 - Diagnosis over time and its calibration: `Judged`, `Retraction`, `judged`, `prefixes`,
   `rates_module`, `summarise`, `tally`.
 - Options and errors of a command: `nearest`, `option`.
+- The calls of a script for W&B or TensorBoard: `init`, `log`, `finish`, `SummaryWriter`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rlvitals.diagnosis.root_cause import Alternative, Case
     from rlvitals.diagnosis.summary import Sentence
     from rlvitals.errors import nearest
+    from rlvitals.integrations.torch_tensorboard import SummaryWriter
     from rlvitals.metrics.metric import Band, Bound, Metric
     from rlvitals.options import option
     from rlvitals.rules.rate import Rate
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     )
     from rlvitals.tracking.requests import Requests
     from rlvitals.types import Budget, Lifecycle, Log, Measured, Profile, Series
+    from rlvitals.wandb.session import finish, init, log
 
 __all__ = [
     "Alternative",
@@ -84,12 +87,16 @@ __all__ = [
     "Series",
     "SpeedMeter",
     "Spent",
+    "SummaryWriter",
     "Undecided",
     "Waste",
     "action_histogram",
     "action_shares",
     "disk_is_full",
+    "finish",
+    "init",
     "judged",
+    "log",
     "nearest",
     "option",
     "prefixes",

@@ -68,7 +68,7 @@ def test_known_findings_fail_nothing(call, failing, tmp_path):
     ("argv", "code", "said"),
     [
         (["--once", "empty"], 3, "no training log in this folder"),
-        (["nowhere"], 3, "there is nothing at this path"),
+        (["--once", "nowhere"], 3, "there is nothing at this path"),
         (["--once", "--until-end", "empty"], 2, "not allowed with"),
         (["empty", "--only", "kl-spikes"], 2, "no rule is called 'kl-spikes'"),
     ],
@@ -100,6 +100,15 @@ def test_a_run_is_followed_from_its_first_row_until_its_budget_is_done(tmp_path)
         assert process.wait(HANG_SECONDS) == 0, process.stderr.read()
     assert steps == list(range(16, 31)), "only what is new"
     assert [event["how"] for event in events if event["change"] == "ended"] == ["budget spent"]
+
+
+def test_it_waits_for_a_run_that_is_not_there_yet(tmp_path):
+    with follow(tmp_path / "later" / "run", "--until-end", "--finished") as process:
+        assert "later/run yet: waiting for it" in process.stderr.readline()
+        write(tmp_path / "later" / "run")
+        out, _ = process.communicate(timeout=HANG_SECONDS)
+    assert process.returncode == 0
+    assert "learning" in out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="another kind of Ctrl-C")

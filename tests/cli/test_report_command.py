@@ -23,6 +23,17 @@ def test_one_run_becomes_one_file(call, failing, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".html"] == ["report.html"]
 
 
+def test_the_page_is_opened_in_the_browser(call, healthy, tmp_path, monkeypatch):
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    assert call("report", healthy, "--open")[0] == 0
+    assert opened.read_text().strip() == (tmp_path / "report.html").as_uri()
+    assert call("report", healthy, "--open", "--markdown")[0] == 2
+
+
 def test_it_is_written_where_one_says(call, healthy, tmp_path):
     assert call("report", healthy, "-o", tmp_path / "new" / "page.html")[0] == 0
     assert (tmp_path / "new" / "page.html").stat().st_size > 30_000

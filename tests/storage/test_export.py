@@ -1,6 +1,8 @@
 """Tables for other programs, and other programs' runs as our own."""
 
 import json
+import re
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -52,6 +54,19 @@ def test_a_table_has_a_row_for_each_step_and_every_number(tmp_path, end):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+def test_a_spreadsheet_holds_the_same_and_no_formula(tmp_path):
+    pytest.importorskip("xlsxwriter")
+    path = tmp_path / "x.xlsx"
+    assert export({**RUN, "=1+1": series([1], [2.0], [5.0])}, path) == 4
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    assert "<f>" not in sheet
+    rows = [re.findall(r"<(?:v|t)>(.*?)</", row) for row in sheet.split("<row ")[1:]]
+    assert [rows[0][0], rows[0][2], rows[0][-1]] == ["step", "loss", "=1+1"]
+    assert rows[1] == ["1", "5", "0.1", "9", "2"]
+    assert [row[2] for row in rows[2:4]] == ["nan", "inf"]
+
+
 def test_rows_without_times_are_in_the_order_of_their_steps(tmp_path):
     export({"a": series([3, 1], [1, 2]), "b": series([1, 2], [3, 4])}, tmp_path / "x.csv")
     lines = (tmp_path / "x.csv").read_text().splitlines()
@@ -60,7 +75,7 @@ def test_rows_without_times_are_in_the_order_of_their_steps(tmp_path):
 
 def test_an_ending_that_is_no_table_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot tell"):
-        export(RUN, tmp_path / "x.xlsx")
+        export(RUN, tmp_path / "x.ods")
 
 
 def test_what_a_reader_found_becomes_a_run_of_our_own(tmp_path):

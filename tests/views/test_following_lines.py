@@ -61,6 +61,18 @@ def test_a_line_for_a_person(change):
     assert re.match(r"\d\d:\d\d:\d\d  run\\x1b", text)
 
 
+def test_a_silent_run_is_not_told_of_again_and_again():
+    lines = Lines()
+    judged = changes.Judged(*AT, FOUND, turned=False, first=False)
+    later = changes.Judged(EVIL, 1.8e9, FOUND, turned=False, first=False)
+    assert lines.line(judged) is not None
+    assert lines.line(later) is None
+    for change in (EVERY[-2], EVERY[-1], EVERY[-2]):  # lost, found, lost again
+        assert lines.line(change) is not None
+    assert lines.line(EVERY[-2]) is None
+    assert lines.line(changes.Judged("other", 1.8e9, FOUND, turned=False, first=False)) is not None
+
+
 @pytest.mark.parametrize("change", EVERY, ids=name)
 def test_an_object_for_a_program(change):
     line = json_view.change(change)

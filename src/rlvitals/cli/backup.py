@@ -19,24 +19,23 @@ examples:
   rlvitals backup runs/my_run s3://bucket/my_run --every 30m
 """
 
-import re
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
 if TYPE_CHECKING:
     from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
 EXIT_TERMINATED = 143  # 128 + SIGTERM
-SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,11 +43,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("target", metavar="TARGET", help="a folder of its own, or a URL")
     parser.add_argument(
-        "--every", type=_seconds, metavar="TIME", help="go on, a round each time: 30m, 1h"
+        "--every", type=flags.seconds, metavar="TIME", help="go on, a round each time: 30m, 1h"
     )
     parser.add_argument(
         "--stall",
-        type=_seconds,
+        type=flags.seconds,
         default="5m",
         metavar="TIME",
         help="silence after which a URL's link hangs, and its round ends (default: 5m)",
@@ -129,13 +128,6 @@ def _handle_signals(ending: threading.Event, *, rounds: bool) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _seconds(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if match is None or match[2] not in SECONDS_PER_UNIT or not float(match[1]):
-        raise ArgumentTypeError(f"{text!r} is no time: 90s, 30m, 1h, 1d")
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
 COMMAND = Command("backup", __doc__, add_arguments, run)

@@ -1,10 +1,12 @@
 """Write a run's numbers as a table, or any readable run as a run folder of our own.
 
-What TARGET ends with says the format: .csv, .jsonl or .parquet is one rectangular table, a column
-for each key and a row for each step; a name with another ending, or none, is a run folder to make.
+What TARGET ends with says the format: .csv, .jsonl, .parquet or .xlsx is one rectangular table, a
+column for each key and a row for each step; a name with another ending, or none, is a run folder to
+make.
 
 examples:
   rlvitals export runs/my_run numbers.csv
+  rlvitals export runs/my_run numbers.xlsx
   rlvitals export runs/my_run numbers.parquet --keys train/loss,rollout/ep_rew_mean
   rlvitals export tb_logs/PPO_1 runs/imported
 """
@@ -35,9 +37,9 @@ def run(args: Namespace) -> int:
     """Read the run and write it."""
     from rlvitals import api
     from rlvitals.storage import import_log
-    from rlvitals.storage.export import export
+    from rlvitals.storage.export import WRITERS, export
 
-    is_table = args.target.suffix.lower() in (".csv", ".jsonl", ".parquet")
+    is_table = args.target.suffix.lower() in WRITERS
     if is_table and args.target.exists() and not args.force:
         raise UsageError("a file is there already", where=str(args.target), hint="--force")
     logs = _select_keys(api.read(args.path), args.keys)

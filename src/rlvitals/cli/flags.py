@@ -1,7 +1,8 @@
 """Add flags from the settings' schema, and build settings from parsed flags."""
 
 import os
-from argparse import ArgumentParser, Namespace
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from rlvitals import settings
 from rlvitals.settings import FREE_SECTIONS, Settings
 from rlvitals.storage import toml_files
 
+SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LIVENESS_OPTIONS = (
     "live",
     "finished",
@@ -87,3 +89,11 @@ def _read_section(section: str, args: Namespace) -> dict[str, Any]:
 def add_run_path(parser: ArgumentParser) -> None:
     """Declare the path of one or several native run folders."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")
+
+
+def seconds(text: str) -> float:
+    """Return a duration of the command line in seconds: 90s, 30m, 1h, 1d."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in SECONDS_PER_UNIT or not float(match[1]):
+        raise ArgumentTypeError(f"{text!r} is no time: 90s, 30m, 1h, 1d")
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]

@@ -2,7 +2,8 @@
 
 Told are a run's verdict when it turns, findings that fire, clear or change their severity, and
 how the run lives: that it began, ended, went quiet, goes on. A run that comes up under a folder is
-followed too. A run is judged again when it has grown by 5 %, and not within 10 seconds.
+followed too, and a path at which nothing is yet is waited for. A run is judged again when it has
+grown by 5 %, and not within 10 seconds.
 
 It goes on until Ctrl-C, which ends it with 130. With --once and --until-end it ends by itself,
 and then with
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags
 from rlvitals.cli.command import EXIT_UNDECIDED, Command
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, UsageError, harmless
 from rlvitals.settings import Settings
 from rlvitals.tracking import clock
 
@@ -68,13 +69,20 @@ def run(args: Namespace) -> int:
     """Follow the runs, print the changes and return the exit code of their last state."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
+    from rlvitals.hosted import address
 
+    for path in args.paths:
+        if address.parse(path) is not None:
+            raise UsageError(
+                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
+            )
     settings = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:
         if not os.path.lexists(path):
-            raise UnreadableLog(
-                "there is nothing at this path", where=str(path), hint=f"ls {path.parent}"
-            )
+            if args.once:
+                hint = f"ls {path.parent}, or without --once to wait for it"
+                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
+            sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
     moment = next(iter(settings.values())).diagnose.now
     watch = Watch(
         {path: _make_judge(path_settings) for path, path_settings in settings.items()},

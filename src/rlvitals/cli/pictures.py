@@ -1,10 +1,11 @@
 """Check picture options and write pictures into a folder."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.errors import UsageError, nearest
+from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # it loads numpy
@@ -15,7 +16,7 @@ MIN_DPI, MAX_DPI = 20, 1200
 
 
 def check(plot: Plot) -> None:
-    """Check format and resolution. Raises UsageError."""
+    """Check format and resolution. Raises UsageError, VitalsError without matplotlib."""
     for name in plot.format:
         if name not in PICTURE_FORMATS:
             hint = nearest(name, PICTURE_FORMATS) or f"one of {', '.join(PICTURE_FORMATS)}"
@@ -25,6 +26,12 @@ def check(plot: Plot) -> None:
             f"{plot.dpi} pixels to the inch cannot be drawn",
             where="--dpi",
             hint=f"{MIN_DPI} to {MAX_DPI}",
+        )
+    if {*plot.format} != {"json"} and find_spec("matplotlib") is None:
+        raise VitalsError(
+            "pictures need matplotlib, which is not installed",
+            where=f"--format {','.join(plot.format)}",
+            hint='pip install "rlvitals[plot]", or --format json; a report needs neither',
         )
 
 

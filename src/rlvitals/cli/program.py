@@ -36,7 +36,6 @@ ELSEWHERE = {
     "login": "no account is needed",
     "sync": "`rlvitals backup RUN TARGET`",
     "alert": "`rlvitals follow PATH --json`, one object a line for a program that alerts",
-    "mcp": "`rlvitals diagnose PATH --json`",
 }
 INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # by argparse
 EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the signal's number, as in shells

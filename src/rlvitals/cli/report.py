@@ -11,6 +11,7 @@ exit code: 0  written
 examples:
   rlvitals report runs/my_run
   rlvitals report runs/first runs/second -o both.html
+  rlvitals report runs/my_run --open
   rlvitals report runs/my_run --markdown -o comment.md
 """
 
@@ -41,8 +42,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"where to (default: {REPORT_FILE})"
     )
-    parser.add_argument(
+    output_format = parser.add_mutually_exclusive_group()
+    output_format.add_argument(
         "--markdown", action="store_true", help="write Markdown, for a pull request"
+    )
+    output_format.add_argument(
+        "--open", action="store_true", help="show the page in the browser when it is written"
     )
     parser.add_argument(
         "--labels", nargs="+", default=[], metavar="LABEL", help="what the runs are called"
@@ -134,6 +139,11 @@ def _write(text: str, args: Namespace) -> None:
             hint="--output FILE",
         ) from error
     print(f"{path}: {len(data) / 1000:,.0f} kB")
+    if args.open:
+        import webbrowser
+
+        if not webbrowser.open(path.resolve().as_uri()):
+            sys.stderr.write(f"no browser could be started: open {path} in one\n")
 
 
 COMMAND = Command("report", __doc__, add_arguments, run)

@@ -13,6 +13,7 @@ from rlvitals import metrics, rules
 from rlvitals.comparison.grouping import Member
 from rlvitals.diagnosis import verdict
 from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.hosted import address as hosted
 from rlvitals.metrics import canonicalize
 from rlvitals.metrics.canonicalize import Given
 from rlvitals.metrics.frameworks import TABLES, lookup
@@ -36,8 +37,13 @@ POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "targe
 
 
 def runs(path: Path) -> tuple[Run, ...]:
-    """Find the runs at a path. Raises UnreadableLog where there is none."""
-    return sources.find(_spelled(path))
+    """Find the runs at a path or a hosted address, fetched first. Raises VitalsError."""
+    address = hosted.parse(path)
+    if address is None:
+        return sources.find(_spelled(path))
+    from rlvitals.hosted.fetch import fetch  # noqa: PLC0415 - a local run needs no client
+
+    return sources.find(fetch(address))
 
 
 def _spelled(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Write the series of a run as CSV, JSON lines or Parquet.
+"""Write the series of a run as CSV, JSON lines, Parquet or a spreadsheet.
 
 One rectangular table: a column for each metric, a row for each step at which something was
 logged. What was not logged is empty; NaN and infinities are values. The file is whole or is not
@@ -9,6 +9,7 @@ import csv
 import json
 from collections.abc import Callable, Mapping
 from io import StringIO
+from math import isfinite
 from pathlib import Path
 from typing import IO
 
@@ -20,12 +21,14 @@ from rlvitals.storage.safe_files import atomic_write
 from rlvitals.types import Series
 
 EXPORT_CHUNK_ROWS = 4096  # that are turned into text together
+MAX_SHEET_ROWS, MAX_SHEET_COLUMNS = 2**20, 2**14  # of a sheet, by the file format
 
 
 def export(series: Mapping[str, Series], path: Path) -> int:
     """Write series to a file; its suffix selects the format. Return the number of rows.
 
-    Raises UsageError for an ending that is none of `WRITERS`, VitalsError without pyarrow, OSError.
+    Raises UsageError for an ending that is none of `WRITERS` and for a table that a spreadsheet
+    cannot hold, VitalsError without the format's package, OSError.
     """
     write = WRITERS.get(path.suffix.lower())
     if write is None:
@@ -98,8 +101,36 @@ def _parquet(rows: Grid, file: IO[bytes]) -> None:
     parquet.write_table(pa.Table.from_arrays(columns, names=_column_names(rows)), file)
 
 
+def _xlsx(rows: Grid, file: IO[bytes]) -> None:
+    """Write a spreadsheet; NaN and infinities, for which it has no number, are texts."""
+    try:
+        import xlsxwriter  # noqa: PLC0415 - optional
+    except ImportError:
+        hint = 'pip install "rlvitals[xlsx]", or a name that ends with .csv'
+        raise VitalsError("a spreadsheet needs xlsxwriter", hint=hint) from None
+    if len(rows) >= MAX_SHEET_ROWS or len(rows.keys) + 2 > MAX_SHEET_COLUMNS:
+        raise UsageError(
+            f"{len(rows):,} rows of {len(rows.keys):,} keys are too many for a spreadsheet",
+            hint="a name that ends with .parquet or .csv, or --keys",
+        )
+    with xlsxwriter.Workbook(file, {"constant_memory": True, "strings_to_formulas": False}) as book:
+        sheet = book.add_worksheet("metrics")
+        sheet.freeze_panes(1, 2)
+        for column, name in enumerate(_column_names(rows)):
+            sheet.write_string(0, column, name)
+        for index in range(len(rows)):
+            sheet.write_number(index + 1, 0, int(rows.steps[index]))
+            if not np.isnan(rows.times[index]):
+                sheet.write_number(index + 1, 1, float(rows.times[index]))
+            for column in np.flatnonzero(rows.logged[:, index]).tolist():
+                value = float(rows.values[column, index])
+                write = sheet.write_number if isfinite(value) else sheet.write_string
+                write(index + 1, column + 2, value if isfinite(value) else str(value))
+
+
 WRITERS: Mapping[str, Callable[[Grid, IO[bytes]], None]] = {
     ".csv": _csv,
     ".jsonl": _jsonl,
     ".parquet": _parquet,
+    ".xlsx": _xlsx,
 }

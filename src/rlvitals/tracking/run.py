@@ -21,6 +21,7 @@ from rlvitals.tracking import requests as control
 from rlvitals.tracking.heartbeat import EXITING, exit_code_of
 from rlvitals.tracking.row_batches import ROW_FIELDS
 from rlvitals.tracking.sinks.sink import Opening
+from rlvitals.tracking.tracker_names import TrackerNames
 from rlvitals.tracking.warnings_log import error_text
 from rlvitals.tracking.writer_thread import Message, WriterThread
 from rlvitals.types import Text
@@ -50,7 +51,7 @@ def _catch_errors(method: Method[MethodParams]) -> Method[MethodParams]:
     return safely
 
 
-class Run:
+class Run(TrackerNames):
     """Records one process of one run. Its calls never raise into the loop and never wait.
 
     A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
@@ -72,8 +73,7 @@ class Run:
     ) -> None:
         """Begin; `rlvitals.start()` is what calls this."""
         self.folder: Path = opening.folder
-        self.id = opening.run_id
-        self.name = opening.name
+        self.id, self.name = opening.run_id, opening.name
         self.attempt, self.rank = opening.attempt, opening.rank
         self.world_size = world_size
         self._settings = dict(opening.settings if settings is None else settings)

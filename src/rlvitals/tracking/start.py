@@ -29,6 +29,7 @@ from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import launcher_rank, media, run_services, tensors
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import Run
+from rlvitals.tracking.settings_mapping import as_mapping
 from rlvitals.tracking.sinks import native, selection
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.warnings_log import Notes, error_text
@@ -47,6 +48,7 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     framework: str | None = None,
     seed: int | None = None,
     settings: Mapping[str, object] | None = None,
+    config: object = None,
     sinks: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
     columns: Sequence[str] = (),
     resume: str = "auto",
@@ -58,20 +60,19 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 ) -> Run:
     """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `framework` is the source of the logged keys' names where they are not plain: "verl".
-    `sinks` names what else to write, or maps each name to its options. `columns`: names that
-    the CSV and Parquet sinks put into one table, whichever of them a row holds. `durable`
-    writes each call before it returns, so that nothing logged is lost when the process is
-    killed; else it is what was logged in the last `flush_seconds`. `strict` makes wrong calls
-    raise: the default under pytest. Raises UsageError for a wrong folder, sink, column or option;
-    a folder that cannot be written is a warning; where `strict`, a VitalsError.
+    `config` is another name of `settings`: a mapping, or parsed arguments. `framework` is the
+    source of the logged keys' names: "verl". `sinks` names what else to write, or maps each name
+    to its options. `columns`: names that CSV and Parquet sinks put into one table. `durable`
+    writes each call before it returns; else a killed process loses the last `flush_seconds`.
+    `strict` makes wrong calls raise: the default under pytest. Raises UsageError for a wrong
+    folder, sink or option; a folder that cannot be written is a warning, VitalsError if `strict`.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
     options = _load_options(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
     recording = options.recording
-    run_settings, wrong = _settings(settings, strict=is_strict)
+    run_settings, wrong = _settings(settings, config, strict=is_strict)
     if recording.mode == "off":
         return NullRun(_path(recording), recording.name, run_settings)
     sink_options = selection.select(sinks, options, columns)
@@ -96,8 +97,14 @@ def _tags(tags: object) -> tuple[str, ...]:
         return ()
 
 
-def _settings(settings: object, *, strict: bool) -> tuple[dict[str, object], list[str]]:
-    """Return settings as they are recorded, and the problems with them."""
+def _settings(
+    settings: object, config: object, *, strict: bool
+) -> tuple[dict[str, object], list[str]]:
+    """Return settings as they are recorded, and the problems with them. Raises UsageError."""
+    if config is not None:
+        if settings is not None:
+            raise UsageError("settings and config are the same", hint="start(settings=...)")
+        settings = as_mapping(config)
     try:
         return ({} if settings is None else media.settings(settings)), []
     except UsageError as error:

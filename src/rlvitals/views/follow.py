@@ -30,12 +30,15 @@ class Lines:
         self._width = 0
         self._new: set[str] = set()
         self._before = ("", "")  # time and name of the last line, which are not repeated
+        self._printed: dict[tuple[str, bool], str] = {}  # last line of a run: judgement, other
 
     def line(self, change: Change) -> RenderableType | None:
         """Render one change; None if it is not worth a line."""
         text = self._text(change)
-        if text is None:
+        kind = (change.run, isinstance(change, changes.Judged))
+        if text is None or self._printed.get(kind) == text.plain:  # nothing new of a silent run
             return None
+        self._printed[kind] = text.plain
         name = harmless(change.run)
         self._width = min(max(self._width, cell_len(name)), 28)  # longer names are wrapped
         grid = Table.grid(padding=(0, 2, 0, 0))

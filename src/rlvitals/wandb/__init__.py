@@ -6,8 +6,9 @@ alone can do (sweeps, reports, downloads) is not here; arguments that mean nothi
 
 from typing import Any
 
+from rlvitals.tracking.settings_mapping import Config
 from rlvitals.wandb import session, util
-from rlvitals.wandb.mappings import Config, Settings
+from rlvitals.wandb.mappings import Settings
 from rlvitals.wandb.media import (
     Artifact,
     Audio,

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rlvitals.wandb.mappings import Config
+from rlvitals.tracking.settings_mapping import Config
 from rlvitals.wandb.media import Artifact, Histogram, Medium, Table
 from rlvitals.wandb.steps import Axes, Row, Steps
 from rlvitals.wandb.watching import Watching

@@ -10,8 +10,9 @@ from typing import Any
 
 from rlvitals.errors import UsageError
 from rlvitals.tracking.null_run import NullRun
+from rlvitals.tracking.run import current
+from rlvitals.tracking.settings_mapping import as_mapping
 from rlvitals.tracking.start import start
-from rlvitals.wandb.mappings import as_mapping
 from rlvitals.wandb.media import Artifact
 from rlvitals.wandb.recorded import Metric, Run
 from rlvitals.wandb.util import generate_id
@@ -124,15 +125,18 @@ def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
 def current_run() -> Run:
     """Return the run; UsageError before `init()`, as W&B's own functions raise it."""
     if state.run is None:
-        raise UsageError("no run has begun", hint="call wandb.init() first")
+        raise UsageError("no run has begun", hint="call wandb.init() or rlvitals.start() first")
     return state.run
 
 
 def log(
     data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
 ) -> None:
-    """Record a row of the run: see `Run.log`."""
-    current_run().log(data, step, commit, **more)
+    """Record a row of the run: see `Run.log`. A run of `rlvitals.start()` takes it too."""
+    if state.run is None and (recording := current()) is not None:
+        recording.log(data, step=step)
+    else:
+        current_run().log(data, step, commit, **more)
 
 
 def define_metric(name: str, step_metric: str | Metric | None = None, **options: Any) -> Metric:
@@ -175,6 +179,8 @@ def finish(exit_code: int | None = None, quiet: object = None) -> None:
     if state.run is not None:
         state.run.finish(exit_code, quiet)
         state.run = None
+    elif (recording := current()) is not None:
+        recording.finish("failed" if exit_code else "finished", exit_code=exit_code)
 
 
 def login(*_: object, **__: object) -> bool:

@@ -1,0 +1,93 @@
+"""List the runs of a folder, a project or a server, worst first, with the hours they took.
+
+SOURCE is a folder, wandb:entity/project, mlflow:http://host:5000, hf:user/repo, s3://bucket/runs,
+ssh://host/path, or a page of W&B or the hub as pasted from the browser. Hosted runs are fetched by
+the tool's own client into a cache; the next call fetches what is new alone.
+
+A run is broken where `diagnose` would end with 1. Its hours are those that it trained, pauses left
+out, and those since its worst fault began.
+
+exit code: 0  no run is broken
+           1  a run is broken
+           3  nothing readable
+           4  no run is broken, and of some nobody can tell
+
+examples:
+  rlvitals triage runs
+  rlvitals triage runs --since 1d --markdown
+  rlvitals triage wandb:entity/project --since 12h
+  rlvitals triage mlflow:http://localhost:5000 --json
+"""
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.cli import diagnose, flags, judging
+from rlvitals.cli.command import EXIT_PROBLEM, Command
+from rlvitals.tracking import clock
+
+if TYPE_CHECKING:  # they load numpy
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.errors import VitalsError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the sources, the age and the output."""
+    parser.add_argument("paths", nargs="+", type=Path, metavar="SOURCE", help="where the runs lie")
+    parser.add_argument(
+        "--since", type=flags.seconds, metavar="AGE", help="only runs that logged within: 12h, 1d"
+    )
+    for key in ("fail_on", "profile"):
+        flags.add_option(parser, "diagnose", key)
+    flags.add_free(parser)
+    output_format = parser.add_mutually_exclusive_group()
+    output_format.add_argument("--json", action="store_true", help="print JSON")
+    output_format.add_argument("--markdown", action="store_true", help="print Markdown")
+
+
+def run(args: Namespace) -> int:
+    """Judge every run, print the table and return the worst exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals.views import json_view, runs_table, triage_table
+    from rlvitals.views.console import emit
+
+    settings = flags.settings_for(args.paths[0], args)
+    since_s = None if args.since is None else clock.now(settings.diagnose.now) - args.since
+    paths = [_fetch(path, since_s) for path in args.paths]
+    results, unreadable = judging.judge_runs(paths, args)
+    if not results:
+        raise unreadable[0]
+    names = judging.labels(results, [], len(paths))
+    judged: list[tuple[str, Diagnosis | VitalsError]] = [
+        (name, result)
+        for name, (_, files, result) in zip(names, results, strict=True)
+        if since_s is None or triage_table.last_moment(result, files) >= since_s
+    ]
+    judged += [(error.where, error) for error in unreadable]
+    fail_on = settings.diagnose.fail_on
+    codes = {id(result): diagnose.code(result, fail_on) for _, result in judged}
+    rows = [
+        triage_table.row(name, result, broken=codes[id(result)] == EXIT_PROBLEM)
+        for name, result in runs_table.worst_first(judged)
+    ]
+    rows.sort(key=lambda entry: not entry.broken)  # stable: worst first among equals
+    if args.json:
+        print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
+    elif args.markdown:
+        print(triage_table.markdown_table(rows))
+    else:
+        emit(triage_table.table(rows))
+    return diagnose.worst(list(codes.values()))
+
+
+def _fetch(path: Path, since_s: float | None) -> Path:
+    """Return the local folder of a hosted source, any other path as it is. Raises VitalsError."""
+    from rlvitals.hosted import address, fetch
+
+    source = address.parse(path)
+    return path if source is None else fetch.fetch(source, since_s)
+
+
+COMMAND = Command("triage", __doc__, add_arguments, run)

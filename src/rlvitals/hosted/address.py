@@ -1,0 +1,45 @@
+"""Parse the addresses of hosted runs: `wandb:entity/project/run`, `mlflow:http://...`, URLs."""
+
+import re
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+WANDB_RUNS, MLFLOW_RUNS, URL_FILES = "wandb", "mlflow", "files"
+# A path collapses the two slashes of a URL: one is enough here.
+WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")
+HUB_PAGE = re.compile(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?")
+FILE_URL = re.compile(r"(ssh|sftp|s3|gs|gcs|az|abfs|hf|memory):/+(.+)")
+WANDB_PAGE_WORDS = frozenset({"runs", "workspace", "overview", "table", "charts", "files", "logs"})
+HUB_PAGE_WORDS = frozenset({"tree", "blob", "resolve", "main", "raw"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where hosted runs lie: `kind` is WANDB_RUNS, MLFLOW_RUNS or URL_FILES."""
+
+    kind: str
+    location: str  # "entity/project[/run]", the server's URL, or the URL of files
+
+
+def parse(path: str | PathLike[str]) -> Address | None:
+    """Return the address that a path of the command line stands for; None for a local path."""
+    text = fspath(path)
+    kind, _, location = text.partition(":")
+    if (match := WANDB_PAGE.fullmatch(text)) is not None:
+        return Address(WANDB_RUNS, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
+    if (match := HUB_PAGE.fullmatch(text)) is not None:
+        return Address(URL_FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
+    if (match := FILE_URL.fullmatch(text)) is not None:
+        scheme = {"ssh": "sftp"}.get(match[1], match[1])
+        return Address(URL_FILES, f"{scheme}://{match[2]}")
+    shorts = {
+        "wandb": Address(WANDB_RUNS, location.strip("/")),
+        "mlflow": Address(MLFLOW_RUNS, re.sub(r"^(\w+):/+", r"\1://", location)),
+        "hf": Address(URL_FILES, f"hf://{location.strip('/')}"),
+    }
+    return shorts.get(kind) if location else None
+
+
+def _segments(path: str, page_words: frozenset[str]) -> list[str]:
+    """Return the segments of a page's path that name something."""
+    return [segment for segment in path.split("/") if segment and segment not in page_words]

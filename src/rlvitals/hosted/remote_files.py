@@ -1,0 +1,107 @@
+"""Copy the logs below a URL: SSH, object stores, the Hugging Face hub; by fsspec's back-ends."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from rlvitals.checkpoints.transfer.fsspec_remote import FsspecFiles, open_url
+from rlvitals.errors import UnreadableLog, VitalsError, harmless
+from rlvitals.readers import select
+from rlvitals.readers.discovery import settings_files
+from rlvitals.storage import redact
+from rlvitals.storage.safe_files import atomic_write, inside, open_append
+
+MAX_FILE_BYTES = 2 << 30  # a larger file is no log
+MAX_REWRITTEN_BYTES = 64 << 10  # smaller files are fetched anew: they may have been rewritten
+OVERLAP_BYTES = 64  # at the end of a copy, which are compared before the rest is appended
+
+Show = Callable[[int, int, str], None]
+
+
+def fetch(url: str, folder: Path, show: Show) -> None:
+    """Bring the copy of a URL's logs up to date. Raises VitalsError."""
+    options = ssh_options(url) if url.startswith("sftp:") else {}
+    files = open_url(url, options)
+    try:
+        sizes = files.sizes()
+        names = [name for name in sorted(sizes) if may_be_log(name, sizes[name])]
+        for number, name in enumerate(names):
+            show(number, len(names), name)
+            update(files, name, sizes[name], folder)
+        show(len(names), len(names), "")
+    except VitalsError:
+        raise
+    except Exception as error:  # each back-end has errors of its own
+        text = redact.text(harmless(str(error))) or type(error).__name__
+        raise VitalsError(f"cannot be read: {text}", where=redact.text(url)) from error
+    if not names:
+        problem = "nothing is there" if not sizes else f"none of {len(sizes):,} files is a log"
+        raise UnreadableLog(problem, where=redact.text(url), hint="rlvitals readers")
+
+
+def may_be_log(name: str, size: int) -> bool:
+    """Return whether a remote file may be a log or settings and its name is safe to create."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
+        return False
+    local = Path(name)
+    return size <= MAX_FILE_BYTES and (
+        select.may_be_log(local) or settings_files.is_settings(local)
+    )
+
+
+def update(files: FsspecFiles, name: str, size: int, folder: Path) -> None:
+    """Copy a file, or append what it has grown by. Raises the back-end's errors, OSError."""
+    path = inside(folder, name)
+    have = path.stat().st_size if path.exists() else 0
+    if have == size and size > MAX_REWRITTEN_BYTES:
+        return
+    if MAX_REWRITTEN_BYTES < have < size:
+        overlap = min(OVERLAP_BYTES, have)
+        chunks = files.read(name, have - overlap)
+        first = next(chunks, b"")
+        with path.open("rb") as file:
+            file.seek(have - overlap)
+            is_grown = file.read(overlap) == first[:overlap]
+        if is_grown:
+            with open(open_append(path), "ab") as file:  # noqa: PTH123 - a descriptor
+                file.write(first[overlap:])
+                file.writelines(chunks)
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        for data in _limit(files.read(name)):
+            file.write(data)
+
+
+def _limit(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks up to the largest log, whatever the listing promised."""
+    count = 0
+    for data in chunks:
+        count += len(data)
+        if count > MAX_FILE_BYTES:
+            return
+        yield data
+
+
+def ssh_options(url: str) -> dict[str, object]:
+    """Return what `~/.ssh/config` says of a URL's host; empty without paramiko or the file."""
+    try:
+        import paramiko  # noqa: PLC0415 - optional
+    except ImportError:
+        return {}
+    address = urlsplit(url)
+    with suppress(OSError, ValueError, paramiko.ssh_exception.ConfigParseError):
+        entry = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser())).lookup(
+            address.hostname or ""
+        )
+        options: dict[str, object] = {"host": entry["hostname"]}
+        if "user" in entry and address.username is None:
+            options["username"] = entry["user"]
+        if "port" in entry and address.port is None:
+            options["port"] = int(entry["port"])
+        if "identityfile" in entry:
+            options["key_filename"] = entry["identityfile"]
+        return options
+    return {}

@@ -1,0 +1,102 @@
+"""Fetch the history of Weights & Biases runs as JSON lines, with their settings.
+
+`entity/project/run` is one run, `entity/project` all of a project. Rows after the last one at
+hand are asked for; a finished run that is complete is not asked for again.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rlvitals.errors import UnreadableLog, UsageError, VitalsError, harmless
+from rlvitals.hosted.remote_files import Show
+from rlvitals.storage import redact
+from rlvitals.storage.safe_files import atomic_write, open_append
+
+HISTORY_FILE, WANDB_CONFIG_FILE, STATE_FILE = "history.jsonl", "config.json", ".state"
+RUN_SEGMENTS = 3  # of entity/project/run
+PAGE_ROWS = 1000
+TIMEOUT_SECONDS = 30
+
+
+def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> None:
+    """Bring the copy of some runs up to date. Raises UsageError, VitalsError."""
+    segments = location.split("/")
+    if len(segments) not in {2, RUN_SEGMENTS} or not all(segments):
+        raise UsageError(
+            f"{location!r} names no run of W&B",
+            hint="wandb:entity/project or wandb:entity/project/run",
+        )
+    try:
+        import wandb  # noqa: PLC0415 - optional
+    except ImportError:
+        raise VitalsError("W&B's runs need its client", hint="pip install wandb") from None
+    try:
+        api = wandb.Api(timeout=TIMEOUT_SECONDS)
+        runs = (
+            [api.run(location)] if len(segments) == RUN_SEGMENTS else _runs(api, location, since_s)
+        )
+        for number, run in enumerate(runs):
+            show(number, len(runs), run.name)
+            _update(run, folder / _folder_name(run))
+        show(len(runs), len(runs), "")
+    except Exception as error:  # its client raises errors of its own, requests' and urllib3's
+        text = redact.text(harmless(str(error), 300)) or type(error).__name__
+        hint = "wandb login, or WANDB_API_KEY; WANDB_BASE_URL names a server of one's own"
+        raise VitalsError(f"W&B says: {text}", where=f"wandb:{location}", hint=hint) from error
+    if not runs:
+        raise UnreadableLog("no run is there", where=f"wandb:{location}", hint="another --since")
+
+
+def _runs(api: Any, location: str, since_s: float | None) -> list[Any]:
+    filters: dict[str, Any] = {}
+    if since_s is not None:
+        start = datetime.fromtimestamp(since_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        filters = {"heartbeatAt": {"$gte": start}}
+    return list(api.runs(location, filters=filters))
+
+
+def _folder_name(run: Any) -> str:
+    return re.sub(r"[^\w.=-]+", "_", f"{run.name}-{run.id}")[-120:].strip(".")
+
+
+def _update(run: Any, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    state = folder / STATE_FILE
+    stamp = f"{run.state} {run.lastHistoryStep}"
+    if run.state != "running" and state.is_file() and state.read_text() == stamp:
+        return
+    settings = {key: value for key, value in run.config.items() if not key.startswith("_")}
+    with atomic_write(folder / WANDB_CONFIG_FILE) as file:
+        file.write(json.dumps(settings, default=str).encode())
+    history = folder / HISTORY_FILE
+    step = _last_step(history)
+    with open(open_append(history), "ab") as file:  # noqa: PTH123 - a descriptor
+        file.writelines(
+            json.dumps(row, default=str).encode() + b"\n"
+            for row in _rows(run, -1 if step is None else step)
+        )
+    with atomic_write(state) as file:
+        file.write(stamp.encode())
+
+
+def _rows(run: Any, last: int) -> Iterator[dict[str, Any]]:
+    for row in run.scan_history(min_step=last + 1, page_size=PAGE_ROWS):
+        if int(row.get("_step", last + 1)) > last:
+            yield {key: value for key, value in row.items() if value is not None}
+
+
+def _last_step(path: Path) -> int | None:
+    """Return the step of the last complete row; an incomplete one is cut off."""
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    complete = data[: data.rfind(b"\n") + 1]
+    if len(complete) < len(data):
+        with atomic_write(path) as file:
+            file.write(complete)
+    lines = complete.splitlines()
+    return int(json.loads(lines[-1]).get("_step", len(lines) - 1)) if lines else None

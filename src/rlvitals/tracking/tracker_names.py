@@ -1,0 +1,55 @@
+"""The names that other trackers give to what a run does: they call its own methods."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlvitals.tracking.settings_mapping import Config
+
+
+class TrackerNames:
+    """Adds `config`, `summary`, `url`, `alert` and `close` to a run.
+
+    A script that was written for Weights & Biases finds them here; nothing is done twice.
+    """
+
+    if TYPE_CHECKING:  # what the run itself has
+        folder: Path
+
+        @property
+        def settings(self) -> Mapping[str, object]: ...  # noqa: D102
+        def update_settings(  # noqa: D102
+            self, changed: Mapping[str, object], *, step: int | None = None
+        ) -> None: ...
+        def event(self, /, kind: str, step: int | None = None, **facts: object) -> None: ...  # noqa: D102
+        def finish(self, status: str | int = "finished") -> None: ...  # noqa: D102
+
+    @property
+    def config(self) -> Config:
+        """The settings as items or attributes; setting one is `update_settings`."""
+        config: Config = self.__dict__.setdefault("_config", Config(self.update_settings))
+        config.refresh(self.settings)
+        return config
+
+    @property
+    def summary(self) -> Config:
+        """What the run came to, by name; each change is an event "summary"."""
+
+        def record(changed: Mapping[str, object]) -> None:
+            self.event("summary", values=dict(changed))
+
+        summary: Config = self.__dict__.setdefault("_summary", Config(record))
+        return summary
+
+    @property
+    def url(self) -> str:
+        """The run's folder as a URL: nothing is sent to a server."""
+        return self.folder.resolve().as_uri()
+
+    def alert(self, title: str, text: str = "", level: str = "INFO") -> None:
+        """Record that a person should look, as an event "alert"; nothing is sent."""
+        self.event("alert", title=title, text=text, level=level)
+
+    def close(self) -> None:
+        """Finish the run."""
+        self.finish()

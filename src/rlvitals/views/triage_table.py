@@ -1,0 +1,130 @@
+"""Render many runs for the person who pays for them: worst first, with the hours they took."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rlvitals.diagnosis.cost import HOUR
+from rlvitals.diagnosis.duration import trained
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.errors import VitalsError, harmless
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.views import markdown as escape
+from rlvitals.views import phrases
+from rlvitals.views.console import COLUMN_GAP
+
+
+@dataclass(frozen=True, slots=True)
+class TriageRow:
+    """One run: its verdict, its first cause, and what it took."""
+
+    run: str
+    verdict: str
+    broken: bool
+    hours: float | None  # trained, pauses left out; None: the log has no times
+    hours_lost: float | None  # since its worst fault began, while it still goes on
+    cause: str  # rule of the first case, or ""
+    reason: str
+
+
+def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRow:
+    """Return the row of one run."""
+    if isinstance(result, VitalsError):
+        return TriageRow(
+            harmless(name), "unreadable", broken, None, None, "", harmless(result.problem)
+        )
+    seconds, _ = trained(result.trace)
+    losses = [case.waste.since_began.hours for case in result.cases if case.waste]
+    cause = result.cases[0] if broken and result.cases else None
+    return TriageRow(
+        run=harmless(name),
+        verdict=result.verdict.word.value,
+        broken=broken,
+        hours=None if seconds is None else seconds / HOUR,
+        hours_lost=max((hours for hours in losses if hours is not None), default=None),
+        cause="" if cause is None else cause.rule.name,
+        reason=harmless(result.verdict.why if cause is None else cause.finding.summary),
+    )
+
+
+def last_moment(result: Diagnosis, files: Run) -> float:
+    """Return when a run logged last, in epoch s: by its rows' times, else by its files'."""
+    moments = [
+        float(times.max())
+        for series in result.trace.series.values()
+        if len(times := series.times[np.isfinite(series.times)])
+    ]
+    return max(moments) if moments else max(path.stat().st_mtime for path, _ in files.files)
+
+
+def total(rows: Sequence[TriageRow]) -> dict[str, float]:
+    """Return counts and hours of all runs and of the broken ones."""
+    broken = [entry for entry in rows if entry.broken]
+    return {
+        "runs": len(rows),
+        "broken": len(broken),
+        "hours": sum(entry.hours or 0.0 for entry in rows),
+        "hours_of_broken": sum(entry.hours or 0.0 for entry in broken),
+        "hours_lost": sum(entry.hours_lost or 0.0 for entry in broken),
+    }
+
+
+def table(rows: Sequence[TriageRow]) -> RenderableType:
+    """Render the rows for a terminal, with a last line of totals."""
+    gap = (0, COLUMN_GAP, 0, 0)
+    grid = Table(box=None, padding=gap, pad_edge=False, header_style="dim", expand=True)
+    for head in ("verdict", "took", "lost"):
+        grid.add_column(head, no_wrap=True, justify="left" if head == "verdict" else "right")
+    grid.add_column("run", overflow="fold", max_width=40)
+    grid.add_column("why", overflow="ellipsis", no_wrap=True, ratio=1)
+    for entry in rows:
+        colour = "red" if entry.broken else "dim" if entry.verdict == "unknown" else "green"
+        reason = f"{entry.cause}: {entry.reason}" if entry.cause else entry.reason
+        grid.add_row(
+            Text(entry.verdict, colour),
+            _duration(entry.hours),
+            _duration(entry.hours_lost),
+            entry.run,
+            reason,
+        )
+    return Group(grid, Text(), Text(_sentence(rows), "dim"))
+
+
+def markdown_table(rows: Sequence[TriageRow]) -> str:
+    """Return the rows as a Markdown table, the totals above it."""
+    lines = [f"**{_sentence(rows)}**", "", "| verdict | took | lost | run | why |"]
+    lines.append("| --- | --: | --: | --- | --- |")
+    for entry in rows:
+        reason = (
+            f"`{entry.cause}`: {escape.safe(entry.reason)}"
+            if entry.cause
+            else escape.safe(entry.reason)
+        )
+        cells = (
+            _duration(entry.hours),
+            _duration(entry.hours_lost),
+            escape.safe(entry.run),
+            reason,
+        )
+        mark = "❌ " if entry.broken else ""
+        lines.append(f"| {mark}{entry.verdict} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _duration(hours: float | None) -> str:
+    return "" if hours is None else phrases.duration(hours * HOUR)
+
+
+def _sentence(rows: Sequence[TriageRow]) -> str:
+    """Return "12 runs, 3 broken: 4.5 h of 20.1 h, 2.0 h of them since a fault began"."""
+    numbers = total(rows)
+    text = f"{phrases.number(numbers['runs'])} runs, {phrases.number(numbers['broken'])} broken"
+    if not numbers["hours"]:
+        return f"{text}; the logs have no times"
+    text += f": {_duration(numbers['hours_of_broken'])} of {_duration(numbers['hours'])}"
+    lost_hours = numbers["hours_lost"]
+    return f"{text}, {_duration(lost_hours)} of them since a fault began" if lost_hours else text

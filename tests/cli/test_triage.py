@@ -1,0 +1,67 @@
+"""`rlvitals triage` of a folder: worst first, hours, and only what logged lately."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from small_logs import write
+
+KL = ("--set", "target_kl=0.02")
+
+
+def timed(folder, start=1_700_000_000, rises=True):
+    """Write a run of an hour: each row with its time."""
+    folder.mkdir(parents=True)
+    rows = []
+    for n in range(1, 61):
+        value = 5.0 * n + n % 3 if rises else 40.0 + 3 * np.sin(n)
+        row = {"step": n * 2048, "_timestamp": start + 60 * n, "rollout/ep_rew_mean": value}
+        rows.append(json.dumps({**row, "train/approx_kl": 0.01 if rises else 0.1}))
+    (folder / "progress.json").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def test_the_worst_come_first_with_their_hours(call, tmp_path):
+    timed(tmp_path / "runs" / "good")
+    timed(tmp_path / "runs" / "bad", rises=False)
+    code, out, error = call("triage", tmp_path / "runs", *KL, "--json")
+    assert (code, error) == (1, "")
+    document = json.loads(out)
+    bad, good = document["runs"]
+    assert (bad["run"], bad["broken"], good["run"], good["broken"]) == ("bad", True, "good", False)
+    assert bad["cause"]
+    assert bad["hours"] == pytest.approx(59 / 60, abs=0.01)
+    assert document["total"]["hours_of_broken"] == pytest.approx(bad["hours"])
+    assert document["total"]["hours"] == pytest.approx(bad["hours"] + good["hours"])
+    text = call("triage", tmp_path / "runs", *KL)[1]
+    assert text.index("bad") < text.index("good")
+    assert "2 runs, 1 broken: 59 min of 2.0 h" in text
+    page = call("triage", tmp_path / "runs", *KL, "--markdown")[1]
+    assert "| ❌ " in page
+
+
+def test_since_counts_from_the_last_row_or_else_the_file(call, tmp_path):
+    timed(tmp_path / "runs" / "old", start=1_700_000_000)
+    timed(tmp_path / "runs" / "new", start=1_700_000_000 + 86_400)
+    write(tmp_path / "runs" / "undated")
+    os.utime(tmp_path / "runs" / "undated" / "progress.csv", (1.7e9, 1.7e9))
+    now = ("--now", str(1_700_000_000 + 90_100))
+    names = lambda *argv: {
+        run["run"]
+        for run in json.loads(call("triage", tmp_path / "runs", "--json", *argv)[1])["runs"]
+    }
+    assert names(*now) == {"old", "new", "undated"}
+    assert names(*now, "--since", "2h") == {"new"}
+    code, _, error = call("triage", tmp_path / "runs", "--since", "soon")
+    assert code == 2
+    assert "'soon' is no time" in error
+
+
+def test_what_cannot_be_read_is_a_row_and_no_pass(call, tmp_path):
+    write(tmp_path / "runs" / "good")
+    (tmp_path / "empty").mkdir()
+    code, out, _ = call("triage", tmp_path / "runs", tmp_path / "empty", "--json")
+    assert code == 4
+    assert [run["verdict"] for run in json.loads(out)["runs"]] == ["unreadable", "learning"]
+    assert call("triage", tmp_path / "empty")[0] == 3

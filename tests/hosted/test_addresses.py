@@ -1,0 +1,84 @@
+"""What a person pastes, and where a copy of it lies."""
+
+from pathlib import Path
+
+import pytest
+
+from rlvitals.hosted import address, fetch
+from rlvitals.hosted.address import MLFLOW_RUNS, URL_FILES, WANDB_RUNS
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "location"),
+    [
+        ("wandb:me/maze/abc", WANDB_RUNS, "me/maze/abc"),
+        ("wandb:me/maze", WANDB_RUNS, "me/maze"),
+        ("https://wandb.ai/me/maze/runs/abc?nw=nwuser#x", WANDB_RUNS, "me/maze/abc"),
+        ("https://wandb.ai/me/maze/runs/abc/workspace", WANDB_RUNS, "me/maze/abc"),
+        ("https://wandb.ai/me/maze", WANDB_RUNS, "me/maze"),
+        ("mlflow:http://host:5000", MLFLOW_RUNS, "http://host:5000"),
+        (
+            "mlflow:http://host:5000/#/experiments/3/runs/ab",
+            MLFLOW_RUNS,
+            "http://host:5000/#/experiments/3/runs/ab",
+        ),
+        ("hf:me/model", URL_FILES, "hf://me/model"),
+        ("https://huggingface.co/me/model/tree/main", URL_FILES, "hf://me/model"),
+        ("https://huggingface.co/datasets/me/logs", URL_FILES, "hf://datasets/me/logs"),
+        ("ssh://me@host:22/runs/a", URL_FILES, "sftp://me@host:22/runs/a"),
+        ("s3://bucket/runs", URL_FILES, "s3://bucket/runs"),
+    ],
+)
+def test_an_address_is_understood_though_a_path_has_swallowed_a_slash(text, kind, location):
+    assert address.parse(Path(text)) == address.parse(text)
+    assert address.parse(text) == address.Address(kind, location)
+
+
+@pytest.mark.parametrize(
+    "text", ["runs", "runs/wandb", "wandb", "wandb:", "C:/runs", "a:b", "./s3"]
+)
+def test_a_local_path_is_none(text):
+    assert address.parse(text) is None
+
+
+def test_each_address_has_a_folder_of_its_own_without_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    texts = ("s3://a/runs/x", "s3://b/runs/x", "wandb:me/p/x", "ssh://u:geheim@host/x")
+    folders = [fetch.cache_folder(address.parse(text)) for text in texts]
+    assert len(set(folders)) == len(texts)
+    assert {folder.name for folder in folders} == {"x"}
+    assert all(folder.is_relative_to(tmp_path / "rlvitals") for folder in folders)
+    assert not any("geheim" in str(folder) for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "command"),
+    [
+        ("wandb:me/p/x", "wandb", "pip install wandb"),
+        ("mlflow:http://h", "mlflow", "pip install mlflow-skinny"),
+        ("s3://bucket/x", "fsspec", 'pip install "rlvitals[remote]"'),
+    ],
+)
+def test_a_client_that_is_missing_is_named_with_its_command(
+    call, monkeypatch, path, module, command
+):
+    import sys
+
+    for name in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    code, out, error = call("diagnose", path)
+    assert (code, out) == (3, "")
+    assert command in error
+
+
+def test_a_back_end_that_is_missing_is_named_with_its_command(call):
+    code, _, error = call("diagnose", "gs://bucket/x")
+    assert code == 3
+    assert "pip install gcsfs" in error
+
+
+def test_a_hosted_run_is_not_followed(call):
+    code, _, error = call("follow", "wandb:me/p/x")
+    assert code == 2
+    assert "rlvitals triage" in error

@@ -1,0 +1,75 @@
+"""The names that a script for another tracker types, on our run and on the module."""
+
+import argparse
+
+import pytest
+from recording_checks import happened, points
+
+import rlvitals
+from rlvitals.storage.run_folder import RunFolder
+
+
+def test_config_is_another_name_of_settings(tmp_path):
+    with rlvitals.start(tmp_path / "a", config=argparse.Namespace(lr=1e-3, env="maze")) as run:
+        assert run.config.lr == run.config["lr"] == 1e-3
+        run.config.lr = 0.5
+        run.config.update({"gamma": 0.9}, allow_val_change=True)
+        run.update_settings({"batch": 8})
+        assert dict(run.config) == {"lr": 0.5, "env": "maze", "gamma": 0.9, "batch": 8}
+        assert dict(run.settings) == dict(run.config)
+    assert RunFolder.open(tmp_path / "a").about.settings == {"lr": 1e-3, "env": "maze"}
+    assert len(happened(tmp_path / "a", "settings")) == 3
+    with pytest.raises(rlvitals.UsageError, match="settings and config are the same"):
+        rlvitals.start(tmp_path / "b", config={"lr": 1}, settings={"lr": 1})
+
+
+def test_a_run_that_is_not_recorded_has_its_config_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLVITALS_MODE", "off")
+    with rlvitals.start(tmp_path / "a", config={"lr": 1}) as run:
+        run.config.gamma = 0.9
+        run.summary["best"] = 3
+        run.alert("look")
+        assert (run.config.lr, run.config.gamma, run.summary.best) == (1, 0.9, 3)
+    assert not (tmp_path / "a").exists()
+
+
+def test_summary_alert_url_and_close(tmp_path):
+    run = rlvitals.start(tmp_path / "a")
+    run.summary["best"] = 3.5
+    run.alert("diverged", "KL is 40", level="WARN")
+    assert run.url == (tmp_path / "a").as_uri()
+    run.close()
+    (summary,) = happened(tmp_path / "a", "summary")
+    assert summary.facts["values"] == {"best": 3.5}
+    (alert,) = happened(tmp_path / "a", "alert")
+    assert alert.facts["title"] == "diverged"
+    assert alert.facts["level"] == "WARN"
+    assert happened(tmp_path / "a", "finish")
+
+
+def test_init_log_and_finish_are_those_of_the_look_alike(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(rlvitals.UsageError, match="no run has begun"):
+        rlvitals.log({"loss": 1.0})
+    run = rlvitals.init(project="maze", config={"lr": 1e-3})
+    rlvitals.log({"loss": 2.0})
+    rlvitals.log({"loss": 1.0})
+    rlvitals.finish()
+    assert run.config.lr == 1e-3
+    assert points(run.dir)["loss"] == [(0, 2.0), (1, 1.0)]
+
+
+def test_log_and_finish_take_the_run_that_start_began(tmp_path):
+    run = rlvitals.start(tmp_path / "a")
+    rlvitals.log({"loss": 2.0}, step=7)
+    rlvitals.finish()
+    assert points(tmp_path / "a")["loss"] == [(7, 2.0)]
+    assert happened(tmp_path / "a", "finish")
+    assert run.config == {}
+
+
+def test_a_summary_writer_records(tmp_path):
+    writer = rlvitals.SummaryWriter(tmp_path / "a")
+    writer.add_scalar("loss", 0.5, 3)
+    writer.close()
+    assert points(tmp_path / "a")["loss"] == [(3, 0.5)]
