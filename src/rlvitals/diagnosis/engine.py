@@ -144,7 +144,8 @@ def _waste(case: Case, trace: Trace) -> Waste | None:
     costly = (*causes.LEARNING, *causes.OUTCOMES)
     if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
         return None
-    known = min(one.finding.known for one in grave)
+    # A symptom may be known before its cause is: the cause itself never before it began.
+    known = max(min(one.finding.known for one in grave), case.finding.began)
     return waste(trace, replace(case.finding, known=known))
 
 
