@@ -109,7 +109,7 @@ class Ratchet(NamedTuple):
 
 RATCHETS = {
     "checkpoints": Ratchet(0.9, 10, 1, 107),
-    "cli": Ratchet(0.5, 0, 0, 70),
+    "cli": Ratchet(0.5, 0, 0, 72),
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 83),
     "doctor": Ratchet(0.7, 0, 0, 28),

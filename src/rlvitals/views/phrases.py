@@ -17,6 +17,7 @@ from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.types import Profile, Trace
+from rlvitals.views import rate_text
 
 SIGN_MARKS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
 SIGN_COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
@@ -106,6 +107,7 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
         *([Line("measured", text)] if (text := false_alarm_rate(case, trace.profile)) else []),
+        *([Line("measured", rate_text.sentence(rate))] if (rate := case.own_rate) else []),
         *([Line("likely causes", likely)] if likely else []),
         *(Line("try", text) for text in tries),
     )
