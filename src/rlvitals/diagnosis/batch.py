@@ -15,7 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.diagnosis import engine, load, own_rates, suppressions
+from rlvitals.diagnosis import engine, load, neighbours, own_rates, suppressions
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import Run
@@ -61,7 +61,7 @@ def judge(asked: Asked) -> Answer:
         trace = load.load(run, load.given(chosen))
     except UnreadableLog as error:
         return error
-    return judge_trace(asked, trace)
+    return neighbours.attach(judge_trace(asked, trace), run, load.given(chosen))
 
 
 def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:

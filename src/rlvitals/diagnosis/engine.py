@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.cost import Waste, waste
 from rlvitals.diagnosis.coverage import Coverage, coverage
@@ -43,6 +44,7 @@ class Diagnosis:
     muted: tuple[Muted, ...] = ()
     new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
     outlook: Forecast | None = None  # when a rising return will have solved its task
+    siblings: Siblings | None = None  # marked healthy runs of the same task beside it
     retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
 
     def __repr__(self) -> str:
