@@ -40,18 +40,19 @@ def _healthy_runs(run: Run) -> Iterator[Run]:
             continue
         for sibling in runs:
             mark = marks.read(sibling)
-            is_same = (sibling.root, sibling.name) == (run.root, run.name)
+            is_same = sibling.root == run.root.absolute() and sibling.name == run.name
             if mark is not None and mark.label == "healthy" and not is_same:
                 yield sibling
 
 
 def _marked_folders(root: Path) -> list[Path]:
     """List the folders with marks: the run's own and those beside it, by name; of 200 at most."""
+    parent = root.absolute().parent
     try:
-        with os.scandir(root.absolute().parent) as entries:
+        with os.scandir(parent) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir())
     except OSError:
         return []
-    beside = [root.parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
+    beside = [parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
     files = ("marks.jsonl", ".rlvitals-marks.jsonl")
     return [folder for folder in beside if any((folder / file).is_file() for file in files)]
