@@ -32,11 +32,11 @@ class Siblings:
         return f"{standing.label(self.metric)} is {self.level:.4g}, {band} in {siblings}"
 
 
-def is_sibling(trace: Trace, other: Trace) -> bool:
+def is_sibling(trace: Trace, sibling: Trace) -> bool:
     """Return whether another run is of the same task: kind of training, environment, outcome."""
-    same_kind = trace.profile is other.profile and trace.step_unit == other.step_unit
-    environments = [run.settings.get("env_id") for run in (trace, other)]
-    metrics = [picked[0] if (picked := standing.outcome(run)) else "" for run in (trace, other)]
+    same_kind = trace.profile is sibling.profile and trace.step_unit == sibling.step_unit
+    environments = [run.settings.get("env_id") for run in (trace, sibling)]
+    metrics = [outcome[0] if (outcome := standing.outcome(run)) else "" for run in (trace, sibling)]
     return same_kind and environments[0] == environments[1] and metrics[0] == metrics[1] != ""
 
 
@@ -46,17 +46,17 @@ def compare_siblings(trace: Trace, healthy: Sequence[Trace]) -> Siblings | None:
     The most similar sibling is the one with the fewest settings that differ. A metric has left the
     band where its mean over a tenth of the common steps lies beyond that of every sibling.
     """
-    siblings = [other for other in healthy if is_sibling(trace, other)]
+    siblings = [sibling for sibling in healthy if is_sibling(trace, sibling)]
     if not siblings:
         return None
-    diffs = [diff_runs(other, trace) for other in siblings]
+    diffs = [diff_runs(sibling, trace) for sibling in siblings]
     order = sorted(range(len(diffs)), key=lambda i: len(diffs[i].changed))
     nearest = diffs[order[0]]
-    picked = standing.outcome(trace)
-    metric = "" if picked is None else picked[0]
+    outcome = standing.outcome(trace)
+    metric = "" if outcome is None else outcome[0]
     end = min(run.last_step for run in (trace, *siblings))
     width = max((end - trace.first_step) // 10, 1)
-    levels = [_level(other, metric, end - width, end) for other in siblings]
+    levels = [_level(sibling, metric, end - width, end) for sibling in siblings]
     diverged = (
         divergence
         for divergence in nearest.partings
@@ -88,6 +88,6 @@ def _is_outside(
     trace: Trace, siblings: Sequence[Trace], metric: str, window: tuple[int, int]
 ) -> bool:
     start, width = window
-    levels = [_level(other, metric, start, start + width) for other in siblings]
+    levels = [_level(sibling, metric, start, start + width) for sibling in siblings]
     level = _level(trace, metric, start, start + width)
     return not np.nanmin(levels) <= level <= np.nanmax(levels)
