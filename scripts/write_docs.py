@@ -14,6 +14,7 @@ from docs_markdown import SETTINGS, anchor, doc, family, link, table, title
 from docs_pages import single_pages
 
 from rlvitals import metrics
+from rlvitals.diagnosis.remedies import neutral
 from rlvitals.metrics.frameworks import TABLES
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import CATALOGUE
@@ -194,6 +195,31 @@ def _rules() -> Iterator[tuple[str, str]]:
         heads = ("rule", "sees", "kinds of training", "needs")
         lines += ["", f"## {area.capitalize()}", "", table(heads, rows)]
     yield "rules/index.md", "\n".join(lines)
+    yield "what-to-change.md", _remedies()
+
+
+def _remedies() -> str:
+    """The symptoms with what brings them about and what to change, by kind of rule."""
+    lines = [
+        "# What to change",
+        "",
+        "What each rule sees, what commonly brings it about (likeliest first), and what to change",
+        "(cheapest first). `rlvitals diagnose` picks from these by the run's own numbers,",
+        "and names settings as the run's framework does.",
+    ]
+    for area, rules in rulebook.by_kind(CATALOGUE).items():
+        rows = [
+            (
+                lists.rule(rule)[1],
+                "; ".join(rule.causes),
+                "; ".join(map(neutral, rule.remedies)),
+                f"[{rule.name}](rules/{rule.name}.md)",
+            )
+            for rule in rules
+        ]
+        heads = ("symptom", "likely causes", "what to change", "rule")
+        lines += ["", f"## {area.capitalize()}", "", table(heads, rows)]
+    return "\n".join(lines)
 
 
 def _needs(rule: Rule) -> str:

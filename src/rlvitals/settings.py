@@ -43,6 +43,9 @@ class Diagnose:
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
+    rates: str = _option(
+        "", "how often rules ring on your own runs, as `rlvitals calibrate` wrote it", item="FILE"
+    )
     price: float = _option(
         0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"
     )

@@ -8,8 +8,10 @@ import made
 import numpy as np
 import pytest
 from effort import sampled
+from loading import MEASURED, load_run
 from rich.cells import cell_len
 
+from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UnreadableLog
 from rlvitals.metrics import suggest
 from rlvitals.metrics.frameworks import TABLES
@@ -240,3 +242,18 @@ def test_hundreds_of_notes_do_not_bury_the_answer():
     assert "and 289 more: --json has them all" in terminal.diagnosis(diagnosis)
     assert "file 299" not in terminal.diagnosis(diagnosis)
     assert len(json.loads(json_view.diagnosis(diagnosis))["trace"]["notes"]) == 300
+
+
+def test_causes_and_findings_are_flat_lists_of_the_same_cases():
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=MEASURED)
+    written = json.loads(json_view.diagnosis(found))
+    assert written["format"] == 1
+    assert [one["rule"] for one in written["findings"]] == [r.name for r, _ in found.findings]
+    first = written["causes"][0]
+    assert (first["name"], first["rank"]) == (found.cases[0].rule.name, 1)
+    assert first["for"][0] == found.cases[0].finding.summary
+    assert len(first["for"]) >= 1 + len(found.cases[0].symptoms)
+    assert first["remedy"]
+    assert first["samples"] == 20
+    keys = ["name", "class", "rank", "for", "against", "likely", "remedy", "samples"]
+    assert list(first) == keys

@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.diagnosis import engine, load, suppressions
+from rlvitals.diagnosis import engine, load, neighbours, own_rates, suppressions
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import Run
@@ -60,7 +61,7 @@ def judge(asked: Asked) -> Answer:
         trace = load.load(run, load.given(chosen))
     except UnreadableLog as error:
         return error
-    return judge_trace(asked, trace)
+    return neighbours.attach(judge_trace(asked, trace), run, load.given(chosen))
 
 
 def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
@@ -68,6 +69,8 @@ def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
     run, chosen = asked
     rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
     found = engine.diagnose(trace, rules)
+    if chosen.diagnose.rates:
+        found = own_rates.attach(found, own_rates.read(Path(chosen.diagnose.rates)))
     return suppressions.mute(found, run.name, load.muted(chosen.muted), today(chosen))
 
 

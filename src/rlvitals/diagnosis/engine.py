@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
 from rlvitals.diagnosis.cost import Waste, waste
 from rlvitals.diagnosis.coverage import Coverage, coverage
@@ -43,6 +44,7 @@ class Diagnosis:
     muted: tuple[Muted, ...] = ()
     new: tuple[str, ...] | None = None  # rules whose finding a baseline lacks; None without one
     outlook: Forecast | None = None  # when a rising return will have solved its task
+    siblings: Siblings | None = None  # marked healthy runs of the same task beside it
     retracted: tuple[Retraction, ...] = ()  # filled by `replay` alone: it costs time
 
     def __repr__(self) -> str:
@@ -144,7 +146,8 @@ def _waste(case: Case, trace: Trace) -> Waste | None:
     costly = (*causes.LEARNING, *causes.OUTCOMES)
     if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
         return None
-    known = min(one.finding.known for one in grave)
+    # A symptom may be known before its cause is: the cause itself never before it began.
+    known = max(min(one.finding.known for one in grave), case.finding.began)
     return waste(trace, replace(case.finding, known=known))
 
 

@@ -93,6 +93,19 @@ def _levels(trace: Trace, *names: str) -> tuple[str, float, float] | None:
     return None
 
 
+def _absence(trace: Trace, topic: str, text: str, names: tuple[str, ...]) -> Sentence:
+    """Say `text`, that nothing is logged, or that the numbers are too few for a level."""
+    logged = next((name for name in names if trace.numbers(name) is not None), "")
+    subject, _, so = text.partition(": ")
+    if logged:
+        count, metric = len(trace[logged].finite()), metrics.find(logged)
+        title = logged if metric is None else metric.title
+        subject = f"{title} has {count} number{'s' if count > 1 else ''}, too few"
+    elif topic == "KL" and any(name.startswith("policy/kl_") for name in trace.series):
+        subject = "KL per update is not logged"
+    return Sentence(topic, f"{subject}{f': {so}' if so else ''}.", "unknown")
+
+
 def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
     reference = _levels(trace, "policy/kl_to_reference")
     found = _levels(trace, "policy/approx_kl")
@@ -102,7 +115,9 @@ def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
         text = f"The signed estimate of KL per update is {median(values) or 0.0:.2g} in the median"
         return Sentence("KL", f"{text} and {values.max():.2g} at most, signs aside.", "neutral")
     if found is None and reference is None:
-        return Sentence("KL", "KL is not logged: how far updates move is not known.", "unknown")
+        text = "KL is not logged: how far updates move is not known"
+        names = ("policy/approx_kl", "policy/kl_to_reference", "policy/kl_signed")
+        return _absence(trace, "KL", text, names)
     if found is None:
         _, first, last = reference or ("", np.nan, np.nan)
         text = f"KL to the reference goes {first:.3g} to {last:.3g} nats a response."
@@ -128,7 +143,8 @@ def _entropy(
         return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
     found = _levels(trace, *ENTROPIES)
     if found is None:
-        return Sentence("entropy", "Entropy is not logged: exploration is not known.", "unknown")
+        text = "Entropy is not logged: exploration is not known"
+        return _absence(trace, "entropy", text, tuple(ENTROPIES))
     name, first, last = found
     of, unit = ENTROPIES[name]
     text = f"Entropy{of} goes {first:.3g} to {last:.3g} {unit}"
@@ -156,7 +172,8 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
     clip = _levels(trace, "policy/clip_fraction", "policy/clip_fraction_effective")
     ratio = _levels(trace, "policy/ratio")
     if clip is None and ratio is None:
-        return Sentence("clipping", "Clip fraction and ratio are not logged.", "unknown")
+        names = ("policy/clip_fraction", "policy/clip_fraction_effective", "policy/ratio")
+        return _absence(trace, "clipping", "Clip fraction and ratio are not logged", names)
     parts: list[str] = []
     sign: Sign = "neutral"
     if clip is not None:
@@ -188,7 +205,8 @@ def _critic(trace: Trace, now: Standing, *, may_praise: bool) -> Sentence:
         text = f"The loss goes {difference[1]:.3g} to {difference[2]:.3g}."
         return Sentence("critic", text, "neutral")
     if explained is None and loss is None:
-        return Sentence("critic", "Nothing of a critic is logged.", "unknown")
+        names = ("value/explained_variance", "value/loss")
+        return _absence(trace, "critic", "Nothing of a critic is logged", names)
     parts: list[str] = []
     sign: Sign = "neutral"
     if loss is not None:

@@ -285,7 +285,9 @@ def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> st
     course, found = f"{label(name)} goes {first:.4g} to {last:.4g}", trend(series.values)
     if found is None:
         return f"{course} in {len(series)} points, too few to tell"
-    ends = sorted((up(name) * found.change_low, up(name) * found.change_high))
+    spread = float(np.ptp(series.values))  # no level can change by more than the values do
+    bounds = np.clip((found.change_low, found.change_high), -spread, spread)
+    ends = sorted(up(name) * float(bound) for bound in bounds)
     change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
     known = not name.endswith("return") or "env_id" in trace.settings
     return f"{course}; {change}, and {material:.3g} would count{'' if known else MORE}"

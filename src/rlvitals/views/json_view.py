@@ -18,7 +18,7 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.forecast import Forecast
 from rlvitals.diagnosis.remedies import neutral
 from rlvitals.diagnosis.replay import Retraction
-from rlvitals.diagnosis.root_cause import Alternative
+from rlvitals.diagnosis.root_cause import Alternative, Case, flat
 from rlvitals.errors import VitalsError
 from rlvitals.following.changes import Change, Cleared, Fired, Judged, Points, Regraded
 from rlvitals.metrics.metric import Metric
@@ -153,6 +153,38 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Json]:
         "can_tell": diagnosis.can_tell,
         "goes_on": _plain(liveness(diagnosis.trace)),
         **{f.name: _plain(getattr(diagnosis, f.name)) for f in fields(diagnosis)},
+        "findings": [_finding(case) for case in diagnosis.every],
+        "causes": [_cause(rank, case) for rank, case in enumerate(diagnosis.cases, 1)],
+    }
+
+
+def _finding(case: Case) -> Json:
+    """Return a finding without its symptoms: its rule's name, and what it says."""
+    finding = case.finding
+    return {
+        "rule": case.rule.name,
+        "severity": _plain(finding.severity),
+        "summary": _text(finding.summary),
+        "metric": finding.metric,
+        "began": finding.began,
+        "ended": finding.ended,
+        "known": finding.known,
+    }
+
+
+def _cause(rank: int, case: Case) -> Json:
+    """Return a root cause: the findings that it explains, for and against, and what to change."""
+    finding = case.finding
+    explained = [f"{below.rule.name}: {below.finding.summary}" for below in flat(case)[1:]]
+    return {
+        "name": case.rule.name,
+        "class": rulebook.kind(case.rule),
+        "rank": rank,
+        "for": _plain((finding.summary, *finding.evidence, *explained)),
+        "against": _plain(finding.counter),
+        "likely": _plain(finding.causes or case.rule.causes),
+        "remedy": _plain(finding.remedies or tuple(map(neutral, case.rule.remedies))),
+        "samples": 0 if case.rate is None else case.rate.healthy,
     }
 
 

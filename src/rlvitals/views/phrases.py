@@ -17,6 +17,7 @@ from rlvitals.rules import causes, going_on
 from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.types import Profile, Trace
+from rlvitals.views import rate_text
 
 SIGN_MARKS: Mapping[str, str] = {"good": "+", "bad": "-", "neutral": "·", "unknown": "?"}
 SIGN_COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "neutral": "", "unknown": "dim"}
@@ -106,6 +107,7 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
         *([Line("measured", text)] if (text := false_alarm_rate(case, trace.profile)) else []),
+        *([Line("measured", rate_text.sentence(rate))] if (rate := case.own_rate) else []),
         *([Line("likely causes", likely)] if likely else []),
         *(Line("try", text) for text in tries),
     )
@@ -319,6 +321,26 @@ def undecided_rules(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
         reasons.setdefault(merged.get(answer.why, answer.why), []).append(rule.name)
     ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
     return {reason: tuple(sorted(names)) for reason, names in ordered}
+
+
+def siblings(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return the comparison with healthy siblings: outcome, settings, first divergence."""
+    compared = diagnosis.siblings
+    if compared is None:
+        return ()
+    changed = [
+        f"{change.key} {change.second or 'not set'} (there {change.first or 'not set'})"
+        for change in compared.changed
+        if change.area == "setting"
+    ]
+    settings = f"settings that differ: {', '.join(changed)}" if changed else "no setting differs"
+    first = compared.divergence
+    if first is None or first.step is None:
+        course = "no metric leaves their band"
+    else:
+        levels = f"{first.second:.4g} where {compared.names[0]} has {first.first:.4g}"
+        course = f"{first.metric} leaves their band first, at step {first.step:,}: {levels}"
+    return (compared.sentence, settings, course)
 
 
 def notes(trace: Trace, max_notes: int = 12) -> tuple[str, ...]:

@@ -27,8 +27,9 @@ def by_kind(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 
 
 def kind(rule: Rule) -> str:
-    """Return the kind of a rule: outcome, policy, language, ..."""
-    return rule.check.__module__.split(".")[2]
+    """Return the kind of a rule: outcome, policy, language, ...; empty for a user's own rule."""
+    package, _, path = rule.check.__module__.partition(".rules.")
+    return path.partition(".")[0] if package == "rlvitals" else ""
 
 
 def rules(profile: Profile | None = None) -> RenderableType:

@@ -77,11 +77,12 @@ def check(trace: Trace) -> Answer:
 
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
+    late = trace[name].finite().since(int(half.steps[0])).values  # zeros too, which have no log
     now = standing(trace)  # a critic may swing around a plateau that the run has climbed to
     if weigh.content(now):
         return Clear()
     evidence, counter = weigh.sides(now)
-    low, high = float(half.values.min()), float(half.values.max())
+    low, high = float(late.min()), float(late.max())
     return Finding(
         f"{name} swings {np.sqrt(ratio):.2g} x as widely as in the first 30 % of the run: between "
         f"{low:.3g} and {high:.3g} in its last half",

@@ -116,10 +116,10 @@ def _judge(name: str, whole: Series) -> Finding | None:
     where = np.flatnonzero(bad)
     word = "NaN" if nan else "infinite"
     severity = Severity.ERROR if lasts else Severity.NOTE
-    to_the_end = f"from step {series.steps[first]:,} to the end" if tail and lasts else "in all"
+    to_the_end = f", {tail} of them from step {series.steps[first]:,} to the end"
     return Finding(
-        f"{name} is {word} in {where.size} of {len(series)} points, {tail or where.size} of them "
-        f"{to_the_end}",
+        f"{name} is {word} in {where.size} of {len(series)} points"
+        f"{to_the_end if tail and lasts else ''}",
         severity=severity,
         metric=name,
         began=int(series.steps[first]),

@@ -100,7 +100,8 @@ def _context(length: Series, returns: Series) -> tuple[str, ...]:
     if found is None or not found.proven:
         return ()
     word = "longer" if found.correlation > 0 else "shorter"
-    return (f"in this run {word} episodes earn more: correlation {found.correlation:+.2f}",)
+    course = f"correlation of their changes {found.correlation:+.2f}"
+    return (f"in this run {word} episodes earn more: {course}",)
 
 
 RULE = Rule(

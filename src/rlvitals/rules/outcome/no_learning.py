@@ -84,6 +84,9 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
     low, high = sorted(up(now.metric) * end for end in (now.low, now.high))
+    if picked is not None:  # no level can change by more than the values do
+        spread = float(picked[1].values.max() - picked[1].values.min())
+        low, high = max(low, -spread), min(high, spread)
     way = way_gone(trace, now)
     return Finding(
         _sentence(now),

@@ -79,8 +79,11 @@ def check(trace: Trace) -> Answer:
         key=lambda b: b.value,
     )
     counter = (f"afterwards {after.sentence}",) if after.improves and not lost else ()
+    before_it = (
+        f"{worst.ratio:,.0f} x what it was" if worst.baseline > 0 else f"from {worst.baseline:.2g}"
+    )
     return Finding(
-        f"KL jumps to {worst.value:.2g} in one update, {worst.ratio:,.0f} x what it was"
+        f"KL jumps to {worst.value:.2g} in one update, {before_it}"
         + (f", and {len(found) - 1} more besides" if len(found) > 1 else ""),
         severity=Severity.NOTE if before else severity,
         metric=APPROX_KL.name,

@@ -227,9 +227,9 @@ def _finding(
     ):
         severity = Severity.ERROR
     during = series.since(between[0]).until(between[1]).values
-    times = _times(during == (0.0 if spread else value), count)
+    times = _times(during == (0.0 if spread else value), spread=spread)
     return Finding(
-        f"{what} in {times} {'successive updates' if spread else 'values in a row'}",
+        f"{what} in {times}",
         severity=severity,
         metric=name,
         began=between[0],
@@ -241,10 +241,12 @@ def _finding(
     )
 
 
-def _times(same: np.ndarray, count: int) -> str:
-    """Say in how many of `count` points a stretch is `same`: it tolerates exceptions."""
-    exact = int(np.count_nonzero(same))
-    return f"{exact:,} of {count:,}" if count <= 2 * exact < 2 * count else f"{count:,}"
+def _times(same: np.ndarray, *, spread: bool) -> str:
+    """Count the points of a stretch that are `same`: it tolerates exceptions, and counts them."""
+    points = "successive updates" if spread else "successive values"
+    if not same.all():
+        return f"{np.count_nonzero(same):,} of {same.size:,} {points}"
+    return f"{same.size:,} {points if spread else 'values in a row'}"
 
 
 def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:

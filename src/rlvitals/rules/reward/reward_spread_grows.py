@@ -58,7 +58,7 @@ def check(trace: Trace) -> Answer:
     now = standing(trace, since=stretch.began)
     evidence, counter = weigh.sides(now)
     return Finding(
-        f"rewards scatter {stretch.worst / first:.0f} x as much as at the start: standard "
+        f"rewards scatter up to {stretch.worst / first:.0f} x as much as at the start: standard "
         f"deviation {first:.3g} to {stretch.worst:.3g}",
         severity=stretch.severity(weigh.severity(now)),
         metric=STD.name,

@@ -164,12 +164,14 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
     if stretch.began - first < LASTING * (trace.last_step - first) and (why := too_early(trace)):
         severity = Severity.NOTE  # every critic starts so, and every outcome
         counter = (*counter, why)
-    negative = float((during < WORSE).mean())
-    if negative > 0:
+    negative = float((during < 0).mean())
+    if (during < WORSE).any():
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
+    every = stretch.of(trace[metric].finite())
+    which = "" if during.size == len(every) else " in which returns vary"
     return Finding(
-        f"the critic explains nothing: over {during.size} updates the median explained variance is "
-        f"{middle:.2g}, the mean {float(during.mean()):.2g}",
+        f"the critic explains nothing: over {during.size} updates{which} the median explained "
+        f"variance is {middle:.2g}, the mean {float(during.mean()):.2g}",
         severity=severity,
         metric=metric,
         began=stretch.began,

@@ -1,0 +1,50 @@
+"""Count how often each rule rings on your own marked runs, and write it down for `diagnose`.
+
+Runs count by their marks alone (`rlvitals mark`), never by what rlvitals says of them. The rates
+are printed beside the shipped ones; thresholds and severities stay as they are.
+
+examples:
+  rlvitals calibrate runs
+  rlvitals calibrate runs --write rates.json
+  rlvitals diagnose runs/my_run --rates rates.json
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli import flags
+from rlvitals.cli.command import EXIT_OK, EXIT_UNDECIDED, Command
+from rlvitals.errors import UnreadableLog
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the folder and the file."""
+    parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with marked runs")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the rates to FILE")
+    flags.add_free(parser)
+
+
+def run(args: Namespace) -> int:
+    """Judge the marked runs below the root, count, print and write."""
+    from rlvitals.diagnosis import batch, calibration, load, marks, own_rates
+    from rlvitals.views.rate_text import table
+
+    settings = flags.settings_for(args.root, args)
+    marked = [(each, mark) for each in load.runs(args.root) if (mark := marks.read(each))]
+    runs = []
+    for each, mark in marked:
+        answer = batch.judge((each, settings))
+        if isinstance(answer, UnreadableLog):
+            raise answer
+        runs.append(marks.count_run(mark, answer))
+    rates = calibration.tally(runs)
+    print("\n".join(table([mark for _, mark in marked], rates)))
+    if not marked:
+        return EXIT_UNDECIDED
+    if args.write is not None:
+        own_rates.write(args.write, rates)
+        print(f"Written to {args.write}, for --rates or [diagnose] rates in rlvitals.toml.")
+    return EXIT_OK
+
+
+COMMAND = Command("calibrate", __doc__, add_arguments, run)

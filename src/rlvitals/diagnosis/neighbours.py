@@ -1,0 +1,58 @@
+"""Read the marked healthy runs beside a run, and compare it with them."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rlvitals.comparison.siblings import compare_siblings
+from rlvitals.diagnosis import load, marks
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.verdict import PRAISE
+from rlvitals.errors import UnreadableLog
+from rlvitals.metrics.canonicalize import Given
+from rlvitals.readers.discovery.sources import Run
+from rlvitals.rules.rule import Severity
+
+
+def attach(diagnosis: Diagnosis, run: Run, given: Given) -> Diagnosis:
+    """Add the comparison with marked healthy runs beside a run that is not plainly well."""
+    has_warning = diagnosis.worst is not None and diagnosis.worst > Severity.NOTE
+    if not has_warning and diagnosis.verdict.word in PRAISE:
+        return diagnosis
+    healthy = []
+    for sibling in _healthy_runs(run):
+        try:
+            healthy.append(load.load(sibling, given))
+        except UnreadableLog:
+            continue
+        if len(healthy) == 8:  # noqa: PLR2004 - enough for a band; each is read in full
+            break
+    return replace(diagnosis, siblings=compare_siblings(diagnosis.trace, healthy))
+
+
+def _healthy_runs(run: Run) -> Iterator[Run]:
+    """Yield the runs in the folders beside a run, and in its own, that are marked healthy."""
+    for folder in _marked_folders(run.root):
+        try:
+            runs = load.runs(folder)
+        except UnreadableLog:
+            continue
+        for sibling in runs:
+            mark = marks.read(sibling)
+            is_same = sibling.root == run.root.absolute() and sibling.name == run.name
+            if mark is not None and mark.label == "healthy" and not is_same:
+                yield sibling
+
+
+def _marked_folders(root: Path) -> list[Path]:
+    """List the folders with marks: the run's own and those beside it, by name; of 200 at most."""
+    parent = root.absolute().parent
+    try:
+        with os.scandir(parent) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+    except OSError:
+        return []
+    beside = [parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
+    files = ("marks.jsonl", ".rlvitals-marks.jsonl")
+    return [folder for folder in beside if any((folder / file).is_file() for file in files)]

@@ -1,0 +1,35 @@
+"""Write the rates of a lab's own runs as text."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rlvitals.diagnosis.marks import Mark
+from rlvitals.rules.rate import ENOUGH, Rate
+
+
+def sentence(rate: Rate) -> str:
+    """Return how often a rule rings on a lab's own healthy runs."""
+    runs = "run" if rate.healthy == 1 else "runs"
+    few = f"; fewer than {ENOUGH} say little" if rate.healthy < ENOUGH else ""
+    return f"rings on {rate.rang} of {rate.healthy} of your healthy {runs} ({rate.family}){few}"
+
+
+def table(marks: Sequence[Mark], rates: Mapping[str, Sequence[Rate]]) -> list[str]:
+    """Return the number of marked runs, and a line for each rule that rang or should have."""
+    if not marks:
+        return ["No run here is marked: rlvitals mark RUN --healthy"]
+    counts = Counter(mark.label for mark in marks)
+    labels = f"{counts['healthy']} runs are marked healthy, {counts['broken']} broken"
+    lines = [f"{labels}, {counts['wrong']} wrongly judged."]
+    rang = [(name, rate) for name in sorted(rates) for rate in rates[name]]
+    lines += [f"{name} {sentence(rate)}" for name, rate in rang if rate.rang]
+    lines += [
+        f"{name} names {rate.caught} of {rate.faulted} runs marked as its fault, "
+        f"{rate.first} of them first"
+        for name, rate in rang
+        if rate.faulted
+    ]
+    silent = sum(1 for _, rate in rang if rate.healthy and not rate.rang)
+    if counts["healthy"] or counts["wrong"]:
+        lines.append(f"{silent} rules ring on none of the healthy runs that they could judge.")
+    return lines

@@ -1,0 +1,250 @@
+"""Claims of the sentences that many rules say: of the outcome, of data that lack, of changes."""
+
+import numpy as np
+from derivations import Case, claim, columns, trimmed, windows
+
+from rlvitals.rules.curves import by_steps
+from rlvitals.rules.gains import gain
+from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
+from rlvitals.signals.drawdown import drawdown
+from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.trend import trend
+
+STATES = (
+    "rising", "falling", "flat", "holding its best", "at its ceiling", "not getting better",
+    "rising by less than counts", "falling by less than counts",
+)  # fmt: skip
+
+
+def outcomes(case: Case):
+    """Return the windows of every column that a run may be judged by."""
+    for name in [
+        n for n in case.trace.series if n.startswith(("outcome/", "reward/", "language/"))
+    ]:
+        for series in columns(case, name):
+            for window in windows(case, series):
+                if len(window) >= 4:
+                    yield name, window
+
+
+def margins(case: Case):
+    """Return the least change of the run's own outcome that counts."""
+    picked = outcome(case.trace)
+    return [] if picked is None else [least_that_counts(case.trace, *picked)[0]]
+
+
+def falls(case: Case):
+    """Return how the outcome fell from its best, in each way that the code tests for."""
+    for _, window in outcomes(case):
+        if (found := drawdown(window.values)) is not None:
+            yield found
+        for margin in {None, *margins(case)}:
+            if (found := outcome_change(window.values, margin=margin)) is not None:
+                yield found
+
+
+def bests(case: Case):
+    """Return the best of an outcome: a single value's, or a block's."""
+    yield from (float(window.values.max()) for _, window in outcomes(case))
+    yield from (fall.best for fall in falls(case))
+
+
+def ends(case: Case):
+    """Return what an outcome ended at: a block's, or the last fifth's."""
+    yield from (fall.last for fall in falls(case))
+    for _, window in outcomes(case):
+        yield trimmed(window.values[-max(round(len(window) / 5), 1) :])
+
+
+def interval(end: str):
+    """Return a function that gives one end of the interval of an outcome's change."""
+
+    def derive(case: Case):
+        for _, window in outcomes(case):
+            spread = float(np.ptp(window.values))
+            for confidence in (0.95, 0.99):
+                for values in (window.values, -window.values):
+                    if (found := trend(values, confidence=confidence)) is not None:
+                        value = getattr(found, f"change_{end}")
+                        yield value
+                        yield float(np.clip(value, -spread, spread))
+            if (found := outcome_change(window.values)) is not None:
+                yield getattr(found, end)
+
+    return derive
+
+
+def material(case: Case):
+    """Return the least change of an outcome that counts."""
+    for name, window in outcomes(case):
+        yield least_that_counts(case.trace, name, window)[0]
+    if (picked := outcome(case.trace)) is not None:
+        yield least_that_counts(case.trace, *picked)[0]
+    yield 0.05  # of a success rate
+
+
+def more_points(case: Case):
+    """Return how many points more an outcome needs."""
+    yield from (found.more for found in falls(case) if hasattr(found, "more"))
+
+
+def way(case: Case):
+    """Return how far the outcome's end is from a random to a solved policy."""
+    picked = outcome(case.trace)
+    for name, window in outcomes(case):
+        env = task(case.trace, name, picked[1].values) if picked else None
+        env = env or environment(case.trace)
+        if env is None or env.random_return is None or not env.way:
+            continue
+        for part in (window, by_steps(window)):
+            late = trimmed(part.values[-max(round(len(part) / 5), 1) :])
+            yield max((late - env.random_return) / env.way, 0.0)
+
+
+def random_return(case: Case):
+    """Return what a random policy earns there."""
+    env = environment(case.trace)
+    return [] if env is None else [env.random_return]
+
+
+def blocks(end: str):
+    """Return a function that gives a level of a tenth of the points."""
+
+    def derive(case: Case):
+        for _, window in outcomes(case):
+            if (found := gain(window.values)) is not None:
+                yield getattr(found, end)
+
+    return derive
+
+
+def later(case: Case):
+    """Return the steps at which anything is known to have changed."""
+    logged = [case[name] for name in case.trace.series]
+    return np.unique(np.concatenate([series.steps for series in logged])).tolist()
+
+
+def changed(case: Case):
+    """Return the values of a setting on both sides of each of its changes."""
+    for name in case.trace.series:
+        values = case[name].values
+        at = np.flatnonzero(np.diff(values) != 0)
+        if 0 < at.size <= 20:
+            yield from values[at]
+            yield from values[at + 1]
+
+
+def updates_after(case: Case):
+    """Return how many points of the finding's metric lie between each step and its begin."""
+    steps = np.unique(case.metric.steps)
+    began = int(np.searchsorted(steps, case.finding.began))
+    return [float(began - np.searchsorted(steps, step)) for step in later(case)]
+
+
+def metric_count(case: Case):
+    """Return how many numbers each column has, and each family's longest."""
+    return [float(len(case[name])) for name in case.trace.series] + [0.0]
+
+
+def least(case: Case):
+    """Return how many points a rule may ask for that some column does not have."""
+    shortest = min((len(case[name]) for name in case.trace.series), default=0)
+    return [n for n in (10, 12, 20, 40) if n > min(shortest, len(case["policy/loss"]))]
+
+
+TOLD = [
+    *(claim(f"<label> is {state}: <early> to <late>") for state in STATES),
+    *(claim(f"whether the outcome improves cannot be told: <label> is {state}, <early> to <late>, "
+            "and whether that is a good level is not known; --set env_id=... may tell more")
+      for state in STATES),
+    claim("<label> has fallen back: <best> at best, <end> at the end", best=bests, end=ends),
+    *(
+        claim(
+            "whether the outcome improves cannot be told: <label> goes <early> to <late>; the "
+            f"change is <low> to <high> (95 %), and <material> would count{end}",
+            low=interval("low"), high=interval("high"), material=material, more=more_points,
+            share=lambda case: [f.share_lost for f in falls(case) if hasattr(f, "share_lost")],
+        )
+        for end in (
+            "", "; --set env_id=... may tell more",
+            "; about <more> more points of the <label> may tell",
+            "; --set env_id=... may tell more; about <more> more points of the <label> may tell",
+            "; <share> of its gain is lost at the end",
+        )
+    ),
+    claim(
+        "whether the outcome improves cannot be told: <label> goes <early> to <late> in <points> "
+        "points, too few to tell", points=lambda case: [float(len(w)) for _, w in outcomes(case)],
+    ),
+    claim(
+        "whether the outcome improves cannot be told: <label> goes <first> to <last>, within twice "
+        "its standard error of 0", first=blocks("first"), last=blocks("last"),
+    ),
+    claim(
+        "whether the outcome improves cannot be told: <label> ends at <late>, beyond what <word> "
+        "can give",
+    ),
+    claim(
+        "whether the outcome improves cannot be told: <names> has <points> numbers of the "
+        "<needed> needed", points=metric_count, needed=lambda _: range(1, 101),
+    ),
+    claim("<way> of the way from a random to a solved <word>", way=way),
+    claim("that is <way> of the way from a random to a solved <word>", way=way),
+    claim(
+        "no better than a random policy, which gets about <random> on <word>", random=random_return
+    ),
+    claim("that is no better than a random policy, which gets about <random> on <word>",
+          random=random_return),
+    *(
+        claim(
+            f"it began <near> the <label> changed from <before> to <after> at step <step>: {does}",
+            near=updates_after, before=changed, after=changed, step=later,
+        )
+        for does in ("the <label> was changed there",)
+    ),
+    claim(
+        "it began right with the <label> changed from <before> to <after> at step <step>: "
+        "the <label> was changed there", before=changed, after=changed, step=later,
+    ),
+    *(
+        claim(
+            f"it began <near> {word} after the <label> changed from <before> to <after> at step "
+            "<step>: the <label> was changed there",
+            near=updates_after, before=changed, after=changed, step=later,
+        )
+        for word in ("update", "updates")
+    ),
+    claim(
+        "it began right with the start of epoch <epoch>, step <step>: from there on the data has "
+        "been seen before",
+        epoch=lambda case: np.floor(case["progress/epoch"].values), step=later,
+    ),
+    *(claim(f"{before}<sentence>{after}") for before, after in (
+        ("meanwhile ", ""), ("since then ", ""), ("afterwards ", ""), ("", " meanwhile"),
+        ("", " all the same"), ("", " since it began"), ("it is over, and ", " since it began"),
+    )),
+]  # fmt: skip
+
+LACKS = [
+    claim("<names> has <points> numbers of the <needed> needed", points=metric_count,
+          needed=lambda _: range(1, 101)),
+    *(claim(f"{before}<sentence>") for before in (
+        "updates are small, but ", "entropy is low, but ", "exploration goes on, but ",
+        "the value loss is nearly 0, and ", "the critic fits its targets, but ",
+    )),
+    claim("beside <names>, <sentence>"),
+    *(claim(f"fewer than <least> {what}", least=least) for what in (
+        "values of the outcome", "policy losses are logged", "losses are logged",
+        "gradient norms", "gradient norms are logged", "updates",
+    )),
+    claim("fewer than <least> points of <names>", least=least),
+    claim("<share> of the budget is spent: too early to say",
+          share=lambda case: [case.trace.last_step / case.trace.budget.steps]),
+    claim("KL is above <limit>, but no target_kl is set to hold it against",
+          limit=lambda case: [0.03] if (case["policy/approx_kl"].values > 0.03).any() else []),
+]  # fmt: skip
+
+
+def logged_label(case: Case, name: str) -> bool:
+    """Return whether a label is that of a logged column."""
+    return any(label(own) == name for own in case.trace.series)
