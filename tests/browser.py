@@ -23,7 +23,8 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
-    "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--mute-audio",
+    "--disable-component-update", "--mute-audio",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe", "--force-color-profile=srgb",
 )  # fmt: skip
 
@@ -101,6 +102,7 @@ class Browser:
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
+        page.ask("Page.bringToFront")  # a page that is out of sight is not drawn
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.ask(f"{domain}.enable")
         page.look(width, height, dark=dark, touch=touch)

@@ -74,7 +74,7 @@ def run(args: Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    app.run(application, listener)
+    app.Server(application).run([listener])
     return EXIT_OK
 
 

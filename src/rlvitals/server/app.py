@@ -24,6 +24,7 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.settings import Settings
 
 NO_STORE = {"cache-control": "no-store"}
+FIRST_PAGE_SECONDS = 0.5  # that the first page waits for the runs; later ones come by themselves
 MAX_HEADER_BYTES = 16 << 10  # of a request's line and headers
 MAX_CONNECTIONS = 512
 SHUTDOWN_SECONDS = 1  # for open event streams
@@ -37,7 +38,7 @@ def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str 
     fleet = Fleet(root, settings)
 
     def open_run(key: str, time_s: float) -> LiveRun:
-        run = run_files.read_run(root, fleet.entries[key])
+        run = run_files.read_run(root, fleet.entry(key))
         return LiveRun(key, run, settings, time_s)
 
     live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
@@ -57,12 +58,19 @@ def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str 
         lifespan=lifespan,
         exception_handlers={HTTPException: _http_problem},
     )
+
+    def close_streams() -> None:
+        fleet.channel.close()
+        live.close_streams()
+
+    app.state.close_streams = close_streams
     app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token)
     return app
 
 
 def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
     def show_fleet(_: Request) -> Response:
+        fleet.wait(FIRST_PAGE_SECONDS)
         return HTMLResponse(fleet_page.document(fleet), headers=NO_STORE)
 
     def show_run(request: Request) -> Response:
@@ -135,15 +143,25 @@ def _http_problem(_: Request, error: Exception) -> Response:
     return HTMLResponse(shell.problem(status, "Not here", "There is no such page."), status)
 
 
-def run(app: Starlette, listener: socket.socket) -> None:
-    """Answer requests on a bound socket until Ctrl-C."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        server_header=False,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-    )
-    uvicorn.Server(config).run([listener])
+class Server(uvicorn.Server):
+    """A server that ends its event streams before it waits for the others to end."""
+
+    def __init__(self, app: Starlette) -> None:
+        """Prepare to serve an application of `build`."""
+        self.close_streams: Callable[[], None] = app.state.close_streams
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            server_header=False,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            http="h11",
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        super().__init__(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then the server."""
+        self.close_streams()
+        await super().shutdown(sockets)

@@ -56,6 +56,12 @@ class Channel:
             for listener in self._listeners:
                 listener.loop.call_soon_threadsafe(listener.put, message)
 
+    def close(self) -> None:
+        """End the streams of all listeners."""
+        with self._lock:
+            for listener in self._listeners:
+                listener.loop.call_soon_threadsafe(listener.queue.put_nowait, None)
+
     def position(self) -> str:
         """Return the id of the newest message: what a page that is made now contains."""
         with self._lock:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from rlvitals.comparison import compare, learning_curves
+from rlvitals.comparison import compare, grouping, learning_curves
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
@@ -43,7 +43,8 @@ def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
         raise UsageError(
             f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
         )
-    members = [Member(run.trace) for run in runs]  # without paths: settings alone make groups
+    # As on the command line: runs of one folder are an experiment.
+    members = [Member(run.trace, run.key.rpartition("/")[0] or run.key) for run in runs]
     options = CompareOptions(axis=axis)
     result = compare.compare(members, options)
     return Overlay(result, _chart(runs, members, options, result))
@@ -90,33 +91,30 @@ def _chart(
     runs: Sequence[LiveRun], members: Sequence[Member], options: CompareOptions, result: Comparison
 ) -> dict[str, object]:
     """Return the overlay: a curve for each run in its group's colour, and the groups' bands."""
-    groups = [group.label for group in result.groups]
+    labels = [group.label for group in result.groups]
+    numbers = {
+        id(member): labels.index(group.label)
+        for group in grouping.groups(members, options.by)
+        for member in group.members
+    }
     lines = []
     for run, member in zip(runs, members, strict=True):
         series = run.trace.get(result.metric)
         if series is None or not len(series):
             continue
-        number = _group_of(result, member)
         axis_series = _by_time(series) if options.axis == "time" else series
         if len(axis_series):
-            lines.append(Line(run.key, result.metric, axis_series, 0, number, smooth=True))
+            lines.append(Line(run.key, result.metric, axis_series, 0, numbers[id(member)]))
     first = min((int(line.series.steps[0]) for line in lines), default=0)
     last = max((int(line.series.steps[-1]) for line in lines), default=1)
     panel = Panel(label(result.metric), "", tuple(lines))
     packer = Packer()
     document = packer.chart(Chart("overlay", panel, first, last, OVERLAY_CHART_PIXELS))
-    document["groups"] = groups
+    document["groups"] = labels
     document["bands"] = _bands(members, options, result)
     unit = "seconds of training" if options.axis == "time" else runs[0].trace.step_unit
     return {"first": first, "last": last, "unit": unit, "seams": [], "charts": [document],
             "columns": packer.columns}  # fmt: skip
-
-
-def _group_of(result: Comparison, member: Member) -> int:
-    for number, group in enumerate(result.groups):
-        if any(run.name == member.trace.name and run.seed == member.seed for run in group.runs):
-            return number
-    return 0
 
 
 def _by_time(series: Series) -> Series:

@@ -26,6 +26,7 @@ from rlvitals.tracking import clock
 
 REFRESH_SECONDS = 1.0  # between two looks at the folders
 REFRESH_REST = 9.0  # times what a look took, until the next one
+MAX_LISTING_SECONDS = 20.0  # that a page waits for the first look at the folders
 MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 MAX_DIFFERING_SETTINGS = 4  # shown in a line
@@ -60,6 +61,7 @@ class Fleet:
         self._judgements: dict[str, _Judgement] = {}
         self._lock = threading.RLock()
         self._stop = threading.Event()
+        self._is_listed = threading.Event()  # once the folders were looked through
         self._thread = threading.Thread(target=self._keep_current, name="fleet", daemon=True)
 
     def start(self) -> None:
@@ -84,6 +86,16 @@ class Fleet:
         with self._lock:
             if key in self.rows:
                 self._store(key, diagnosis)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the first look at the folders, for so long at most."""
+        self._is_listed.wait(seconds)
+
+    def entry(self, key: str) -> Entry:
+        """Return where a run lies. Raises KeyError, after a first look at the folders."""
+        if key not in self.entries:
+            self._is_listed.wait(MAX_LISTING_SECONDS)
+        return self.entries[key]
 
     def search(self, words: str) -> list[Summary]:
         """Return the lines that fit every word, the worst first. Raises UsageError."""
@@ -112,6 +124,7 @@ class Fleet:
             start = time.monotonic()
             with contextlib.suppress(OSError):
                 self._refresh()
+            self._is_listed.set()
             until = time.monotonic() + max(
                 REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
             )

@@ -40,6 +40,12 @@ class LiveRuns:
         self._thread.join()
         self._judges.shutdown(cancel_futures=True)
 
+    def close_streams(self) -> None:
+        """End the streams of all open runs."""
+        with self._lock:
+            for run in self._runs.values():
+                run.channel.close()
+
     def keys(self) -> frozenset[str]:
         """Return the keys of the open runs."""
         with self._lock:

@@ -93,7 +93,7 @@ function startFleet(data) {
   compare.addEventListener("click", (event) => { if (selected.size < 2) event.preventDefault(); });
   document.addEventListener("keydown", (event) => fleetKey(event, list, search));
 
-  listen(`/api/events?position=${data.position}`, {
+  listen("/api/events?", data.position, {
     row: ({ row, lamps }) => {
       count(lamps);
       const old = lines.get(row.key)?.row;

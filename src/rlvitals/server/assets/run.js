@@ -44,7 +44,7 @@ function startRun(data) {
   const [first, last] = ["first", "last"].map((name) => Number(wanted.get(name)));
   if (wanted.has("first") && last > first) view.show(first, last);
 
-  listen(`/api/events?key=${encodeURIComponent(data.key)}&position=${data.position}`, {
+  listen(`/api/events?key=${encodeURIComponent(data.key)}&`, data.position, {
     points: (message) => {
       view.append(message);
       const step = document.getElementById("step");

@@ -1,18 +1,45 @@
 /* What all pages do: the theme, the connection, the address, and the start of their own part. */
 
-/* Listen to the server; the browser comes back by itself, and is sent what it missed. */
-function listen(address, handlers) {
+/* Listen to the server while the page is in sight: a browser opens six connections to a server,
+   whatever its number of tabs. Who comes back is sent what was missed. */
+function listen(address, position, handlers) {
   const lamp = document.getElementById("connection");
   const tell = (state, text) => { lamp.dataset.state = state; lamp.textContent = text; };
-  const source = new EventSource(address);
-  source.addEventListener("open", () => tell("live", "live"));
-  source.addEventListener("error", () => {
-    tell("lost", "reconnecting");
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
-  });
-  for (const [name, handle] of Object.entries(handlers)) {
-    source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+  let source = null;
+
+  function open() {
+    if (source || document.hidden) return;
+    source = new EventSource(`${address}position=${position}`);
+    source.addEventListener("open", () => tell("live", "live"));
+    source.addEventListener("error", () => {
+      tell("lost", "reconnecting");
+      if (source?.readyState === EventSource.CLOSED) setTimeout(reopen, 3000);
+    });
+    for (const [name, handle] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => {
+        position = event.lastEventId;
+        handle(JSON.parse(event.data));
+      });
+    }
   }
+
+  function reopen() {
+    source?.close();
+    source = null;
+    open();
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) open();
+    else if (source) {
+      source.close();
+      source = null;
+      tell("waiting", "paused");
+    }
+  });
+  addEventListener("pagehide", () => source?.close());
+  addEventListener("pageshow", (event) => { if (event.persisted) reopen(); });
+  open();
 }
 
 /* Keep what is shown in the page's address: null takes a name away. */
