@@ -73,8 +73,9 @@ def row(  # noqa: PLR0913 - the columns
     name: str, start: float, numbers: tuple[float, float], size: int, *, spike: bool, delay: float
 ) -> None:
     cpu, memory = numbers
+    word = "kept" if spike else "lost"
     print(f"{name:12} start {start:5.1f} s  CPU {cpu:5.1f} s  {memory:4.0f} MB  "
-          f"{size / 1e3:7.1f} kB  spike {'kept' if spike else 'lost'}  delay {delay:.2f} s")  # fmt: skip
+          f"{size / 1e3:7.1f} kB  spike {word}  delay {delay:.2f} s")  # fmt: skip
 
 
 def ours(folder: Path) -> None:

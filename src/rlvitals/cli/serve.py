@@ -23,10 +23,6 @@ from pathlib import Path
 from rlvitals.cli.command import EXIT_OK, Command
 from rlvitals.errors import UnreadableLog, UsageError
 
-DEFAULT_PORT = 8265
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-INSTALL_HINT = "pip install 'rlvitals[serve]'"
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the address."""
@@ -35,11 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a folder with runs (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, metavar="N",
-        help=f"port to listen on; 0: any that is free (default: {DEFAULT_PORT})",
+        "--port", type=int, default=8265, metavar="N",
+        help="port to listen on; 0: any that is free (default: 8265)",
     )  # fmt: skip
     parser.add_argument(
-        "--host", default=LOOPBACK[0], metavar="NAME",
+        "--host", default="127.0.0.1", metavar="NAME",
         help="address to listen on (default: this machine alone)",
     )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
@@ -56,16 +52,19 @@ def run(args: Namespace) -> int:
         if error.name not in {"starlette", "uvicorn"}:
             raise
         raise UsageError(
-            "the packages of the server are not installed", where="serve", hint=INSTALL_HINT
+            "the packages of the server are not installed",
+            where="serve",
+            hint="pip install 'rlvitals[serve]'",
         ) from error
     from rlvitals import settings
 
     # The nearest settings file above ROOT: one below may have come with the runs.
     options = settings.load(args.root.absolute().parent, {}, os.environ)
     listener = _bind(args.host, args.port)
-    token = "" if args.host in LOOPBACK else secrets.token_urlsafe(24)
+    is_loopback = args.host in {"127.0.0.1", "localhost", "::1"}
+    token = "" if is_loopback else secrets.token_urlsafe(24)
     address = _address(args.host, listener.getsockname()[1], token)
-    names = {args.host, socket.gethostname()} - set(LOOPBACK) if token else set()
+    names = () if is_loopback else (args.host, socket.gethostname())
     application = app.build(args.root.absolute(), options, names, token)
     print(f"serving {args.root} at {address}", flush=True)
     if token:

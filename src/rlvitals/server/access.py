@@ -75,7 +75,7 @@ class AccessCheck:
             return PlainTextResponse("requests from other sites are refused", 403)
         if not self._has_allowance((scope.get("client") or ("", 0))[0]):
             return PlainTextResponse("too many requests", 429, {"retry-after": "1"})
-        return self._check_token(scope, headers) if self.token else None
+        return self._check_cookie(scope, headers) if self.token else None
 
     def _is_own_host(self, host: str) -> bool:
         try:
@@ -97,10 +97,10 @@ class AccessCheck:
             self._rates.popitem(last=False)
         return allowance >= 1.0
 
-    def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
+    def _check_cookie(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for name, value in query if name == "token"]
-        if tokens and self._is_token(tokens[0]):
+        if tokens and self._matches(tokens[0]):
             remainder = urlencode([pair for pair in query if pair[0] != "token"])
             path = "/" + scope["path"].lstrip("/")
             answer = RedirectResponse(f"{path}?{remainder}" if remainder else path, 303)
@@ -110,12 +110,12 @@ class AccessCheck:
             cookie = SimpleCookie(headers.get("cookie", "")).get(TOKEN_COOKIE)
         except CookieError:
             cookie = None
-        if cookie is not None and self._is_token(cookie.value):
+        if cookie is not None and self._matches(cookie.value):
             return None
         text = "a token is needed: open the address that `rlvitals serve` printed"
         return PlainTextResponse(text, 401)
 
-    def _is_token(self, text: str) -> bool:
+    def _matches(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())
 
 

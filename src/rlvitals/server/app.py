@@ -15,9 +15,9 @@ from starlette.routing import Route
 
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import VitalsError
-from rlvitals.server import api, compare_page, fleet_page, run_files, run_page, shell
+from rlvitals.server import compare_page, fleet_page, page_shell, run_files, run_page
 from rlvitals.server.access import AccessCheck
-from rlvitals.server.api import Api
+from rlvitals.server.endpoints import Api, format_problem
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
@@ -80,7 +80,7 @@ def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
 
     def show_comparison(request: Request) -> Response:
         axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
-        text = compare_page.document(endpoints.open_all(request), axis)
+        text = compare_page.document(endpoints.get_runs(request), axis)
         return HTMLResponse(text, headers=NO_STORE)
 
     return [
@@ -98,10 +98,10 @@ def _with_problems(show: Callable[[Request], Response]) -> Callable[[Request], R
             return show(request)
         except KeyError:
             text = "There is no run at this address below the served folder."
-            return HTMLResponse(shell.problem(404, "No such run", text), 404, NO_STORE)
+            return HTMLResponse(page_shell.problem(404, "No such run", text), 404, NO_STORE)
         except VitalsError as error:
             text = f"{error.problem} ({error.where}). {error.hint}"
-            return HTMLResponse(shell.problem(422, "It cannot be shown", text), 422, NO_STORE)
+            return HTMLResponse(page_shell.problem(422, "It cannot be shown", text), 422, NO_STORE)
 
     return answer
 
@@ -112,7 +112,7 @@ def _api(endpoints: Api) -> list[Route]:
             try:
                 return answer(request)
             except (KeyError, VitalsError) as error:
-                return api.problem(request, error)
+                return format_problem(request, error)
 
         return handle
 
@@ -123,8 +123,8 @@ def _assets() -> list[Route]:
     """Return the routes of the script, the style and the icon: texts made once."""
     folder = files("rlvitals.server.assets")
     contents = {
-        "serve.js": (shell.script(), "text/javascript"),
-        "serve.css": (shell.style(), "text/css"),
+        "serve.js": (page_shell.script(), "text/javascript"),
+        "serve.css": (page_shell.style(), "text/css"),
         "theme.js": (folder.joinpath("theme.js").read_text(encoding="utf-8"), "text/javascript"),
         "icon.svg": (folder.joinpath("icon.svg").read_text(encoding="utf-8"), "image/svg+xml"),
     }
@@ -140,7 +140,7 @@ def _asset_route(name: str, text: str, media: str) -> Route:
 
 def _http_problem(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return HTMLResponse(shell.problem(status, "Not here", "There is no such page."), status)
+    return HTMLResponse(page_shell.problem(status, "Not here", "There is no such page."), status)
 
 
 class Server(uvicorn.Server):

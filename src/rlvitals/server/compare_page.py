@@ -14,7 +14,7 @@ from rlvitals.comparison.result import Comparison
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UsageError
 from rlvitals.rules.standing import label
-from rlvitals.server import shell
+from rlvitals.server import page_shell
 from rlvitals.server.live_run import LiveRun
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
@@ -52,18 +52,18 @@ def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
 
 def document(runs: Sequence[LiveRun], axis: Axis) -> str:
     """Return the page of a comparison. Raises UsageError."""
-    shown = overlay(runs, axis)
-    result = shown.result
+    drawing = overlay(runs, axis)
+    result = drawing.result
     keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
     links = el("p", *(_axis_link(name, keys, axis) for name in AXES), class_="axes")
     settings = _differing_settings([run.trace for run in runs], [run.key for run in runs])
     chart = el(
         "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
     )
-    return shell.document(
+    return page_shell.document(
         "compare",
         "Compare",
-        shown.data,
+        drawing.data,
         el("h1", result.sentence, class_="sentence"),
         el("p", "Lines are runs; the band is the 95 % interval of a group of several seeds.",
            class_="about"),
@@ -147,7 +147,7 @@ def _bands(
 
 def _groups(result: Comparison) -> Grid:
     rows = []
-    words = {pair.group: f"{pair.word}: {pair.why}" for pair in result.against}
+    answers = {pair.group: f"{pair.word}: {pair.why}" for pair in result.against}
     for group in result.groups:
         interval = "one seed has none"
         if isfinite(group.typical.low):
@@ -155,7 +155,7 @@ def _groups(result: Comparison) -> Grid:
             interval = " to ".join(ends)
         rows.append((
             group.label, str(group.seeds), phrases.number(group.mean), interval,
-            words.get(group.label, "the reference"),
+            answers.get(group.label, "the reference"),
         ))  # fmt: skip
     return Grid(("group", "seeds", "mean", "95 %", "against the reference"), tuple(rows))
 

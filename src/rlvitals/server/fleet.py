@@ -16,10 +16,10 @@ from rlvitals.diagnosis import batch
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.folder_tree import FolderTree
-from rlvitals.server import run_files, summary
+from rlvitals.server import run_files, run_summary
 from rlvitals.server.channel import Channel
 from rlvitals.server.run_files import Entry
-from rlvitals.server.summary import LAMPS, Summary
+from rlvitals.server.run_summary import LAMPS, Summary
 from rlvitals.settings import Settings
 from rlvitals.storage.index import Index, Indexed
 from rlvitals.tracking import clock
@@ -97,18 +97,18 @@ class Fleet:
             self._is_listed.wait(MAX_LISTING_SECONDS)
         return self.entries[key]
 
-    def search(self, words: str) -> list[Summary]:
-        """Return the lines that fit every word, the worst first. Raises UsageError."""
+    def search(self, query: str) -> list[Summary]:
+        """Return the lines that fit every word of a query, the worst first. Raises UsageError."""
         with self._lock:
             rows = list(self.rows.values())
-            if words.strip():
-                keys = {indexed.path for indexed in self._index.search(words)}
-                rows = [row for row in rows if row.key in keys or self._fits(row, words)]
+            if query.strip():
+                keys = {indexed.path for indexed in self._index.search(query)}
+                rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
 
-    def _fits(self, row: Summary, words: str) -> bool:
-        """Return whether a row fits words on what the index does not know of it."""
-        for term in words.lower().split():
+    def _fits(self, row: Summary, query: str) -> bool:
+        """Return whether a row fits a query on what the index does not know of it."""
+        for term in query.lower().split():
             field, colon, value = term.partition(":")
             texts = {"verdict": row.verdict, "status": row.state, "name": row.name}
             if colon and field in texts:
@@ -168,7 +168,7 @@ class Fleet:
                 self._marks[key] = f"{item.status} {item.step} {item.time}"
                 row = self.rows.get(key)
                 if row is None:
-                    self._put(replace(summary.from_index(item), key=key))
+                    self._put(replace(run_summary.from_index(item), key=key))
                 elif item.step is not None and item.time != row.time:
                     steps = max(item.step, row.step or 0) if row.total else item.step
                     self._put(replace(row, step=steps, time=item.time))
@@ -210,14 +210,14 @@ class Fleet:
         with self._lock:
             self._judgements[key] = _Judgement(clock.now(), mark)
             if isinstance(answer, UnreadableLog):
-                self._put(summary.from_error(row, answer.problem))
+                self._put(run_summary.from_error(row, answer.problem))
             else:
                 self._store(key, answer)
 
     def _store(self, key: str, diagnosis: Diagnosis) -> None:
         """Show a diagnosis and keep its line in the index for the next start."""
         row = self.rows[key]
-        line = summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
+        line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
         self._put(line)
         if self.entries[key].run is None:
@@ -251,10 +251,10 @@ class Fleet:
                 owners[name] = owners.get(name, 0) + 1
         differing = [name for name, distinct in values.items() if len(distinct) > 1]
         differing.sort(key=lambda name: (-owners[name], name))
-        chosen = tuple(differing[:MAX_DIFFERING_SETTINGS])
-        if chosen != self.differing:
-            self.differing = chosen
-            self.channel.publish("differing", {"names": list(chosen)})
+        names = tuple(differing[:MAX_DIFFERING_SETTINGS])
+        if names != self.differing:
+            self.differing = names
+            self.channel.publish("differing", {"names": list(names)})
 
 
 def _badness(row: Summary) -> tuple[int, bool, float, str]:

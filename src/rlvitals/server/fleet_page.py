@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from rlvitals.server import shell
+from rlvitals.server import page_shell
 from rlvitals.server.fleet import Fleet
-from rlvitals.server.summary import LAMPS
+from rlvitals.server.run_summary import LAMPS
 from rlvitals.views.report.markup import Html, el
 
 PAGE_ROWS = 100  # lines that the first page contains and each further request adds
@@ -46,7 +46,7 @@ def document(fleet: Fleet) -> str:
     )  # fmt: skip
     table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
     more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
-    return shell.document(
+    return page_shell.document(
         "fleet",
         root,
         data,

@@ -6,8 +6,8 @@ from itertools import groupby
 
 from rlvitals.diagnosis.root_cause import Case
 from rlvitals.rules.rule import Severity
-from rlvitals.server import shell
-from rlvitals.server.summary import lamp
+from rlvitals.server import page_shell
+from rlvitals.server.run_summary import lamp
 from rlvitals.types import Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart
@@ -64,7 +64,7 @@ def document(key: str, page: RunPage, position: str) -> str:
     """Return the page. `position`: the newest message that it contains."""
     trace = page.judged
     crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), key, class_="crumb")
-    return shell.document(
+    return page_shell.document(
         "run", trace.name or key, data(key, page, position), page.content, crumbs=crumbs
     )
 
@@ -159,9 +159,9 @@ def _cause(case: Case, subject: Subject) -> Html:
         if label in shown_labels:
             texts = [line.text for line in group]
             rows.append(el("div", el("dt", shown_labels[label]), el("dd", texts[0])))
-    others = list(_other_cases(subject, case))
-    if others:
-        rows.append(el("div", el("dt", "also"), el("dd", join(*others))))
+    other_links = list(_other_cases(subject, case))
+    if other_links:
+        rows.append(el("div", el("dt", "also"), el("dd", join(*other_links))))
     link = el("a", case.rule.name, href="#run0-findings", class_="rule", data_rule=case.rule.name)
     severity = case.finding.severity.name.lower()
     tag = el("span", severity, class_=f"tag {severity}")

@@ -113,19 +113,19 @@ class Api:
 
     def run(self, request: Request) -> Response:
         """Return a diagnosis in the format of `rlvitals diagnose --json`."""
-        text = json_view.diagnosis(self.open(request).diagnosis)
+        text = json_view.diagnosis(self.get_run(request).diagnosis)
         return Response(text, media_type="application/json")
 
     def content(self, request: Request) -> Response:
         """Return what a page shows of the last judgement, to replace older texts."""
-        run = self.open(request)
+        run = self.get_run(request)
         position, page = run.channel.position(), run.page
         data = run_page.data(run.key, page, position)
         return JSONResponse({"html": page.content, "data": data})
 
     def charts(self, request: Request) -> Response:
         """Return charts and their columns; 409 where the page is older than the judgement."""
-        run = self.open(request)
+        run = self.get_run(request)
         page = run.page
         version = _integer(request, "version")
         if version is not None and version != page.version:
@@ -150,7 +150,7 @@ class Api:
     def compare(self, request: Request) -> Response:
         """Return a comparison's nouns and its chart."""
         axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
-        overlay = compare_page.overlay(self.open_all(request), axis)
+        overlay = compare_page.overlay(self.get_runs(request), axis)
         result = json.loads(json_view.noun(overlay.result))
         return JSONResponse({"comparison": result, **overlay.data})
 
@@ -159,7 +159,7 @@ class Api:
         if self.streams >= MAX_STREAMS:
             return JSONResponse({"problem": "too many open pages"}, 503)
         key = request.query_params.get("key")
-        channel = self.fleet.channel if key is None else self.open(request).channel
+        channel = self.fleet.channel if key is None else self.get_run(request).channel
         start = request.headers.get("last-event-id") or request.query_params.get("position", "")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
@@ -180,11 +180,11 @@ class Api:
         info = {"title": "rlvitals serve", "version": rlvitals.__version__}
         return JSONResponse({"openapi": "3.1.0", "info": info, "paths": paths})
 
-    def open(self, request: Request) -> LiveRun:
+    def get_run(self, request: Request) -> LiveRun:
         """Return the run that a request names. Raises KeyError, UnreadableLog."""
         return self.live.get(request.query_params.get("key", ""))
 
-    def open_all(self, request: Request) -> list[LiveRun]:
+    def get_runs(self, request: Request) -> list[LiveRun]:
         """Return the runs that a request names, each once. Raises KeyError, VitalsError."""
         keys = dict.fromkeys(request.query_params.getlist("key"))
         if len(keys) > compare_page.MAX_COMPARED_RUNS:
@@ -197,13 +197,13 @@ class Api:
 
     def _series(self, request: Request) -> Series:
         metric = request.query_params.get("metric", "")
-        series = self.open(request).trace.get(metric)
+        series = self.get_run(request).trace.get(metric)
         if series is None:
             raise UsageError(f"no metric {metric[:100]!r} is logged", where="metric")
         return series
 
 
-def problem(_: Request, error: Exception) -> Response:
+def format_problem(_: Request, error: Exception) -> Response:
     """Return an error of the API as JSON."""
     if isinstance(error, VitalsError):
         status = 400 if isinstance(error, UsageError) else 404
