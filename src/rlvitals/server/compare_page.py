@@ -26,7 +26,7 @@ from rlvitals.views.report.page import Grid
 
 MAX_COMPARED_RUNS = 24
 OVERLAY_CHART_PIXELS = 320
-AXES: dict[Axis, str] = {"steps": "steps", "time": "training time"}
+AXIS_TEXTS: dict[Axis, str] = {"steps": "steps", "time": "training time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
     drawing = overlay(runs, axis)
     result = drawing.result
     keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
-    links = el("p", *(_axis_link(name, keys, axis) for name in AXES), class_="axes")
+    links = el("p", *(_axis_link(name, keys, axis) for name in AXIS_TEXTS), class_="axes")
     settings = _differing_settings([run.trace for run in runs], [run.key for run in runs])
     chart = el(
         "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
@@ -84,7 +84,9 @@ def quote_key(key: str) -> str:
 
 def _axis_link(name: Axis, keys: str, axis: Axis) -> Html:
     current = "page" if name == axis else None
-    return el("a", f"by {AXES[name]}", href=f"/compare?{keys}&axis={name}", aria_current=current)
+    return el(
+        "a", f"by {AXIS_TEXTS[name]}", href=f"/compare?{keys}&axis={name}", aria_current=current
+    )
 
 
 def _chart(

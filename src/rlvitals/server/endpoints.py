@@ -48,8 +48,8 @@ class Endpoint:
     media: str = "application/json"
 
 
-KEY = Parameter("key", "the run's path below the served folder", required=True)
-STEPS = (
+KEY_QUERY = Parameter("key", "the run's path below the served folder", required=True)
+RANGE_QUERY = (
     Parameter("first", "first step, included", "integer"),
     Parameter("last", "last step, included", "integer"),
 )
@@ -66,22 +66,22 @@ class Api:
         metric = Parameter("metric", "canonical name of a metric", required=True)
         self.endpoints = (
             Endpoint("/api/runs", "List the runs, one line each", self.runs, (
-                Parameter("search", "words in the language of `rlvitals runs --search`"),
+                Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
                 Parameter("lamp", "only runs of a lamp: bad, watch, unknown, pending or good"),
                 Parameter("sort", "worst, newest or name"),
                 Parameter("offset", "lines to skip", "integer"),
                 Parameter("limit", f"lines to return, at most {MAX_PAGE_ROWS}", "integer"),
             )),
-            Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY,)),
-            Endpoint("/api/content", "Return the texts of a run's page", self.content, (KEY,)),
-            Endpoint("/api/charts", "Return charts with what a screen shows of them", self.charts, (
-                KEY, Parameter("name", "a chart of the run's page", required=True, repeats=True),
-                Parameter("version", "of the page that asks", "integer"), *STEPS,
+            Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
+            Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
+            Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
+                KEY_QUERY, Parameter("name", "a chart of the page", required=True, repeats=True),
+                Parameter("version", "of the page that asks", "integer"), *RANGE_QUERY,
             )),
             Endpoint("/api/series", "Return the points of a metric", self.series,
-                     (KEY, metric, *STEPS)),
+                     (KEY_QUERY, metric, *RANGE_QUERY)),
             Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
-                     (KEY, metric, *STEPS), CSV_TYPE),
+                     (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
             Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
                      (keys, Parameter("axis", "steps or time"))),
             Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
@@ -112,7 +112,7 @@ class Api:
         })  # fmt: skip
 
     def run(self, request: Request) -> Response:
-        """Return a diagnosis in the format of `rlvitals diagnose --json`."""
+        """Return a diagnosis in the JSON format of the command line."""
         text = json_view.diagnosis(self.get_run(request).diagnosis)
         return Response(text, media_type="application/json")
 

@@ -35,15 +35,6 @@ def document(fleet: Fleet) -> str:
            type="button", data_lamp=name, aria_pressed="false")
         for name in LAMPS
     )  # fmt: skip
-    tools = el(
-        "form",
-        el("input", type="search", id="search", placeholder="Filter: ppo tag:sweep lr<1e-3",
-           aria_label="filter the runs", autocomplete="off", spellcheck="false"),
-        el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
-           id="sort", aria_label="order"),
-        el("a", "Compare", class_="button", id="compare", href="/compare", aria_disabled="true"),
-        class_="tools", id="tools", role="search",
-    )  # fmt: skip
     table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
     more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
     return page_shell.document(
@@ -52,8 +43,21 @@ def document(fleet: Fleet) -> str:
         data,
         el("h1", root, class_="fleet-name"),
         el("div", *lamps, class_="lamps", role="group", aria_label="show only"),
-        tools,
+        _tools(),
         el("p", id="problem", class_="problem", hidden=True),
         table,
         el("p", more, class_="more-rows"),
     )
+
+
+def _tools() -> Html:
+    """Return the filter, the order and the link to the comparison."""
+    return el(
+        "form",
+        el("input", type="search", id="search", placeholder="Filter: ppo tag:sweep lr<1e-3",
+           aria_label="filter the runs", autocomplete="off", spellcheck="false"),
+        el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
+           id="sort", aria_label="order"),
+        el("a", "Compare", class_="button", id="compare", href="/compare", aria_disabled="true"),
+        class_="tools", id="tools", role="search",
+    )  # fmt: skip
