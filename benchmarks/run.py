@@ -21,6 +21,7 @@ import read_wandb
 import reading
 import recording
 import scheduling
+import serving
 import start_up
 import store
 import tensorboard_sink
@@ -32,6 +33,7 @@ BENCHMARKS = (
     read_wandb,
     many_runs,
     following,
+    serving,
     hooks,
     language,
     diagnosing,

@@ -23,7 +23,8 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
-    "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND", "--mute-audio",
+    "--disable-component-update", "--mute-audio",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe", "--force-color-profile=srgb",
 )  # fmt: skip
 
@@ -97,14 +98,16 @@ class Browser:
         return json.loads(one)
 
     def open(self, path, width=1100, height=900, *, dark=False, touch=False):
-        """Open a file in a window of a size, and wait until it is loaded."""
+        """Open a file, or an address, in a window of a size, and wait until it is loaded."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
+        page.ask("Page.bringToFront")  # a page that is out of sight is not drawn
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.ask(f"{domain}.enable")
         page.look(width, height, dark=dark, touch=touch)
-        page.ask("Page.navigate", url=Path(path).resolve().as_uri())
+        is_address = str(path).startswith("http://")
+        page.ask("Page.navigate", url=path if is_address else Path(path).resolve().as_uri())
         page.until("document.readyState === 'complete'")
         return page
 
@@ -173,8 +176,11 @@ class Page:
         told = self.ask("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)
         Path(path).write_bytes(base64.b64decode(told["data"]))
 
-    def complaints(self):
-        """Every error, warning and exception of the page so far, and whatever it tried to load."""
+    def complaints(self, allowed="file:"):
+        """Every error, warning and exception of the page so far, and whatever it tried to load.
+
+        `allowed`: how the addresses begin that it may load.
+        """
         self.run("1")
         said = []
         for event in self.browser.events:
@@ -189,7 +195,7 @@ class Page:
                 case "Runtime.consoleAPICalled" if params["type"] in {"error", "warning", "assert"}:
                     said.append(params["args"])
                 case "Network.requestWillBeSent" if not params["request"]["url"].startswith(
-                    "file:"
+                    (allowed, "blob:")
                 ):
                     said.append(params["request"]["url"])
         return said

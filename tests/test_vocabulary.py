@@ -123,6 +123,7 @@ RATCHETS = {
     "root": Ratchet(3.7, 6, 1, 17),
     "rules": Ratchet(16.8, 115, 30, 795),
     "sanity_checks": Ratchet(3.5, 3, 0, 4),
+    "server": Ratchet(0.0, 0, 0, 51),
     "signals": Ratchet(1.0, 4, 0, 61),
     "storage": Ratchet(0.9, 9, 0, 123),
     "tracking": Ratchet(0.3, 9, 0, 147),

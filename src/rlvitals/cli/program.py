@@ -23,13 +23,9 @@ HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by 
 VERB_ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
     "watch": "follow", "tail": "follow", "monitor": "follow", "version": "--version",
+    "ui": "serve", "web": "serve", "dashboard": "serve",
 }  # fmt: skip
-PAGE = "`rlvitals follow PATH` prints changes as they happen, `rlvitals report PATH` writes a page"
 ELSEWHERE = {
-    "ui": PAGE,
-    "web": PAGE,
-    "serve": PAGE,
-    "dashboard": PAGE,
     "open": "`rlvitals report PATH -o page.html`",
     "check": "`rlvitals diagnose PATH` for the training, `rlvitals verify PATH` for the files",
     "init": "nothing is set up first: `rlvitals.start(folder)` in the training script",

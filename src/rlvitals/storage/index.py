@@ -25,12 +25,13 @@ from rlvitals.storage import events, find_run_folders, tail_index, typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
 
 INDEX_FILE = ".rlvitals.index"
-INDEX_VERSION = 3  # of the tables: another one is made again
+INDEX_VERSION = 4  # of the tables: another one is made again
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
   notes TEXT, problem TEXT DEFAULT '', wrong TEXT DEFAULT '');
-CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEXT, time REAL);
+CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEXT, time REAL,
+  summary TEXT DEFAULT '');
 CREATE TABLE tags (path TEXT, tag TEXT);
 CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
 CREATE INDEX tags_of ON tags (path);
@@ -78,9 +79,13 @@ class Indexed:
 class Index:
     """The run folders under a root."""
 
-    def __init__(self, root: Path, file: Path | None = None) -> None:
-        """Open the index of a root, or begin one; in memory where the root takes no file."""
+    def __init__(self, root: Path, file: Path | None = None, *, threads: bool = False) -> None:
+        """Open the index of a root, or begin one; in memory where the root takes no file.
+
+        `threads`: several threads use it, one at a time.
+        """
         self.root = root
+        self._threads = threads
         path = file or root / INDEX_FILE
         try:
             self._db = self._connect(str(path) if file or _is_plain(path) else ":memory:")
@@ -91,9 +96,8 @@ class Index:
             except sqlite3.DatabaseError:
                 self._db = self._connect(":memory:")
 
-    @staticmethod
-    def _connect(name: str) -> sqlite3.Connection:
-        db = sqlite3.connect(name, timeout=5.0)
+    def _connect(self, name: str) -> sqlite3.Connection:
+        db = sqlite3.connect(name, timeout=5.0, check_same_thread=not self._threads)
         try:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version == 0:
@@ -146,18 +150,32 @@ class Index:
         grace = 86_400.0  # seconds after the last row in which a silence may change its meaning
         return tuple(path for (path,) in self._db.execute(SELECT_UNJUDGED, (judge, grace)))
 
-    def note(self, verdicts: Mapping[str, str], judge: str = "") -> None:
+    def note(
+        self,
+        verdicts: Mapping[str, str],
+        judge: str = "",
+        summaries: Mapping[str, str] | None = None,
+    ) -> None:
         """Store verdicts, by path within the root, on the state that `refresh` last read.
 
-        `judge` identifies what made them: verdicts of another judge are stale.
+        `judge` identifies what made them: verdicts of another judge are stale. `summaries`: a text
+        to store with each.
         """
         time = clock.time()
         with self._db:
             self._db.executemany(
-                "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ? FROM runs"
+                "INSERT OR REPLACE INTO verdicts SELECT path, ?, mark, ?, ?, ? FROM runs"
                 " WHERE path = ?",
-                [(verdict, judge, time, path) for path, verdict in verdicts.items()],
+                [
+                    (verdict, judge, time, (summaries or {}).get(path, ""), path)
+                    for path, verdict in verdicts.items()
+                ],
             )
+
+    def summaries(self, judge: str = "") -> dict[str, str]:
+        """Return the texts that `note` stored with the verdicts of a judge, current or stale."""
+        query = "SELECT path, summary FROM verdicts WHERE judge = ? AND summary != ''"
+        return dict(self._db.execute(query, (judge,)))
 
     def rebuild(self) -> None:
         """Delete all entries and read every run folder."""

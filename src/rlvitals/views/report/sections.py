@@ -35,7 +35,7 @@ def answer(page: Page) -> Html:
             Html(" "),
             el("span", page.verdict.why, class_="why"),
         ),
-        el("ul", *(_sentence(item) for item in page.tldr if _new(item, page)), class_="tldr"),
+        el("ul", *(_sentence(item) for item in page.tldr if is_news(item, page)), class_="tldr"),
         el(
             "dl",
             *(el("div", el("dt", item.label), el("dd", item.text)) for item in page.numbers),
@@ -47,7 +47,7 @@ def answer(page: Page) -> Html:
     )
 
 
-def _new(sentence: Sentence, page: Page) -> bool:
+def is_news(sentence: Sentence, page: Page) -> bool:
     """Return whether a sentence differs from the verdict above it."""
     return sentence.text.rstrip(".").lower() != page.verdict.why.rstrip(".").lower()
 

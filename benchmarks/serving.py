@@ -1,0 +1,149 @@
+"""The live page beside TensorBoard: start to first chart, bytes, memory, spike, delay.
+
+Both read one series of POINTS rows, ours from a run folder, TensorBoard from its event file. Start
+is the time from the command to the first answer that holds the series. CPU is of the server until
+then. The spike is one point among all. The delay is the time from the write of a row to the answer
+that holds it. RUNS run folders are served once with an empty index and once more.
+"""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import psutil
+from torch.utils.tensorboard import SummaryWriter
+
+import rlvitals
+
+POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
+RUNS = 5_000
+PORT = 18_265
+OURS = f"http://127.0.0.1:{PORT}/api/charts?key=long&name=run0-chart0"
+ROWS = f"http://127.0.0.1:{PORT}/api/series?key=long&metric=optimiser/loss&first=%d&last=%d"
+THEIRS = f"http://127.0.0.1:{PORT}/data/plugin/scalars/scalars?run=.&tag=train/loss"
+
+
+def answer(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as reply:  # noqa: S310 - our own address
+            return reply.read()
+    except (urllib.error.URLError, OSError):
+        return b""
+
+
+def until(check: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    while not check():
+        time.sleep(0.02)
+    return time.perf_counter() - start
+
+
+class Server:
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+    def numbers(self) -> tuple[float, float]:
+        root = psutil.Process(self.process.pid)
+        every = [root, *root.children(recursive=True)]
+        cpu = sum(sum(p.cpu_times()[:2]) for p in every)
+        return cpu, sum(p.memory_info().rss for p in every) / 1e6
+
+
+def row(  # noqa: PLR0913 - the columns
+    name: str, start: float, numbers: tuple[float, float], size: int, *, spike: bool, delay: float
+) -> None:
+    cpu, memory = numbers
+    word = "kept" if spike else "lost"
+    print(f"{name:12} start {start:5.1f} s  CPU {cpu:5.1f} s  {memory:4.0f} MB  "
+          f"{size / 1e3:7.1f} kB  spike {word}  delay {delay:.2f} s")  # fmt: skip
+
+
+def ours(folder: Path) -> None:
+    run = rlvitals.start(str(folder / "long"), framework="sb3", flush_seconds=0.1)
+    for step in range(POINTS):
+        run.log({"train/loss": PEAK if step == SPIKE else step % 7}, step=step)
+    run.flush()
+    with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
+        start = until(lambda: b'"columns"' in answer(OURS))
+        numbers, data = server.numbers(), answer(OURS)
+        spike = PEAK in json.loads(answer(ROWS % (SPIKE, SPIKE)))["values"] and is_packed_spike(
+            data
+        )
+        time.sleep(2)
+        run.log({"train/loss": 3.0}, step=POINTS)
+        wanted = ROWS % (POINTS, POINTS)
+        delay = until(lambda: POINTS in json.loads(answer(wanted))["steps"])
+    run.finish()
+    row("rlvitals", start, numbers, len(data), spike=spike, delay=delay)
+
+
+def is_packed_spike(data: bytes) -> bool:
+    values = json.loads(data)["columns"][0]["values"]
+    return PEAK in np.frombuffer(base64.b64decode(values["b"]), f"<f{values['f']}")
+
+
+def theirs(folder: Path) -> None:
+    with SummaryWriter(str(folder), flush_secs=1) as writer:
+        for step in range(POINTS):
+            writer.add_scalar("train/loss", PEAK if step == SPIKE else step % 7, step)
+        writer.flush()
+        arguments = ("--logdir", str(folder), "--port", str(PORT), "--host", "127.0.0.1")
+        with Server("tensorboard.main", *arguments) as server:
+            start = until(lambda: b"[[" in answer(THEIRS))
+            until(lambda: json.loads(answer(THEIRS))[-1][1] == POINTS - 1)
+            numbers, data = server.numbers(), answer(THEIRS)
+            spike = any(value == PEAK for _, _, value in json.loads(data))
+            writer.add_scalar("train/loss", 3.0, POINTS)
+            writer.flush()
+            delay = until(lambda: json.loads(answer(THEIRS))[-1][1] == POINTS)
+    row("TensorBoard", start, numbers, len(data), spike=spike, delay=delay)
+
+
+def fleet(folder: Path) -> None:
+    run = rlvitals.start(str(folder / "run-0"), framework="sb3")
+    for step in range(100):
+        run.log({"rollout/ep_rew_mean": float(step)}, step=step)
+    run.finish()
+    for number in range(1, RUNS):
+        shutil.copytree(folder / "run-0", folder / f"run-{number}")
+    url = f"http://127.0.0.1:{PORT}/"
+    for name in ("empty index", "again"):
+        with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
+            start = until(lambda: answer(url))
+            size = len(answer(url))
+            listed = start + until(lambda: f'"total":{RUNS}'.encode() in answer(f"{url}api/runs"))
+            cpu, memory = server.numbers()
+            print(f"{RUNS:,} runs, {name}: first page {start:.1f} s, {size / 1e3:.0f} kB; "
+                  f"all listed {listed:.1f} s; CPU {cpu:.1f} s, {memory:.0f} MB")  # fmt: skip
+
+
+def main() -> None:
+    print(f"Live pages, a series of {POINTS:,} points")
+    for measure in (ours, theirs, fleet):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
+            measure(Path(folder, "runs"))
+
+
+if __name__ == "__main__":
+    main()

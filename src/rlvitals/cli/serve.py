@@ -1,0 +1,103 @@
+"""Serve a live page about runs to a browser: all runs, each run, and comparisons.
+
+The page of all runs shows one line for each run below ROOT, the worst first, and judges them in
+the background. A run's page shows its verdict, its findings and its charts, and new rows within
+1.5 s. The server only reads: it changes nothing below ROOT and takes no settings from there.
+
+It listens on this machine alone. Elsewhere (--host) each browser needs the token that is printed
+with the address. Ctrl-C ends it.
+
+examples:
+  rlvitals serve runs
+  rlvitals serve runs --port 8080 --open
+  rlvitals serve runs --host 0.0.0.0
+"""
+
+import os
+import secrets
+import socket
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rlvitals.cli.command import EXIT_OK, Command
+from rlvitals.errors import UnreadableLog, UsageError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the root and the address."""
+    parser.add_argument(
+        "root", type=Path, nargs="?", default=Path(), metavar="ROOT",
+        help="a folder with runs (default: the working folder)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--port", type=int, default=8265, metavar="N",
+        help="port to listen on; 0: any that is free (default: 8265)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="NAME",
+        help="address to listen on (default: this machine alone)",
+    )  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def run(args: Namespace) -> int:
+    """Serve until Ctrl-C."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    if not args.root.is_dir():
+        raise UnreadableLog("there is no folder at this path", where=str(args.root), hint="ls")
+    try:
+        from rlvitals.server import app
+    except ModuleNotFoundError as error:
+        if error.name not in {"starlette", "uvicorn"}:
+            raise
+        raise UsageError(
+            "the packages of the server are not installed",
+            where="serve",
+            hint="pip install 'rlvitals[serve]'",
+        ) from error
+    from rlvitals import settings
+
+    # The nearest settings file above ROOT: one below may have come with the runs.
+    options = settings.load(args.root.absolute().parent, {}, os.environ)
+    listener = _bind(args.host, args.port)
+    is_loopback = args.host in {"127.0.0.1", "localhost", "::1"}
+    token = "" if is_loopback else secrets.token_urlsafe(24)
+    address = _address(args.host, listener.getsockname()[1], token)
+    names = () if is_loopback else (args.host, socket.gethostname())
+    application = app.build(args.root.absolute(), options, names, token)
+    print(f"serving {args.root} at {address}", flush=True)
+    if token:
+        sys.stderr.write("open to the network: whoever has this address can read the runs\n")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(address)
+    app.Server(application).run([listener])
+    return EXIT_OK
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a bound socket. Raises UsageError where the address cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{host} port {port} cannot be used: {reason}", where="--port", hint="--port 0"
+        ) from error
+    return listener
+
+
+def _address(host: str, port: int, token: str) -> str:
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - the user's choice; browsers need a name
+        host = socket.gethostname()
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+
+
+COMMAND = Command("serve", __doc__, add_arguments, run)

@@ -1,0 +1,1 @@
+"""Scripts, style and icon of the served pages."""

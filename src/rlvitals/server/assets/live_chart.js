@@ -1,0 +1,266 @@
+/* Charts whose points come from the server: fetched as they come into sight, finer where zoomed. */
+
+const REFINE_MS = 160; // after the last zoom
+const MEAN_MS = 10000; // between two fetches of a growing curve's average
+const MOST_POINTS = 12000; // of a curve: with more, it is fetched anew
+const PIN_PIXELS = 9; // around an onset that a click hits
+
+class LiveView extends View {
+  constructor(data) {
+    const columns = new Map();
+    super(data, (name) => columns.get(name));
+    Object.assign(this, { columns, data, wanted: new Set(), version: data.version });
+  }
+
+  show(first, last) {
+    super.show(first, last);
+    clearTimeout(this.refining);
+    this.refining = setTimeout(() => this.refine(), REFINE_MS);
+    this.onshow?.();
+  }
+
+  refine() {
+    for (const chart of this.charts) if (chart.seen) chart.refine();
+  }
+
+  /* Ask for a chart; those asked for at about the same time come in one answer. */
+  want(chart) {
+    this.wanted.add(chart);
+    this.asking ??= setTimeout(() => this.ask(), 20);
+  }
+
+  async ask() {
+    this.asking = null;
+    const charts = [...this.wanted];
+    this.wanted.clear();
+    for (let at = 0; at < charts.length; at += 12) {
+      const some = charts.slice(at, at + 12);
+      const answer = await this.fetch(some.map((chart) => chart.name));
+      if (!answer) return;
+      answer.charts.forEach((told) => some.find((chart) => chart.name === told.name)?.load(told, answer.columns));
+    }
+  }
+
+  async fetch(names, range = "") {
+    const asked = names.map((name) => `&name=${encodeURIComponent(name)}`).join("");
+    const address = `/api/charts?key=${encodeURIComponent(this.data.key)}&version=${this.version}${asked}${range}`;
+    const answer = await fetch(address).catch(() => null);
+    if (answer?.status === 409) this.onstale?.();
+    return answer?.ok ? answer.json() : null;
+  }
+
+  /* Add rows that were just written. */
+  append(message) {
+    const { whole } = this;
+    this.run.first = Math.min(this.run.first, message.first);
+    this.run.last = Math.max(this.run.last, message.last);
+    const points = new Map(Object.entries(message.points).map(([name, told]) =>
+      [name, { steps: unpackSteps(told.steps), values: unpackValues(told.values) }]));
+    const grown = [...this.charts].filter((chart) => chart.append(points));
+    if (whole) [this.first, this.last] = [this.run.first, this.run.last];
+    if (document.hidden) return;
+    for (const chart of whole ? this.charts : grown) chart.stale();
+  }
+}
+
+class LiveChart extends Chart {
+  constructor(place, name, view) {
+    const { title, unit, tall } = view.data.charts[name];
+    super(place, { title, unit, tall, scale: "linear", curves: [], marks: [], limits: [], low: null, high: null }, view);
+    Object.assign(this, { name, base: [], detail: false });
+    place.inert = true;
+    this.canvas.addEventListener("click", (event) => this.follow(event));
+    place.querySelector(".chart-head").append(exportMenu(this));
+  }
+
+  load(told, columns) {
+    const kind = this.loaded && this.kind !== this.told.scale ? this.kind : told.scale;
+    told.curves.forEach((curve, at) => {
+      curve.metric = told.metrics[at];
+      this.base[at] = unpackColumn(columns[curve.column]);
+      const mean = curve.average === null ? null : unpackColumn(columns[curve.average]);
+      curve.column = `${this.name}/${at}`;
+      this.view.columns.set(curve.column, this.base[at]);
+      if (mean) {
+        curve.average = `${this.name}/${at}/mean`;
+        this.view.columns.set(curve.average, mean);
+      }
+    });
+    Object.assign(this, { told, kind, loaded: Date.now(), detail: false, other: null });
+    this.place.inert = false;
+    this.stale();
+    if (!this.view.whole) this.refine();
+  }
+
+  draw(width) {
+    if (!this.loaded) {
+      this.view.want(this);
+      return;
+    }
+    if (this.fresh && this.width === (width ?? Math.floor(this.place.clientWidth))) return;
+    super.draw(width);
+    if (!this.area) return;
+    this.drawBand();
+    this.drawPins();
+  }
+
+  /* Shade the range in which the metric is healthy; one that holds all in sight tells nothing. */
+  drawBand() {
+    if (!this.told.band) return;
+    const { area } = this;
+    const [low, high] = this.told.band;
+    const top = high === null ? area.top : Math.max(area.y(high), area.top);
+    const bottom = low === null || !Number.isFinite(area.y(low)) ? area.bottom : Math.min(area.y(low), area.bottom);
+    if (!(bottom - top > 1) || bottom - top > 0.93 * (area.bottom - area.top)) return;
+    const words = `healthy: ${low === null ? "" : `from ${written(low)} `}${high === null ? "" : `up to ${written(high)}`}`;
+    this.canvas.querySelector(".below").prepend(svg("rect", {
+      class: "healthy", x: area.left, y: top, width: area.right - area.left, height: bottom - top,
+    }, svg("title", {}, words)));
+  }
+
+  drawPins() {
+    const layer = this.canvas.querySelector(".above");
+    const unnamed = this.told.tall ? 1 : 0; // the first is named above its line
+    for (const [began, , label, severity] of this.told.marks.slice(unnamed)) {
+      const x = this.area.x(began);
+      if (x < this.area.left - 1 || x > this.area.right + 1) continue;
+      layer.append(svg("path", { class: `pin ${severity}`, d: `M${x - 5} ${this.area.top - 1}h10l-5 8z` },
+        svg("title", {}, `${label}: since ${written(began)}. Click for the evidence`)));
+    }
+  }
+
+  /* Go to the finding whose onset was clicked. */
+  follow(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const x = (event.clientX - box.left) * (this.width / box.width);
+    const mark = this.told.marks.find(([began]) => Math.abs(this.area.x(began) - x) <= PIN_PIXELS);
+    if (mark) goToFinding(mark[2]);
+  }
+
+  /* Fetch what a zoomed chart can show beyond the extremes of the whole run. */
+  async refine() {
+    if (!this.loaded) return;
+    const reduced = this.told.curves.some((curve, at) => curve.points > this.base[at].steps.length);
+    if (this.view.whole || !reduced) {
+      if (this.detail) this.told.curves.forEach((curve, at) => this.view.columns.set(curve.column, this.base[at]));
+      if (this.detail) this.stale();
+      this.detail = false;
+      return;
+    }
+    const [first, last] = [Math.floor(this.view.first), Math.ceil(this.view.last)];
+    const answer = await this.view.fetch([this.name], `&first=${first}&last=${last}`);
+    if (!answer?.charts.length || this.view.whole) return;
+    answer.charts[0].curves.forEach((curve, at) =>
+      this.view.columns.set(this.told.curves[at].column, unpackColumn(answer.columns[curve.column])));
+    this.detail = true;
+    this.stale();
+  }
+
+  append(points) {
+    if (!this.loaded) return false;
+    let grown = false;
+    this.told.curves.forEach((curve, at) => {
+      const more = points.get(curve.metric);
+      if (!more) return;
+      grown = true;
+      const base = this.base[at] = joined(this.base[at], more);
+      this.view.columns.set(curve.column, this.detail ? joined(this.view.columns.get(curve.column), more) : base);
+      curve.points += more.steps.length;
+      more.values.forEach((value) => {
+        if (!Number.isFinite(value)) curve.bad[Number.isNaN(value) ? 0 : value > 0 ? 1 : 2]++;
+      });
+    });
+    if (!grown) return false;
+    const old = this.told.curves.some((curve, at) => curve.average !== null || this.base[at].steps.length > MOST_POINTS);
+    if (old && this.seen && Date.now() - this.loaded > MEAN_MS) this.view.want(this);
+    return true;
+  }
+}
+
+function unpackColumn(told) {
+  return { steps: unpackSteps(told.steps), values: unpackValues(told.values) };
+}
+
+function joined(first, second) {
+  const steps = new Float64Array(first.steps.length + second.steps.length);
+  const values = new Float64Array(steps.length);
+  steps.set(first.steps);
+  steps.set(second.steps, first.steps.length);
+  values.set(first.values);
+  values.set(second.values, first.values.length);
+  return { steps, values };
+}
+
+/* A menu that saves a chart as a picture or its points as a table. */
+function exportMenu(chart) {
+  const item = (text, act) => {
+    const made = html("button", { type: "button", role: "menuitem" }, text);
+    made.addEventListener("click", () => { menu.open = false; act(); });
+    return made;
+  };
+  const menu = html("details", { class: "export" },
+    html("summary", { "aria-label": `save ${chart.told.title}`, title: "save" }, "⋯"),
+    html("div", { role: "menu" },
+      item("PNG", () => savePicture(chart, true)),
+      item("SVG", () => savePicture(chart, false)),
+      item("CSV", () => saveTable(chart))));
+  menu.addEventListener("focusout", (event) => { if (!menu.contains(event.relatedTarget)) menu.open = false; });
+  return menu;
+}
+
+function save(name, address) {
+  const link = html("a", { href: address, download: name });
+  link.click();
+}
+
+function fileName(chart, ending) {
+  return `${chart.told.title.replace(/[^\w.-]+/g, "_")}.${ending}`;
+}
+
+function saveTable(chart) {
+  const curve = chart.told.curves.find((one) => one.metric);
+  if (curve) {
+    const range = chart.view.whole ? "" : `&first=${Math.floor(chart.view.first)}&last=${Math.ceil(chart.view.last)}`;
+    save(fileName(chart, "csv"), `/api/series.csv?key=${encodeURIComponent(chart.view.data.key)}&metric=${encodeURIComponent(curve.metric)}${range}`);
+    return;
+  }
+  const rows = chart.told.curves.flatMap((one) => {
+    const { steps, values } = chart.view.column(one.column);
+    return Array.from(steps, (step, at) => `${step},${values[at]}`);
+  });
+  save(fileName(chart, "csv"), URL.createObjectURL(new Blob([["step,value", ...rows].join("\n")], { type: "text/csv" })));
+}
+
+const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
+  "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
+
+/* Save a chart as it is drawn, with its styles written into it. */
+function savePicture(chart, asPixels) {
+  const { canvas, width, height } = chart;
+  const copy = canvas.cloneNode(true);
+  const styled = [...canvas.querySelectorAll("*")];
+  [...copy.querySelectorAll("*")].forEach((made, at) => {
+    const style = getComputedStyle(styled[at]);
+    for (const name of KEPT_STYLES) made.setAttribute(name, style.getPropertyValue(name));
+  });
+  const head = 24;
+  copy.setAttribute("viewBox", `0 ${-head} ${width} ${height + head}`);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height + head);
+  const colours = getComputedStyle(document.documentElement);
+  const title = svg("text", { x: 8, y: -8, "font-size": 13, "font-weight": 600, "font-family": "sans-serif",
+    fill: colours.getPropertyValue("--ink") }, chart.told.title);
+  copy.prepend(svg("rect", { x: 0, y: -head, width, height: height + head, fill: colours.getPropertyValue("--paper") }), title);
+  const address = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+  if (!asPixels) {
+    save(fileName(chart, "svg"), address);
+    return;
+  }
+  const picture = new Image();
+  picture.addEventListener("load", () => {
+    const page = html("canvas", { width: 2 * width, height: 2 * (height + head) });
+    page.getContext("2d").drawImage(picture, 0, 0, page.width, page.height);
+    page.toBlob((blob) => save(fileName(chart, "png"), URL.createObjectURL(blob)));
+  });
+  picture.src = address;
+}

@@ -1,0 +1,106 @@
+/* A run's page: its charts, the search among its metrics, and what comes while it is open. */
+
+function startRun(data) {
+  let [view, charts] = [null, new Map()];
+  const news = document.getElementById("news");
+
+  function lay(told) {
+    const old = view;
+    view = new LiveView(told);
+    if (old && !old.whole) [view.first, view.last] = [old.first, old.last];
+    charts = new Map();
+    for (const place of document.querySelectorAll("[data-chart]")) {
+      if (told.charts[place.dataset.chart]) charts.set(place, new LiveChart(place, place.dataset.chart, view));
+    }
+    watchCharts(charts);
+    searchMetrics(document.getElementById("run"));
+    view.onstale = refresh;
+    view.onshow = () => keepInAddress({ first: view.whole ? null : Math.floor(view.first), last: view.whole ? null : Math.ceil(view.last) });
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  /* Put the texts of the newest judgement in place of the old ones. */
+  async function refresh() {
+    const answer = await fetch(`/api/content?key=${encodeURIComponent(data.key)}`).catch(() => null);
+    if (!answer?.ok) return;
+    const told = await answer.json();
+    const made = new DOMParser().parseFromString(told.html, "text/html").getElementById("run");
+    const open = new Set([...document.querySelectorAll("#run details[open] > summary")].map((one) => one.textContent));
+    for (const one of made.querySelectorAll("details > summary")) one.parentElement.open ||= open.has(one.textContent);
+    const words = document.querySelector("#run .search")?.value ?? "";
+    const top = scrollY;
+    const verdict = (page) => page.querySelector(".word")?.textContent;
+    const [before, after] = [verdict(document), verdict(made)];
+    document.getElementById("run").replaceWith(made);
+    lay(told.data);
+    const box = document.querySelector("#run .search");
+    if (box && words) { box.value = words; box.dispatchEvent(new Event("input")); }
+    scrollTo({ top, behavior: "instant" });
+    if (before !== after) news.textContent = `The verdict is now ${after}.`;
+  }
+
+  lay(data);
+  const wanted = new URLSearchParams(location.search);
+  const [first, last] = ["first", "last"].map((name) => Number(wanted.get(name)));
+  if (wanted.has("first") && last > first) view.show(first, last);
+
+  listen(`/api/events?key=${encodeURIComponent(data.key)}&`, data.position, {
+    points: (message) => {
+      view.append(message);
+      const step = document.getElementById("step");
+      if (step) step.textContent = written(message.last);
+    },
+    judged: refresh,
+    reload: refresh,
+    deleted: () => { news.textContent = "The files of this run were deleted: this is what was read before."; },
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) view.redraw(); });
+  document.addEventListener("click", (event) => {
+    const rule = event.target.closest?.("[data-rule]")?.dataset.rule;
+    if (rule && goToFinding(rule)) event.preventDefault();
+  });
+  printing(() => charts);
+}
+
+/* Unfold and show the finding of a rule; return whether there is one. */
+function goToFinding(rule) {
+  const name = [...document.querySelectorAll(".finding code")].find((one) => one.textContent === rule);
+  const article = name?.closest(".finding");
+  if (!article) return false;
+  for (let one = name; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+  article.setAttribute("tabindex", "-1");
+  article.focus({ preventScroll: true });
+  article.scrollIntoView({ block: "start" });
+  article.classList.add("flash");
+  setTimeout(() => article.classList.remove("flash"), 1600);
+  return true;
+}
+
+/* Hide the metrics that lack one of the words. */
+function searchMetrics(run) {
+  const box = run.querySelector(".search");
+  const hits = run.querySelector(".hits");
+  const cards = [...run.querySelectorAll(".metric[data-words]")];
+  const every = hits.textContent;
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const card of cards) card.hidden = !words.every((word) => card.dataset.words.includes(word));
+    for (const kind of run.querySelectorAll(".kind")) kind.hidden = !kind.querySelector(".metric:not([hidden])");
+    const count = cards.filter((card) => !card.hidden).length;
+    hits.textContent = words.length ? `${count} of ${every}` : every;
+  });
+}
+
+/* On paper nothing can be unfolded, and nothing comes into sight. */
+function printing(charts) {
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open]):not(.export)")];
+    for (const one of unfolded) one.open = true;
+    charts().forEach((chart) => chart.loaded !== undefined && chart.print());
+  });
+  addEventListener("afterprint", () => {
+    for (const one of unfolded) one.open = false;
+    charts().forEach((chart) => chart.stale());
+  });
+}

@@ -1,0 +1,188 @@
+"""Compare selected runs: their outcomes over each other, the sentence, and the settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from urllib.parse import quote
+
+import numpy as np
+
+from rlvitals.comparison import compare, grouping, learning_curves
+from rlvitals.comparison.compare import CompareOptions
+from rlvitals.comparison.grouping import Member
+from rlvitals.comparison.result import Comparison
+from rlvitals.comparison.scores import Axis
+from rlvitals.errors import UsageError
+from rlvitals.rules.standing import label
+from rlvitals.server import page_shell
+from rlvitals.server.live_run import LiveRun
+from rlvitals.types import Series, Trace
+from rlvitals.views import phrases
+from rlvitals.views.charts.chart import Chart, Packer
+from rlvitals.views.figures.figure import Line, Panel
+from rlvitals.views.report import elements
+from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.page import Grid
+
+MAX_COMPARED_RUNS = 24
+OVERLAY_CHART_PIXELS = 320
+AXIS_TEXTS: dict[Axis, str] = {"steps": "steps", "time": "training time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A comparison, its chart as JSON, and the groups of its runs."""
+
+    result: Comparison
+    data: dict[str, object]
+
+
+def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
+    """Compare runs by their outcome. Raises UsageError where they log no common one."""
+    if not 1 < len(runs) <= MAX_COMPARED_RUNS:
+        raise UsageError(
+            f"{len(runs)} runs cannot be compared", where="key", hint=f"2 to {MAX_COMPARED_RUNS}"
+        )
+    # As on the command line: runs of one folder are an experiment.
+    members = [Member(run.trace, run.key.rpartition("/")[0] or run.key) for run in runs]
+    options = CompareOptions(axis=axis)
+    result = compare.compare(members, options)
+    return Overlay(result, _chart(runs, members, options, result))
+
+
+def document(runs: Sequence[LiveRun], axis: Axis) -> str:
+    """Return the page of a comparison. Raises UsageError."""
+    drawing = overlay(runs, axis)
+    result = drawing.result
+    keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
+    links = el("p", *(_axis_link(name, keys, axis) for name in AXIS_TEXTS), class_="axes")
+    settings = _differing_settings([run.trace for run in runs], [run.key for run in runs])
+    chart = el(
+        "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
+    )
+    return page_shell.document(
+        "compare",
+        "Compare",
+        drawing.data,
+        el("h1", result.sentence, class_="sentence"),
+        el("p", "Lines are runs; the band is the 95 % interval of a group of several seeds.",
+           class_="about"),
+        links,
+        chart,
+        el("section", el("h2", "Groups"), elements.table(_groups(result))),
+        el("section", el("h2", "Runs"), elements.table(_scores(result)), _links(runs)),
+        el("section", el("h2", "Settings that differ"), elements.table(settings)),
+        crumbs=el("span", el("span", "/", class_="slash", aria_hidden="true"), "compare",
+                  class_="crumb"),
+    )  # fmt: skip
+
+
+def quote_key(key: str) -> str:
+    """Return a run's key for an address."""
+    return quote(key, safe="/")
+
+
+def _axis_link(name: Axis, keys: str, axis: Axis) -> Html:
+    current = "page" if name == axis else None
+    return el(
+        "a", f"by {AXIS_TEXTS[name]}", href=f"/compare?{keys}&axis={name}", aria_current=current
+    )
+
+
+def _chart(
+    runs: Sequence[LiveRun], members: Sequence[Member], options: CompareOptions, result: Comparison
+) -> dict[str, object]:
+    """Return the overlay: a curve for each run in its group's colour, and the groups' bands."""
+    labels = [group.label for group in result.groups]
+    numbers = {
+        id(member): labels.index(group.label)
+        for group in grouping.groups(members, options.by)
+        for member in group.members
+    }
+    lines = []
+    for run, member in zip(runs, members, strict=True):
+        series = run.trace.get(result.metric)
+        if series is None or not len(series):
+            continue
+        axis_series = _by_time(series) if options.axis == "time" else series
+        if len(axis_series):
+            lines.append(Line(run.key, result.metric, axis_series, 0, numbers[id(member)]))
+    first = min((int(line.series.steps[0]) for line in lines), default=0)
+    last = max((int(line.series.steps[-1]) for line in lines), default=1)
+    panel = Panel(label(result.metric), "", tuple(lines))
+    packer = Packer()
+    document = packer.chart(Chart("overlay", panel, first, last, OVERLAY_CHART_PIXELS))
+    document["groups"] = labels
+    document["bands"] = _bands(members, options, result)
+    unit = "seconds of training" if options.axis == "time" else runs[0].trace.step_unit
+    return {"first": first, "last": last, "unit": unit, "seams": [], "charts": [document],
+            "columns": packer.columns}  # fmt: skip
+
+
+def _by_time(series: Series) -> Series:
+    """Return a series over whole seconds since its first row."""
+    timed = series.where(np.isfinite(series.times))
+    if not len(timed):
+        return timed
+    seconds = np.maximum.accumulate(timed.times - timed.times[0])
+    return Series(seconds.astype(np.int64), timed.times, timed.values)
+
+
+def _bands(
+    members: Sequence[Member], options: CompareOptions, result: Comparison
+) -> list[dict[str, object]]:
+    """Return the interval of each group's mean by place; none of a single run."""
+    bands: list[dict[str, object]] = []
+    curves = learning_curves.learning_curves(members, options, result)
+    for number, (group, curve) in enumerate(zip(result.groups, curves, strict=True)):
+        finite = np.isfinite(curve.score_low) & np.isfinite(curve.score_high)
+        if len(group.runs) > 1 and finite.any():
+            bands.append({
+                "part": number,
+                "steps": curve.place[finite].tolist(),
+                "middle": curve.score[finite].tolist(),
+                "low": curve.score_low[finite].tolist(),
+                "high": curve.score_high[finite].tolist(),
+            })  # fmt: skip
+    return bands
+
+
+def _groups(result: Comparison) -> Grid:
+    rows = []
+    answers = {pair.group: f"{pair.word}: {pair.why}" for pair in result.against}
+    for group in result.groups:
+        interval = "one seed has none"
+        if isfinite(group.typical.low):
+            ends = (phrases.number(group.typical.low), phrases.number(group.typical.high))
+            interval = " to ".join(ends)
+        rows.append((
+            group.label, str(group.seeds), phrases.number(group.mean), interval,
+            answers.get(group.label, "the reference"),
+        ))  # fmt: skip
+    return Grid(("group", "seeds", "mean", "95 %", "against the reference"), tuple(rows))
+
+
+def _scores(result: Comparison) -> Grid:
+    rows = [
+        (group.label, run.name, run.seed, phrases.number(run.score), run.failed)
+        for group in result.groups
+        for run in group.runs
+    ]
+    return Grid(("group", "run", "seed", label(result.metric), "failed"), tuple(rows))
+
+
+def _links(runs: Sequence[LiveRun]) -> Html:
+    links = (el("a", run.key, href=f"/run/{quote_key(run.key)}", class_="rule") for run in runs)
+    return el("p", *links, class_="run-links")
+
+
+def _differing_settings(traces: Sequence[Trace], keys: Sequence[str]) -> Grid:
+    """Return the settings in which runs differ, a column for each run."""
+    names = sorted({name for trace in traces for name in trace.settings})
+    rows = []
+    for name in names:
+        values = [str(trace.settings.get(name, "")) for trace in traces]
+        if len(set(values)) > 1:
+            rows.append((name, *values))
+    note = "" if rows else "None: the runs log the same settings."
+    return Grid(("setting", *keys), tuple(rows), note)

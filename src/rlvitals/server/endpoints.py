@@ -1,0 +1,253 @@
+"""Answer the requests of pages and scripts: JSON, CSV and events."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, dataclass
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+import rlvitals
+from rlvitals.comparison.scores import Axis
+from rlvitals.errors import UsageError, VitalsError
+from rlvitals.server import chart_data, compare_page, run_page
+from rlvitals.server.channel import Channel
+from rlvitals.server.fleet import Fleet
+from rlvitals.server.live_run import LiveRun
+from rlvitals.server.live_runs import LiveRuns
+from rlvitals.types import Series
+from rlvitals.views import json_view
+
+MAX_STREAMS = 256  # browsers that listen at once
+MAX_PAGE_ROWS = 500
+MAX_CHARTS_PER_REQUEST = 40
+CSV_TYPE = "text/csv; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter of an endpoint."""
+
+    name: str
+    doc: str
+    kind: str = "string"  # of JSON Schema
+    required: bool = False
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path of the API with its documentation."""
+
+    path: str
+    summary: str
+    answer: Callable[[Request], Response]
+    parameters: tuple[Parameter, ...] = ()
+    media: str = "application/json"
+
+
+KEY_QUERY = Parameter("key", "the run's path below the served folder", required=True)
+RANGE_QUERY = (
+    Parameter("first", "first step, included", "integer"),
+    Parameter("last", "last step, included", "integer"),
+)
+
+
+class Api:
+    """The endpoints over a fleet and its open runs."""
+
+    def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
+        """Serve these runs."""
+        self.fleet, self.live = fleet, live
+        self.streams = 0
+        keys = Parameter("key", "a run's path; two or more", required=True, repeats=True)
+        metric = Parameter("metric", "canonical name of a metric", required=True)
+        self.endpoints = (
+            Endpoint("/api/runs", "List the runs, one line each", self.runs, (
+                Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
+                Parameter("lamp", "only runs of a lamp: bad, watch, unknown, pending or good"),
+                Parameter("sort", "worst, newest or name"),
+                Parameter("offset", "lines to skip", "integer"),
+                Parameter("limit", f"lines to return, at most {MAX_PAGE_ROWS}", "integer"),
+            )),
+            Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
+            Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
+            Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
+                KEY_QUERY, Parameter("name", "a chart of the page", required=True, repeats=True),
+                Parameter("version", "of the page that asks", "integer"), *RANGE_QUERY,
+            )),
+            Endpoint("/api/series", "Return the points of a metric", self.series,
+                     (KEY_QUERY, metric, *RANGE_QUERY)),
+            Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
+                     (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
+            Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
+                     (keys, Parameter("axis", "steps or time"))),
+            Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
+                Parameter("key", "a run; without it the changes of all lines"),
+                Parameter("position", "id of the last event that is known"),
+            ), "text/event-stream"),
+            Endpoint("/api/openapi.json", "Describe this API", self.openapi),
+        )  # fmt: skip
+
+    def runs(self, request: Request) -> Response:
+        """Return a page of the fleet's lines."""
+        query = request.query_params
+        rows = self.fleet.search(query.get("search", ""))
+        if lamp := query.get("lamp", ""):
+            rows = [row for row in rows if row.lamp == lamp]
+        match query.get("sort", "worst"):
+            case "newest":
+                rows.sort(key=lambda row: -(row.time or 0.0))
+            case "name":
+                rows.sort(key=lambda row: row.key)
+        offset = _integer(request, "offset") or 0
+        limit = min(_integer(request, "limit") or 100, MAX_PAGE_ROWS)
+        return JSONResponse({
+            "rows": [asdict(row) for row in rows[max(offset, 0) :][: max(limit, 0)]],
+            "total": len(rows),
+            "lamps": self.fleet.lamps,
+            "differing": self.fleet.differing,
+        })  # fmt: skip
+
+    def run(self, request: Request) -> Response:
+        """Return a diagnosis in the JSON format of the command line."""
+        text = json_view.diagnosis(self.get_run(request).diagnosis)
+        return Response(text, media_type="application/json")
+
+    def content(self, request: Request) -> Response:
+        """Return what a page shows of the last judgement, to replace older texts."""
+        run = self.get_run(request)
+        position, page = run.channel.position(), run.page
+        data = run_page.data(run.key, page, position)
+        return JSONResponse({"html": page.content, "data": data})
+
+    def charts(self, request: Request) -> Response:
+        """Return charts and their columns; 409 where the page is older than the judgement."""
+        run = self.get_run(request)
+        page = run.page
+        version = _integer(request, "version")
+        if version is not None and version != page.version:
+            return JSONResponse({"problem": "the run was judged again: load the page anew"}, 409)
+        names = request.query_params.getlist("name")[:MAX_CHARTS_PER_REQUEST]
+        charts = [page.charts[name] for name in names if name in page.charts]
+        return JSONResponse(chart_data.pack(charts, page.judged, run.trace, _steps(request)))
+
+    def series(self, request: Request) -> Response:
+        """Return the columns of a metric as JSON."""
+        return JSONResponse(chart_data.columns(self._series(request), _steps(request)))
+
+    def series_csv(self, request: Request) -> Response:
+        """Return the columns of a metric as CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("step", "value"))
+        columns = chart_data.columns(self._series(request), _steps(request))
+        writer.writerows(zip(columns["steps"], columns["values"], strict=True))
+        return Response(text.getvalue(), media_type=CSV_TYPE)
+
+    def compare(self, request: Request) -> Response:
+        """Return a comparison's nouns and its chart."""
+        axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
+        overlay = compare_page.overlay(self.get_runs(request), axis)
+        result = json.loads(json_view.noun(overlay.result))
+        return JSONResponse({"comparison": result, **overlay.data})
+
+    def events(self, request: Request) -> Response:
+        """Return a stream of events."""
+        if self.streams >= MAX_STREAMS:
+            return JSONResponse({"problem": "too many open pages"}, 503)
+        key = request.query_params.get("key")
+        channel = self.fleet.channel if key is None else self.get_run(request).channel
+        start = request.headers.get("last-event-id") or request.query_params.get("position", "")
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(
+            self._stream(channel, start), media_type="text/event-stream", headers=headers
+        )
+
+    async def _stream(self, channel: Channel, start: str) -> AsyncIterator[bytes]:
+        self.streams += 1
+        try:
+            async for message in channel.listen(start):
+                yield message
+        finally:
+            self.streams -= 1
+
+    def openapi(self, _: Request) -> Response:
+        """Return the OpenAPI document of these endpoints."""
+        paths = {endpoint.path: {"get": _operation(endpoint)} for endpoint in self.endpoints}
+        info = {"title": "rlvitals serve", "version": rlvitals.__version__}
+        return JSONResponse({"openapi": "3.1.0", "info": info, "paths": paths})
+
+    def get_run(self, request: Request) -> LiveRun:
+        """Return the run that a request names. Raises KeyError, UnreadableLog."""
+        return self.live.get(request.query_params.get("key", ""))
+
+    def get_runs(self, request: Request) -> list[LiveRun]:
+        """Return the runs that a request names, each once. Raises KeyError, VitalsError."""
+        keys = dict.fromkeys(request.query_params.getlist("key"))
+        if len(keys) > compare_page.MAX_COMPARED_RUNS:
+            raise UsageError(
+                f"{len(keys)} runs cannot be compared at once",
+                where="key",
+                hint=f"at most {compare_page.MAX_COMPARED_RUNS}",
+            )
+        return [self.live.get(key) for key in keys]
+
+    def _series(self, request: Request) -> Series:
+        metric = request.query_params.get("metric", "")
+        series = self.get_run(request).trace.get(metric)
+        if series is None:
+            raise UsageError(f"no metric {metric[:100]!r} is logged", where="metric")
+        return series
+
+
+def format_problem(_: Request, error: Exception) -> Response:
+    """Return an error of the API as JSON."""
+    if isinstance(error, VitalsError):
+        status = 400 if isinstance(error, UsageError) else 404
+        return JSONResponse({"problem": error.problem, "hint": error.hint}, status)
+    return JSONResponse({"problem": "there is no such run"}, 404)
+
+
+def _operation(endpoint: Endpoint) -> dict[str, object]:
+    parameters = []
+    for parameter in endpoint.parameters:
+        schema: dict[str, object] = {"type": parameter.kind}
+        if parameter.repeats:
+            schema = {"type": "array", "items": schema}
+        parameters.append({
+            "name": parameter.name, "in": "query", "required": parameter.required,
+            "description": parameter.doc, "schema": schema,
+        })  # fmt: skip
+    return {
+        "summary": endpoint.summary,
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "as asked", "content": {endpoint.media: {}}},
+            "400": {"description": "a wrong parameter"},
+            "404": {"description": "no such run, or one that cannot be read"},
+        },
+    }
+
+
+def _integer(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        number = round(float(text))
+    except (OverflowError, ValueError):
+        raise UsageError(f"{text[:40]!r} is no number", where=name) from None
+    return max(min(number, 2**62), -(2**62))
+
+
+def _steps(request: Request) -> tuple[int, int] | None:
+    """Return the range of steps that a request names; None where it names none."""
+    first, last = _integer(request, "first"), _integer(request, "last")
+    if first is None or last is None:
+        return None
+    if first > last:
+        raise UsageError("`first` is after `last`", where="first")
+    return first, last

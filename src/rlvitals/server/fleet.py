@@ -1,0 +1,276 @@
+"""Keep one line for each run below a root, and judge the runs behind the page, worst first."""
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import rlvitals
+from rlvitals.diagnosis import batch
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.errors import UnreadableLog
+from rlvitals.following.folder_tree import FolderTree
+from rlvitals.server import run_files, run_summary
+from rlvitals.server.channel import Channel
+from rlvitals.server.run_files import Entry
+from rlvitals.server.run_summary import LAMPS, Summary
+from rlvitals.settings import Settings
+from rlvitals.storage.index import Index, Indexed
+from rlvitals.tracking import clock
+
+REFRESH_SECONDS = 1.0  # between two looks at the folders
+REFRESH_REST = 9.0  # times what a look took, until the next one
+MAX_LISTING_SECONDS = 20.0  # that a page waits for the first look at the folders
+MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
+MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
+MAX_DIFFERING_SETTINGS = 4  # shown in a line
+CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """When a run was judged, in epoch seconds, and the state of its files then."""
+
+    time: float
+    mark: str
+
+
+class Fleet:
+    """The lines of all runs. `start` reads the index; a thread keeps the lines current."""
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        """Open the index of a root. Raises OSError where the root cannot be listed."""
+        self.root, self.settings = root, settings
+        self.channel = Channel()
+        self.open_keys: Callable[[], frozenset[str]] = frozenset  # runs that are judged elsewhere
+        self.rows: dict[str, Summary] = {}
+        self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
+        self.differing: tuple[str, ...] = ()  # settings in which the runs differ
+        self.entries: dict[str, Entry] = {}
+        self._index = Index(root, _index_file(root), threads=True)
+        self._judge_id = f"serve {rlvitals.__version__} {_hash(repr(settings))}"
+        self._tree = FolderTree(root, time.monotonic)
+        self._tree_entries: dict[str, Entry] = {}
+        self._marks: dict[str, str] = {}  # state of each run's files
+        self._judgements: dict[str, _Judgement] = {}
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._is_listed = threading.Event()  # once the folders were looked through
+        self._thread = threading.Thread(target=self._keep_current, name="fleet", daemon=True)
+
+    def start(self) -> None:
+        """Show what the index knows, then begin to look and to judge in a thread."""
+        self._show(self._index.search())
+        for path, text in self._index.summaries(self._judge_id).items():
+            if path in self.rows:
+                with contextlib.suppress(TypeError, ValueError):
+                    line = Summary(**json.loads(text))
+                    self._put(replace(line, spark=tuple(line.spark), tags=tuple(line.tags)))
+        self._update_differing()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread and close the index."""
+        self._stop.set()
+        self._thread.join()
+        self._index.__exit__(None, None, None)
+
+    def note(self, key: str, diagnosis: Diagnosis) -> None:
+        """Store the diagnosis of a run that was judged elsewhere."""
+        with self._lock:
+            if key in self.rows:
+                self._store(key, diagnosis)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the first look at the folders, for so long at most."""
+        self._is_listed.wait(seconds)
+
+    def entry(self, key: str) -> Entry:
+        """Return where a run lies. Raises KeyError, after a first look at the folders."""
+        if key not in self.entries:
+            self._is_listed.wait(MAX_LISTING_SECONDS)
+        return self.entries[key]
+
+    def search(self, query: str) -> list[Summary]:
+        """Return the lines that fit every word of a query, the worst first. Raises UsageError."""
+        with self._lock:
+            rows = list(self.rows.values())
+            if query.strip():
+                keys = {indexed.path for indexed in self._index.search(query)}
+                rows = [row for row in rows if row.key in keys or self._fits(row, query)]
+        return sorted(rows, key=_badness)
+
+    def _fits(self, row: Summary, query: str) -> bool:
+        """Return whether a row fits a query on what the index does not know of it."""
+        for term in query.lower().split():
+            field, colon, value = term.partition(":")
+            texts = {"verdict": row.verdict, "status": row.state, "name": row.name}
+            if colon and field in texts:
+                if value not in texts[field].lower():
+                    return False
+            elif not any(term in text.lower() for text in (row.key, row.verdict, row.state)):
+                return False
+        return True
+
+    def _keep_current(self) -> None:
+        pause = 0.0
+        while not self._stop.wait(pause):
+            start = time.monotonic()
+            with contextlib.suppress(OSError):
+                self._refresh()
+            self._is_listed.set()
+            until = time.monotonic() + max(
+                REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
+            )
+            for key in self._pending():
+                if self._stop.is_set() or time.monotonic() >= until:
+                    break
+                self._judge(key)
+            self._update_differing()
+            pause = max(until - time.monotonic(), 0.0)
+
+    def _refresh(self) -> None:
+        """Look for new, changed and deleted runs."""
+        self._index.refresh()
+        if self._tree.may_differ(clock.now()):
+            self._tree_entries = {
+                run.name: Entry(run.name, run.root, run) for run in self._tree.find(clock.now())
+            }
+        indexed = self._index.search()
+        native = {self.root / item.path for item in indexed}
+        foreign = {
+            key: entry
+            for key, entry in self._tree_entries.items()
+            if not native & {entry.folder, *entry.folder.parents}
+        }
+        self._show(indexed)
+        with self._lock:
+            for key, entry in foreign.items():
+                self.entries[key] = entry
+                self._marks[key] = run_files.fingerprint(entry)
+                if key not in self.rows:
+                    self._put(Summary(key, entry.run.name if entry.run else key))
+            for key in self.rows.keys() - foreign.keys() - {item.path for item in indexed}:
+                self._remove(key)
+
+    def _show(self, indexed: Sequence[Indexed]) -> None:
+        """Add the runs of the index, and update the steps of those that are shown."""
+        with self._lock:
+            for item in indexed:
+                key = item.path
+                self.entries[key] = Entry(key, self.root / item.path, None)
+                self._marks[key] = f"{item.status} {item.step} {item.time}"
+                row = self.rows.get(key)
+                if row is None:
+                    self._put(replace(run_summary.from_index(item), key=key))
+                elif item.step is not None and item.time != row.time:
+                    steps = max(item.step, row.step or 0) if row.total else item.step
+                    self._put(replace(row, step=steps, time=item.time))
+
+    def _pending(self) -> list[str]:
+        """Return the runs to judge: unjudged ones first, failed and running ones before others."""
+        time_s = clock.now()
+        with self._lock:
+            unjudged = set(self._index.unjudged(self._judge_id))
+            foreign = {key for key, entry in self.entries.items() if entry.run is not None}
+            keys = [key for key in unjudged | foreign if self._is_stale(key, time_s)]
+            rows = self.rows
+            order = {"failed": 0, "killed": 0, "running": 1}
+            return sorted(
+                (key for key in keys if key in rows and key not in self.open_keys()),
+                key=lambda key: (
+                    rows[key].verdict != "pending",
+                    order.get(rows[key].state, 2),
+                    -(rows[key].time or 0.0),
+                ),
+            )
+
+    def _is_stale(self, key: str, time_s: float) -> bool:
+        judgement = self._judgements.get(key)
+        if judgement is None:
+            return True
+        age = time_s - judgement.time
+        if judgement.mark != self._marks.get(key):
+            return age >= MIN_REJUDGE_SECONDS
+        return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
+
+    def _judge(self, key: str) -> None:
+        entry, row = self.entries[key], self.rows[key]
+        mark = self._marks.get(key, "")
+        try:
+            answer = batch.judge((run_files.read_run(self.root, entry), self.settings))
+        except UnreadableLog as error:
+            answer = error
+        with self._lock:
+            self._judgements[key] = _Judgement(clock.now(), mark)
+            if isinstance(answer, UnreadableLog):
+                self._put(run_summary.from_error(row, answer.problem))
+            else:
+                self._store(key, answer)
+
+    def _store(self, key: str, diagnosis: Diagnosis) -> None:
+        """Show a diagnosis and keep its line in the index for the next start."""
+        row = self.rows[key]
+        line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
+        self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
+        self._put(line)
+        if self.entries[key].run is None:
+            path = "" if key == "." else key
+            text = json.dumps(asdict(line))
+            self._index.note({path: line.verdict}, self._judge_id, {path: text})
+
+    def _put(self, row: Summary) -> None:
+        old = self.rows.get(row.key)
+        if old != row:
+            self.lamps[row.lamp] += 1
+            if old is not None:
+                self.lamps[old.lamp] -= 1
+            self.rows[row.key] = row
+            self.channel.publish("row", {"row": asdict(row), "lamps": self.lamps})
+
+    def _remove(self, key: str) -> None:
+        self.lamps[self.rows.pop(key).lamp] -= 1
+        self.entries.pop(key, None)
+        self._marks.pop(key, None)
+        self._judgements.pop(key, None)
+        self.channel.publish("removed", {"key": key, "lamps": self.lamps})
+
+    def _update_differing(self) -> None:
+        """Find the settings in which the runs differ: those that most runs have come first."""
+        values: dict[str, set[str]] = {}
+        owners: dict[str, int] = {}
+        for row in list(self.rows.values()):
+            for name, value in row.settings.items():
+                values.setdefault(name, set()).add(value)
+                owners[name] = owners.get(name, 0) + 1
+        differing = [name for name, distinct in values.items() if len(distinct) > 1]
+        differing.sort(key=lambda name: (-owners[name], name))
+        names = tuple(differing[:MAX_DIFFERING_SETTINGS])
+        if names != self.differing:
+            self.differing = names
+            self.channel.publish("differing", {"names": list(names)})
+
+
+def _badness(row: Summary) -> tuple[int, bool, float, str]:
+    return (LAMPS.index(row.lamp), row.state != "running", -(row.time or 0.0), row.key)
+
+
+def _index_file(root: Path) -> Path:
+    """Return the index's file in the user's cache folder, or SQLite's name for memory."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    folder = Path(base, CACHE_FOLDER)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(":memory:")
+    return folder / f"{_hash(os.path.realpath(root))}.index"
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=12).hexdigest()

@@ -1,0 +1,63 @@
+"""Lay out the page of all runs; the script fills in the lines."""
+
+from dataclasses import asdict
+
+from rlvitals.server import page_shell
+from rlvitals.server.fleet import Fleet
+from rlvitals.server.run_summary import LAMPS
+from rlvitals.views.report.markup import Html, el
+
+PAGE_ROWS = 100  # lines that the first page contains and each further request adds
+LAMP_LABELS = {
+    "bad": "broken", "watch": "to look at", "unknown": "unknown", "pending": "pending",
+    "good": "healthy",
+}  # fmt: skip
+SORTS = {"worst": "worst first", "newest": "newest first", "name": "by name"}
+
+
+def document(fleet: Fleet) -> str:
+    """Return the page with its first lines."""
+    position = fleet.channel.position()
+    rows = fleet.search("")
+    data = {
+        "position": position,
+        "rows": [asdict(row) for row in rows[:PAGE_ROWS]],
+        "total": len(rows),
+        "lamps": fleet.lamps,
+        "differing": fleet.differing,
+        "page_rows": PAGE_ROWS,
+        "labels": LAMP_LABELS,
+    }
+    root = fleet.root.resolve().name or str(fleet.root)
+    lamps = (
+        el("button", el("span", class_=f"lamp {name}", aria_hidden="true"),
+           el("b", str(fleet.lamps[name]), data_count=name), Html(" "), LAMP_LABELS[name],
+           type="button", data_lamp=name, aria_pressed="false")
+        for name in LAMPS
+    )  # fmt: skip
+    table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
+    more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
+    return page_shell.document(
+        "fleet",
+        root,
+        data,
+        el("h1", root, class_="fleet-name"),
+        el("div", *lamps, class_="lamps", role="group", aria_label="show only"),
+        _tools(),
+        el("p", id="problem", class_="problem", hidden=True),
+        table,
+        el("p", more, class_="more-rows"),
+    )
+
+
+def _tools() -> Html:
+    """Return the filter, the order and the link to the comparison."""
+    return el(
+        "form",
+        el("input", type="search", id="search", placeholder="Filter: ppo tag:sweep lr<1e-3",
+           aria_label="filter the runs", autocomplete="off", spellcheck="false"),
+        el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
+           id="sort", aria_label="order"),
+        el("a", "Compare", class_="button", id="compare", href="/compare", aria_disabled="true"),
+        class_="tools", id="tools", role="search",
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Lay out what all pages share: the head, the bar, and the data for the script."""
+
+from importlib.resources import files
+
+import rlvitals
+from rlvitals.views.charts import assets
+from rlvitals.views.report.html import json_in_html
+from rlvitals.views.report.markup import Html, el
+
+SCRIPTS = ("fleet.js", "live_chart.js", "run.js", "compare.js", "start.js")
+
+
+def script() -> str:
+    """Return the script of all pages."""
+    return assets.script(*map(_read, SCRIPTS))
+
+
+def style() -> str:
+    """Return the style of all pages."""
+    report = files("rlvitals.views.report").joinpath("report.css").read_text(encoding="utf-8")
+    return assets.switchable_style(report, _read("serve.css"))
+
+
+def document(kind: str, title: str, data: object, *blocks: Html, crumbs: Html | None = None) -> str:
+    """Return a page. `kind` names the part of the script that runs, `data` is its input."""
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{title} · rlvitals"),
+        Html('<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">'),
+        Html('<link rel="stylesheet" href="/assets/serve.css">'),
+        Html('<script src="/assets/theme.js"></script>'),
+    )
+    body = el(
+        "body",
+        el("a", "Skip to the content", class_="skip", href="#content"),
+        _bar(crumbs or Html("")),
+        el("noscript", el("p", "Charts and live updates need JavaScript.")),
+        el("main", *blocks, id="content", tabindex="-1"),
+        el("div", class_="live-region", role="status", aria_live="polite", id="news"),
+        el("script", Html(json_in_html(data)), type="application/json", id="data"),
+        Html('<script src="/assets/serve.js"></script>'),
+        data_page=kind,
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def problem(status: int, title: str, text: str) -> str:
+    """Return a page that explains an error."""
+    link = el("p", el("a", "All runs", href="/"))
+    return document("problem", title, {}, el("h1", f"{status} · {title}"), el("p", text), link)
+
+
+def _bar(crumbs: Html) -> Html:
+    return el(
+        "header",
+        el("a", Html('<span class="mark" aria-hidden="true"></span>rlvitals'), class_="home",
+           href="/", title=f"rlvitals {rlvitals.__version__}: all runs"),
+        crumbs,
+        el("span", "connecting", class_="connection", id="connection", data_state="waiting"),
+        el("button", "Theme", class_="theme", id="theme", type="button"),
+        class_="bar",
+    )  # fmt: skip
+
+
+def _read(name: str) -> str:
+    return files("rlvitals.server.assets").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,63 @@
+"""List the runs below a served folder, and refuse files that lie outside it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvitals.diagnosis import load
+from rlvitals.errors import UnreadableLog
+from rlvitals.readers.discovery.sources import Run
+
+MAX_LISTED_FILES = 20_000  # of one run's folder, among which links are sought
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run below the root."""
+
+    key: str  # unique below the root: what addresses of pages contain
+    folder: Path
+    run: Run | None  # None: a run folder of rlvitals, whose files are listed when it is read
+
+
+def read_run(root: Path, entry: Entry) -> Run:
+    """Return the run of an entry. Raises UnreadableLog, also for files outside the root."""
+    runs: Sequence[Run] = [entry.run] if entry.run is not None else load.runs(entry.folder)
+    native = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
+    run = next(native, runs[0])
+    base = os.path.realpath(root)
+    paths = [path for path, _ in run.files]
+    for path in (*paths, *run.settings, *_links(entry.folder)):
+        if not Path(os.path.realpath(path)).is_relative_to(base):
+            raise UnreadableLog(
+                "a link of this run leads out of the served folder",
+                where=f"{entry.key}: {path.name}",
+                hint="copy the file, or serve a folder that contains both",
+            )
+    return run
+
+
+def fingerprint(entry: Entry) -> str:
+    """Return the sizes and times of a run's files: they differ where anything changed."""
+    states = []
+    for path, _ in entry.run.files if entry.run is not None else ():
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        states.append(f"{path.name} {status.st_size} {status.st_mtime_ns}")
+    return "; ".join(states)
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    """Yield the symbolic links in a run's folder and in those below it."""
+    count = 0
+    for name, folders, files in os.walk(folder):
+        for child in (*folders, *files):
+            count += 1
+            path = Path(name, child)
+            if path.is_symlink():
+                yield path
+        if count > MAX_LISTED_FILES:
+            return

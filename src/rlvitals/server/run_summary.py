@@ -1,0 +1,148 @@
+"""Sum up a run in the one line that the fleet shows."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from rlvitals.checkpoints import progress
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.status import standing
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rule import Severity
+from rlvitals.rules.standing import label
+from rlvitals.storage.index import Indexed
+from rlvitals.types import Series, Trace
+from rlvitals.views import phrases
+
+SPARK_COLUMNS = 48  # points of a sparkline
+SPARK_LEVELS = 100  # heights of a sparkline
+RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
+MAX_SETTING_CHARS = 40  # of a setting's value
+# Unknown is not green; what is not judged yet is neither.
+LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
+BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One line of the fleet. Times are in seconds since the epoch."""
+
+    key: str
+    name: str
+    lamp: str = "pending"  # one of LAMPS
+    verdict: str = "pending"
+    reason: str = ""
+    rule: str = ""  # of the worst finding
+    onset: int | None = None  # step at which the worst finding set in
+    counts: str = ""  # of the findings
+    state: str = ""  # "running", "finished", "failed", ...
+    step: int | None = None
+    total: int | None = None
+    eta: float | None = None  # seconds
+    outcome: str = ""  # the metric's label
+    value: str = ""  # its last number
+    spark: tuple[int | None, ...] = ()  # heights from 0 to SPARK_LEVELS; None is a gap
+    time: float | None = None  # of the last row
+    settings: dict[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+
+def from_index(entry: Indexed) -> Summary:
+    """Return what the index knows of a run that is not judged yet."""
+    return Summary(
+        key=entry.path,
+        name=entry.name,
+        reason=entry.problem,
+        state=entry.status,
+        step=entry.step,
+        time=entry.time or entry.created,
+        tags=entry.tags,
+    )
+
+
+def from_error(summary: Summary, problem: str) -> Summary:
+    """Return the line of a run that cannot be read."""
+    return replace(summary, lamp="bad", verdict="unreadable", reason=problem, spark=())
+
+
+def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s: float) -> Summary:
+    """Return the line of a judged run. `time_s`: seconds since the epoch."""
+    trace, cases = diagnosis.trace, diagnosis.cases
+    status = standing(summary.name, diagnosis, progress.read(folder), None, time_s)
+    worst = max(cases, key=lambda case: case.severity, default=None)
+    is_severe = worst is not None and worst.severity > Severity.NOTE
+    metric = judged(trace).metric
+    series = trace.get(metric) if metric else None
+    numbers = series.finite() if series is not None else None
+    return replace(
+        summary,
+        lamp=lamp(diagnosis),
+        verdict=diagnosis.verdict.word.value,
+        reason=worst.finding.summary if worst and is_severe else diagnosis.verdict.why,
+        rule=worst.rule.name if worst and is_severe else "",
+        onset=worst.finding.began if worst and is_severe else _end_of_failure(trace),
+        counts=phrases.counts(diagnosis) if cases else "",
+        state=status.state,
+        step=status.step,
+        total=status.total,
+        eta=status.eta if status.state == "running" else None,
+        outcome=label(metric) if metric else "",
+        value=phrases.number(float(numbers.values[-1])) if numbers and len(numbers) else "",
+        spark=spark(series) if series is not None else (),
+        time=trace.lifecycle.last_row or summary.time,
+        settings={
+            name: str(value)[:MAX_SETTING_CHARS]
+            for name, value in sorted(trace.settings.items())
+            if not name.startswith(RECORDER_PREFIX)
+        },
+    )
+
+
+def lamp(diagnosis: Diagnosis) -> str:
+    """Return the lamp of a run: green only where it learns and no warning speaks against it."""
+    verdict, worst = diagnosis.verdict.word, diagnosis.worst
+    if verdict in BAD_VERDICTS or worst is Severity.ERROR:
+        return "bad"
+    if verdict is Word.UNKNOWN:
+        return "watch" if worst is Severity.WARNING else "unknown"
+    if worst is Severity.WARNING or verdict in {Word.STALLED, Word.PLATEAU}:
+        return "watch"
+    return "good"
+
+
+def spark(series: Series) -> tuple[int | None, ...]:
+    """Return the heights of a sparkline: the mean of each of equal ranges of steps."""
+    if not len(series):
+        return ()
+    finite = np.isfinite(series.values)
+    span = max(int(series.steps[-1]) - int(series.steps[0]), 1)
+    columns = (series.steps - series.steps[0]) * (SPARK_COLUMNS - 1) // span
+    counts = np.bincount(columns[finite], minlength=SPARK_COLUMNS)
+    size = float(np.abs(series.values[finite]).max(initial=0.0)) or 1.0  # no sum overflows
+    sums = np.bincount(columns[finite], series.values[finite] / size, SPARK_COLUMNS)
+    means = np.divide(sums, counts, out=np.full(SPARK_COLUMNS, np.nan), where=counts > 0)
+    logged = np.bincount(columns, minlength=SPARK_COLUMNS) > 0
+    if not counts.any():
+        return ()
+    low, high = np.nanmin(means), np.nanmax(means)
+    heights = (
+        np.full(SPARK_COLUMNS, SPARK_LEVELS / 2)
+        if high <= low
+        else (means - low) / (high - low) * SPARK_LEVELS
+    )
+    heights[counts == 0] = np.nan
+    return tuple(
+        None if np.isnan(height) else round(height)
+        for height, is_logged in zip(heights.tolist(), logged.tolist(), strict=True)
+        if is_logged
+    )
+
+
+def _end_of_failure(trace: Trace) -> int | None:
+    """Return the last step of a run that failed; None where it did not."""
+    cycle = trace.lifecycle
+    if not cycle.failed:
+        return None
+    return trace.last_step if cycle.end_step is None else cycle.end_step

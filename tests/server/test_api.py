@@ -1,0 +1,261 @@
+"""The server's JSON: the fleet, a run, its charts, comparisons and events."""
+
+import asyncio
+import base64
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from served import build, record, until, write
+from starlette.testclient import TestClient
+
+import rlvitals
+from rlvitals.server.channel import MAX_QUEUED_MESSAGES, MAX_REPLAYED_MESSAGES, Channel
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "runs"
+    record(folder / "good")
+    record(folder / "bad", collapse=40)
+    return folder
+
+
+@pytest.fixture
+def client(root):
+    with TestClient(build(root), base_url="http://127.0.0.1") as opened:
+        yield opened
+
+
+def rows(client, query=""):
+    return client.get(f"/api/runs?{query}").json()["rows"]
+
+
+def judged(client):
+    return until(
+        lambda: (found := rows(client)) and not any(r["lamp"] == "pending" for r in found) and found
+    )
+
+
+def test_the_first_page_has_every_run_before_any_is_judged(root):
+    application = build(root)
+    with TestClient(application, base_url="http://127.0.0.1") as client:
+        page = client.get("/")
+        assert page.status_code == 200
+        data = json.loads(page.text.split('id="data">')[1].split("</script>")[0])
+        assert {row["key"] for row in data["rows"]} <= {"good", "bad"}
+        assert judged(client)
+
+
+def test_runs_are_judged_and_the_worst_comes_first(client):
+    found = judged(client)
+    assert [row["key"] for row in found] == ["bad", "good"]
+    bad, good = found
+    assert (bad["lamp"], bad["verdict"], bad["outcome"]) == ("bad", "collapsed", "return")
+    assert bad["onset"] is not None
+    assert bad["reason"]
+    assert (good["lamp"], good["verdict"], good["step"]) == ("good", "learning", 60 * 1024)
+    assert len(good["spark"]) > 10
+
+
+def test_a_run_with_too_few_rows_is_not_green(root, client):
+    record(root / "short", points=3)
+    short = until(lambda: next((r for r in judged(client) if r["key"] == "short"), None))
+    assert short["lamp"] == "unknown"
+
+
+def test_filters_are_those_of_the_index(client):
+    judged(client)
+    assert [row["key"] for row in rows(client, "search=goo")] == ["good"]
+    assert [row["key"] for row in rows(client, "search=verdict:collapsed")] == ["bad"]
+    assert len(rows(client, "search=learning_rate<1e-3")) == 2
+    assert rows(client, "search=learning_rate>1e-3") == []
+    assert [row["key"] for row in rows(client, "lamp=good")] == ["good"]
+    assert [row["key"] for row in rows(client, "sort=name&offset=1")] == ["good"]
+    wrong = client.get("/api/runs?search=nothing:x")
+    assert wrong.status_code == 400
+    assert "nothing" in wrong.json()["problem"]
+
+
+def test_verdicts_are_kept_for_the_next_start_and_the_folder_is_not_written(root, cache):
+    files = sorted(root.rglob("*"))
+    with TestClient(build(root), base_url="http://127.0.0.1") as client:
+        old = judged(client)
+    assert sorted(root.rglob("*")) == files
+    assert list(cache.rglob("*.index"))
+    with TestClient(build(root), base_url="http://127.0.0.1") as client:
+        assert rows(client) == old  # at once: nothing is judged again
+
+
+def test_a_log_of_another_framework_is_a_run_too(root, client):
+    shutil.copytree("examples/failing", root / "sb3")
+    found = until(lambda: next((r for r in judged(client) if r["key"] == "sb3"), None))
+    assert found["verdict"] == "collapsed"
+    assert client.get("/run/sb3").status_code == 200
+
+
+def unpack(told):
+    kind = f"<f{told['f']}"
+    return np.frombuffer(base64.b64decode(told["b"]), kind)
+
+
+def test_a_spike_of_one_point_survives_any_zoom(tmp_path):
+    folder = tmp_path / "runs"
+    run = rlvitals.start(str(folder / "long"), framework="sb3")
+    for row in range(30_000):
+        value = 500.0 if row == 17_001 else float(np.nan) if row == 9_000 else row % 7
+        run.log({"train/loss": value}, step=row)
+    run.finish()
+    with TestClient(build(folder), base_url="http://127.0.0.1") as client:
+        page = client.get("/run/long").text
+        data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+        name = next(k for k, chart in data["charts"].items() if "loss" in chart["title"].lower())
+        for query in ("", "&first=16000&last=18000", "&first=17001&last=17001"):
+            answer = client.get(f"/api/charts?key=long&name={name}{query}").json()
+            curve = answer["charts"][0]["curves"][0]
+            values = unpack(answer["columns"][curve["column"]]["values"])
+            assert np.nanmax(values) == 500
+            assert len(values) <= 4002
+        whole = client.get(f"/api/charts?key=long&name={name}").json()["charts"][0]
+        assert whole["curves"][0]["bad"] == [1, 0, 0]
+        near = client.get(f"/api/charts?key=long&name={name}&first=8999&last=9001").json()
+        assert np.isnan(unpack(near["columns"][0]["values"])).any()
+
+
+def test_charts_of_an_older_judgement_are_refused(client):
+    assert client.get("/api/charts?key=good&name=dashboard-0&version=1").status_code == 200
+    assert client.get("/api/charts?key=good&name=dashboard-0&version=7").status_code == 409
+
+
+def test_points_are_given_as_json_and_csv(client):
+    answer = client.get("/api/series?key=good&metric=outcome/return&first=1024&last=3072").json()
+    assert answer["steps"] == [1024, 2048, 3072, 4096]  # and a neighbour
+    text = client.get("/api/series.csv?key=good&metric=outcome/return").text
+    table = list(csv.reader(io.StringIO(text)))
+    assert table[0] == ["step", "value"]
+    assert len(table) == 61
+    assert client.get("/api/series?key=good&metric=no/such").status_code == 400
+    assert (
+        client.get("/api/series?key=good&metric=outcome/return&first=x&last=2").status_code == 400
+    )
+
+
+def test_a_diagnosis_is_that_of_the_command_line(client):
+    answer = client.get("/api/run?key=bad").json()
+    assert answer["format"] == 1
+    assert answer["verdict"]["word"] == "collapsed"
+
+
+def test_runs_are_compared(root, client):
+    record(root / "other", rate=1e-3)
+    until(lambda: len(rows(client)) == 3)
+    answer = client.get("/api/compare?key=good&key=other").json()
+    assert len(answer["comparison"]["groups"]) == 2
+    assert len(answer["charts"][0]["curves"]) == 2
+    page = client.get("/compare?key=good&key=other&axis=time")
+    assert page.status_code == 200
+    assert "learning_rate" in page.text
+    assert client.get("/api/compare?key=good").status_code == 400
+    assert client.get("/compare?key=good").status_code == 422
+
+
+def test_every_endpoint_is_documented(client):
+    document = client.get("/api/openapi.json").json()
+    paths = {route.path for route in client.app.routes if route.path.startswith("/api/")}
+    assert set(document["paths"]) == paths
+    assert document["openapi"].startswith("3.")
+    for path, operations in document["paths"].items():
+        required = [p["name"] for p in operations["get"]["parameters"] if p["required"]]
+        if required and "text/event-stream" not in str(operations):
+            assert client.get(path).status_code in {400, 404}, path
+
+
+def test_unknown_runs_are_not_found(client):
+    for path in ("/run/none", "/api/run?key=none", "/api/events?key=none", "/nothing"):
+        assert client.get(path).status_code == 404, path
+
+
+def test_a_deleted_run_leaves_the_fleet_and_its_open_page_says_so(root):
+    application = build(root)
+    with TestClient(application, base_url="http://127.0.0.1") as client:
+        judged(client)
+        client.get("/run/bad")
+        shutil.rmtree(root / "bad")
+        until(lambda: [row["key"] for row in rows(client)] == ["good"])
+        assert client.get("/api/run?key=bad").status_code in {200, 404}
+        assert client.get("/").status_code == 200
+
+
+def collect(channel, position, count, act=lambda: None):
+    async def listen():
+        messages = []
+        stream = channel.listen(position)
+        async for message in stream:
+            if message.startswith(b"retry"):
+                act()
+            else:
+                messages.append(message.decode())
+            if len(messages) >= count:
+                await stream.aclose()
+                break
+        return messages
+
+    return asyncio.run(listen())
+
+
+def test_a_browser_that_comes_back_is_sent_what_it_missed():
+    channel = Channel()
+    channel.publish("points", {"n": 1})
+    position = channel.position()
+    channel.publish("points", {"n": 2})
+    (message,) = collect(channel, position, 1)
+    assert '{"n":2}' in message
+    for n in range(MAX_REPLAYED_MESSAGES + 1):
+        channel.publish("points", {"n": n})
+    assert "event: reload" in collect(channel, position, 1)[0]
+    assert "event: reload" in collect(channel, "another-1", 1)[0]
+
+
+def test_a_slow_listener_is_cut_off_and_others_are_not():
+    channel = Channel()
+
+    async def scenario():
+        slow, quick = channel.listen(""), channel.listen("")
+        await anext(slow), await anext(quick)
+        task = asyncio.create_task(anext(slow))
+        await asyncio.sleep(0)
+        count = 0
+        for _ in range(MAX_QUEUED_MESSAGES + 2):
+            channel.publish("points", {})
+            await asyncio.sleep(0)
+            assert (await anext(quick)).startswith(b"id")
+            count += 1
+        await task
+        remaining = [message async for message in slow]
+        await quick.aclose()
+        return count, remaining
+
+    count, remaining = asyncio.run(scenario())
+    assert count == MAX_QUEUED_MESSAGES + 2
+    assert len(remaining) < MAX_QUEUED_MESSAGES
+
+
+def test_new_rows_are_sent_while_a_run_is_watched(root):
+    run = record(root / "growing", points=30, finish=False)
+    application = build(root)
+    with TestClient(application, base_url="http://127.0.0.1") as client:
+        until(lambda: any(row["key"] == "growing" for row in rows(client)))
+        before = client.get("/api/series?key=growing&metric=outcome/return").json()
+        write(run, range(30, 33))
+        after = until(
+            lambda: (
+                (answer := client.get("/api/series?key=growing&metric=outcome/return").json())
+                and len(answer["steps"]) == len(before["steps"]) + 3
+                and answer
+            )
+        )
+        assert after["steps"][-1] == 33 * 1024
+    run.finish()

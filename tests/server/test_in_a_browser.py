@@ -1,0 +1,201 @@
+"""The served pages in a real browser: find a failing run, zoom, watch rows come, a phone."""
+
+import os
+import shutil
+import time
+
+import pytest
+from browser import Browser, program
+from served import build, record, serving, write
+
+import rlvitals
+
+pytestmark = pytest.mark.skipif(
+    program() is None and not os.environ.get("RLVITALS_REQUIRE_BROWSER"),
+    reason="no Chromium: apt-get install chromium",
+)
+
+READY = "document.documentElement?.dataset.ready === 'yes'"
+SPIKE_ROW, LONG_ROWS = 17_001, 30_000
+LOSS = "[...document.querySelectorAll('.chart')].find(c => /loss/i.test(c.textContent))"
+CURVE = f"{LOSS}.querySelector('.line').getAttribute('d')"
+TOP = f"Math.min(...{CURVE}.match(/ [0-9.]+/g).map(Number))"  # pixels below the chart's top
+WIDE = "document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served") / "runs"
+    record(folder / "healthy")
+    record(folder / "sweep" / "broken", collapse=40)
+    record(folder / "other", rate=1e-3)
+    run = rlvitals.start(str(folder / "long"), framework="sb3")
+    for row in range(LONG_ROWS):
+        run.log({"train/loss": 500.0 if row == SPIKE_ROW else row % 7}, step=row)
+    run.finish()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(root, tmp_path_factory):
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    try:
+        with serving(build(root)) as url:
+            yield url
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def show(browser, address):
+    """Open a page; whatever the browser complains of, or loads from elsewhere, fails the test."""
+    pages = []
+
+    def open_page(path="/", **window):
+        page = browser.open(address + path, **window)
+        page.until(READY)
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        assert page.complaints(address) == []
+        page.ask("Page.close")  # with its stream
+
+
+def test_a_failing_run_is_found_and_its_cause_is_read(show):
+    page = show()
+    page.until("document.querySelectorAll('.lamps b')[3].textContent === '0'")
+    page.until("document.querySelector('.line .name').textContent === 'sweep/broken'")
+    page.key("/", "/")
+    assert page.run("document.activeElement.id") == "search"
+    page.ask("Input.insertText", text="verdict:collapsed")
+    page.until("document.querySelectorAll('.line').length === 1")
+    page.until("location.search.includes('verdict')")  # a link to what is shown
+    page.run("document.activeElement.blur()")
+    page.key("j", "j")
+    page.key("Enter", "\r")
+    page.until(f"location.pathname === '/run/sweep/broken' && {READY}")
+    assert page.run("document.querySelector('.word').textContent") == "collapsed"
+    rule = page.run("document.querySelector('.cause .rule').textContent")
+    page.run("document.querySelector('.cause .rule').click()")
+    assert page.run("document.activeElement.querySelector('code').textContent") == rule
+
+
+def test_a_spike_of_one_point_is_seen_and_zoomed_into(show):
+    page = show("/run/long", height=2000)
+    page.until(f"{LOSS}?.querySelector('.line')?.getAttribute('d')")
+    top = page.run(TOP)
+    assert top < 30
+    box = page.run(f"(b => [b.left, b.right, b.top, b.height])({LOSS}"
+                   ".querySelector('svg.curves').getBoundingClientRect())")  # fmt: skip
+    left, right, middle = box[0] + 50, box[1] - 12, box[2] + box[3] / 2
+    place = left + (right - left) * SPIKE_ROW / LONG_ROWS
+    page.drag(place - 15, middle, place + 15)
+    page.until("new URLSearchParams(location.search).has('first')")
+    first, last = page.run(
+        "['first', 'last'].map(n => +new URLSearchParams(location.search).get(n))"
+    )
+    assert first < SPIKE_ROW < last
+    assert last - first < LONG_ROWS / 5
+    assert page.run(TOP) < 30
+    # The server was asked for every point of the stretch: 0 to 6 again and again, and the spike.
+    page.until(f"({LOSS}.querySelector('.line').getAttribute('d').match(/[ML]/g) ?? []).length"
+               f" >= {min(last - first, 1000)}")  # fmt: skip
+    again = show(f"/run/long?first={first}&last={last}", height=2000)  # the link shows the same
+    again.until(f"{LOSS}?.querySelector('.line')?.getAttribute('d')")
+    assert again.run(TOP) == top
+
+
+def test_rows_come_while_the_page_is_open_and_a_deleted_run_is_said(show, root):
+    run = record(root / "growing", points=30, finish=False)
+    page = show(height=1400)
+    page.until("!!document.querySelector('a[href=\"/run/growing\"]')")
+    page.run("document.querySelector('a[href=\"/run/growing\"]').click()")
+    page.until(f"location.pathname === '/run/growing' && {READY}")
+    page.until("document.getElementById('connection').dataset.state === 'live'")
+    page.until("!!document.querySelector('.chart:not([inert]) .line')")
+    write(run, range(30, 34))
+    page.until(f"document.getElementById('step').textContent === '{34 * 1024:,}'")
+    last = "[...document.querySelectorAll('.chart')[0].querySelectorAll('.line')].length"
+    assert page.run(last) >= 1
+    write(run, range(34, 35), value=777.0)
+    page.until(
+        "[...document.querySelectorAll('.chart')[0].querySelectorAll('.grid text')]"
+        ".some(t => t.textContent === '500')"
+    )
+    run.finish()
+    shutil.rmtree(root / "growing")
+    page.until("document.getElementById('news').textContent.includes('deleted')")
+
+
+@pytest.mark.soak
+def test_runs_are_selected_and_compared(show):
+    page = show()
+    page.until("document.querySelectorAll('.line').length >= 3")
+    for key in ("healthy", "other"):
+        page.run(f"document.querySelector('input[value={key}]').click()")
+    page.run("document.getElementById('compare').click()")
+    page.until(f"location.pathname === '/compare' && {READY}")
+    page.until("document.querySelectorAll('.chart .line').length >= 2")
+    assert page.run("document.querySelectorAll('.chart .key').length") == 2
+
+
+def test_the_theme_is_switched_and_kept(show):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page = show()
+    light = page.run(paper)
+    page.run("document.getElementById('theme').click()")
+    dark = page.run(paper)
+    assert light != dark
+    again = show("/run/healthy")
+    assert again.run(paper) == dark
+    again.run("document.getElementById('theme').click()")
+    assert again.run(paper) == light
+    again.run("localStorage.clear()")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/run/sweep/broken",
+        pytest.param("/", marks=pytest.mark.soak),
+        pytest.param("/compare?key=healthy&key=other", marks=pytest.mark.soak),
+        pytest.param("/run/none", marks=pytest.mark.soak),
+    ],
+)
+def test_a_phone_shows_everything_without_sideways_scrolling(browser, address, path):
+    page = browser.open(address + path, width=380, height=800, touch=True)
+    page.until(f"{READY} || document.body.dataset.page === 'problem'")
+    page.until(WIDE)
+    unnamed = page.run(
+        "[...document.querySelectorAll('a, button, input, select, summary, [role=img]')]"
+        ".filter(e => !e.closest('[inert]') && !e.textContent.trim()"
+        " && !e.getAttribute('aria-label') && !e.title)"
+        ".map(e => e.outerHTML)"
+    )
+    assert unnamed == []  # a screen reader has a name for each
+    page.ask("Page.close")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["png", "svg", "csv"])
+def test_a_chart_is_saved(show, tmp_path, name):
+    page = show("/run/healthy", height=1400)
+    page.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.until("!!document.querySelector('.chart:not([inert]) .line')")
+    page.run(
+        "[...document.querySelectorAll('.export button')]"
+        f".find(b => b.textContent === '{name.upper()}').click()"
+    )
+    while not (files := [file for file in tmp_path.iterdir() if file.suffix == f".{name}"]):
+        page.settle()
+        time.sleep(0.05)
+    data = files[0].read_bytes()
+    assert {"png": b"\x89PNG", "svg": b"<svg", "csv": b"step"}[name] in data[:20]
