@@ -93,6 +93,7 @@ class Run:
     sync_every: int = 0  # updates between two copies of the weights; 0: no engine; -1: never
     hotter: float = 1.0  # temperature of the engine over the trainer's
     dynamic: bool = False  # draw batches again until enough groups have contrast
+    advantages: str = ""  # log their ends: "centred" as TRL computes them, "raw": the rewards
     resume_at: int = 0  # stop there, and go on from the checkpoint without its optimiser's state
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -105,6 +106,38 @@ RUNS = (
     Run("sampler-never-synced", "weights-never-synced", sync_every=-1),
     Run("sampler-synced-every-25", "weights-rarely-synced", sync_every=25),
     Run("sampler-hotter", "sampler-hotter", sync_every=1, hotter=2.0),
+    # An asynchronous loop: an engine that is some updates behind, calls, and dynamic sampling.
+    *(
+        Run(
+            f"asynchronous-{seed}",
+            seed=seed,
+            rewards=("correct_after_call", "free_calls"),
+            base="calls-half",
+            sync_every=every,
+            dynamic=True,
+            config={"learning_rate": rate, "lr_scheduler_type": schedule},
+        )
+        for seed, every, rate, schedule in (
+            (0, 1, 2e-4, "constant"),
+            (1, 2, 2e-4, "linear"),
+            (2, 3, 2e-4, "constant"),
+            (3, 4, 1e-4, "cosine"),
+            (4, 1, 3e-4, "linear"),
+            (5, 2, 3e-4, "constant"),
+            (6, 1, 4e-4, "cosine"),
+            (7, 3, 1e-4, "linear"),
+            (8, 2, 1e-4, "constant"),
+            (9, 1, 1e-4, "linear"),
+        )
+    ),
+    Run(
+        "asynchronous-stale",
+        "weights-rarely-synced",
+        rewards=("correct_after_call", "free_calls"),
+        base="calls-half",
+        sync_every=40,
+        config={"learning_rate": 1e-3},
+    ),
     Run("tools-kept", rewards=("correct_after_call", "free_calls"), base="calls-half"),
     Run("tools-given-up", "tools-given-up", rewards=("correct", "calls"), base="calls-most"),
     Run("dynamic-healthy", dynamic=True, config={"learning_rate": 2e-4}),
@@ -123,6 +156,8 @@ RUNS = (
         base="experts",
         config={"router_aux_loss_coef": -0.5},
     ),
+    Run("advantages-centred", advantages="centred"),
+    Run("advantages-raw", "group-baseline-missing", advantages="raw"),
     Run("memory-steady", rewards=("correct", "form", "remembers")),
     Run("memory-leaks", "memory-leak", rewards=("correct", "form", "leaks")),
     Run("resumed-whole", rewards=("correct", "form"), resume_at=60),
@@ -190,6 +225,7 @@ class Engine:
 
     def __init__(self, run: Run, trainer: GRPOTrainer) -> None:
         self.run, self.trainer, self.asked = run, trainer, 0
+        self.lag = 0  # updates since the weights were copied
         model = trainer.accelerator.unwrap_model(trainer.model)
         # Made anew: a deep copy's `forward` would still be that of the model it was copied from.
         self.model = type(model)(model.config)
@@ -199,7 +235,8 @@ class Engine:
     def sync_weights(self) -> None:
         """Copy the trainer's weights, as often as the run says."""
         every, self.asked = self.run.sync_every, self.asked + 1
-        if every < 0 or (self.asked - 1) % every:
+        self.lag = self.asked - 1 if every < 0 else (self.asked - 1) % every
+        if self.lag:
             return
         own = self.trainer.accelerator.unwrap_model(self.trainer.model)
         self.model.load_state_dict(own.state_dict())
@@ -252,6 +289,8 @@ class SystemTrainer(GRPOTrainer):
             self._note_sampler(batch)
         if self.aux_loss_enabled:
             self._note_experts(batch)
+        if self.run.advantages:
+            self._note_advantages(batch)
         return batch
 
     def _note(self, key: str, value: float) -> None:
@@ -270,12 +309,25 @@ class SystemTrainer(GRPOTrainer):
         return batch
 
     def _note_sampler(self, batch: dict[str, Any]) -> None:
-        """k3 KL and effective sample size, as verl and prime-rl log them beside TRL's own."""
+        """k3 KL, effective sample size and lag, as verl and prime-rl log them beside TRL's own."""
         mask = batch["completion_mask"].bool()
         gap = (batch["old_per_token_logps"] - batch["sampling_per_token_logps"])[mask]
         weight = gap.exp()
         self._note("policy/sampler_kl", (weight - gap - 1).mean())
         self._note("policy/sampler_ess", weight.mean() ** 2 / (weight**2).mean())
+        self._note("optimiser/policy_lag", self.vllm_generation.lag)
+
+    def _note_advantages(self, batch: dict[str, Any]) -> None:
+        """Ends of rewards and advantages, as verl logs them; raw: groups of one response."""
+        count = len(batch["advantages"])
+        parts = [list(kept)[-count:] for kept in self._logs["rewards"].values()]
+        rewards = torch.tensor(parts).sum(0)
+        if self.run.advantages == "raw":
+            batch["advantages"] = rewards
+        for key, values in (("reward", rewards), ("policy/advantage", batch["advantages"])):
+            joint = "/" if key == "reward" else "_"
+            self._note(f"{key}{joint}max", values.max())
+            self._note(f"{key}{joint}min", values.min())
 
     @torch.no_grad()
     def _note_experts(self, batch: dict[str, Any]) -> None:

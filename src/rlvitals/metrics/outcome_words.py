@@ -20,6 +20,7 @@ KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NOISE_WORDS = frozenset(
     {
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
+        *("latest", "current", "batch"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
         *("history", "list", "epoch", "overall", "env", "environment"),
     }

@@ -13,7 +13,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
-from rlvitals.readers.console_dialects.text import Pieces
+from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, record_pieces
 from rlvitals.readers.formats.lines import HEAD_BYTES, Position, open_log, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -42,7 +42,7 @@ def claims(path: Path, head: bytes) -> bool:
     if (
         path.suffix.lower() not in CONSOLE_SUFFIXES
         or b"\x00" in head
-        or head.lstrip().startswith(JSON_STARTS)
+        or (head.lstrip().startswith(JSON_STARTS) and not _is_stream(head))
     ):
         return False
     state = _parse_sample(head)
@@ -51,6 +51,10 @@ def claims(path: Path, head: bytes) -> bool:
     if len(head) >= HEAD_BYTES:
         state = _parse_sample(_tail(path))
     return _speaks(state) or (state.end.failed and _is_of_a_run(path))
+
+
+def _is_stream(head: bytes) -> bool:
+    return head.startswith(STREAM_RECORDS[0].encode())
 
 
 def claims_single(path: Path, head: bytes) -> bool:
@@ -95,8 +99,9 @@ def _parse_sample(sample: bytes) -> _State:
     state = _State()
     page = Page(state.shared)
     text = sample.decode(errors="replace")
-    for number, piece in enumerate(text.replace("\r", "\n").split("\n")):
-        _take(state, page, piece, number)
+    for number, line in enumerate(text.replace("\r", "\n").split("\n")):
+        for piece in record_pieces(line):
+            _take(state, page, piece, number)
     return state
 
 
@@ -134,8 +139,9 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         if pieces.replaced:
             state = _State()
         page = Page(state.shared)
-        for text in pieces:
-            _take(state, page, text, pieces.line + 1)
+        for line in pieces:
+            for text in record_pieces(line):
+                _take(state, page, text, pieces.line + 1)
         state.position = pieces.position()
     series = page.columns.series()
     shared = state.shared

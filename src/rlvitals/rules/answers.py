@@ -27,7 +27,14 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import AMPLE, only_fell
-from rlvitals.rules.gains import SURE, gain
+from rlvitals.rules.gains import (
+    SURE,
+    early_loss,
+    flat_by_construction,
+    gain,
+    level_standing,
+    margin_standing,
+)
 from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
 from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import remembered
@@ -35,6 +42,7 @@ from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
     LEAST,
     OUTCOME_METRICS,
+    SHARES,
     Standing,
     beyond,
     label,
@@ -42,6 +50,7 @@ from rlvitals.rules.standing import (
     outcome,
     standing,
 )
+from rlvitals.rules.untaught import dead
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
@@ -100,11 +109,12 @@ def learned(trace: Trace, since: int | None = None) -> Standing:
 @remembered
 def _learned(trace: Trace, since: int | None) -> Standing:
     now = _by_training(trace, since)
-    if now.state not in {"flat", "unknown"}:
-        return now
-    # Batches that are drawn for their difficulty stay level while the policy gets better.
-    held = next((h for h in _evaluations(trace, since) if h.improves), None)
-    return now if held is None else held
+    if now.state in {"flat", "unknown"}:
+        # Batches that are drawn for their difficulty stay level while the policy gets better.
+        held = next((h for h in _evaluations(trace, since) if h.improves), None)
+        return flat_by_construction(trace, now) if held is None else held
+    gains = now.state in {"rising", "holding its best"}
+    return replace(now, state="flat", why="") if gains and dead(trace) else now
 
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
@@ -167,7 +177,7 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
     if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
         why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
         return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
-    return now
+    return level_standing(trace, now, during) if since is None else now
 
 
 def single_sd(trace: Trace, name: str, series: Series) -> float:
@@ -202,22 +212,30 @@ def judged(trace: Trace) -> Standing:
         return learned(trace)  # a spread is logged of samples: their mean is a batch's
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
-    return since_the_start(trace, standing(evaluated(trace)))
+    now = since_the_start(trace, standing(evaluated(trace)))
+    shares = trace.numbers(now.metric) if now.metric in SHARES else None
+    levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
+    if levels is None:
+        return now
+    return replace(now, state="falling", why="", first=levels[0], last=levels[1])
 
 
 def by_pairs(trace: Trace) -> Standing | None:
     """Return the standing of the share of pairs that are ordered rightly, where it is good.
 
-    None where it is not, or is not logged: then the loss is judged. The loss of preference training
-    is a mean over new pairs, whose scatter hides what the share shows.
+    Else that of the margin, which is 0 at the start by construction: any proven rise is learned.
+    None where neither is good, or logged: then the loss is judged. The loss of preference training
+    starts at ln 2 and is a mean over new pairs, so that its first level scales nothing.
     """
     name = preference.ACCURACY.name
-    series = None if name not in trace else trace[name].finite()
-    if series is None or len(series) < LEAST:
+    series = trace.numbers(name, LEAST)
+    if series is None:
         return None
     now = replace(standing(alone(trace, SUCCESS_RATE.name, series)), metric=name)
     now = by_batches(trace, now, series, None)
-    return now if now.improves or now.state == "holding its best" else None
+    if now.improves or now.state == "holding its best":
+        return now
+    return margin_standing(trace)
 
 
 def since_the_start(trace: Trace, now: Standing) -> Standing:

@@ -1,4 +1,4 @@
-"""Whether a mean over fresh prompts rises, levels off or stays: a test for batch rewards.
+"""A test for batch rewards: a mean over fresh prompts rises, levels off or stays.
 
 Each batch of a language model's training draws new prompts, so the noise of its mean reward is new
 at each point, unlike that of a mean over the last hundred episodes. The level of a stretch is
@@ -7,18 +7,34 @@ agree, whichever is worse. Nothing here depends on where zero is, or on the unit
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.optimiser import LOSS
+from rlvitals.metrics.catalogue.preference import MARGIN
+from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
+from rlvitals.rules.remembered import remembered
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import Standing, label, learned_before
+from rlvitals.rules.untaught import at_top
 from rlvitals.signals.finite import ROUNDING, Array
+from rlvitals.signals.outcome_change import outcome_change
 from rlvitals.signals.spread import noise_sd
+from rlvitals.types import Series, Trace
 
 MIN_POINTS = 20  # fewer hold no block that is a level
 BLOCKS, MIN_BLOCK = 10, 3  # stretches that the levels are taken over, and points in each at least
 LATE = 3  # blocks at the end that are the late level
 PROVEN = 3.5  # standard errors: one in two thousand of two comparisons, by chance
 SURE = 2.0  # standard errors of the interval
+MIN_LEVEL_BATCHES = 25  # fewer bound no level
+# Words of settings that select prompts by their difficulty, or drop groups without contrast.
+FILTER_SETTINGS = (
+    "filter_groups", "dynamic_sampling", "dynamic_filter", "zero_std_filter", "difficulty",
+)  # fmt: skip
+MIN_EARLY_LOSS = 0.2  # of the answers
+MIN_SHARE_EVALUATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +86,77 @@ def gain(values: Array) -> Gain | None:
         goes_on=last - middle > SURE * three,
         falls=bool(lost or early - last > PROVEN * three),
     )
+
+
+def level_standing(trace: Trace, current: Standing, series: Series) -> Standing:
+    """Judge a complete run whose trend is unknown: flat where its levels are proven equal.
+
+    Not early in a run, not where most batches earn the most that any did, and not where the end of
+    a long run is all that is logged.
+    """
+    values = series.values
+    if current.state != "unknown" or len(values) < MIN_LEVEL_BATCHES:
+        return current
+    if learned_before(trace) or too_early(trace) or at_top(trace, 0):
+        return current
+    change, levels = outcome_change(values), gain(values)
+    if change is None or levels is None or change.answer != "flat" or levels.proven:
+        return current
+    first, last = change.first, change.last
+    return replace(
+        current, state="flat", why="", first=first, last=last, low=change.low, high=change.high
+    )
+
+
+def flat_by_construction(trace: Trace, current: Standing) -> Standing:
+    """Leave open what a flat mean of batches says that were drawn for their difficulty."""
+    if current.state != "flat" or not selects_prompts(trace):
+        return current
+    level = f"{label(current.metric)} is level, {current.first:.4g} to {current.last:.4g}"
+    reason = (
+        f"{level}, as it is by construction where prompts are selected by their difficulty: log an"
+        " evaluation on fixed prompts"
+    )
+    return replace(current, state="unknown", why=reason)
+
+
+@remembered
+def selects_prompts(trace: Trace) -> bool:
+    """Return True if prompts or groups are selected by reward, as settings or batch counts show."""
+    for key, value in trace.settings.items():
+        on = str(value).lower() not in {"", "0", "0.0", "false", "none", "null"}
+        if on and any(term in str(key).lower() for term in FILTER_SETTINGS):
+            return True
+    batches = trace.numbers(GENERATION_BATCHES.name)
+    return batches is not None and float(np.median(batches.values)) > 1
+
+
+def margin_standing(trace: Trace) -> Standing | None:
+    """Return the standing of preference training whose margin rises and whose loss falls.
+
+    None where either is not proven. Both are measured from the reference, at 0 and ln 2.
+    """
+    margin, loss = trace.numbers(MARGIN.name), trace.numbers(LOSS.name)
+    if margin is None or loss is None:
+        return None
+    rise, fit = outcome_change(margin.values), outcome_change(-loss.values)
+    if rise is None or fit is None or {rise.answer, fit.answer} != {"rose"} or rise.last <= 0:
+        return None
+    return Standing(
+        "rising", MARGIN.name, "", rise.first, rise.last, rise.best, rise.low, rise.high, 0.0
+    )
+
+
+def early_loss(values: Array) -> tuple[float, float] | None:
+    """Return the level before and after a loss within the first two evaluations; else None.
+
+    `values` [n] are shares of right answers. Every later one lies below the first by more than a
+    fifth of the answers, and by more than any two neighbours differ.
+    """
+    if len(values) < MIN_SHARE_EVALUATIONS or values.min() < 0 or values.max() > 1:
+        return None
+    tail = values[2:]
+    loss, scatter = float(values[0] - tail.max()), float(np.abs(np.diff(tail)).max())
+    if loss < max(MIN_EARLY_LOSS, scatter):
+        return None
+    return float(values[0]), float(np.median(tail))

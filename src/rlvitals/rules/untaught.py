@@ -2,14 +2,23 @@
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, UPDATE_SUCCESS
 from rlvitals.metrics.catalogue.outcome import REWARD
-from rlvitals.metrics.catalogue.reward import GROUP_STD, SCORE_STD, STD
+from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, SCORE_STD, STD
+from rlvitals.rules.remembered import remembered
 from rlvitals.types import Trace
 
 LEAST = 20  # updates
 MOST = 0.9  # of them: now and then one sample of many still differs
 NEAR_TOP = 0.03  # of the range of the rewards: a median this near to the best is at the top
+MIN_GROUPS_ALIKE = 0.95  # share of groups without contrast
+MIN_CUT_SHARE = 0.99  # of responses that end at the length limit
+MAX_FIXED_ENTROPY = 0.01  # nats per token
+MIN_DEAD_KL = 0.5  # nats per token from the reference
+MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
 ZERO = 1e-10  # gradient norm that is float32's rounding of nothing
 
 
@@ -51,3 +60,29 @@ def at_top(trace: Trace, since: int) -> bool:
     if rewards is None or not level.size or not (top := float(rewards.values.max())):
         return False
     return top - float(np.median(level)) <= NEAR_TOP * float(np.ptp(rewards.values))
+
+
+@remembered
+def dead(trace: Trace) -> bool:
+    """Return True if a mean reward that moved cannot have been learned.
+
+    Groups without contrast from the first update to the last teach nothing. A policy that writes
+    the same tokens up to the limit, far from the reference and below half of what its best batch
+    earned, has nothing left to vary.
+    """
+    zero = trace.numbers(GROUP_ZERO_STD.name, LEAST)
+    if zero is not None and float((zero.values >= MIN_GROUPS_ALIKE).mean()) >= MOST:
+        return not at_top(trace, 0)
+    half = (trace.first_step + trace.last_step) // 2
+    names = (TRUNCATED_SHARE.name, ENTROPY.name, KL_TO_REFERENCE_PER_TOKEN.name, REWARD.name)
+    cut, entropy, kl, rewards = (trace.numbers(name, LEAST) for name in names)
+    if cut is None or entropy is None or kl is None or rewards is None:
+        return False
+    late = [series.since(half).values for series in (cut, entropy, kl, rewards)]
+    if min(map(len, late)) < LEAST:
+        return False
+    fixed = float((late[0] >= MIN_CUT_SHARE).mean()) >= MOST
+    fixed = fixed and float((late[1] < MAX_FIXED_ENTROPY).mean()) >= MOST
+    level = float(np.median(late[3])) - float(rewards.values.min())
+    poor = level < MAX_DEAD_LEVEL * float(np.ptp(rewards.values))
+    return fixed and poor and float(np.median(late[2])) > MIN_DEAD_KL

@@ -34,12 +34,13 @@ def _fullest(keys: Collection[str], tables: Sequence[Table], framework: str = ""
     fit = [t for t in tables if (framework and t.framework == framework) or _marked(t, keys)]
     plain = [t for t in fit if t.loose and not t.marks]
 
-    def count(table: Table) -> int:
+    def rank(table: Table) -> tuple[int, bool]:
         # Loose names with marks are read beside the plain ones, not instead of them.
         both = (table, *plain) if table.loose and table.marks else (table,)
-        return sum(any(find(one, key) for one in both) for key in keys)
+        count = sum(any(find(one, key) for one in both) for key in keys)
+        return count, count == 1 and table.loose  # one plain name is no evidence of a framework
 
-    return max(fit, key=count, default=None)
+    return max(fit, key=rank, default=None)
 
 
 def _known(table: Table, keys: Collection[str]) -> int:

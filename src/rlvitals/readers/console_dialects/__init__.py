@@ -4,6 +4,7 @@ from rlvitals.readers.console_dialects import (
     bars,
     boxes,
     dicts,
+    nemo_reports,
     pairs,
     psr_nsr,
     reward_lists,
@@ -20,6 +21,7 @@ DIALECTS: tuple[Dialect, ...] = (
     boxes.DIALECT,
     rsl_rl.DIALECT,
     dicts.DIALECT,
+    nemo_reports.DIALECT,
     pairs.DIALECT,
     reward_lists.DIALECT,
 )

@@ -76,7 +76,10 @@ class Dicts:
         self.waiting.append((pairs, page.time))
         self.drawn = page.shared.drawn
         self.open = True
-        if len(self.waiting) > MAX_WAITING:
+        # Two rows of training between two states of the bar: output and bar were buffered apart,
+        # and the bar may never be drawn again.
+        apart = self.counts is None and sum(_trains(row) for row, _ in self.waiting) > 1
+        if apart or len(self.waiting) > MAX_WAITING:
             self._shown(page)
 
     def _shown(self, page: Page) -> None:

@@ -8,6 +8,7 @@ A progress bar writes its whole history between two newlines, each state after a
 return: each state is a piece. What stands after the last break is still being written.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -40,8 +41,22 @@ PREFIX = re.compile(
     r"|>>|[:|>-](?=\s|$)|(?<=INFO):(?=\S))"
 )
 MAX_PREFIXES = 10
+# Kaggle's log of a notebook: a JSON list of what each stream printed, one record a line.
+STREAM_RECORDS = ('[{"stream_name":', ',{"stream_name":')
 # A logger's name after its level: `INFO trainer: step 10`, but not `INFO loss: 0.5`.
 LOGGER = re.compile(r"\s*[\w.]{1,60}:(?=\s+(?!nan|inf)[^\s\d.+-])")
+
+
+def record_pieces(text: str) -> list[str]:
+    """Return the pieces that a line holds: its own, or those of a notebook's stream record."""
+    if not text.startswith(STREAM_RECORDS):
+        return [text]
+    try:
+        data = json.loads(text.strip().lstrip("[,").removesuffix("]"))["data"]
+    except (ValueError, KeyError, TypeError):
+        return [text]
+    pieces = str(data).replace("\r", "\n").split("\n")
+    return [piece for piece in pieces if piece and not piece.isspace()]
 
 
 def plain(text: str) -> str:
@@ -51,8 +66,8 @@ def plain(text: str) -> str:
 
 def without_speaker(text: str) -> str:
     """Return a line without what says which of several processes printed it."""
-    found = SPEAKER.match(text)
-    return text[found.end() :] if found else text
+    speaker = SPEAKER.match(text)
+    return text[speaker.end() :] if speaker else text
 
 
 def message(text: str) -> str:

@@ -3,12 +3,13 @@
 ## What it sees
 In at least half of 20 successive updates (10 where fewer than 40 are logged), one of:
 `policy/sampler_kl` above 0.01 nats per token, mean difference of log-probabilities above 0.1, of
-probabilities above 0.03, effective sample size below 0.8, correlation below 0.97. Five times that
-KL, and as much more of the others, for a mixture of experts, 8-bit weights, or samples that may be
-old. Or a KL that grew fivefold to a quarter of that; or a version of the sampler's weights that
-stands still. A note; a warning where the outcome is proven to stall or fall and two measures say
-it, or one that grows; a warning too where it does not improve and the gap is ten times the limit,
-which no rounding gives.
+probabilities above 0.03, effective sample size below 0.8, correlation below 0.97, tokens masked by
+a correction above 0.05, sequences above 0.25. Five times that KL, and as much more of the others,
+for a mixture of experts, 8-bit or 4-bit weights, or samples that may be old; a tenth where the
+settings name float32 alone. Or a KL that grew fivefold to a quarter of that; or a version of the
+sampler's weights that stands still. A note; a warning where the outcome is proven to stall or fall
+and two measures say it, or one that grows; a warning too where it does not improve and the gap is
+ten times the limit, which no rounding gives.
 
 ## Why it matters
 PPO's and GRPO's gradients are those of samples from the policy being trained. Samples from another
@@ -32,6 +33,7 @@ bounds are what engines in 16 bits reach; few healthy runs stand behind them.
 - Zheng et al. 2025, "Group Sequence Policy Optimization", section 5.3, on mixtures of experts.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +79,21 @@ LIMIT = Threshold(
     " limits of the other measures go with it",
 )
 LOOSE = 5.0  # x the limit: experts are routed differently, 8 bits round, old samples differ
+FLOAT32_LIMIT = 0.1  # x the limit where every data type that the settings name is float32
+QUANTISED_SETTINGS = (
+    "fp8",
+    "int8",
+    "float8",
+    "awq",
+    "gptq",
+    "nf4",
+    "int4",
+    "4bit",
+    "8bit",
+    "mxfp",
+    "nvfp",
+)
+DATA_TYPE_SETTING = re.compile(r"dtype=(?:torch\.)?(\w+)")
 GREW, NOTICED = 5.0, 0.25  # x its first fifth, and of the limit: a gap that opens
 FAR = 10.0  # x the limit: another policy, whatever the precision
 RESETS, CLOSED = 3, 0.3  # times that a gap fell below this share of its height: synchronisations
@@ -108,6 +125,9 @@ MEASURES = (
     Measure(CHI2_TOKEN, "chi-squared per token", 5.0),
     Measure(ESS, "of the effective sample size lost", 20.0, from_one=True),
     Measure(PROB_CORRELATION, "of correlation lost", 3.0, from_one=True),
+    # What a correction masks: of tokens, and of sequences with one masked token or more.
+    Measure(REJECTED_TOKENS, "of tokens are masked", 5.0),
+    Measure(REJECTED_SEQUENCES, "of sequences are masked", 25.0),
 )
 
 NOT_SYNCED = "the trainer's weights do not reach the sampler"
@@ -146,16 +166,24 @@ def check(trace: Trace) -> Answer:
 def _limit(trace: Trace) -> tuple[Bound, tuple[str, ...]]:
     """Return the limit on the KL, and why it is a loose one."""
     why = []
-    said = " ".join(f"{k}={v}" for k, v in trace.settings.items()).lower()
+    each = [f"{k}={v}".lower() for k, v in trace.settings.items()]
+    said = " ".join(each)
     if any(m.name in trace for m in (ROUTER_LOSS, EXPERT_IMBALANCE)) or "num_experts" in said:
         why.append("a mixture of experts")
-    if "fp8" in said or "int8" in said:
-        why.append("8-bit weights")
+    on = [setting for setting in each if not setting.endswith(("=false", "=none", "=0", "="))]
+    if any(scheme in setting for setting in on for scheme in QUANTISED_SETTINGS):
+        why.append("8-bit or 4-bit weights")
     lag = trace.get(POLICY_LAG.name)
     allowed = trace.number("max_policy_lag")
     old = lag is not None and (median(lag.values) or 0.0) > 0
     if old or (allowed is not None and allowed > 0):
         why.append("samples that may be old")
+    if (
+        not why
+        and (types := DATA_TYPE_SETTING.findall(said))
+        and not set(types) - {"float32", "fp32"}
+    ):
+        return LIMIT.bound(trace, f"{FLOAT32_LIMIT:g} x the default, in float32", FLOAT32_LIMIT), ()
     if not why:
         return LIMIT.bound(trace, "default"), ()
     words = " and ".join(why)

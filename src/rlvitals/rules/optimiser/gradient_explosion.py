@@ -7,7 +7,9 @@ error where it falls, warning where it is flat or a supervised loss grew, else a
 a note. A norm that is 10 x
 its start's level over the last 20 points counts as well, however slowly it rose. Zeros, updates
 without a signal, are no baseline. Jumps no higher than the 95th percentile of all points before
-them are none while the outcome gets better: it is their median that fell.
+them are none while the outcome gets better: it is their median that fell. Where most groups have
+no contrast, that percentile is the baseline. In a language model's run that holds its best over
+the whole run they are a note.
 
 ## Why it matters
 One update along such a gradient can undo thousands. Clipping bounds the step's length, not its
@@ -28,12 +30,13 @@ policy-gradient runs log norms far above the limit all the time: only a run's ow
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LOSS
+from rlvitals.metrics.catalogue.reward import GROUP_ZERO_STD
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules import weigh
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd, jumps, start
-from rlvitals.rules.standing import standing
+from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spike import Spike
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
@@ -46,6 +49,7 @@ OFTEN, WITHIN = 3, 20  # jumps within so many points: no outlier
 USUAL = 0.95  # quantile of all points before: a run has seen such norms more than once
 TAIL = 20  # points whose median tells the level at the end
 GREW = 1.5  # x: a loss this much higher afterwards is a second witness
+MIN_ALIKE_SHARE = 0.5  # share of groups whose rewards do not differ, in the median update
 NO_CLIPPING = 1e6  # a max_grad_norm above this is how some frameworks say "do not clip"
 
 
@@ -68,10 +72,24 @@ def _as_before(trace: Trace, norms: Series, found: list[Spike]) -> bool:
 
     Where most groups are solved, a batch with one that is not has the gradient of old.
     """
-    before = (np.nanquantile(norms.values[: s.index], USUAL) for s in found)
-    if not all(s.value <= usual for s, usual in zip(found, before, strict=True)):
+    usual = np.array([np.nanquantile(norms.values[: s.index], USUAL) for s in found])
+    values = np.array([s.value for s in found])
+    # Without contrast in most batches, the median is the norm of updates without a signal.
+    spread = trace.numbers(GROUP_ZERO_STD.name, TAIL)
+    if spread is not None and np.median(spread.values) >= MIN_ALIKE_SHARE:
+        return bool(np.all(values <= FACTOR.on(trace) * usual))
+    if np.any(values > usual):
         return False
     return weigh.content(learned(trace, since=int(norms.steps[found[0].index])))
+
+
+def _outcome(trace: Trace, began: int) -> Standing:
+    """Judge the outcome since the jump; of batches of new prompts that do well, the whole run."""
+    current = standing(trace, since=began)
+    if trace.profile not in kinds.LANGUAGE or weigh.content(current):
+        return current
+    complete = learned(trace)
+    return complete if weigh.content(complete) else current
 
 
 def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Finding:
@@ -117,7 +135,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     often: bool,  # noqa: FBT001
 ) -> Finding:
     began = int(norms.steps[span[0]])
-    now = standing(trace, since=began)
+    now = _outcome(trace, began)
     evidence, counter = weigh.sides(now)
     stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
     unknown = Severity.NOTE

@@ -1,0 +1,206 @@
+"""The first rows alone prove a fault: no gradient, no advantage, another sampler, or no signal.
+
+## What it sees
+The first nine rows, or as many as there are: ten lines of a log are enough, and so is one. In every
+row that can show it, one of: `optimiser/grad_norm` exactly 0 while rewards of a group differ; all
+advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2, or
+`policy/sampler_kl` above 0.5 nats per token. A warning. Else a note where every response is cut at
+the limit, or every group earns one reward.
+
+## Why it matters
+None of these mends itself: what the first update gets wrong, each later one gets wrong too.
+
+## What to do
+Stop the run. Look at one batch by hand: its mask, its advantages, the log-probabilities of sampler
+and trainer on the same tokens.
+
+## When it is wrong
+The first four are identities, or far beyond what rounding gives. Prompts that are too hard at first
+earn one reward in every group and may be learned later: a note.
+
+## References
+- modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.
+- alibaba/ROLL issue 397: advantages of 0 with groups of one.
+- huggingface/trl issue 6789: log-probabilities of another temperature.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
+from rlvitals.metrics.catalogue.policy import RATIO
+from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
+from rlvitals.metrics.catalogue.sampler import KL
+from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.signals.finite import Array
+from rlvitals.types import Profile, Series, Trace
+
+MAX_EARLY_ROWS = 9  # ten and more are judged by rules that compare rows
+MAX_FIRST_SAMPLER_KL = 0.5  # nats per token
+MIN_FIRST_SHARE = 0.95  # of responses, or of groups
+# Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.
+GROUP_SPREAD_FRAMEWORKS = ("trl-grpo", "unsloth")
+
+Fact = tuple[str, str, Severity, Bound]  # summary, metric, severity, bound
+
+
+def check(trace: Trace) -> Answer:
+    """Ask each test of the first rows; the gravest answer is the finding."""
+    facts = [fact for test in FIRST_ROW_TESTS if (fact := test(trace)) is not None]
+    if not facts:
+        return Clear()
+    summary, name, severity, bound = max(facts, key=lambda fact: fact[2])
+    rows = _first_rows(trace, name)
+    return Finding(
+        summary,
+        severity=severity,
+        metric=name,
+        began=int(rows.steps[0]),
+        ended=int(rows.steps[-1]),
+        observed=float(rows.values[-1]),
+        bound=bound,
+        evidence=tuple(fact[0] for fact in facts if fact[1] != name),
+    )
+
+
+def _first_rows(trace: Trace, name: str) -> Series:
+    series = trace[name].finite()
+    return series.where(np.arange(len(series)) < MAX_EARLY_ROWS)
+
+
+def _common_rows(trace: Trace, *names: str) -> list[Array]:
+    """Return the first rows that hold all of some metrics, a column each; empty for none."""
+    if any(trace.numbers(name) is None for name in names):
+        return []
+    columns = [_first_rows(trace, name) for name in names]
+    steps = columns[0].steps
+    for column in columns[1:]:
+        steps = np.intersect1d(steps, column.steps)
+    rows = [column.values[np.searchsorted(column.steps, steps)] for column in columns]
+    return rows if steps.size else []
+
+
+def _no_gradient(trace: Trace) -> Fact | None:
+    for name in _spreads(trace):
+        if not (columns := _common_rows(trace, GRAD_NORM.name, name)):
+            continue
+        norms, spread = columns
+        differs = spread < 1 if name == GROUP_ZERO_STD.name else spread > 0
+        if differs.any() and not norms[differs].any():
+            count = int(differs.sum())
+            summary = f"the gradient is 0 in {_rows(count)} in which rewards of a group differ"
+            bound = Bound(0.0, "a gradient of exactly zero")
+            return summary, GRAD_NORM.name, Severity.WARNING, bound
+        return None
+    return None
+
+
+def _spreads(trace: Trace) -> tuple[str, ...]:
+    measured = trace.measured.get(STD.name)
+    of_groups = measured is not None and measured.framework in GROUP_SPREAD_FRAMEWORKS
+    return (GROUP_ZERO_STD.name, GROUP_STD.name, *((STD.name,) if of_groups else ()))
+
+
+def _no_advantage(trace: Trace) -> Fact | None:
+    columns = _common_rows(trace, ADVANTAGE_MAX.name, ADVANTAGE_MIN.name, MAX.name, MIN.name)
+    if not columns:
+        return None
+    high, low, best, worst = columns
+    differs = best > worst
+    if not differs.any() or high[differs].any() or low[differs].any():
+        return None
+    summary = f"all advantages are 0 in {_rows(int(differs.sum()))} in which rewards differ"
+    bound = Bound(0.0, "advantages of exactly zero")
+    return summary, ADVANTAGE_MAX.name, Severity.WARNING, bound
+
+
+def _ratio(trace: Trace) -> Fact | None:
+    columns = _common_rows(trace, RATIO.name)
+    if not columns or np.any((columns[0] >= 1 / 2) & (columns[0] <= 2)):  # noqa: PLR2004 - a factor
+        return None
+    level = float(np.median(columns[0]))
+    summary = f"the mean probability ratio is {level:.3g} in {_rows(columns[0].size)}, not 1"
+    return summary, RATIO.name, Severity.WARNING, Bound(2.0, "a factor of 2 from 1")
+
+
+def _sampler(trace: Trace) -> Fact | None:
+    columns = _common_rows(trace, KL.name)
+    if not columns or columns[0].min() <= MAX_FIRST_SAMPLER_KL:
+        return None
+    level = float(np.median(columns[0]))
+    summary = (
+        f"sampler and trainer disagree by {level:.3g} nats per token in each of the first rows"
+    )
+    return (
+        summary,
+        KL.name,
+        Severity.WARNING,
+        Bound(MAX_FIRST_SAMPLER_KL, "nats per token, in each row"),
+    )
+
+
+def _cut(trace: Trace) -> Fact | None:
+    summary = "nearly every response is cut at the limit in each of the first rows"
+    return _share(trace, TRUNCATED_SHARE.name, summary)
+
+
+def _alike(trace: Trace) -> Fact | None:
+    summary = "nearly every group earns one reward in each of the first rows: nothing is taught"
+    return _share(trace, GROUP_ZERO_STD.name, summary)
+
+
+def _share(trace: Trace, name: str, summary: str) -> Fact | None:
+    columns = _common_rows(trace, name)
+    if not columns or columns[0].min() < MIN_FIRST_SHARE:
+        return None
+    return summary, name, Severity.NOTE, Bound(MIN_FIRST_SHARE, "in each of the first rows")
+
+
+def _rows(count: int) -> str:
+    return "the first row" if count == 1 else f"each of the first {count} rows"
+
+
+FIRST_ROW_TESTS: tuple[Callable[[Trace], Fact | None], ...] = (
+    _no_gradient,
+    _no_advantage,
+    _ratio,
+    _sampler,
+    _cut,
+    _alike,
+)
+
+RULE = Rule(
+    name="first-rows-broken",
+    needs=(),
+    needs_any=(GRAD_NORM, ADVANTAGE_MAX, RATIO, KL, TRUNCATED_SHARE, GROUP_ZERO_STD),
+    at_least=1,
+    check=check,
+    doc=__doc__,
+    causes=(
+        "the loss masks every response, or no parameter is trained",
+        "groups of one response",
+        "log-probabilities of another temperature, template or set of weights",
+        "a response limit that is too short, or prompts that are too hard",
+    ),
+    remedies=(
+        "print the mask, the advantages and the log-probabilities of one batch",
+        "check that {num_generations} is above 1",
+        "read ten responses",
+    ),
+    profiles=(Profile.GRPO,),
+    explained_by=(
+        "setting-out-of-range",
+        "not-a-number",
+        "no-gradient",
+        "sampler-mismatch",
+        "ratio-off-one",
+        "responses-truncated",
+        "zero-variance-groups",
+        "constant-reward",
+    ),
+    no_threshold=True,
+)

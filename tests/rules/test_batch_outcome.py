@@ -1,0 +1,153 @@
+"""Batches of a language model's training: flat, flat by construction, dead, and lost at once."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.answers import judged, learned
+from rlvitals.rules.gains import early_loss, level_standing
+from rlvitals.rules.standing import standing
+from rlvitals.rules.untaught import dead
+from rlvitals.types import Budget, Lifecycle, Profile
+
+COUNT = 200
+STILL = -0.2 + 0.15 * made.noise(COUNT, 1)
+
+
+def grpo(settings=None, **metrics):
+    return made.trace(Profile.GRPO, settings, **metrics)
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0, 1), (1000, 1), (-3, 1e-3)])
+def test_a_level_is_flat_wherever_zero_is(offset, scale):
+    run = grpo(outcome__reward=offset + scale * STILL, reward__std=np.full(COUNT, 0.4 * scale))
+    assert learned(run).state == "flat"
+    assert diagnose(run).verdict.word is Word.STALLED
+
+
+def test_noise_is_mostly_flat_and_a_gain_never():
+    states = [learned(grpo(outcome__reward=made.noise(COUNT, n))).state for n in range(60)]
+    assert states.count("flat") >= 36
+    assert states.count("rising") + states.count("falling") <= 4
+    for gain in (1.5, 2.0):  # standard deviations of a batch's mean
+        rises = [
+            learned(grpo(outcome__reward=np.linspace(0, gain, COUNT) + made.noise(COUNT, n))).state
+            for n in range(60)
+        ]
+        assert "flat" not in rises
+
+
+def test_a_late_gain_is_not_flat():
+    late = np.r_[np.zeros(150), np.linspace(0, 1.5, 50)] + 0.3 * made.noise(COUNT, 2)
+    assert learned(grpo(outcome__reward=late)).state != "flat"
+
+
+def test_a_run_that_goes_on_is_not_flat_yet():
+    run = grpo(outcome__reward=STILL)
+    begun = replace(run, budget=Budget(10 * run.last_step, "said"))
+    assert learned(begun).state == "unknown"
+    live = replace(run, lifecycle=Lifecycle(live=True))
+    assert learned(live).state == "unknown"
+
+
+def test_what_earns_the_most_that_any_batch_did_is_not_flat():
+    solved = np.where(np.arange(COUNT) % 9 == 3, 0.5 + 0.1 * made.noise(COUNT, 1), 1.0)
+    now = replace(standing(grpo(outcome__reward=solved)), state="unknown")
+    run = grpo(outcome__reward=solved)
+    assert level_standing(run, now, run["outcome/reward"]).state == "unknown"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm.filter_groups.enable": True},
+        {"grpo/use_dynamic_sampling": "true"},
+        {"data/difficulty_low": 0.2},
+    ],
+)
+def test_batches_drawn_for_their_difficulty_are_level_by_construction(settings):
+    run = grpo(settings, outcome__reward=STILL)
+    now = learned(run)
+    assert now.state == "unknown"
+    assert "by construction" in now.why
+    assert diagnose(run).verdict.word is Word.UNKNOWN
+    off = grpo(dict.fromkeys(settings, False), outcome__reward=STILL)
+    assert learned(off).state == "flat"
+
+
+def test_several_batches_for_each_update_say_the_same():
+    run = grpo(outcome__reward=STILL, language__generation_batches=np.full(COUNT, 3.0))
+    assert learned(run).state == "unknown"
+
+
+def test_an_evaluation_outranks_a_level_by_construction():
+    better = np.linspace(0.3, 0.6, COUNT) + 0.01 * made.noise(COUNT)
+    run = grpo(
+        {"algorithm.filter_groups.enable": True},
+        outcome__reward=STILL,
+        outcome__eval_accuracy=better,
+    )
+    assert learned(run).state == "rising"
+    assert diagnose(run).verdict.word is Word.LEARNING
+
+
+def test_groups_without_contrast_throughout_teach_nothing():
+    moves = np.linspace(0.85, 0.89, 60) + 0.004 * made.noise(60)
+    alike = {"reward__group_zero_std": np.full(60, 0.99)}
+    assert learned(grpo(outcome__reward=moves)).improves
+    assert learned(grpo(outcome__reward=moves, **alike)).state == "flat"
+    at_most = np.r_[moves[:3], np.full(57, moves.max())]
+    assert not dead(grpo(outcome__reward=at_most, **alike))
+
+
+def test_one_answer_cut_at_the_limit_is_dead_whatever_its_reward():
+    half = COUNT // 2
+    metrics = {
+        "outcome__reward": np.r_[np.tile([-2.0, 0.5], 10), np.full(180, -1.2)],
+        "language__truncated_share": np.full(COUNT, 1.0),
+        "exploration__entropy": np.r_[np.linspace(0.9, 0.01, half), np.full(half, 0.001)],
+        "policy__kl_to_reference_per_token": np.full(COUNT, 2.3),
+    }
+    assert dead(grpo(**metrics))
+    for name, value in (
+        ("language__truncated_share", 0.1),
+        ("exploration__entropy", 0.3),
+        ("policy__kl_to_reference_per_token", 0.01),
+    ):
+        assert not dead(grpo(**{**metrics, name: np.full(COUNT, value)}))
+    solved = {**metrics, "outcome__reward": early(COUNT)}
+    assert not dead(grpo(**solved))
+
+
+def early(count):
+    return np.r_[np.linspace(0.1, 0.9, 20), np.full(count - 20, 0.9)]
+
+
+def test_right_answers_lost_within_the_first_evaluations():
+    lost = np.r_[0.99, 0.7, np.full(19, 0.6)]
+    run = made.trace(Profile.UNKNOWN, outcome__accuracy=lost)
+    assert standing(run).state == "unknown"
+    assert judged(run).state == "falling"
+    assert diagnose(run).verdict.word is Word.STALLED
+    for swings in (np.r_[0.9, 0.1 + 0.6 * (np.arange(20) % 2)], np.r_[0.6, np.full(20, 0.55)]):
+        assert early_loss(swings) is None
+
+
+def test_pairs_that_come_apart_are_learned_whatever_the_share_of_the_loss():
+    count = 20
+    margin = np.linspace(0.002, 0.03, count) + 0.001 * made.noise(count)
+    loss = 0.693 - 0.5 * margin
+    right = 0.7 + 0.1 * made.noise(count)
+    metrics = {"preference__accuracy": right, "preference__margin": margin}
+    run = made.trace(Profile.SUPERVISED, optimiser__loss=loss, **metrics)
+    assert judged(run).metric == "preference/margin"
+    assert diagnose(run).verdict.word is Word.LEARNING
+    metrics["preference__margin"] = 0.002 + 0.001 * made.noise(count)
+    still = made.trace(
+        Profile.SUPERVISED, optimiser__loss=0.693 + 1e-4 * made.noise(count, 2), **metrics
+    )
+    assert not judged(still).improves
