@@ -25,7 +25,7 @@ from rlvitals.views.figures.figure import Picture, Subject
 from rlvitals.views.figures.panels import picture
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURED = ROOT / "tests" / "show" / "pictured"
+PICTURED = ROOT / "tests" / "views" / "pictured"
 RUNS = ROOT / "tests" / "runs"
 DPI = 65
 LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-PLACE = Path(__file__).resolve().parent.parent / "tests" / "show" / "pictured"
+PLACE = Path(__file__).resolve().parent.parent / "tests" / "views" / "pictured"
 DROPPED = ("obs_norm", "reward_norm_count", "curriculum", "memory", "machine", "handles", "disk")
 SETTINGS = (
     "env",
