@@ -13,7 +13,7 @@ the evaluations.
     scripts/record_worlds.py --plan             # print the runs
     scripts/record_worlds.py --labels           # take the labels of runs anew from the tables
 
-Needs gymnasium[box2d], minatar and minigrid beside the extra `record`.
+Needs gymnasium[box2d], minatar, minigrid and skrl beside the extra `record`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from worlds.fault_table import FAULTS, Fault, decidable
-from worlds.world_table import WORLDS, Job, plan
+from worlds.world_table import LATER_WORLDS, WORLDS, Job, plan
 
 from rlvitals.faults.folder import compress
 
@@ -48,7 +48,7 @@ TIER = Path(__file__).resolve().parent.parent / "faults" / "tier-2"
 MODULES = {
     "sb3-ppo": "sb3", "sb3-a2c": "sb3", "sb3-dqn": "sb3", "sb3-sac": "sb3",
     "student-dqn": "student_dqn", "tabular": "tabular", "reinforce": "reinforce",
-    "cleanrl-ppo": "cleanrl_ppo", "our-ppo": "ours",
+    "cleanrl-ppo": "cleanrl_ppo", "our-ppo": "ours", "skrl-ppo": "skrl_ppo",
 }  # fmt: skip
 CUT_SHARE = 0.45  # of the budget, of a run whose process is killed
 LIMIT_SECONDS = 60  # of processor time, of one run
@@ -143,7 +143,9 @@ def pack(folder: Path, trainer: str, *, crashed: bool) -> bytes:
 def _without_machine(name: str, data: bytes) -> bytes:
     """Remove paths of this machine, and the column of its clock."""
     text = data.decode()
-    for path in (str(TIER.parent.parent), sys.base_prefix, sys.prefix):
+    text = re.sub(r"/[^\s\"']*/site-packages", "/home/user/.venv/site-packages", text)
+    text = re.sub(r"/tmp/tmp\w+", "/home/user", text)  # noqa: S108 - of the recording
+    for path in (str(TIER.parent.parent), sys.base_prefix):
         text = text.replace(path, "/home/user")
     if name.startswith("metrics/"):
         rows = [row.split(",") for row in text.splitlines()]
@@ -234,7 +236,7 @@ def record_levels() -> None:
 
     path = TIER / "worlds.json"
     levels = json.loads(path.read_text()) if path.exists() else {}
-    for world in WORLDS:
+    for world in (*WORLDS, *LATER_WORLDS):
         if world.name not in levels:
             levels[world.name] = {
                 "random": random_level(world.env_id), "traits": sorted(world.traits),

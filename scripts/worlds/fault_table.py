@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PPO = ("sb3-ppo", "cleanrl-ppo")
-TUNED_PPO = (*PPO, "our-ppo")
+TUNED_PPO = (*PPO, "our-ppo", "skrl-ppo")
 GRADIENT = (*TUNED_PPO, "sb3-a2c")  # with a critic
 POLICY = (*GRADIENT, "reinforce")
 DQN = ("sb3-dqn", "student-dqn")
@@ -210,7 +210,7 @@ FAULTS = (
     Fault("evaluated-elsewhere", "evaluation", "the evaluation's features have another order",
           ("sb3-ppo",), ("evaluation-falls",), ("outcome/evaluation",), blind=True),
     Fault("log-cut", "end", "the process is killed at 45 % of its budget",
-          tuple(name for name in ALL if name != "our-ppo"),
+          tuple(name for name in ALL if name not in {"our-ppo", "skrl-ppo"}),
           ("no-new-rows", "failed", "hung"), (), ends="cut", proven=True, blind=True),
 )  # fmt: skip
 
@@ -222,6 +222,7 @@ LOGGED: Mapping[str, frozenset[str]] = {
     "sb3-ppo": frozenset(_PPO | {"outcome/evaluation"}),
     "cleanrl-ppo": frozenset(_PPO - {"optimiser/loss"}),
     "our-ppo": frozenset(_PPO | {"optimiser/grad_norm", "optimiser/updates"}),
+    "skrl-ppo": frozenset(_EACH | {"value/loss"}),
     "sb3-a2c": frozenset((_PPO - {*KL, "optimiser/loss"}) | {"optimiser/updates"}),
     "sb3-dqn": frozenset(_EACH | {"exploration/epsilon", "optimiser/loss", "optimiser/updates",
                                   "optimiser/learning_rate"}),

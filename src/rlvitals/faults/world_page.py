@@ -34,13 +34,14 @@ SECTION = """## Worlds
 Runs of other trainers and environments than the tasks above, recorded by `scripts/record_worlds.py`
 and kept in `faults/tier-2`: Stable-Baselines3 (PPO, A2C, DQN, SAC; CSV, TensorBoard, console), a
 student's DQN that prints and writes a table, tabular Q-learning that prints, REINFORCE that writes
-JSON lines, a PPO of one file in the shape of CleanRL's under its names (written anew), and our own
-PPO. A *world* is a trainer, an environment and settings. {counts}
+JSON lines, a PPO of one file in the shape of CleanRL's under its names (written anew), skrl's PPO,
+and our own. A *world* is a trainer, an environment and settings. {counts}
 
 - **Labels.** Whether a run is healthy, broken or a benign mutation rests on about twelve
   evaluations on the environment's own reward, which are not in the log. Broken is an outcome worse
-  than the world's worst healthy one by 15 % of the way from random, a run that crashed or was
-  killed, or one broken by construction.
+  than the world's worst healthy one by 15 % of the way from random (or by the scatter of the
+  last evaluations, where that is more), a run that crashed or was killed, or one broken by
+  construction. Worlds whose healthy runs do not learn are left out.
 - **Decidable** is a cause that the columns of the trainer can show; *with settings* also one that
   the settings state. Where nothing else can show it, it is not counted.
 - **Columns.** *log alone* is the log and nothing else; *with env_id* adds the environment's name;
@@ -117,8 +118,8 @@ def _count(runs: Sequence[LabelledRun]) -> str:
         f"{len(runs)} runs of {len({run.run.world for run in runs})} worlds, "
         f"{len({run.run.trainer for run in runs})} trainers and "
         f"{len({run.run.settings['env_id'] for run in runs})} environments: "
-        f"{counts[Label.HEALTHY]} healthy, {counts[Label.BROKEN]} broken by "
-        f"{len(faults)} faults, {counts[Label.BENIGN]} benign mutations, "
+        f"{counts[Label.HEALTHY]} healthy, {counts[Label.BROKEN]} broken, with "
+        f"{len(faults)} faults tried, {counts[Label.BENIGN]} benign mutations, "
         f"{counts[Label.OWN_FAILURE]} that failed on their own."
     )
 

@@ -20,10 +20,11 @@ import numpy as np
 from rlvitals.faults.folder import INDEX_NAME, decompress
 from rlvitals.faults.ground_truth import Label
 
-LEARNED_GAIN = 0.25  # of the way from random to the world's healthy runs
+LEARNED_GAIN = 0.25  # of the way from random or untrained to the world's healthy runs
 HARM_GAIN = 0.15  # below the worst healthy run, of the same way
 LOST_GAIN = 0.5  # of the gain
-MIN_WAY = 0.3  # of the range of all healthy evaluations: below, nobody learns there
+MIN_CHANGE = 0.1  # from the run's own start, of the same way: a policy that stays learns nothing
+MIN_WAY = 2.0  # times the scatter of the last evaluations: below, nobody learns there
 FINAL_EVALUATIONS = 3  # of about 12: their mean is the outcome
 
 
@@ -173,10 +174,11 @@ def label_runs(runs: Sequence[WorldRun]) -> list[LabelledRun]:
 class _Reference:
     """The true returns of a world's healthy runs."""
 
-    start: float  # of random actions or untrained policies, whichever is lower
+    start: float  # of random actions or untrained policies, whichever is higher
     usual: float  # median of the ends
     worst: float  # of the ends of those that learned
     way: float  # from start to end
+    margin: float  # below the worst: what a run must lose to be broken
     is_solved: bool  # from the start
 
 
@@ -185,24 +187,23 @@ def _reference(healthy: Sequence[WorldRun]) -> _Reference | None:
     if not finals:
         return None
     usual = float(np.median(finals))
-    start = min(healthy[0].random, float(np.median([run.start for run in healthy])))
-    if is_solved := "saturated" in healthy[0].traits:
-        return _Reference(
-            start, usual, min(finals), max(usual - start, 0.1 * abs(usual)), is_solved
-        )
-    truths = [value for run in healthy for value in run.truth]
+    start = max(healthy[0].random, float(np.median([run.start for run in healthy])))
+    scatter = float(np.median([np.std(run.truth[-(len(run.truth) // 3) :]) for run in healthy]))
     way = usual - start
-    if way <= 0 or way < MIN_WAY * (max(truths) - min(truths)):
-        return None  # nobody learns there
-    learned = [final for final in finals if final - start >= LEARNED_GAIN * way]
-    return _Reference(start, usual, min(learned), way, is_solved)
+    if is_solved := "saturated" in healthy[0].traits:
+        way = max(way, 0.1 * abs(usual))
+    elif way <= MIN_WAY * scatter:
+        return None
+    learned = [final for final in finals if is_solved or final - start >= LEARNED_GAIN * way]
+    margin = max(HARM_GAIN * way, scatter)
+    return _Reference(start, usual, min(learned), way, margin, is_solved)
 
 
 def _label(run: WorldRun, reference: _Reference) -> LabelledRun:
     outcome = _outcome(run, reference)
     if not run.fault:
         return LabelledRun(run, outcome, Label.OWN_FAILURE if outcome.is_bad else Label.HEALTHY)
-    reached = run.final >= reference.worst - HARM_GAIN * reference.way
+    reached = run.final >= reference.worst - reference.margin
     harmed = outcome in {Outcome.CRASHED, Outcome.CUT} or not reached
     return LabelledRun(run, outcome, Label.BROKEN if harmed or run.proven else Label.BENIGN)
 
@@ -213,12 +214,14 @@ def _outcome(run: WorldRun, reference: _Reference) -> Outcome:
     if run.end != "finished":
         return Outcome.CRASHED
     way = reference.way
-    if reference.is_solved and run.final >= reference.usual - HARM_GAIN * way:
+    if reference.is_solved and run.final >= reference.usual - reference.margin:
         return Outcome.SOLVED
-    start = min(run.start, reference.usual)
-    if "regime" not in run.traits and run.best - start >= LEARNED_GAIN * way:
-        is_lost = run.best - run.final > LOST_GAIN * (run.best - start)
-        return Outcome.LOST if is_lost else Outcome.LEARNED
-    if run.final - reference.start >= LEARNED_GAIN * way:
-        return Outcome.LEARNED
-    return Outcome.BELOW if run.final < start - LEARNED_GAIN * way else Outcome.FLAT
+    gain = run.best - reference.start
+    if gain < LEARNED_GAIN * way or run.best - run.start < MIN_CHANGE * way:
+        fell = run.final < min(run.start, reference.start) - LEARNED_GAIN * way
+        return Outcome.BELOW if fell else Outcome.FLAT
+    if "regime" in run.traits:  # what it earned before the world changed is no gain lost
+        is_lost = run.final - reference.start < LEARNED_GAIN * way
+    else:
+        is_lost = run.best - run.final > LOST_GAIN * gain
+    return Outcome.LOST if is_lost else Outcome.LEARNED
