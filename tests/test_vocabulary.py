@@ -114,7 +114,7 @@ RATCHETS = {
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 83),
     "doctor": Ratchet(0.7, 0, 0, 28),
-    "faults": Ratchet(1.2, 5, 0, 58),
+    "faults": Ratchet(1.2, 5, 0, 67),
     "following": Ratchet(2.2, 1, 1, 30),
     "hosted": Ratchet(0.0, 0, 0, 24),
     "integrations": Ratchet(0.2, 5, 1, 40),

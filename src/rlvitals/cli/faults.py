@@ -4,6 +4,8 @@
 what is there already is left, so that it may be stopped and started again. `score` diagnoses
 every one of them and prints how often the root cause is named and how often a healthy run rings.
 `replay` diagnoses them as they grew, at each 5 %: when the cause is named, what is taken back.
+`score --tier 2` scores the worlds: other trainers, environments and faults, which
+`scripts/record_worlds.py` records.
 
 exit code: 0  done
            1  `score --check`: recall fell, or false alarms rose, against the committed table
@@ -13,6 +15,7 @@ examples:
   rlvitals faults score
   rlvitals faults score --split tuning --by fault
   rlvitals faults score --check
+  rlvitals faults score --tier 2 --split dev --by world
   rlvitals faults replay --every 4
 """
 
@@ -20,8 +23,17 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError
 
-TRACES_FOLDER = Path("faults/tier-1")
+# The traces, splits and tables of each tier.
+TIERS = {
+    1: (
+        Path("faults/tier-1"), ("test", "seen", "tuning", "all"), ("fault", "task", "rule")
+    ),
+    2: (
+        Path("faults/tier-2"), ("test", "dev", "all"), ("fault", "world", "trainer", "rule")
+    ),
+}  # fmt: skip
 SCORE_FILE = Path("faults/score.json")
 
 
@@ -36,12 +48,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     for each in (score_parser, replay_parser):
         each.add_argument(
             "--split",
-            choices=("test", "seen", "tuning", "all"),
+            choices=sorted({*TIERS[1][1], *TIERS[2][1]}),
             default="test",
-            help="which runs count",
+            help="which runs count; of the worlds: test, dev or all",
         )
     score_parser.add_argument(
-        "--by", choices=("fault", "task", "rule"), action="append", default=[], help="more tables"
+        "--by",
+        choices=sorted({*TIERS[1][2], *TIERS[2][2]}),
+        action="append",
+        default=[],
+        help="more tables; world and trainer are of the worlds, task of the control tasks",
     )
     doing = score_parser.add_mutually_exclusive_group()
     doing.add_argument("--check", action="store_true", help=f"compare with {SCORE_FILE}")
@@ -50,8 +66,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     doing.add_argument("--json", action="store_true", help="print the numbers as JSON")
     for each in (run_parser, score_parser, replay_parser):
-        each.add_argument("--tier", type=int, choices=(1,), default=1, help="control tasks")
-        each.add_argument("--folder", type=Path, default=TRACES_FOLDER, help="where the traces are")
+        tiers = (1, 2) if each is score_parser else (1,)
+        each.add_argument(
+            "--tier", type=int, choices=tiers, default=1, help="1: control tasks, 2: worlds"
+        )
+        each.add_argument("--folder", type=Path, help="where the traces are")
         each.add_argument("--jobs", type=int, default=2, help="processes")
 
 
@@ -59,6 +78,7 @@ def run(args: Namespace) -> int:
     """Record, score, or replay."""
     from rlvitals.faults import bench
 
+    args.folder = args.folder or TIERS[args.tier][0]
     if args.what == "run":
         from rlvitals.faults.run import run as run_missing
 
@@ -67,15 +87,44 @@ def run(args: Namespace) -> int:
     if args.what == "replay":
         bench.watch(args.folder, args.jobs, args.split, args.every, print)
         return 0
+    _check_options(args)
+    return (_score_tasks if args.tier == 1 else _score_worlds)(args)
+
+
+def _score_tasks(args: Namespace) -> int:
+    from rlvitals.faults import bench
+
     if args.check:
         return bench.check(args.folder, args.jobs, SCORE_FILE, print)
     if args.write:
         bench.write(args.folder, args.jobs, SCORE_FILE, print)
-        return 0
-    if args.json:
+    elif args.json:
         print(bench.as_json(args.folder, args.jobs, args.split))
-        return 0
-    bench.show(args.folder, args.jobs, args.split, tuple(args.by), print)
+    else:
+        bench.show(args.folder, args.jobs, args.split, tuple(args.by), print)
+    return 0
+
+
+def _check_options(args: Namespace) -> None:
+    """Raise UsageError for a split or a table that the tier does not have."""
+    _, splits, tables = TIERS[args.tier]
+    for names, allowed in (((args.split,), splits), (args.by, tables)):
+        for name in set(names) - set(allowed):
+            hint = f"tier {args.tier} has {', '.join(allowed)}"
+            raise UsageError(f"tier {args.tier} has no {name}", hint=hint)
+
+
+def _score_worlds(args: Namespace) -> int:
+    from rlvitals.faults import bench, world_page
+
+    if args.check:
+        raise UsageError("--check is of tier 1", hint="rlvitals faults score --tier 2")
+    if args.write:
+        world_page.write(args.folder, args.jobs, bench.SCORE_PAGE, print)
+    elif args.json:
+        print(world_page.as_json(args.folder, args.jobs, args.split))
+    else:
+        world_page.show(args.folder, args.jobs, args.split, tuple(args.by), print)
     return 0
 
 

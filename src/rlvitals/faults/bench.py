@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults import folder, healthy, online_eval, table
+from rlvitals.faults import folder, healthy, online_eval, table, world_page
 from rlvitals.faults.ground_truth import Label, levels
 from rlvitals.faults.page import Scores, page
 from rlvitals.faults.run_diagnosis import diagnose_runs
@@ -127,7 +127,8 @@ def write(root: Path, jobs: int, path: Path, report: Say) -> None:
         live=replay_split(root, jobs, "seen", SAMPLE_INTERVAL),
         runs=len(runs),
     )
-    SCORE_PAGE.write_text(page(scores))
+    worlds = world_page.read_section(root.parent / "tier-2")
+    SCORE_PAGE.write_text(world_page.replace_section(page(scores), worlds))
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
 
 

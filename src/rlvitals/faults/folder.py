@@ -56,11 +56,21 @@ def write(root: Path, run: Recorded, text: str) -> None:
     """Add a run: write its trace first, its line in the index last."""
     folder = root / run.task
     folder.mkdir(parents=True, exist_ok=True)
-    trace(root, run).write_bytes(zstd.compress(text.encode(), level=19))  # written once, read often
+    trace(root, run).write_bytes(compress(text.encode()))
     with (folder / INDEX_NAME).open("a") as index:
         index.write(json.dumps(asdict(run)) + "\n")
         index.flush()
         os.fsync(index.fileno())
+
+
+def compress(data: bytes) -> bytes:
+    """Compress a log: it is written once and read often."""
+    return zstd.compress(data, level=19)
+
+
+def decompress(data: bytes) -> bytes:
+    """Decompress a log."""
+    return zstd.decompress(data)
 
 
 def trace(root: Path, run: Recorded) -> Path:
