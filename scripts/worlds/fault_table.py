@@ -30,7 +30,7 @@ class Fault:
     onset: float = 0.0  # share of the run
     proven: bool = False  # broken by construction, whatever its returns
     ends: str = ""  # "cut": the log stops at 45 % of the budget
-    blind: bool = False  # written without sight of the rules and of tier-1's faults
+    blind: bool = False  # written from the rules' names alone, without sight of what they do
     only: tuple[str, ...] = ()  # "discrete", "continuous", "several" (environments), "long"
 
     @property

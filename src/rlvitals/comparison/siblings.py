@@ -8,7 +8,7 @@ import numpy as np
 from rlvitals.comparison.diff import Difference, diff_runs
 from rlvitals.comparison.divergence_step import Divergence
 from rlvitals.rules import standing
-from rlvitals.types import Series, Trace
+from rlvitals.types import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ def compare_siblings(trace: Trace, healthy: Sequence[Trace]) -> Siblings | None:
 
 def _level(trace: Trace, metric: str, start: int, end: int) -> float:
     """Return the mean of a metric between two steps; the nearest value where none is logged."""
-    series = trace.get(metric) or Series(*(np.empty(0) for _ in range(3)))
+    if (series := trace.get(metric)) is None:
+        return float("nan")
     points = series.finite().until(end)
     values = points.since(start).values
     if len(values):

@@ -24,7 +24,7 @@ def write(path: Path, rates: Mapping[str, Sequence[Rate]]) -> None:
 
 
 def read(path: Path) -> Rates:
-    """Read what `rlvitals calibrate` wrote. Raises UsageError where it is no such file."""
+    """Read what `rlvitals calibrate ROOT` wrote. Raises UsageError where it is no such file."""
     hint_text = f"rlvitals calibrate ROOT --write {path}"
     counts = [count.name for count in fields(Rate) if count.name != "family"]
     try:

@@ -35,7 +35,7 @@ class Case:
     knobs: tuple[Knob, ...] = ()  # the settings that its remedies name, as the framework has them
     rate: Rate | None = None  # how often the rule rings on healthy runs of this family
     said: Severity | None = None  # what the rule said, where it is held at a note for now
-    own_rate: Rate | None = None  # the same on the user's own runs: `rlvitals calibrate`
+    own_rate: Rate | None = None  # the same on the user's own runs: `rlvitals calibrate ROOT`
 
     @property
     def held(self) -> bool:

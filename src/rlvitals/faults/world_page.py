@@ -18,7 +18,7 @@ SCORES = (
     ("any alarm on a broken run", "alarm"),
     ("cause named first, of decidable", "first"),
     ("cause among the first three, of decidable", "third"),
-    ("cause first, faults written without sight of the rules", "first_blind"),
+    ("cause first, faults written from the rules' names alone", "first_blind"),
     ("verdict right", "right"),
     ("verdict right, of answered", "right_answered"),
     ("share answered", "answered"),

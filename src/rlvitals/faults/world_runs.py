@@ -71,7 +71,7 @@ class WorldRun:
     expects: tuple[str, ...]  # rules that may name the cause
     decidable: str  # "log", "settings": from these too, "no"
     proven: bool  # broken by construction
-    blind: bool  # the fault was written without sight of the rules
+    blind: bool  # the fault was written from the rules' names alone
     end: str  # "finished", "killed", or its exception
     truth: tuple[float, ...]  # true returns in the course of the run
     traits: frozenset[str]  # of the world

@@ -113,7 +113,7 @@ class WorldScore:
     alarm: Share  # of the broken runs
     first: Share  # of the broken, decidable ones
     third: Share
-    first_blind: Share  # the same, of faults written without sight of the rules
+    first_blind: Share  # the same, of faults written from the rules' names alone
     warnings: Share  # alarms per healthy run
     warned: Share  # healthy runs with an alarm
     bad_of_healthy: Share  # healthy runs with a bad verdict

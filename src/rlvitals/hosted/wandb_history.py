@@ -18,7 +18,7 @@ from rlvitals.storage.safe_files import atomic_write, open_append
 
 HISTORY_FILE, WANDB_CONFIG_FILE, STATE_FILE = "history.jsonl", "config.json", ".state"
 RUN_SEGMENTS = 3  # of entity/project/run
-PAGE_ROWS = 1000
+FETCHED_ROWS = 1000
 TIMEOUT_SECONDS = 30
 
 
@@ -84,7 +84,7 @@ def _update(run: Any, folder: Path) -> None:
 
 
 def _rows(run: Any, last: int) -> Iterator[dict[str, Any]]:
-    for row in run.scan_history(min_step=last + 1, page_size=PAGE_ROWS):
+    for row in run.scan_history(min_step=last + 1, page_size=FETCHED_ROWS):
         if int(row.get("_step", last + 1)) > last:
             yield {key: value for key, value in row.items() if value is not None}
 
