@@ -104,5 +104,6 @@ BESIDE = (
     "updates-slow",
     "memory-grows",
     "no-new-rows",
+    "ended-early",
     "evaluation-falls",
 )
