@@ -59,5 +59,10 @@ def _recorded(file, which):
 def _load(file, which, name):
     log, given = _recorded(file, which)
     loaded = trace([log], given, name=name)
-    silence = tomllib.loads(file.read_text())[which].get("silence")  # s, of a run that was watched
-    return replace(loaded, lifecycle=replace(loaded.lifecycle, silence=silence))
+    stated = tomllib.loads(file.read_text())[which]
+    lifecycle = replace(
+        loaded.lifecycle,
+        silence=stated.get("silence"),  # s, of a run that was watched
+        live=stated.get("live", loaded.lifecycle.live),  # whether the run is said to go on
+    )
+    return replace(loaded, lifecycle=lifecycle)

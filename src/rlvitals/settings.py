@@ -44,7 +44,7 @@ class Diagnose:
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
     rates: str = _option(
-        "", "how often rules ring on your own runs, as `rlvitals calibrate ROOT` wrote it", item="FILE"
+        "", "how often rules ring on your own runs: of `rlvitals calibrate ROOT`", item="FILE"
     )
     price: float = _option(
         0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"

@@ -21,6 +21,7 @@ TESTED = "outcome/eval_return"
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
         ("test_reward_mean", TESTED),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
+        ("Global/Reward", REWARD),
     ],
 )  # fmt: skip
 def test_names_of_an_outcome(key, metric):

@@ -59,8 +59,8 @@ def test_a_game_is_learned_far_below_what_people_reach():
 
 
 def test_the_tail_of_a_long_run_does_not_show_that_it_never_learned():
-    flat = 0.85 + 0.01 * made.noise(100)
-    late = made.series(flat, 17_661_952 + 128 * np.arange(100))
+    flat = 0.85 + 0.01 * made.noise(4000)
+    late = made.series(flat, 17_661_952 + 128 * np.arange(4000))
     found = diagnose(made.trace(outcome__return=late))
     assert found.verdict.word is Word.UNKNOWN
     assert "begins at step 17,661,952" in found.verdict.why

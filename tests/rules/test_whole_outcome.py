@@ -161,8 +161,40 @@ def test_a_critic_that_explains_much_at_the_end_is_a_note(late, severity):
     explained = np.r_[np.full(60, 0.02), np.full(40, late)] + 0.01 * made.noise(100)
     severities = judged(
         Profile.CONTROL_PPO,
-        outcome__return=made.flat(100, 20.0),
+        outcome__return=made.flat(100, 20.0) - np.linspace(0, 9, 100),
         value__explained_variance=explained,
         value__loss=np.linspace(10, 1, 100),
     )[1]
     assert severities["critic-explains-nothing"] is severity
+
+
+def test_one_outlier_is_no_best_that_was_lost():
+    values = np.r_[np.linspace(1, 7, 100), np.full(92, 7.0)] + 0.3 * made.noise(192)
+    values[170] = 210.0
+    word, severities = judged(Profile.CONTROL_PPO, outcome__return=values)
+    assert word in {Word.LEARNING, Word.PLATEAU}
+    assert "return-collapse" not in severities
+
+
+@pytest.mark.parametrize("offset", [-2000.0, -200.0, 0.0, 200.0])
+def test_an_offset_hides_no_collapse_of_a_return(offset):
+    course = np.interp(np.arange(200), [0, 80, 130, 140, 199], [0, 15, 15, 0, 0])
+    word, severities = judged(outcome__return=course + made.noise(200) + offset)
+    assert word is Word.COLLAPSED
+    assert severities["return-collapse"] is Severity.ERROR
+
+
+def test_a_flat_outcome_is_stalled_however_the_optimiser_shakes():
+    loss = 1.0 + 0.05 * made.noise(4000, 2)
+    loss[[1500, 2000, 2500, 3000, 3500]] = 1e4
+    word, severities = judged(
+        Profile.CONTROL_PPO, outcome__return=made.flat(4000), value__loss=loss
+    )
+    assert "no-learning" in severities
+    assert word is Word.STALLED
+
+
+def test_evaluations_where_training_rose_to_hold_their_best():
+    trained = np.r_[np.linspace(0, 19, 60), np.full(140, 19.4)] + 0.3 * made.noise(200)
+    tests = 19.4 + 0.1 * made.noise(200, 3)
+    assert judged(outcome__return=trained, outcome__eval_return=tests)[0] is Word.PLATEAU

@@ -3,7 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvitals.signals.outcome_change import MIN_CHANGE_POINTS, outcome_change
+from rlvitals.signals.outcome_change import (
+    MIN_CHANGE_POINTS,
+    outcome_change,
+    single_value_sd,
+    starts_below,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -135,3 +140,35 @@ def test_offset_and_scale_change_no_answer_of_evaluations(seed, offset, exponent
     values = episodes(seed, SWINGS, 2.0)
     moved = 10.0**exponent * (values + offset)
     assert outcome_change(moved, anew=True).answer == outcome_change(values, anew=True).answer
+
+
+@pytest.mark.parametrize("course", [FLAT, RISES, LOST], ids=["flat", "rises", "lost"])
+@pytest.mark.parametrize("window", [1, 20, 100])
+def test_the_scatter_of_a_single_value_is_found_behind_any_window(course, window):
+    raw = [episodes(seed, np.repeat(course, 10)) for seed in range(10)]
+    found = [single_value_sd(mean_of(window, values)) for values in raw]
+    assert 0.4 <= np.median(found) <= 2.5  # an order of magnitude is all that is asked of it
+
+
+@given(
+    seed=st.integers(0, 50), offset=st.sampled_from([-1e3, 50.0, 1e3]), exponent=st.integers(-3, 3)
+)
+def test_the_scatter_of_a_single_value_has_the_unit_of_the_values(seed, offset, exponent):
+    values = episodes(seed, LOST)
+    moved = single_value_sd(10.0**exponent * (values + offset))
+    assert moved == pytest.approx(10.0**exponent * single_value_sd(values), rel=1e-6)
+
+
+def test_an_outlier_changes_no_scatter_and_a_constant_has_none():
+    values = episodes(1, FLAT)
+    outlier = values.copy()
+    outlier[30] = 1e9
+    assert single_value_sd(outlier) == pytest.approx(single_value_sd(values), rel=0.1)
+    assert single_value_sd(np.full(50, 7.0)) == 0
+
+
+def test_a_start_below_all_the_rest_is_an_early_rise():
+    early = np.r_[np.full(40, -1.5), np.zeros(3960)]
+    assert all(starts_below(episodes(seed, early)) for seed in range(20))
+    assert sum(starts_below(episodes(seed, np.zeros(4000))) for seed in range(200)) <= 2
+    assert not starts_below(mean_of(100, episodes(0, early)))

@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rlvitals.diagnosis.exceptions import usual_meaning
-from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
+from rlvitals.rules.ending import ended
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARES, Standing, lost_again, way_gone
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace
-
-LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
-FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
 
 
 class Word(StrEnum):
@@ -59,6 +56,9 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     }
     if silent is not None and trace.lifecycle.live and Word.FAILED not in said:
         return Verdict(Word.HUNG, silent.summary)
+    if Word.STALLED in said and _of_the_outcome(said[Word.STALLED]):
+        # An optimiser that shakes explains why an outcome stays flat; it is not what became of it.
+        said = {w: f for w, f in said.items() if w is not Word.UNSTABLE or _of_the_outcome(f)}
     for word in Word:
         if word not in said:
             continue
@@ -67,39 +67,12 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if lost or not (good and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
-    if fallen is not None:
+    if fallen is not None and now.state != "holding its best":
         return _by_outcome(trace, fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)
     if plateau is not None and now.state != "at its ceiling":
         return Verdict(Word.PLATEAU, plateau.summary)
     return _by_outcome(trace, now)
-
-
-def ended(trace: Trace) -> str:
-    """Say what ended a run, and at which step; empty where nothing says that it did."""
-    cycle = trace.lifecycle
-    told = cycle.traceback.strip().rsplit("\n", 1)[-1]
-    if not cycle.failed:
-        said = cycle.reason
-    elif cycle.lost:
-        said = cycle.lost + _full(trace)
-    elif cycle.signal:
-        said = cycle.reason or cycle.signal
-    else:
-        who = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
-        said = told or f"exit code {cycle.exit_code}"
-        said = f"{who}: {said}" if who else said
-    if not said or (cycle.end_step is None and not cycle.signal and not cycle.lost):
-        return said
-    step = max(trace.last_step, cycle.end_step or 0)
-    return f"{said}, at step {step:,}"
-
-
-def _full(trace: Trace) -> str:
-    """Say that there was hardly any memory left as a process was last heard of."""
-    shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
-    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= FULL]
-    return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""
 
 
 def _least(word: Word) -> Severity:

@@ -176,14 +176,21 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
 
 
 def _take_outcomes(gathered: _Gathered) -> None:
-    """Map outcomes by the words of their keys, where no table knows an outcome."""
-    if any(
-        column.name in outcome_words.JUDGED_OUTCOMES
+    """Map outcomes by the words of their keys, where no table knows one of training.
+
+    Beside a known outcome of training, an evaluation is not looked for.
+    """
+    known = {
+        column.name
         for columns in gathered.columns
         for column in columns
-    ):
+        if column.name in outcome_words.JUDGED_OUTCOMES
+    }
+    if any("eval" not in name for name in known):
         return
     for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
+        if known and "eval" in name:
+            continue
         for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:
                 continue

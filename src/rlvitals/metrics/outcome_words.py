@@ -22,7 +22,7 @@ NOISE_WORDS = frozenset(
         *("avg", "average", "mean", "running", "moving", "smoothed", "last", "per", "of", "over"),
         *("latest", "current", "batch"),
         *("train", "training", "rollout", "chart", "metric", "stat", "performance", "scalar"),
-        *("history", "list", "epoch", "overall", "env", "environment"),
+        *("history", "list", "epoch", "overall", "env", "environment", "global", "team"),
     }
 )
 EPISODE_WORDS = frozenset({"ep", "epi", "episode", "episodic", "total", "cum", "cumulative", "sum"})

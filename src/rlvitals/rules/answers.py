@@ -25,6 +25,7 @@ from rlvitals.metrics.catalogue.outcome import (
     SUCCESS_RATE,
 )
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
+from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import AMPLE, only_fell
 from rlvitals.rules.gains import (
@@ -35,7 +36,7 @@ from rlvitals.rules.gains import (
     level_standing,
     margin_standing,
 )
-from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks
+from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks, stands_where_training_rose
 from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
@@ -55,7 +56,8 @@ from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
 JUDGED_BY = {metric.name for metric in OUTCOME_METRICS}
-WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name)  # judged over a whole run by blocks as well
+# Judged over a whole run by blocks as well.
+WHOLE = (RETURN.name, EVAL_RETURN.name, REWARD.name, MEAN_REWARD.name)
 MEAN = re.compile(
     r"(?:acc|reward|score|correct).*mean@|mean@.*(?:acc|reward|score)|accuracy|avg_score|avg@\d"
 )
@@ -238,7 +240,7 @@ def by_pairs(trace: Trace) -> Standing | None:
     return margin_standing(trace)
 
 
-def since_the_start(trace: Trace, now: Standing) -> Standing:
+def since_the_start(trace: Trace, now: Standing) -> Standing:  # noqa: PLR0911 - one a case
     """Judge a whole run's return or reward by blocks, where no trend can be told of it.
 
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
@@ -247,6 +249,8 @@ def since_the_start(trace: Trace, now: Standing) -> Standing:
     no_return = now.metric not in WHOLE or np.isnan(now.material)
     if no_return or picked is None or learned_before(trace):
         return now
+    if now.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
+        return replace(now, state="holding its best", why="")
     values = picked[1].values
     if now.metric == REWARD.name and len(values) < AMPLE:
         return now

@@ -107,5 +107,6 @@ BESIDE = (
     "updates-slow",
     "memory-grows",
     "no-new-rows",
+    "ended-early",
     "evaluation-falls",
 )

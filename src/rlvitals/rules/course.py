@@ -7,7 +7,7 @@ import numpy as np
 from rlvitals.rules.standing import LEAST, least_that_counts, outcome
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
-from rlvitals.signals.finite import Array
+from rlvitals.signals.finite import Array, clip_outliers
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
@@ -36,9 +36,12 @@ class Course:
 
 
 def course_of(series: Series) -> Course:
-    """Cut a series of finite points, up = better, into about twenty blocks."""
+    """Cut a series of finite points, up = better, into about twenty blocks.
+
+    One outlier at either end is clipped: it is no level.
+    """
     width = max(1, len(series) // BLOCKS)
-    blocks = block_means(series.values, width)
+    blocks = block_means(clip_outliers(series.values), width)
     peak = int(blocks.argmax())
     best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
     noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.rules.episode_window import POINTS, memory
 from rlvitals.rules.standing import least_that_counts, outcome
-from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 
-POINTS = 5  # of the outcome that tell its level
 LOWEST = 0.1  # share of what follows: its lowest part is what was left
 TOGETHER = 1  # points: outcomes are logged before what the updates on them found
 HALF = 0.5  # of the gain, for a fall that matters
@@ -106,16 +104,6 @@ def with_it(trace: Trace, step: int) -> bool:
         return False
     after = series.since(step)
     return found.earlier or found.shown <= int(after.steps[min(TOGETHER, len(after) - 1)])
-
-
-def memory(trace: Trace, name: str, step: int) -> float:
-    """Return for how many steps a mean over episodes remembers what came before; 0 for others."""
-    measured, lengths = trace.measured.get(name), trace.get(EPISODE_LENGTH.name)
-    window = trace.number("stats_window_size") or (1 if measured is None else measured.window)
-    if window <= 1 or lengths is None:
-        return 0.0
-    length = median(lengths.since(step).finite().values[:POINTS])
-    return 0.0 if length is None else window * length
 
 
 def full(trace: Trace, name: str, series: Series) -> int:

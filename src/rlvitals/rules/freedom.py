@@ -6,7 +6,7 @@ import numpy as np
 
 from rlvitals.metrics import action_count
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.standing import environment
+from rlvitals.rules.task import environment
 from rlvitals.types import Trace
 
 # Entropies of discrete choices are never negative; one as small as this is a choice made with

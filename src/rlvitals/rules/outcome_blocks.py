@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.curves import AMPLE, HALF
-from rlvitals.rules.standing import EVALUATED, MORE, Standing, State, label, task
+from rlvitals.rules.curves import AMPLE, HALF, PARTS
+from rlvitals.rules.standing import EVALUATED, LEAST, MORE, Standing, State, label, standing
+from rlvitals.rules.task import knows_way, task
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import MIN_GAIN_SD, Answer, OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import Answer, OutcomeChange, outcome_change
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -17,6 +19,7 @@ STATES: dict[Answer, State] = {
     "lost": "fallen back",
 }
 SURE = 1.75  # half intervals: by chance in fewer than 1 of 1,000 flat outcomes
+NEAR_RISE = 0.1  # of the gain in training: evaluations this near its end are where it ended
 MOST_MORE = 10  # times the points there are: more is no plan
 
 
@@ -30,16 +33,17 @@ def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
         return now
     if found.answer == "cannot tell":
         return replace(now, why=now.why + _more(now.metric, found))
-    if found.answer == "rose" and not _counts(trace, now, values, found):
+    small = found.answer == "rose" and not _counts(trace, now, values, found)
+    if small and found.high > now.material:
         return now
     if found.answer == "lost" and found.share_lost < HALF:
         return replace(now, why=f"{now.why}; {found.share_lost:.0%} of its gain is lost at the end")
     poor = found.points >= AMPLE and tells_poor(trace, now.metric, values)
-    if found.answer == "flat" and not poor:
+    if (small or found.answer == "flat") and not poor:
         return level_unknown(now)
     last = found.last if found.answer == "lost" else now.last
     best = found.best if found.answer == "lost" else now.best
-    state = STATES[found.answer]
+    state = "flat" if small else STATES[found.answer]
     return replace(now, state=state, why="", last=last, best=best, low=found.low, high=found.high)
 
 
@@ -49,12 +53,14 @@ def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     Where the span is not known, a significant gain of half a standard deviation of a single value
     is a rise, whatever the first level was.
     """
-    if _way_known(trace, now.metric, values):
+    if knows_way(trace, now.metric, values):
         return now
     found = change(trace, now.metric, values, now.material)
-    if found is not None and found.answer == "rose" and found.size >= MIN_GAIN_SD:
+    if found is not None and found.answer == "rose" and _counts(trace, now, values, found):
         return replace(now, state="rising", low=found.low, high=found.high)
-    return now if tells_poor(trace, now.metric, values) else level_unknown(now)
+    if tells_poor(trace, now.metric, values):
+        return now
+    return level_unknown(now)
 
 
 def tells_poor(trace: Trace, name: str, values: Array) -> bool:
@@ -72,6 +78,23 @@ def tells_poor(trace: Trace, name: str, values: Array) -> bool:
     return levels is not None and levels[0] < levels[1] and values.mean() < sum(levels) / 2
 
 
+def stands_where_training_rose(trace: Trace) -> bool:
+    """Return True if evaluations are steadily as good as what the training's return rose to.
+
+    The training's return tells how far the task goes: what the evaluations change by is less than
+    a tenth of that.
+    """
+    held = trace.get(EVALUATED)
+    if held is None or len(held.finite()) < LEAST or RETURN.name not in trace:
+        return False
+    rise = standing(trace, of=RETURN.name)
+    values = held.finite().values
+    course = block_means(values, max(len(values) // PARTS, 1))
+    gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
+    rose = rise.improves or rise.state == "holding its best"
+    return bool(rose and gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
+
+
 def level_unknown(now: Standing) -> Standing:
     """Say of a flat outcome that nobody can tell whether its level is a good one."""
     name, ends = label(now.metric), f"{now.first:.4g} to {now.last:.4g}"
@@ -80,9 +103,15 @@ def level_unknown(now: Standing) -> Standing:
 
 
 def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeChange | None:
-    """Test an outcome by blocks, with what counts of its environment where that is known."""
-    margin = material if _way_known(trace, name, values) else None
-    return outcome_change(values, margin=margin, anew=name == EVALUATED)
+    """Test an outcome by blocks, with the least gain that counts as the margin.
+
+    Where it is a single value's scatter, that of the blocks, which holds slow noise, does as well.
+    """
+    anew = name == EVALUATED
+    found = None if knows_way(trace, name, values) else outcome_change(values, anew=anew)
+    if found is not None and found.answer == "flat":
+        return found
+    return outcome_change(values, margin=material, anew=anew)
 
 
 def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) -> bool:
@@ -91,14 +120,8 @@ def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) ->
     A rise that is small beside the scatter of single values has to be proven well.
     """
     gain, half = found.last - found.first, (found.high - found.low) / 2
-    if _way_known(trace, now.metric, values):
-        return gain >= now.material
-    return found.size >= MIN_GAIN_SD or gain >= SURE * half
-
-
-def _way_known(trace: Trace, name: str, values: Array) -> bool:
-    env = task(trace, name, values)
-    return env is not None and bool(env.way)
+    proven = not knows_way(trace, now.metric, values) and gain >= SURE * half
+    return gain >= now.material or proven
 
 
 def _more(name: str, found: OutcomeChange) -> str:

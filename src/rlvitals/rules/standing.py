@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals import metrics
-from rlvitals.metrics import environments, suggest
-from rlvitals.metrics.environments import Environment
+from rlvitals.metrics import suggest
+from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
-    AT_ONCE,
     PARTS,
     by_steps,
     fell_back,
@@ -19,12 +18,15 @@ from rlvitals.rules.curves import (
     rises,
     rose_at_once,
 )
+from rlvitals.rules.episode_window import window_points
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
+from rlvitals.rules.task import environment, task
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
+from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd, starts_below
 from rlvitals.signals.plateau import plateau_start
-from rlvitals.signals.spread import median, noise_sd
+from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
 from rlvitals.types import Profile, Series, Trace
 
@@ -57,7 +59,8 @@ OFFSET = ("outcome/score", "outcome/rlhf_reward")
 EVALUATED = "outcome/eval_return"
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
-OF_THE_START = 0.10  # of the first level, where the task's scale is not known
+OF_THE_START = 0.10  # of the first level of a language model's reward, and where nothing scatters
+OF_ITS_SCATTER = f"{MIN_GAIN_SD:g} sd of a single value, before smoothing"
 OF_A_LOSS = 0.05  # of the first level: a model that was pretrained has little more to lower
 OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
 NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
@@ -66,7 +69,6 @@ OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see O
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
-RESCALED = 3.0  # x what a random policy earns, in returns beyond what is possible
 TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
@@ -153,25 +155,6 @@ def up(name: str) -> float:
     return -1.0 if name == "optimiser/loss" else 1.0
 
 
-def environment(trace: Trace) -> Environment | None:
-    """Look up what is known of the run's environment; None where it is not logged or not known."""
-    return environments.lookup(str(trace.settings.get("env_id", "")))
-
-
-def task(trace: Trace, name: str, values: NDArray[np.float64]) -> Environment | None:
-    """Return what is known of the environment, in the unit of an outcome's `values` [n].
-
-    Rewards that a wrapper multiplied make returns that the environment cannot give; the first
-    ones, of an untrained policy, tell by how much. Where they do not, what is known is given back
-    as it is, and returns may lie beyond it. None where the outcome is no return.
-    """
-    env = environment(trace) if name.endswith("return") else None
-    if env is None or not env.random_return or not env.beyond(values).any():
-        return env
-    factor = (median(values[:AT_ONCE]) or 0.0) / env.random_return
-    return env.times(factor) if factor >= RESCALED else env
-
-
 def beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
     """Say that an outcome ends above what its task can give: then its unit is not known."""
     env = task(trace, name, values)
@@ -251,7 +234,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "rising"
     elif high < 0 and first - last >= material:
         state = "falling"
-    elif high <= material and not (name in OFFSET and low > 0):
+    elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
         state = _when_flat(trace, name, whole, series, last, material)
         if state == "flat" and (lacks := learned_before(trace)):
             state = "unknown"
@@ -323,7 +306,8 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    if nearly or rose_at_once(whole.values, last, material) or _holds(whole, series, material):
+    at_once = rose_at_once(whole.values, last, material) or starts_below(trace[name].values)
+    if nearly or at_once or _holds(whole, series, material):
         return "holding its best"
     return "flat"
 
@@ -350,7 +334,9 @@ def _holds(whole: Series, series: Series, material: float) -> bool:
     return before is not None and before.change_low > 0 and last >= float(course.max()) - near
 
 
-def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, str]:
+def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
+    trace: Trace, name: str, whole: Series
+) -> tuple[float, str]:
     """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
@@ -366,7 +352,17 @@ def least_that_counts(trace: Trace, name: str, whole: Series) -> tuple[float, st
         if env.by_people and (of_start := OF_A_SCORE * abs(start)) < least:
             return of_start, f"{OF_A_SCORE:.0%} of its first level"
         return least, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+    # Batches of language models have a test of their own: `answers.by_batches`.
+    sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, whole)
+    if sd:
+        return MIN_GAIN_SD * sd, OF_ITS_SCATTER
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
+
+
+def _single_sd(trace: Trace, name: str, whole: Series) -> float:
+    """Return the scatter of a single value: all that is left where zero and span are not known."""
+    logged = trace[name].finite().until(int(whole.steps[-1])) if name in trace else whole
+    return single_value_sd(logged.values, window_points(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:

@@ -24,6 +24,31 @@ def is_constant(values: Array) -> bool:
     return high / 2 - low / 2 <= ROUNDING * max(abs(low), abs(high))
 
 
+def clip_extremes(values: Array) -> Array:
+    """Clip the largest and the smallest of finite values to the next in rank.
+
+    One outlier, however far, then changes no statistic by more than the next in rank does. Fewer
+    than three values are returned as they are.
+    """
+    if values.size < 3:  # noqa: PLR2004
+        return values
+    ordered = np.sort(values)
+    return np.clip(values, ordered[1], ordered[-2])
+
+
+def clip_outliers(values: Array) -> Array:
+    """Clip the largest and the smallest value where they lie far outside of all others.
+
+    Far is more than the range of the others away: that is one outlier, and no level. Fewer than
+    three finite values are returned as they are.
+    """
+    clipped = clip_extremes(values)
+    low, high = (float(clipped.min()), float(clipped.max())) if clipped.size else (0.0, 0.0)
+    width = high / 2 - low / 2
+    far = np.abs(values / 2 - clipped / 2) > width
+    return np.where(far, clipped, values)
+
+
 def scale_to_unit(values: Array) -> tuple[Array, int]:
     """Divide finite values by a power of two, exactly, so that squares cannot overflow.
 

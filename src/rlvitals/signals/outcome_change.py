@@ -14,7 +14,15 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.signals.blocks import block_means
-from rlvitals.signals.finite import ROUNDING, Array, finite, is_constant, scale_to_unit, unscale
+from rlvitals.signals.finite import (
+    ROUNDING,
+    Array,
+    clip_extremes,
+    finite,
+    is_constant,
+    scale_to_unit,
+    unscale,
+)
 from rlvitals.signals.noise import SHRINKAGE_LINE, line_fit, persistence
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.student import t_quantile
@@ -31,6 +39,9 @@ MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
 MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
 MAX_STRETCHES, MIN_STRETCH_POINTS = 6, 8  # of the lines around which autocorrelation is measured
+MAX_RAW_MEMORY = 1.5  # values: autocorrelation time of values that nothing smoothed
+MIN_EARLY_SD = 3.1  # standard errors of an early mean: one chance in a thousand
+MIN_EARLY_VALUES = 30  # whose mean is nearly normal
 MIN_START_POINTS = 3  # values that define the start level of a run
 MIN_LOUD_FALL_SD = 6.0  # sd of a block: slow noise caused falls of 4
 MIN_SHARE_LOST = 1 / 3  # of the gain
@@ -170,8 +181,7 @@ def outcome_change(
     x = finite(values)
     if x.size < MIN_CHANGE_POINTS:
         return None
-    ordered = np.sort(x)
-    unit, exponent = scale_to_unit(np.clip(x, ordered[1], ordered[-2]))
+    unit, exponent = scale_to_unit(clip_extremes(x))
     centre = float(np.median(unit))
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
@@ -192,6 +202,45 @@ def outcome_change(
     return OutcomeChange(
         answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
     )
+
+
+def single_value_sd(values: Array, window: float | None = None) -> float:
+    """Return the standard deviation of a single value before any smoothing; 0 for a constant.
+
+    A moving average over w values scatters sqrt(w) times less than a single value, and
+    2 w / sqrt(6) times less in second differences, which exclude the curve itself. `window` is w
+    in values where it is known. It also follows from the scatter around lines through stretches
+    of the series, and from the autocorrelation time, 2 w - 1. A bent curve makes the last two too
+    large: the smallest of all is used. Computed over the finite values, of which the extremes are
+    clipped; 0 for fewer than 8.
+    """
+    x = finite(values)
+    x = x[np.append(True, x[1:] != x[:-1])] if x.size else x  # a repeated mean holds nothing new
+    x, exponent = scale_to_unit(clip_extremes(x))
+    noise = noise_sd(x, order=2)
+    if not noise or x.size < MIN_STRETCH_POINTS:
+        return 0.0
+    count = max(min(x.size // MIN_STRETCH_POINTS, MAX_STRETCHES), 1)
+    lines = (line_fit(stretch)[1] for stretch in np.array_split(x, count))
+    scatter = float(np.median([line.std(ddof=2) for line in lines]))
+    widths = [(scatter / noise) ** 2 * 2 / 3, (_memory(x) + 1) / 2]
+    width = min(widths if window is None else [window, *widths])
+    sd = noise if width <= MEMORIES_PER_BLOCK else noise * width * math.sqrt(6) / 2
+    return unscale(sd, exponent)
+
+
+def starts_below(values: Array) -> bool:
+    """Return True if independent values begin significantly below the level of all the rest.
+
+    The first hundredth, at least 30 values, is compared with the median of the others. False for
+    fewer than 300 values and for smoothed ones, whose first values are dependent.
+    """
+    x, _ = scale_to_unit(clip_extremes(finite(values)))
+    count = max(x.size // 100, MIN_EARLY_VALUES)
+    if x.size < 10 * count or _memory(x) > MAX_RAW_MEMORY:
+        return False
+    error = float(x[count:].std()) / math.sqrt(count)
+    return float(np.median(x[count:]) - x[:count].mean()) > MIN_EARLY_SD * error
 
 
 def _answer(blocks: _Blocks, min_gain: float) -> Answer:

@@ -221,7 +221,7 @@ def read(run: Run) -> tuple[Log, ...]:
 
     Files of one run that go on where another ended (event files, the scheduler's tables)
     become one log, monitors of parallel environments one stream of episodes. What a process printed
-    stands last. Evaluation files beside others have "eval/" before their keys. Settings that look
+    stands last. The keys of evaluation files have "eval/" before them. Settings that look
     like secrets are left out, and secrets are taken out of notes and tracebacks.
     Raises UnreadableLog.
     """
@@ -251,7 +251,7 @@ def together(run: Run, by_file: Mapping[Path, Log | UnreadableLog]) -> tuple[Log
             errors.append(log)
             failed[log.problem].append(inside)
             continue
-        role = "eval/" if evaluations[file] and not all(evaluations.values()) else ""
+        role = "eval/" if evaluations[file] else ""
         key = (reader.name, role) if reader.in_parts else inside
         logs.append((key, replace(log, where=inside, series=_add_prefix(log.series, role))))
     if not logs:

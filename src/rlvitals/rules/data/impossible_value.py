@@ -52,7 +52,8 @@ from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import environment, label
+from rlvitals.rules.standing import label
+from rlvitals.rules.task import environment
 from rlvitals.types import Profile, Series, Trace
 
 OF_ALL, LEAST = 0.1, 3  # share of the values, and how many

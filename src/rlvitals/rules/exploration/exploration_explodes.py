@@ -50,7 +50,8 @@ from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
-from rlvitals.rules.standing import LEAST, environment, standing
+from rlvitals.rules.standing import LEAST, standing
+from rlvitals.rules.task import environment
 from rlvitals.rules.width import width
 from rlvitals.types import Series, Trace
 

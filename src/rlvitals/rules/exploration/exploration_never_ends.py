@@ -47,7 +47,8 @@ from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import LEAST, Standing, environment, outcome, standing, way_share
+from rlvitals.rules.standing import LEAST, Standing, outcome, standing, way_share
+from rlvitals.rules.task import environment
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 

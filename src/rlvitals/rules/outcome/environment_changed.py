@@ -49,7 +49,8 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.falling import PROMPT, Fall, fall
+from rlvitals.rules.episode_window import POINTS, memory
+from rlvitals.rules.falling import PROMPT, SHOWS, Fall, fall
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import KL_SPIKE, jumps
 from rlvitals.rules.standing import label, least_that_counts, outcome, up
@@ -82,6 +83,7 @@ UP_TO = 2  # points before the break whose updates may have caused it
 BEFORE = 5  # points of the outcome that tell its level
 # Of the fall, in the first half of what is left: a mean over 100 episodes falls in a line.
 BY_HALF = 1 / 3
+PASSED = 1.1  # windows of a mean over episodes: what was in it then has left
 BACK = 0.75  # of the fall: made good again
 # Updates that are large all the time may be to blame as well.
 MODEST, CLIPPED = 0.03, 0.3  # nats, share of samples
@@ -106,6 +108,8 @@ def check(trace: Trace) -> Answer:
         if found is None or _new_rate(trace, found.shown) or _moves_much(trace, step):
             continue
         if _errs_less(trace, step) and _sank(picked[1], step, found):
+            continue
+        if _one_episode(trace, *picked, found):
             continue
         quiet = _quiet(trace, kl, clip, found, step, min(last, found.shown))
         if quiet if told else found.half and _steady(trace, step):
@@ -165,6 +169,16 @@ def _sank(series: Series, step: int, found: Fall) -> bool:
     """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
     recent = series.until(step).values[-PAST:]
     return float(recent.max()) - found.before > SINKS * found.lost
+
+
+def _one_episode(trace: Trace, name: str, series: Series, found: Fall) -> bool:
+    """Return True if a mean over episodes is back as soon as its window has passed.
+
+    Then a few episodes were bad, one outlier perhaps, and not what the policy acts in.
+    """
+    window = memory(trace, name, found.shown)
+    after = series.since(found.shown + round(PASSED * window)).values[:POINTS]
+    return bool(window and after.size and found.before - np.median(after) < SHOWS * found.lost)
 
 
 def _sudden(values: Array, factor: float) -> list[int]:

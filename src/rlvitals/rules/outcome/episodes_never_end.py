@@ -34,7 +34,8 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
-from rlvitals.rules.standing import environment, standing, task
+from rlvitals.rules.standing import standing
+from rlvitals.rules.task import environment, task
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 

@@ -3,8 +3,9 @@
 ## What it sees
 The 95 % interval of the outcome's change over the whole run lies below what would count as
 learning: a tenth of the way from a random to a solved policy where the environment is known (in a
-game where only people's scores are known, three tenths of the first level if that is less), else a
-tenth of the first level, of a loss a twentieth. A language model is judged by its right answers
+game where only people's scores are known, three tenths of the first level if that is less), else
+half the standard deviation of a single episode, whatever the window of the logged mean; of a loss
+a twentieth of its first level. A language model is judged by its right answers
 where they are logged, and by batches that each draw new prompts: a proven gain counts however small
 its share of the first level is, and one that came early and stayed is a plateau. Or a return only
 fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent;
@@ -47,6 +48,7 @@ from rlvitals.rules.rule import (
 from rlvitals.rules.spent import SPENT as USUAL
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
+    OF_ITS_SCATTER,
     OUTCOME_METRICS,
     Standing,
     label,
@@ -55,6 +57,7 @@ from rlvitals.rules.standing import (
     up,
     way_gone,
 )
+from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.types import Trace
 
 PERSISTS = persistence("no-learning")
@@ -88,6 +91,8 @@ def check(trace: Trace) -> Answer:
         spread = float(picked[1].values.max() - picked[1].values.min())
         low, high = max(low, -spread), min(high, spread)
     way = way_gone(trace, now)
+    sd = now.material / MIN_GAIN_SD if now.material_from == OF_ITS_SCATTER else 0.0
+    size = (f"that is {(now.last - now.first) / sd:+.2g} sd of a single value",) if sd else ()
     return Finding(
         _sentence(now),
         severity=Severity.ERROR if now.state == "falling" else Severity.WARNING,
@@ -98,6 +103,7 @@ def check(trace: Trace) -> Answer:
         bound=Bound(now.material, now.material_from),
         evidence=(
             f"95 % interval of the change: {low:+.3g} to {high:+.3g}",
+            *size,
             *([way] if way else []),
         ),
     )

@@ -34,6 +34,8 @@ WITHIN = Threshold(
     high=1.0,
 )
 
+STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
+
 
 def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
@@ -55,7 +57,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
-    if tail.state in ("rising", "at its ceiling"):
+    goes_on = tail.state == "rising" and tail.last - tail.first > STILL * (now.last - now.first)
+    if goes_on or tail.state == "at its ceiling":
         return Clear()
     part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
     said = label(name)

@@ -39,6 +39,7 @@ from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
 from rlvitals.rules.falling import full
+from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -70,6 +71,8 @@ def check(trace: Trace) -> Answer:
     """Compare the end with the best stretch of the run: in training, then in its evaluations."""
     answer = _check(trace)
     if isinstance(answer, Finding) or not {RETURN.name, EVALUATED} <= trace.series.keys():
+        return answer
+    if stands_where_training_rose(trace):
         return answer
     rest = {name: series for name, series in trace.series.items() if name != RETURN.name}
     held_out = _check(replace(trace, series=rest))

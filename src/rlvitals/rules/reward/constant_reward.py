@@ -47,7 +47,8 @@ from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
-from rlvitals.rules.standing import Standing, environment, label, standing
+from rlvitals.rules.standing import Standing, label, standing
+from rlvitals.rules.task import environment
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above

@@ -45,7 +45,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.pace import LEAST, SLOWER, Pace, by_rate, pace, slow_since
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.signals.spread import median
-from rlvitals.types import Series, Trace
+from rlvitals.types import Profile, Series, Trace
 
 SPEED = Threshold("throughput-drop.speed", SLOWER, "part of the run's own speed before", high=1.0)
 # Of 800 recorded runs six fell to 0.61-0.67 of their speed for the machine's sake alone.
@@ -61,6 +61,7 @@ MEANS = {
     "learn": "the optimiser: batches, or the machine it runs on",
 }
 OTHERS = "another job on the machine, or fewer cores"
+VARYING_UNITS = ("rows", "epochs", "episodes", "generations", "iterations")
 FIRST_UPDATE = ("optimiser/loss", "policy/loss", "value/loss", "optimiser/grad_norm")
 
 
@@ -79,8 +80,12 @@ def check(trace: Trace) -> Answer:
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
     began = int(speed.steps[split - 1])
     busy = _busy(trace, began)
-    # How much an update of a language model has to write is known by its tokens alone.
-    measured = counted is not None or trace.profile not in kinds.LANGUAGE
+    # How much an update of a language model has to write is known by its tokens alone, and how
+    # much an epoch, an episode or a row of another's loop has to do is not known at all.
+    same_work = trace.profile not in kinds.LANGUAGE and not (
+        trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
+    )
+    measured = counted is not None or same_work
     severe = after < HALVED.on(trace) * before and not busy and measured
     return Finding(
         f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",

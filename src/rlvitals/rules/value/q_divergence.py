@@ -42,7 +42,8 @@ from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
-from rlvitals.rules.standing import LEAST, environment, outcome, standing
+from rlvitals.rules.standing import LEAST, outcome, standing
+from rlvitals.rules.task import environment
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
