@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvitals.rollouts import index
+from rlvitals.rollouts import rollout_index
 
 STEPS, GROUP = 100, 8
 WORDS = 5000  # different ones
@@ -55,23 +55,23 @@ def write(folder: Path, samples: int, characters: int) -> int:
 
 def measure(arguments: argparse.Namespace) -> None:
     """Write, index, load and open."""
-    with tempfile.TemporaryDirectory() as place:
-        os.environ["XDG_CACHE_HOME"] = str(Path(place, "cache"))
-        folder = Path(place, "rollouts")
+    with tempfile.TemporaryDirectory() as location:
+        os.environ["XDG_CACHE_HOME"] = str(Path(location, "cache"))
+        folder = Path(location, "rollouts")
         folder.mkdir()
         size = write(folder, arguments.samples, arguments.characters)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()
-        rollouts = index.read(folder)
+        rollouts = rollout_index.read(folder)
         built = time.process_time() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         start = time.process_time()
-        rollouts = index.read(folder)
+        rollouts = rollout_index.read(folder)
         loaded = time.process_time() - start
         start = time.process_time()
         chosen = np.flatnonzero(rollouts.rows["step"] == STEPS // 2)
         chosen = chosen[np.argsort(rollouts.rows["reward"][chosen], kind="stable")]
-        samples = [rollouts.open(int(n)) for n in chosen[:20]]
+        samples = [rollouts.read_sample(int(n)) for n in chosen[:20]]
         opened = time.process_time() - start
         print(f"{len(rollouts):,} rollouts, {size / 2**20:.0f} MiB in {STEPS} files")
         print(f"indexed in {built:.2f} CPU s, {peak / 1024:.0f} MiB more memory")

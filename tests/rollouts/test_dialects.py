@@ -8,23 +8,23 @@ import pytest
 from dialect_files import CHAT, episode, lines
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.rollouts import index
-from rlvitals.rollouts.dialects import DIALECTS
-from rlvitals.rollouts.messages import is_failure
+from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.chat_messages import is_failure
+from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rollouts.sample import RewardPart
 
 NAMES = {dialect_files.prime_rl: "episodes", dialect_files.nemo_rl: "nemo-rl"}
 
 
 def read_one(path):
-    rollouts = index.read(path)
-    return rollouts.open(0)
+    rollouts = rollout_index.read(path)
+    return rollouts.read_sample(0)
 
 
 @pytest.mark.parametrize("write", dialect_files.WRITERS, ids=lambda write: write.__name__)
 def test_what_every_framework_records(tmp_path, write):
     path = write(tmp_path)
-    dialect = index.claim(path)
+    dialect = rollout_index.claim(path)
     assert dialect.name == NAMES.get(write, write.__name__)
     sample = read_one(path)
     assert "What is 6 x 7?" in sample.prompt
@@ -56,13 +56,13 @@ def test_calls_of_tools_and_their_results(tmp_path, write):
 def test_a_folder_of_every_framework(tmp_path):
     for write in dialect_files.WRITERS:
         write(tmp_path / write.__name__)
-    files = index.find(tmp_path)
-    assert {d.name for d in files.values()} == {d.name for d in DIALECTS} - {"recorder"}
+    files = rollout_index.find(tmp_path)
+    assert {d.name for d in files.values()} == {d.name for d in ROLLOUT_DIALECTS} - {"recorder"}
     # prime-rl's trained part lies in its cohort already, SkyRL's means are no rollouts.
     names = [path.name for path in files]
     assert "aggregated_results.jsonl" not in names
     assert not any("effective" in path.parts for path in files)
-    assert len(index.read(tmp_path)) == 12
+    assert len(rollout_index.read(tmp_path)) == 12
 
 
 def test_what_verl_records(tmp_path):
@@ -76,7 +76,7 @@ def test_what_verl_records(tmp_path):
 
 def test_what_prime_rl_records(tmp_path):
     path = dialect_files.prime_rl(tmp_path)
-    sample, failed = (index.read(path).open(n) for n in (0, 1))
+    sample, failed = (rollout_index.read(path).read_sample(n) for n in (0, 1))
     assert sample.parts == {"correct": RewardPart(1.0, 1.0), "brief": RewardPart(0.5, 0.2)}
     assert (sample.group, sample.task, sample.answer) == ("g7", "math", "42")
     assert (sample.policy_version, sample.token_count, sample.seconds) == (39, 3, 10.0)
@@ -173,9 +173,9 @@ def test_nothing_pickled_is_loaded(tmp_path):
     """SkyRL's training batches, miles' and slime's dumps."""
     (tmp_path / "40.jsonl").write_bytes(pickle.dumps({"input": "a"}))
     (tmp_path / "0.pt").write_bytes(pickle.dumps({"samples": []}))
-    assert index.find(tmp_path) == {}
+    assert rollout_index.find(tmp_path) == {}
     with pytest.raises(UnreadableLog, match="no rollouts are here"):
-        index.read(tmp_path)
+        rollout_index.read(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 import rlvitals
 from rlvitals.errors import UsageError
-from rlvitals.rollouts import index
+from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.sample import RewardPart
 from rlvitals.tracking import rollout_log
 
@@ -42,8 +42,8 @@ SAMPLE = {
 def test_what_is_recorded_is_read_again(tmp_path):
     with rlvitals.start(tmp_path / "run") as run:
         run.log_rollouts(3, [SAMPLE, {"prompt": "1 + 1?", "completion": "2", "error": "timeout"}])
-    rollouts = index.read(tmp_path / "run")
-    first, second = rollouts.open(0), rollouts.open(1)
+    rollouts = rollout_index.read(tmp_path / "run")
+    first, second = rollouts.read_sample(0), rollouts.read_sample(1)
     assert first.step == 3
     assert first.text == "\n\nIt is 42."
     assert [(c.name, c.result) for c in first.tool_calls] == [("calc", "42")]
@@ -85,7 +85,7 @@ def test_files_rotate_and_the_first_is_kept(tmp_path, monkeypatch):
             run.flush()
     files = sorted((tmp_path / "run" / "rollouts").iterdir())
     assert sum(file.stat().st_size for file in files) <= 1600
-    steps = set(index.read(tmp_path / "run").rows["step"].tolist())
+    steps = set(rollout_index.read(tmp_path / "run").rows["step"].tolist())
     assert {0, 11} <= steps
     assert 3 not in steps
 
@@ -115,7 +115,7 @@ def test_nothing_is_raised(tmp_path, samples):
         run.log_rollouts(0, samples)
         run.log_rollouts("no step", [SAMPLE])
         run.log_rollouts(1, [SAMPLE])
-    assert 1 in index.read(tmp_path / "run").rows["step"]
+    assert 1 in rollout_index.read(tmp_path / "run").rows["step"]
 
 
 def test_where_strict_a_wrong_call_raises(tmp_path):
@@ -155,4 +155,4 @@ os.kill(os.getpid(), 9)
 def test_what_a_killed_process_had_flushed_is_there(tmp_path):
     folder = str(tmp_path / "run")
     subprocess.run([sys.executable, "-c", KILLED.format(folder=folder)], check=False)
-    assert index.read(tmp_path / "run").rows["step"].tolist() == [0, 1, 2, 3, 4]
+    assert rollout_index.read(tmp_path / "run").rows["step"].tolist() == [0, 1, 2, 3, 4]

@@ -35,15 +35,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Score and print."""
-    from rlvitals.rollouts import backtest, index
-    from rlvitals.views import backtest as view
+    from rlvitals.rollouts import rescore, rollout_index
+    from rlvitals.views import backtest_result as view
     from rlvitals.views.console import emit
 
-    rollouts = index.read(args.path)
+    rollouts = rollout_index.read(args.path)
     if not args.json:
         print(f"executing {args.rewards}")
     with redirect_stdout(sys.stderr):  # what the file prints is no part of the result
-        result = backtest.run(rollouts, backtest.load(args.rewards))
+        result = rescore.run(rollouts, rescore.load(args.rewards))
     if args.json:
         print(json.dumps(view.to_json(rollouts, result, args.limit)))
     else:

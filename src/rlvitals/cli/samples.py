@@ -3,7 +3,7 @@
 Rollouts of TRL, verl, prime-rl, verifiers, SkyRL, Tinker, NeMo RL, rLLM, miles, Harbor (ATIF) and
 of `run.log_rollouts` are read. An index with the place of each sample is kept in the cache folder.
 
-exit code: 0  shown
+exit code: 0  printed
            2  wrong usage
            3  no rollouts
 
@@ -24,9 +24,7 @@ from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError, nearest
 
 if TYPE_CHECKING:  # it loads numpy
-    from rlvitals.rollouts.columns import Rollouts
-
-SORT_KEYS = ("reward", "length", "turns", "step")
+    from rlvitals.rollouts.rollout_columns import Rollouts
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -46,7 +44,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--min-reward", type=float, metavar="X", help="paid this or more")
     parser.add_argument("--max-reward", type=float, metavar="X", help="paid this or less")
-    parser.add_argument("--sort", choices=SORT_KEYS, help="order (default: as they were saved)")
+    parser.add_argument(
+        "--sort",
+        choices=("reward", "length", "turns", "step"),
+        help="order (default: as they were saved)",
+    )
     parser.add_argument("--descending", action="store_true", help="the highest first")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="rollouts (default: 20)")
     parser.add_argument("--full", action="store_true", help="texts in full")
@@ -56,33 +58,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print rollouts."""
-    from rlvitals.rollouts import index, pairs
-    from rlvitals.views import samples
+    from rlvitals.rollouts import rollout_index, step_pairs
+    from rlvitals.views import rollout_list
     from rlvitals.views.console import emit
 
     if args.against is not None and args.step is None:
         raise UsageError(
             "--against compares with --step", where="rlvitals samples", hint="--step N"
         )
-    rollouts = index.read(args.path)
+    rollouts = rollout_index.read(args.path)
     if args.against is not None:
-        moved = pairs.pair(rollouts, args.step, args.against)
+        moved = step_pairs.pair(rollouts, args.step, args.against)
         if args.json:
-            print(json.dumps(samples.pairs_to_json(rollouts, moved, args.limit)))
+            print(json.dumps(rollout_list.pairs_to_json(rollouts, moved, args.limit)))
         else:
-            emit(samples.pair_list(rollouts, moved, args.limit))
+            emit(rollout_list.pair_list(rollouts, moved, args.limit))
         return 0
     indices = _choose(rollouts, args)
-    chosen = indices[: args.limit]
+    numbers = indices[: args.limit]
     if args.json:
-        print(json.dumps(samples.to_json(rollouts, chosen)))
+        print(json.dumps(rollout_list.to_json(rollouts, numbers)))
         return 0
     if args.full or args.sample is not None:
-        for number in chosen:
-            emit(samples.full(number, rollouts.open(number)))
+        for number in numbers:
+            emit(rollout_list.full(number, rollouts.read_sample(number)))
     else:
-        emit(samples.listing(rollouts, chosen))
-    print(f"{len(chosen)} of {len(indices)} rollouts; {len(rollouts)} are saved")
+        emit(rollout_list.listing(rollouts, numbers))
+    print(f"{len(numbers)} of {len(indices)} rollouts; {len(rollouts)} are saved")
     for note in rollouts.notes:
         print(f"note: {note}")
     return 0
@@ -90,7 +92,7 @@ def run(args: Namespace) -> int:
 
 def _choose(rollouts: "Rollouts", args: Namespace) -> list[int]:
     """Return the numbers of the rollouts that the arguments select. Raises UsageError."""
-    from rlvitals.rollouts import selection
+    from rlvitals.rollouts import row_filter
 
     if args.sample is not None:
         if not 0 <= args.sample < len(rollouts):
@@ -102,7 +104,7 @@ def _choose(rollouts: "Rollouts", args: Namespace) -> list[int]:
         return [args.sample]
     if args.finding:
         return _prove(rollouts, args)
-    chosen = selection.Filter(
+    keep = row_filter.Filter(
         step=args.step,
         task=args.task,
         group=args.group,
@@ -111,9 +113,9 @@ def _choose(rollouts: "Rollouts", args: Namespace) -> list[int]:
         min_reward=args.min_reward,
         max_reward=args.max_reward,
     )
-    indices = selection.select(rollouts, chosen)
+    indices = row_filter.select(rollouts, keep)
     if args.sort:
-        indices = selection.sort(rollouts, indices, args.sort, descending=args.descending)
+        indices = row_filter.sort(rollouts, indices, args.sort, descending=args.descending)
     return [int(number) for number in indices]
 
 
@@ -129,8 +131,8 @@ def _prove(rollouts: "Rollouts", args: Namespace) -> list[int]:
             f"{args.finding!r} is no finding of this run", where="--finding", hint=hint
         )
     finding = findings[args.finding]
-    shown = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
-    return [int(number) for number in shown]
+    evidence_rows = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
+    return [int(number) for number in evidence_rows]
 
 
 COMMAND = Command("samples", __doc__, add_arguments, run)

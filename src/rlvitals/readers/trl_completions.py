@@ -75,10 +75,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 
 
 def read_cells(path: Path, data: bytes) -> tuple[Cells, list[str]]:
-    """Return the columns' cells, None for null, and which columns hold what rewards pay.
-
-    `data` is the file's content. Raises UnreadableLog.
-    """
+    """Return the columns' cells, None for null, and the reward columns. Raises UnreadableLog."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - optional
         from pyarrow import parquet  # noqa: PLC0415 - optional

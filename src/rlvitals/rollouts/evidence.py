@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
-from rlvitals.rollouts.columns import Rollouts
+from rlvitals.rollouts.rollout_columns import Rollouts
 
 Mask = NDArray[np.bool_]
 Score = Callable[[Rollouts], NDArray[np.float64]]  # [n]: the highest show it best, NaN not at all
 
 
-def _where(condition: Callable[[NDArray[np.void]], Mask]) -> Score:
+def _mask_score(condition: Callable[[NDArray[np.void]], Mask]) -> Score:
     return lambda rollouts: np.where(condition(rollouts.rows), 1.0, np.nan)
 
 
@@ -22,22 +22,22 @@ def _column(name: str, sign: float = 1.0) -> Score:
 
 # By the beginning of a metric's name.
 SCORES: dict[str, Score] = {
-    "rollout/looping_share": _where(lambda rows: rows["looping"] == 1),
-    "rollout/failed_as_zero_share": _where(
+    "rollout/looping_share": _mask_score(lambda rows: rows["looping"] == 1),
+    "rollout/failed_as_zero_share": _mask_score(
         lambda rows: (rows["error"] != 0) & (rows["reward"] == 0)
     ),
-    "rollout/unscored_share": _where(lambda rows: np.isnan(rows["reward"])),
-    "language/error_share": _where(lambda rows: rows["error"] != 0),
-    "language/tool_failures": _where(lambda rows: rows["failed_calls"] > 0),
+    "rollout/unscored_share": _mask_score(lambda rows: np.isnan(rows["reward"])),
+    "language/error_share": _mask_score(lambda rows: rows["error"] != 0),
+    "language/tool_failures": _mask_score(lambda rows: rows["failed_calls"] > 0),
     "language/tool_calls": _column("tool_calls", -1.0),
     "language/turns": _column("turns", -1.0),
     "language/length": _column("characters"),
     "language/truncated": _column("characters"),
-    "language/repetition_share": _where(lambda rows: rows["looping"] == 1),
+    "language/repetition_share": _mask_score(lambda rows: rows["looping"] == 1),
     "reward/": _column("reward"),
     "outcome/": _column("reward"),
 }
-PARTS = ("rollout/part/", "reward/component/")
+PART_PREFIXES = ("rollout/part/", "reward/component/")
 
 
 def find(rollouts: Rollouts, metric: str, began: int, ended: int) -> NDArray[np.int64]:
@@ -54,12 +54,12 @@ def find(rollouts: Rollouts, metric: str, began: int, ended: int) -> NDArray[np.
         )
     steps = rollouts.rows["step"]
     inside = (steps >= began) & (steps <= ended) & np.isfinite(score)
-    indices = rollouts.where(inside)
+    indices = rollouts.indices(inside)
     return indices[np.argsort(-score[indices], kind="stable")]
 
 
 def _score(rollouts: Rollouts, metric: str) -> NDArray[np.float64] | None:
-    for prefix in PARTS:
+    for prefix in PART_PREFIXES:
         if metric.startswith(prefix):
             return rollouts.parts.get(metric.removeprefix(prefix))
     for name in ("stop_reason",):

@@ -1,4 +1,4 @@
-"""Read the records of a rollout file, all of them in order or one by its place in bytes."""
+"""Read the records of a rollout file, all of them in order or one by its location in bytes."""
 
 import json
 import sys
@@ -8,15 +8,15 @@ from typing import BinaryIO, NamedTuple
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.trl_completions import MAX_PARQUET_BYTES, read_cells
-from rlvitals.rollouts.dialects.dialect import Layout, Record
+from rlvitals.rollouts.dialects.rollout_dialect import Layout, Record
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-MAX_RECORD_BYTES = 256 << 20  # of a line, a document or an unpacked frame
-CHUNK_BYTES = 1 << 20  # of a packed file, read at a time
+MAX_ROLLOUT_BYTES = 256 << 20  # of a line, a document or an unpacked frame
+READ_BYTES = 1 << 20  # of a packed file, read at a time
 
 
 class Place(NamedTuple):
@@ -27,8 +27,8 @@ class Place(NamedTuple):
     row: int = 0  # line of a frame, row of a table
 
 
-def read_all(path: Path, layout: Layout) -> Iterator[tuple[Place, Record]]:
-    """Yield each record with its place. What is damaged or cut short is left out.
+def read_records(path: Path, layout: Layout) -> Iterator[tuple[Place, Record]]:
+    """Yield each record with its location. What is damaged or cut short is left out.
 
     Raises OSError; UnreadableLog for a table without pyarrow.
     """
@@ -37,7 +37,7 @@ def read_all(path: Path, layout: Layout) -> Iterator[tuple[Place, Record]]:
         return
     with path.open("rb") as file:
         if layout == "document":
-            text = file.read(MAX_RECORD_BYTES + 1)
+            text = file.read(MAX_ROLLOUT_BYTES + 1)
             if (record := _parse(text)) is not None:
                 yield Place(0, len(text)), record
         elif layout == "lines":
@@ -46,17 +46,17 @@ def read_all(path: Path, layout: Layout) -> Iterator[tuple[Place, Record]]:
             yield from _frames(file)
 
 
-def read_one(path: Path, layout: Layout, place: Place) -> Record:
-    """Return the record at a place. Raises OSError; UnreadableLog where it is gone."""
+def read_record(path: Path, layout: Layout, location: Place) -> Record:
+    """Return the record at a location. Raises OSError; UnreadableLog where it is gone."""
     if layout == "parquet":
         rows = _table_rows(path)
-        record = rows[place.row] if place.row < len(rows) else None
+        record = rows[location.row] if location.row < len(rows) else None
     else:
         with path.open("rb") as file:
-            file.seek(place.offset)
-            packed = file.read(place.size)
+            file.seek(location.offset)
+            packed = file.read(location.size)
         lines = _unpack(packed).split(b"\n") if layout == "frames" else [packed]
-        record = _parse(lines[place.row]) if place.row < len(lines) else None
+        record = _parse(lines[location.row]) if location.row < len(lines) else None
     if record is None:
         raise UnreadableLog("the rollouts changed while they were read", where=str(path))
     return record
@@ -64,12 +64,12 @@ def read_one(path: Path, layout: Layout, place: Place) -> Record:
 
 def first(path: Path, layout: Layout) -> Record | None:
     """Return the first record of a file; None without one. Raises OSError, UnreadableLog."""
-    return next((record for _, record in read_all(path, layout)), None)
+    return next((record for _, record in read_records(path, layout)), None)
 
 
 def _parse(text: bytes) -> Record | None:
     """Return a JSON object; None for anything else."""
-    if len(text) > MAX_RECORD_BYTES:
+    if len(text) > MAX_ROLLOUT_BYTES:
         return None
     try:
         record = json.loads(text)
@@ -80,7 +80,7 @@ def _parse(text: bytes) -> Record | None:
 
 def _lines(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
     offset = 0
-    while line := file.readline(MAX_RECORD_BYTES + 1):
+    while line := file.readline(MAX_ROLLOUT_BYTES + 1):
         if (record := _parse(line)) is not None:
             yield Place(offset, len(line)), record
         offset += len(line)
@@ -89,14 +89,14 @@ def _lines(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
 def _frames(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
     """Yield the lines of each complete frame; the last may be cut short by a crash."""
     buffer, offset = b"", 0
-    while chunk := file.read(CHUNK_BYTES):
+    while chunk := file.read(READ_BYTES):
         buffer += chunk
         while buffer and (size := _frame_size(buffer)):
             for row, line in enumerate(_unpack(buffer[:size]).split(b"\n")):
                 if (record := _parse(line)) is not None:
                     yield Place(offset, size, row), record
             buffer, offset = buffer[size:], offset + size
-        if len(buffer) > MAX_RECORD_BYTES:
+        if len(buffer) > MAX_ROLLOUT_BYTES:
             return
 
 
@@ -111,7 +111,7 @@ def _frame_size(packed: bytes) -> int:
 def _unpack(frame: bytes) -> bytes:
     """Return what a frame holds; nothing where it is damaged or larger than a record may be."""
     try:
-        return zstd.ZstdDecompressor().decompress(frame, MAX_RECORD_BYTES)
+        return zstd.ZstdDecompressor().decompress(frame, MAX_ROLLOUT_BYTES)
     except zstd.ZstdError:
         return b""
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-TRAIN, EVAL = "train", "eval"
+TRAINING_SPLIT, EVAL_SPLIT = "train", "eval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Sample:
     prompt: str
     turns: tuple[Turn, ...]
     step: int | None = None
-    split: str = TRAIN
+    split: str = TRAINING_SPLIT
     group: str = ""  # rollouts whose rewards are compared; "": those of one prompt and step
     task: str = ""  # the data set or environment
     answer: str = ""  # the expected one

@@ -6,49 +6,66 @@ Rollouts of the training alone are counted; of an evaluation there may be a few 
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.rollouts.columns import NO_STEP, Rollouts
+from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 from rlvitals.types import Log, Series
 
 SOURCE = "rollouts"
-MIN_GROUP = 2  # rollouts whose rewards can be compared
+MIN_GROUP_ROLLOUTS = 2  # rollouts whose rewards can be compared
 MAX_SERIES_TEXTS = 20  # stop reasons or tasks that get a series each: the most frequent ones
 
 
 def to_log(rollouts: Rollouts) -> Log:
     """Return the series of a run's rollouts, under keys that begin with `rollout/`."""
-    indices = rollouts.where(rollouts.training & (rollouts.rows["step"] != NO_STEP))
+    indices = rollouts.indices(rollouts.training & (rollouts.rows["step"] != NO_STEP))
     rows = rollouts.rows[indices]
     if not len(rows):
         return Log(SOURCE, {}, notes=rollouts.notes)
     steps, step_of_row = np.unique(rows["step"], return_inverse=True)
     means = _Means(steps, step_of_row)
-    wrong = rows["error"] != 0
-    has_calls = rows["tool_calls"] > 0
     columns: dict[str, Series] = {
         "rollout/reward_mean": means.of(rows["reward"]),
-        "rollout/error_share": means.of(wrong),
-        "rollout/looping_share": means.of(rows["looping"]),
         "rollout/characters_mean": means.of(rows["characters"]),
-        "rollout/turns_mean": means.of(rows["turns"]),
-        "rollout/turns_min": means.extreme(rows["turns"], np.minimum),
-        "rollout/turns_max": means.extreme(rows["turns"], np.maximum),
+        "rollout/seconds_mean": means.of(rows["seconds"]),
         "rollout/tokens_mean": means.of(
             np.where(rows["token_count"] < 0, np.nan, rows["token_count"])
         ),
-        "rollout/seconds_mean": means.of(rows["seconds"]),
-        "rollout/unscored_share": means.of(np.isnan(rows["reward"])),
-        "rollout/failed_as_zero_share": means.of(wrong & (rows["reward"] == 0)),
     }
-    if has_calls.any():
-        failures = rows["failed_calls"] / np.maximum(rows["tool_calls"], 1)
-        columns["rollout/tool_calls_mean"] = means.of(rows["tool_calls"])
-        columns["rollout/tool_failure_share"] = means.of(np.where(has_calls, failures, np.nan))
+    if rows["characters"].any():
+        columns["rollout/looping_share"] = means.of(rows["looping"])
+    columns |= _failures(rows, means) | _conversations(rows, means)
     for name, part in rollouts.parts.items():
         columns[f"rollout/part/{name}"] = means.of(part[indices])
     columns |= _shares(rollouts, rows, means, "stop_reason")
     columns |= _groups(rollouts, rows, means)
     series = {key: column for key, column in columns.items() if len(column)}
     return Log(SOURCE, series, notes=rollouts.notes, framework=SOURCE)
+
+
+def _failures(rows: NDArray[np.void], means: "_Means") -> dict[str, Series]:
+    """Return the shares of rollouts that failed, or have no reward, where any has."""
+    wrong, unscored = rows["error"] != 0, np.isnan(rows["reward"])
+    columns = {}
+    if wrong.any():
+        columns["rollout/error_share"] = means.of(wrong)
+        columns["rollout/failed_as_zero_share"] = means.of(wrong & (rows["reward"] == 0))
+    if unscored.any():
+        columns["rollout/unscored_share"] = means.of(unscored)
+    return columns
+
+
+def _conversations(rows: NDArray[np.void], means: "_Means") -> dict[str, Series]:
+    """Return turns and calls of tools, where a rollout has several turns or a call."""
+    has_calls = rows["tool_calls"] > 0
+    columns = {}
+    if rows["turns"].max() > 1:
+        columns["rollout/turns_mean"] = means.of(rows["turns"])
+        columns["rollout/turns_min"] = means.extreme(rows["turns"], np.minimum)
+        columns["rollout/turns_max"] = means.extreme(rows["turns"], np.maximum)
+    if has_calls.any():
+        failures = rows["failed_calls"] / np.maximum(rows["tool_calls"], 1)
+        columns["rollout/tool_calls_mean"] = means.of(rows["tool_calls"])
+        columns["rollout/tool_failure_share"] = means.of(np.where(has_calls, failures, np.nan))
+    return columns
 
 
 class _Means:
@@ -102,7 +119,7 @@ def _groups(rollouts: Rollouts, rows: NDArray[np.void], means: _Means) -> dict[s
     low, high = np.full(len(groups), np.inf), np.full(len(groups), -np.inf)
     np.minimum.at(low, group_of_row, rewards)
     np.maximum.at(high, group_of_row, rewards)
-    several = np.bincount(group_of_row, minlength=len(groups)) >= MIN_GROUP
+    several = np.bincount(group_of_row, minlength=len(groups)) >= MIN_GROUP_ROLLOUTS
     if not several.any():
         return {}
     group_means = _Means(means.steps, groups["f0"].astype(np.int64)[several])

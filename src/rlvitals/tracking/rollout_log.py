@@ -8,12 +8,10 @@ sample can be read without the rest of its file.
 """
 
 import json
-import re
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
 from typing import cast
 
 from rlvitals.errors import UsageError
@@ -27,14 +25,10 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-ROLLOUTS_FOLDER = "rollouts"
-ROLLOUT_FILE = re.compile(r"\d+-\d+-(\d+)\.jsonl\.zst")
 MAX_FILE_BYTES = 64 << 20
 MAX_QUEUE_BYTES = 64 << 20  # of samples that wait to be written
 WRITE_SECONDS = 10.0  # that the end of a run waits for the thread's own write
 MAX_FRAME_SAMPLES = 64  # a sample is read by unpacking its frame
-MAX_SAMPLES = 100_000  # of a call
-EXAMPLE = 'run.log_rollouts(step, [{"prompt": "2 + 2?", "completion": "4", "reward": 1.0}])'
 Sample = dict[str, object]
 
 
@@ -43,7 +37,7 @@ class RolloutLog:
 
     def __init__(self, opening: Opening, limit: float, note: Callable[[str], None]) -> None:
         """Begin; nothing is created before the first samples."""
-        self._folder = opening.folder / ROLLOUTS_FOLDER
+        self._folder = opening.folder / "rollouts"
         self._prefix = f"{opening.attempt:04d}-{opening.rank}"
         self._limit = limit
         self._note = note
@@ -60,11 +54,12 @@ class RolloutLog:
         """
         if isinstance(samples, Mapping | str) or not hasattr(samples, "__iter__"):
             raise UsageError(
-                f"rollouts must be a list of dicts, not {tensors.kind(samples)}", hint=EXAMPLE
+                f"rollouts must be a list of dicts, not {tensors.kind(samples)}",
+                hint="a dict for each: {'prompt': ..., 'completion': ..., 'reward': ...}",
             )
         if not self._limit:
             return
-        for sample in islice(cast("Iterable[object]", samples), MAX_SAMPLES):
+        for sample in cast("Iterable[object]", samples):
             record = media.plain(sample)
             if not isinstance(record, dict):
                 raise UsageError(f"a rollout must be a dict, not {tensors.kind(sample)}")
@@ -112,7 +107,7 @@ class RolloutLog:
 
     def _make_room(self, size: int) -> None:
         """Delete the oldest files but the first, until the limit leaves room for another."""
-        files = sorted(p for p in self._folder.iterdir() if ROLLOUT_FILE.fullmatch(p.name))
+        files = sorted(self._folder.glob("*.jsonl.zst"))
         total = sum(path.stat().st_size for path in files) + max(size, MAX_FILE_BYTES)
         for path in files[1:]:
             if total <= self._limit:

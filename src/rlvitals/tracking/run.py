@@ -72,8 +72,7 @@ class Run(TrackerNames):
         self._rollouts = RolloutLog(opening, rollout_bytes, pump.notes.add)
         self._thinning = validation.Thinning(pump.notes)
         self._pump = pump
-        self._strict = strict
-        self._durable = durable
+        self._strict, self._durable = strict, durable
         self._rows = pump.rows
         self._limit = pump.limit
         self._closed = ""  # why nothing more is recorded

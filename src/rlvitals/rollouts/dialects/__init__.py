@@ -2,29 +2,29 @@
 
 from rlvitals.rollouts.dialects import (
     atif,
-    episodes,
-    miles,
-    nemo_rl,
+    episode_traces,
+    miles_trajectories,
+    nemo_rl_steps,
     recorder,
-    rllm,
-    skyrl,
-    tinker,
-    trl,
+    rllm_episodes,
+    skyrl_evals,
+    tinker_summaries,
+    trl_parquet,
     verifiers,
-    verl,
+    verl_generations,
 )
-from rlvitals.rollouts.dialects.dialect import Dialect
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect
 
-DIALECTS: tuple[Dialect, ...] = (
+ROLLOUT_DIALECTS: tuple[Dialect, ...] = (
     recorder.DIALECT,
-    trl.DIALECT,
-    episodes.DIALECT,
+    trl_parquet.DIALECT,
+    episode_traces.DIALECT,
     verifiers.DIALECT,
-    skyrl.DIALECT,
-    tinker.DIALECT,
-    nemo_rl.DIALECT,
-    rllm.DIALECT,
-    miles.DIALECT,
+    skyrl_evals.DIALECT,
+    tinker_summaries.DIALECT,
+    nemo_rl_steps.DIALECT,
+    rllm_episodes.DIALECT,
+    miles_trajectories.DIALECT,
     atif.DIALECT,
-    verl.DIALECT,
+    verl_generations.DIALECT,
 )

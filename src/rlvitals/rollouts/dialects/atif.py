@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.chat_messages import content_text, is_failure, split_prompt
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     integer,
@@ -19,8 +20,7 @@ from rlvitals.rollouts.dialects.dialect import (
     numbers,
     scores,
 )
-from rlvitals.rollouts.messages import content_text, is_failure, split_prompt
-from rlvitals.rollouts.sample import EVAL, Sample, Tokens, ToolCall, Turn, to_text
+from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, Tokens, ToolCall, Turn, to_text
 
 MAX_RESULT_BYTES = 16 << 20  # of a trial's result.json
 TOTAL_REWARD = "reward"  # Harbor's name for the reward of a verifier with a single number
@@ -46,7 +46,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
         Sample(
             prompt=prompt,
             turns=replies,
-            split=EVAL,
+            split=EVAL_SPLIT,
             task=to_text(result.get("task_name")),
             reward=_total({name: part.score for name, part in rewards.items()}),
             parts=rewards,

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.chat_messages import split_prompt, tagged_turns, to_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     integer,
@@ -11,8 +12,7 @@ from rlvitals.rollouts.dialects.dialect import (
     number,
     numbers,
 )
-from rlvitals.rollouts.messages import split_prompt, tagged_turns, to_prompt, to_turns
-from rlvitals.rollouts.sample import TRAIN, RewardPart, Sample, Tokens, to_text
+from rlvitals.rollouts.sample import TRAINING_SPLIT, RewardPart, Sample, Tokens, to_text
 
 
 def claims(path: Path, record: Record) -> bool:
@@ -36,13 +36,13 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
             prompt=prompt,
             turns=turns,
             step=integer(record["step"]),
-            split=to_text(record.get("split")) or TRAIN,
+            split=to_text(record.get("split")) or TRAINING_SPLIT,
             group=to_text(record.get("group")),
             task=to_text(record.get("task")),
             answer=to_text(record.get("answer")),
             policy_version=integer(record.get("policy_version")),
             reward=number(record.get("reward")),
-            parts=_parts(mapping(record.get("rewards"))),
+            parts=_read_parts(mapping(record.get("rewards"))),
             advantage=number(record.get("advantage")),
             stop_reason=to_text(record.get("stop_reason")),
             error=to_text(error) if error else "",
@@ -58,7 +58,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
     ]
 
 
-def _parts(rewards: Record) -> dict[str, RewardPart]:
+def _read_parts(rewards: Record) -> dict[str, RewardPart]:
     """Return reward parts: numbers, or `{"score": 1.0, "weight": 0.5}`."""
     parts: dict[str, RewardPart] = {}
     for name, reward in rewards.items():

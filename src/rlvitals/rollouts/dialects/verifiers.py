@@ -6,16 +6,23 @@ Source: `state_to_output`. Metrics lie in `metrics` and once more at the top lev
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import Dialect, Record, integer, mapping, number, scores
-from rlvitals.rollouts.messages import tagged_turns, to_prompt, to_turns
-from rlvitals.rollouts.sample import EVAL, Sample, to_text
+from rlvitals.rollouts.chat_messages import tagged_turns, to_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
+    Dialect,
+    Record,
+    integer,
+    mapping,
+    number,
+    scores,
+)
+from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, to_text
 
-FIELDS = {"example_id", "prompt", "completion", "reward", "metrics"}
+RESULT_FIELDS = {"example_id", "prompt", "completion", "reward", "metrics"}
 
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
     """Claim records with the fields that every output has."""
-    return record.keys() >= FIELDS
+    return record.keys() >= RESULT_FIELDS
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - no step is recorded
@@ -30,7 +37,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - n
             turns=to_turns(completion)
             if isinstance(completion, list)
             else tagged_turns(to_text(completion)),
-            split=EVAL,
+            split=EVAL_SPLIT,
             group=to_text(record["example_id"]),
             task=to_text(record.get("task")),
             answer=to_text(record.get("answer")),

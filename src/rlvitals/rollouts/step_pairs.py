@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
-from rlvitals.rollouts.columns import Rollouts
-from rlvitals.rollouts.selection import check_step
+from rlvitals.rollouts.rollout_columns import Rollouts
+from rlvitals.rollouts.row_filter import check_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def pair(rollouts: Rollouts, step: int, against: int) -> tuple[Pair, ...]:
 
 
 def _by_prompt(rollouts: Rollouts, step: int) -> dict[int, NDArray[np.int64]]:
-    indices = rollouts.where(rollouts.rows["step"] == step)
+    indices = rollouts.indices(rollouts.rows["step"] == step)
     prompts = rollouts.rows["prompt"][indices]
     return {int(prompt): indices[prompts == prompt] for prompt in np.unique(prompts)}
 

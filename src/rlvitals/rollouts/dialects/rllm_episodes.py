@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.chat_messages import split_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     integer,
@@ -16,18 +17,17 @@ from rlvitals.rollouts.dialects.dialect import (
     number,
     scores,
 )
-from rlvitals.rollouts.messages import split_prompt, to_turns
-from rlvitals.rollouts.sample import EVAL, TRAIN, Sample, Turn, to_text
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
 
 QUESTION_KEYS = ("question", "prompt", "instruction", "problem")
-ANSWER_KEYS = ("ground_truth", "answer", "solution")
-STOPS = {
+TASK_ANSWER_KEYS = ("ground_truth", "answer", "solution")
+RLLM_STOPS = {
     "env_done": "stop",
     "max_response_length_exceeded": "length",
     "max_prompt_length_exceeded": "prompt_length",
     "max_turns_exceeded": "max_turns",
 }
-ERRORS = ("error", "timeout")
+ERROR_REASONS = ("error", "timeout")
 
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
@@ -50,14 +50,14 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
                 prompt=prompt or question or to_text(record["task"]),
                 turns=turns,
                 step=integer(record["training_step"]),
-                split=TRAIN if path.parent.name.startswith("train") else EVAL,
+                split=TRAINING_SPLIT if path.parent.name.startswith("train") else EVAL_SPLIT,
                 group=f"{record['task_hash']}/{name}",
                 task=to_text(task.get("data_source")) or name,
-                answer=next((to_text(task[key]) for key in ANSWER_KEYS if key in task), ""),
+                answer=next((to_text(task[key]) for key in TASK_ANSWER_KEYS if key in task), ""),
                 reward=number(trajectory.get("reward")),
                 parts=scores(mapping(record.get("metrics"))) | scores(metrics),
-                stop_reason=STOPS.get(reason, reason),
-                error=reason if reason in ERRORS else "",
+                stop_reason=RLLM_STOPS.get(reason, reason),
+                error=reason if reason in ERROR_REASONS else "",
                 seconds=_seconds(trajectory),
             )
         )

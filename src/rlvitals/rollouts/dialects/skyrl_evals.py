@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.chat_messages import tagged_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     mapping,
@@ -16,10 +17,9 @@ from rlvitals.rollouts.dialects.dialect import (
     numbers,
     step_in,
 )
-from rlvitals.rollouts.messages import tagged_turns
-from rlvitals.rollouts.sample import EVAL, Sample, to_text
+from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, to_text
 
-STEP_FOLDER = re.compile(r"global_step_(\d+)_evals")
+EVALS_FOLDER = re.compile(r"global_step_(\d+)_evals")
 
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
@@ -37,8 +37,8 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
         Sample(
             prompt=to_text(record["input_prompt"]),
             turns=tagged_turns(to_text(record["output_response"])),
-            step=step_in(path, STEP_FOLDER),
-            split=EVAL,
+            step=step_in(path, EVALS_FOLDER),
+            split=EVAL_SPLIT,
             task=to_text(task),
             answer=to_text(truth),
             reward=sum(by_token) if by_token else number(record["score"]),

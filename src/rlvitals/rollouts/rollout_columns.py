@@ -1,4 +1,4 @@
-"""Hold the numbers of a run's rollouts as columns, and open single samples by their place."""
+"""Hold the numbers of a run's rollouts as columns, and open single samples by their location."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.rollouts.dialects import DIALECTS
-from rlvitals.rollouts.records import Place, read_one
-from rlvitals.rollouts.sample import EVAL, Sample
+from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
+from rlvitals.rollouts.records import Place, read_record
+from rlvitals.rollouts.sample import EVAL_SPLIT, Sample
 
 NO_STEP = -1
-CHUNK_ROWS = 4096  # that wait as Python's objects
+PENDING_ROWS = 4096  # that wait as Python's objects
 MAX_TEXTS = 10_000  # different tasks, stop reasons and errors
-MAX_ERROR_CHARACTERS = 100
+MAX_ERROR_NAME = 100
 MAX_PARTS = 64  # reward parts
 OTHER_TEXT = "(others)"
 MAX_LOOP_CHARACTERS = 4096  # of the end of a text, that are searched
@@ -75,14 +75,14 @@ class Rollouts:
         """Count the rollouts."""
         return len(self.rows)
 
-    def open(self, index: int) -> Sample:
+    def read_sample(self, index: int) -> Sample:
         """Read one sample from its file. Raises UnreadableLog."""
         row = self.rows[index]
         path = self.root / self.files[int(row["file"])]
-        dialect = next(d for d in DIALECTS if d.name == self.dialects[int(row["file"])])
-        place = Place(int(row["offset"]), int(row["size"]), int(row["row"]))
+        dialect = next(d for d in ROLLOUT_DIALECTS if d.name == self.dialects[int(row["file"])])
+        location = Place(int(row["offset"]), int(row["size"]), int(row["row"]))
         try:
-            samples = dialect.samples(path, read_one(path, dialect.layout, place))
+            samples = dialect.samples(path, read_record(path, dialect.layout, location))
             return samples[int(row["item"])]
         except (OSError, IndexError, KeyError, TypeError, ValueError) as error:
             raise UnreadableLog(
@@ -93,7 +93,7 @@ class Rollouts:
         """Return a column of texts: "task", "stop_reason" or "error"."""
         return [self.texts[number] for number in self.rows[name].tolist()]
 
-    def where(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def indices(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the indices of rows that a mask [n] picks."""
         return np.flatnonzero(mask).astype(np.int64)
 
@@ -141,7 +141,7 @@ class Builder:
         self._count = 0
         self.weights: dict[str, float] = {}
 
-    def add(self, file: int, place: Place, item: int, sample: Sample) -> None:
+    def add(self, file: int, location: Place, item: int, sample: Sample) -> None:
         """Add a sample."""
         text = sample.text
         calls = list(sample.tool_calls)
@@ -149,15 +149,15 @@ class Builder:
         self._pending.append(
             (
                 file,
-                *place,
+                *location,
                 item,
                 NO_STEP if sample.step is None else sample.step,
-                sample.split == EVAL,
+                sample.split == EVAL_SPLIT,
                 prompt,
                 hash_text(sample.group) if sample.group else prompt,
                 self._number(sample.task),
                 self._number(sample.stop_reason),
-                self._number(sample.error.partition("\n")[0][:MAX_ERROR_CHARACTERS]),
+                self._number(sample.error.partition("\n")[0][:MAX_ERROR_NAME]),
                 np.nan if sample.reward is None else sample.reward,
                 np.nan if sample.advantage is None else sample.advantage,
                 np.nan if sample.seconds is None else sample.seconds,
@@ -176,7 +176,7 @@ class Builder:
                 self._parts.setdefault(name, _Sparse()).add(self._count, part.score)
                 self.weights[name] = part.weight
         self._count += 1
-        if len(self._pending) >= CHUNK_ROWS:
+        if len(self._pending) >= PENDING_ROWS:
             self._pack()
 
     def _number(self, text: str) -> int:

@@ -13,8 +13,8 @@ from rlvitals.readers.trl_completions import (
     COMPLETIONS_FILE,
     COMPLETIONS_FOLDER,
 )
-from rlvitals.rollouts.dialects.dialect import Dialect, Record, integer, number, step_in
-from rlvitals.rollouts.messages import tagged_turns, to_prompt, to_turns
+from rlvitals.rollouts.chat_messages import tagged_turns, to_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record, integer, number, step_in
 from rlvitals.rollouts.sample import RewardPart, Sample, to_text
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.chat_messages import split_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     integer,
@@ -20,10 +21,17 @@ from rlvitals.rollouts.dialects.dialect import (
     numbers,
     step_in,
 )
-from rlvitals.rollouts.messages import split_prompt, to_turns
-from rlvitals.rollouts.sample import EVAL, TRAIN, RewardPart, Sample, Tokens, Turn, to_text
+from rlvitals.rollouts.sample import (
+    EVAL_SPLIT,
+    TRAINING_SPLIT,
+    RewardPart,
+    Sample,
+    Tokens,
+    Turn,
+    to_text,
+)
 
-STEP_FOLDER = re.compile(r"step_(\d+)")
+COHORT_FOLDER = re.compile(r"step_(\d+)")
 PHASES = ("setup", "agent", "finalize", "scoring")
 
 
@@ -57,11 +65,13 @@ def _sample(path: Path, episode: Record, trace: Record) -> Sample:
     errors = mappings(trace.get("errors")) or mappings(episode.get("errors"))
     advantages = numbers(next((n["advantages"] for n in branch if n.get("advantages")), None))
     step = integer(work.get("step"))
-    kind = to_text(work.get("type")) or (TRAIN if TRAIN in path.parts else EVAL)
+    kind = to_text(work.get("type")) or (
+        TRAINING_SPLIT if TRAINING_SPLIT in path.parts else EVAL_SPLIT
+    )
     return Sample(
         prompt=prompt or to_text(data.get("prompt") or data.get("question")),
         turns=_text_turns(turns),
-        step=step_in(path, STEP_FOLDER) if step is None else step,
+        step=step_in(path, COHORT_FOLDER) if step is None else step,
         split=kind,
         group=to_text(mapping(episode.get("group")).get("id") or task.get("key")),
         task=to_text(env.get("name") or env.get("id") or task.get("type")),

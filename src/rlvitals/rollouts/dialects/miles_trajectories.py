@@ -8,19 +8,19 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import Dialect, Record, number, step_in
-from rlvitals.rollouts.messages import split_prompt, to_prompt, to_turns
-from rlvitals.rollouts.sample import EVAL, TRAIN, Sample, to_text
+from rlvitals.rollouts.chat_messages import split_prompt, to_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record, number, step_in
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, to_text
 
-ROLLOUT_FILE = re.compile(r"(?:eval_)?(\d+)\.jsonl")
-FIELDS = {"sample_index", "group_index", "status", "messages"}
-STOPS = {"completed": "stop", "truncated": "length"}
+TRAJECTORY_FILE = re.compile(r"(?:eval_)?(\d+)\.jsonl")
+TRAJECTORY_FIELDS = {"sample_index", "group_index", "status", "messages"}
+MILES_STOPS = {"completed": "stop", "truncated": "length"}
 FAILURES = ("aborted", "failed")
 
 
 def claims(path: Path, record: Record) -> bool:
     """Claim records with miles' fields in a file that is named by its step."""
-    return bool(ROLLOUT_FILE.fullmatch(path.name)) and record.keys() >= FIELDS
+    return bool(TRAJECTORY_FILE.fullmatch(path.name)) and record.keys() >= TRAJECTORY_FIELDS
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:
@@ -32,11 +32,11 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
         Sample(
             prompt=prompt or to_prompt(record.get("prompt")),
             turns=turns,
-            step=step_in(path, ROLLOUT_FILE),
-            split=EVAL if path.name.startswith("eval_") else TRAIN,
+            step=step_in(path, TRAJECTORY_FILE),
+            split=EVAL_SPLIT if path.name.startswith("eval_") else TRAINING_SPLIT,
             group="" if group is None else str(group),
             reward=number(record.get("reward")),
-            stop_reason=STOPS.get(status, status),
+            stop_reason=MILES_STOPS.get(status, status),
             error=status if status in FAILURES else "",
         )
     ]

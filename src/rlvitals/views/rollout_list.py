@@ -8,13 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rlvitals.errors import harmless
-from rlvitals.rollouts.columns import NO_STEP, Rollouts
-from rlvitals.rollouts.pairs import Pair, Side
+from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 from rlvitals.rollouts.sample import Sample
+from rlvitals.rollouts.step_pairs import Pair, Side
 from rlvitals.views import lists
 from rlvitals.views.phrases import number
 
-HEADS = ("sample", "step", "task", "reward", "turns", "chars", "stop", "reply")
 REPLY_CHARACTERS = 60  # of a reply in a list
 SHOWN_CHARACTERS = 20_000  # of a message shown in full
 DIFF_WORDS = 600  # of each text, that are compared
@@ -23,11 +22,15 @@ CONTEXT_WORDS = 6  # equal words around a change
 
 def listing(rollouts: Rollouts, indices: Iterable[int]) -> RenderableType:
     """Render one line for each rollout."""
-    return lists.columns(HEADS, [_line(rollouts, index) for index in indices], whole=7)
+    return lists.columns(
+        ("sample", "step", "task", "reward", "turns", "chars", "stop", "reply"),
+        [_line(rollouts, index) for index in indices],
+        whole=7,
+    )
 
 
 def _line(rollouts: Rollouts, index: int) -> tuple[str, ...]:
-    row, sample = rollouts.rows[index], rollouts.open(index)
+    row, sample = rollouts.rows[index], rollouts.read_sample(index)
     end = f"{sample.stop_reason or '-'}{f' ({sample.error})' if sample.error else ''}"
     reply = " ".join(sample.text.split())
     return (
@@ -58,7 +61,7 @@ def full(index: int, sample: Sample) -> RenderableType:
     facts += filter(None, (sample.task, sample.group and f"group {sample.group}"))
     lines = [Text(harmless(" · ".join(facts)), "bold")]
     if sample.reward is not None:
-        lines.append(Text(harmless(f"reward {number(sample.reward)}{_parts(sample)}")))
+        lines.append(Text(harmless(f"reward {number(sample.reward)}{_format_parts(sample)}")))
     for name, text in (
         ("answer", sample.answer),
         ("stop reason", sample.stop_reason),
@@ -76,7 +79,7 @@ def full(index: int, sample: Sample) -> RenderableType:
     return Group(*lines, Text())
 
 
-def _parts(sample: Sample) -> str:
+def _format_parts(sample: Sample) -> str:
     parts = [
         f"{name} {number(p.score)}" + (f" x {number(p.weight)}" if p.weight != 1.0 else "")
         for name, p in sample.parts.items()
@@ -96,53 +99,54 @@ def pair_list(rollouts: Rollouts, pairs: Sequence[Pair], limit: int) -> Renderab
     )
     blocks: list[RenderableType] = [head]
     for entry in pairs[:limit]:
-        before, after = rollouts.open(entry.before.index), rollouts.open(entry.after.index)
+        sample = rollouts.read_sample(entry.before.index)
+        new_sample = rollouts.read_sample(entry.after.index)
         blocks += [
             Text(),
-            Text(_cut(harmless(" ".join(before.prompt.split())), 2 * REPLY_CHARACTERS), "bold"),
+            Text(_cut(harmless(" ".join(sample.prompt.split())), 2 * REPLY_CHARACTERS), "bold"),
             Text(f"  {'; '.join(_changes(entry))}"),
             Text(f"  samples {entry.before.index} and {entry.after.index}:", "dim"),
-            difference(before.text, after.text),
+            difference(sample.text, new_sample.text),
         ]
     return Group(*blocks)
 
 
 def _changes(entry: Pair) -> list[str]:
-    before, after = entry.before, entry.after
-    changes = [f"reward {_number(before.reward)} -> {_number(after.reward)}"]
+    old, new = entry.before, entry.after
+    changes = [f"reward {_number(old.reward)} -> {_number(new.reward)}"]
     changes += [
-        f"{name} {_number(before.parts[name])} -> {_number(after.parts[name])}"
-        for name in before.parts
-        if _moved(before.parts[name], after.parts[name])
+        f"{name} {_number(old.parts[name])} -> {_number(new.parts[name])}"
+        for name in old.parts
+        if _differs(old.parts[name], new.parts[name])
     ]
     for name in ("characters", "tool_calls"):
-        values = getattr(before, name), getattr(after, name)
+        values = getattr(old, name), getattr(new, name)
         if values[0] != values[1]:
             changes.append(f"{name.replace('_', ' ')} {_number(values[0])} -> {_number(values[1])}")
     return changes
 
 
-def _moved(before: float, after: float) -> bool:
-    return isfinite(before) and isfinite(after) and before != after
+def _differs(old: float, new: float) -> bool:
+    return isfinite(old) and isfinite(new) and old != new
 
 
-def difference(before: str, after: str) -> Text:
+def difference(text: str, new_text: str) -> Text:
     """Render a text with the words that another has not in [- -], and the new ones in {+ +}."""
-    old, new = before.split()[:DIFF_WORDS], after.split()[:DIFF_WORDS]
-    text = Text("  ")
+    old, new = text.split()[:DIFF_WORDS], new_text.split()[:DIFF_WORDS]
+    rendered = Text("  ")
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
-            text.append(f"{' '.join(_shorten(old[i:j]))} ", "dim")
+            rendered.append(f"{' '.join(_trim(old[i:j]))} ", "dim")
             continue
         if old[i:j]:
-            text.append(f"[-{harmless(' '.join(old[i:j]))}-] ", "red")
+            rendered.append(f"[-{harmless(' '.join(old[i:j]))}-] ", "red")
         if new[k:m]:
-            text.append(f"{{+{harmless(' '.join(new[k:m]))}+}} ", "green")
-    return text
+            rendered.append(f"{{+{harmless(' '.join(new[k:m]))}+}} ", "green")
+    return rendered
 
 
-def _shorten(words: Sequence[str]) -> list[str]:
-    safe = [harmless(word) for word in words]
+def _trim(texts: Sequence[str]) -> list[str]:
+    safe = [harmless(text) for text in texts]
     if len(safe) <= 2 * CONTEXT_WORDS:
         return safe
     return [*safe[:CONTEXT_WORDS], "…", *safe[-CONTEXT_WORDS:]]
@@ -150,7 +154,7 @@ def _shorten(words: Sequence[str]) -> list[str]:
 
 def to_json(rollouts: Rollouts, indices: Sequence[int]) -> dict[str, object]:
     """Return rollouts as JSON's types, with their numbers."""
-    samples = [{"sample": int(i), **rollouts.open(int(i)).to_json()} for i in indices]
+    samples = [{"sample": int(i), **rollouts.read_sample(int(i)).to_json()} for i in indices]
     return {"rollouts": len(rollouts), "samples": samples, "notes": list(rollouts.notes)}
 
 
@@ -176,5 +180,5 @@ def _side(rollouts: Rollouts, side: Side) -> dict[str, object]:
         "characters": side.characters,
         "tool_calls": side.tool_calls,
         "parts": {name: value for name, value in side.parts.items() if isfinite(value)},
-        "sample": {"sample": side.index, **rollouts.open(side.index).to_json()},
+        "sample": {"sample": side.index, **rollouts.read_sample(side.index).to_json()},
     }

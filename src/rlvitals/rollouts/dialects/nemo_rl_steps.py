@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import Dialect, Record, number, numbers, step_in
-from rlvitals.rollouts.messages import split_prompt, to_turns
-from rlvitals.rollouts.sample import EVAL, TRAIN, Sample, Tokens, Turn, to_text
+from rlvitals.rollouts.chat_messages import split_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record, number, numbers, step_in
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Tokens, Turn, to_text
 
 DATA_FILE = re.compile(r"(?:train|val)_data_step(\d+)\.jsonl")
 
@@ -37,14 +37,14 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
             prompt=prompt,
             turns=turns,
             step=step_in(path, DATA_FILE),
-            split=TRAIN if path.name.startswith("train") else EVAL,
+            split=TRAINING_SPLIT if path.name.startswith("train") else EVAL_SPLIT,
             task=_task(_cell(record.get("agent_ref"))),
             reward=number(record["rewards"]),
             advantage=generated[0] if generated else None,
             token_count=int(sum(mask)) if mask else None,
             tokens=Tokens(
-                sampler_log_probs=_trained(record.get("generation_logprobs"), mask),
-                trainer_log_probs=_trained(record.get("prev_logprobs"), mask),
+                sampler_log_probs=_trainable_values(record.get("generation_logprobs"), mask),
+                trainer_log_probs=_trainable_values(record.get("prev_logprobs"), mask),
             ),
         )
     ]
@@ -59,7 +59,7 @@ def _alternate(texts: Sequence[object]) -> tuple[Turn, ...]:
     return tuple(Turn(roles[n % 2], to_text(text)) for n, text in enumerate(texts))
 
 
-def _trained(values: object, mask: Sequence[float]) -> tuple[float, ...]:
+def _trainable_values(values: object, mask: Sequence[float]) -> tuple[float, ...]:
     by_token = numbers(_cell(values))
     return tuple(value for value, trained in zip(by_token, mask, strict=False) if trained)
 

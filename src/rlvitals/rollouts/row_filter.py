@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.rollouts.columns import Rollouts, hash_text
+from rlvitals.rollouts.rollout_columns import Rollouts, hash_text
 
 SORT_KEYS = {"reward": "reward", "length": "characters", "turns": "turns", "step": "step"}
 
@@ -42,7 +42,7 @@ def select(rollouts: Rollouts, chosen: Filter) -> NDArray[np.int64]:
         mask &= rows["reward"] >= chosen.min_reward
     if chosen.max_reward is not None:
         mask &= rows["reward"] <= chosen.max_reward
-    return rollouts.where(mask)
+    return rollouts.indices(mask)
 
 
 def _has_text(rollouts: Rollouts, name: str, text: str) -> NDArray[np.bool_]:
@@ -63,8 +63,8 @@ def check_step(rollouts: Rollouts, step: int, flag: str) -> int:
     """Return a step with rollouts. Raises UsageError that names the nearest ones."""
     steps = np.unique(rollouts.rows["step"])
     if step not in steps:
-        place = int(np.searchsorted(steps, step))
-        close = ", ".join(str(s) for s in steps[max(0, place - 2) : place + 2].tolist())
+        location = int(np.searchsorted(steps, step))
+        close = ", ".join(str(s) for s in steps[max(0, location - 2) : location + 2].tolist())
         raise UsageError(f"step {step} has no rollouts", where=flag, hint=f"nearest: {close}")
     return step
 

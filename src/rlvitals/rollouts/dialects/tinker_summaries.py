@@ -7,7 +7,7 @@ conversation only where `logs` has them. Source: `serialize_rollout_summaries`, 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import (
+from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
     integer,
@@ -16,11 +16,11 @@ from rlvitals.rollouts.dialects.dialect import (
     number,
     scores,
 )
-from rlvitals.rollouts.sample import EVAL, TRAIN, Sample, Turn, to_text
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
 
 PROMPT_KEYS = ("prompt", "problem", "question", "input")
 REPLY_KEYS = ("response", "completion", "output", "model_response", "assistant")
-ANSWER_KEYS = ("reference_answer", "ground_truth", "answer", "expected_answer")
+LOG_ANSWER_KEYS = ("reference_answer", "ground_truth", "answer", "expected_answer")
 
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
@@ -34,17 +34,17 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
     logs = [mapping(step.get("logs")) for step in steps]
     lengths = [integer(step.get("ac_len")) for step in steps]
     last_metrics = mapping(steps[-1].get("metrics")) if steps else {}
-    is_train = to_text(record.get("split")).startswith(TRAIN)
+    is_train = to_text(record.get("split")).startswith(TRAINING_SPLIT)
     tags = record.get("tags")
     return [
         Sample(
             prompt=_first(logs[0] if logs else {}, PROMPT_KEYS),
             turns=tuple(Turn("assistant", _reply(log)) for log in logs),
             step=integer(record["iteration"]),
-            split=TRAIN if is_train else EVAL,
+            split=TRAINING_SPLIT if is_train else EVAL_SPLIT,
             group=f"{record['group_idx']}",
             task="/".join(map(to_text, tags)) if isinstance(tags, list) else "",
-            answer=_first(logs[-1] if logs else {}, ANSWER_KEYS),
+            answer=_first(logs[-1] if logs else {}, LOG_ANSWER_KEYS),
             policy_version=integer(record.get("sampling_client_step")),
             reward=number(record.get("total_reward")),
             parts=scores(last_metrics) | scores(mapping(record.get("trajectory_metrics"))),
@@ -57,7 +57,7 @@ def _reply(log: Record) -> str:
     """Return the policy's text; all of a log whose keys are others."""
     if text := _first(log, REPLY_KEYS):
         return text
-    skipped = {*PROMPT_KEYS, *ANSWER_KEYS}
+    skipped = {*PROMPT_KEYS, *LOG_ANSWER_KEYS}
     return "\n".join(f"{key}: {to_text(value)}" for key, value in log.items() if key not in skipped)
 
 

@@ -1,7 +1,7 @@
 """Index the rollouts of a folder: one streaming pass, kept as a file in the cache directory.
 
     rollouts = read(Path("outputs"))
-    rollouts.open(7).text
+    rollouts.read_sample(7).text
 
 The index of a folder is a `.npz` in `$XDG_CACHE_HOME/rlvitals/rollouts`. It holds the size and the
 time of change of each file; a file that has others is read again. It may be deleted at any time.
@@ -9,9 +9,11 @@ time of change of each file; a file that has others is read again. It may be del
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from zipfile import BadZipFile
@@ -20,14 +22,17 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.walk import Walk
-from rlvitals.rollouts.columns import ROW, Builder, Rollouts
-from rlvitals.rollouts.dialects import DIALECTS
-from rlvitals.rollouts.dialects.dialect import Dialect
-from rlvitals.rollouts.records import first, read_all
+from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record
+from rlvitals.rollouts.records import first, read_records
+from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.safe_files import atomic_write
 
-INDEX_VERSION = 1  # of the cache's content; another one is built anew
+ROLLOUT_INDEX_VERSION = 1  # of the cache's content; another one is built anew
 HINT = "rlvitals readers lists the rollouts that it can read"
+ROLLOUT_FOLDER = re.compile(
+    r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"
+)
 Files = Mapping[Path, Dialect]
 
 
@@ -42,6 +47,34 @@ def read(path: Path) -> Rollouts:
         problem = "no rollouts are here" if path.exists() else "there is no such file or folder"
         raise UnreadableLog(problem, where=str(path), hint=HINT)
     return read_files(root, files)
+
+
+def of_run(folder: Path) -> Rollouts | None:
+    """Index the rollouts of a run by the names of its folders; None where there are none.
+
+    Rollouts that lie deeper, or in a folder of another name, are read where they are named.
+    """
+    try:
+        files = dict(_files_in(folder, folder.stat().st_mtime_ns))
+        for inner in _rollout_folders(folder):
+            files |= find(inner)
+    except OSError:
+        return None
+    return read_files(folder, files) if files else None
+
+
+@lru_cache(maxsize=16)  # a folder may hold the logs of many runs
+def _files_in(folder: Path, _changed: int) -> dict[Path, Dialect]:
+    with os.scandir(folder) as entries:
+        files = sorted(Path(entry.path) for entry in entries if not entry.is_dir())
+    claimed = {file: claim(file) for file in files}
+    return {file: dialect for file, dialect in claimed.items() if dialect is not None}
+
+
+def _rollout_folders(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        named = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
+        return sorted(Path(entry.path) for entry in named if entry.is_dir())
 
 
 def read_files(root: Path, files: Files) -> Rollouts:
@@ -66,10 +99,13 @@ def find(path: Path) -> dict[Path, Dialect]:
 
 def claim(path: Path) -> Dialect | None:
     """Return the dialect that claims a file; None where no dialect does."""
-    for dialect in DIALECTS:
+    records: dict[str, Record | None] = {}  # the first of the file, by layout
+    for dialect in ROLLOUT_DIALECTS:
         if any(fnmatch(path.name.lower(), pattern) for pattern in dialect.files):
             with suppress(OSError, UnreadableLog):
-                record = first(path, dialect.layout)
+                if dialect.layout not in records:
+                    records[dialect.layout] = first(path, dialect.layout)
+                record = records[dialect.layout]
                 if record is not None and dialect.claims(path, record):
                     return dialect
     return None
@@ -82,14 +118,14 @@ def scan(root: Path, files: Files) -> Rollouts:
     for number, (path, dialect) in enumerate(files.items()):
         skipped = 0
         try:
-            for place, record in read_all(path, dialect.layout):
+            for location, record in read_records(path, dialect.layout):
                 try:
                     samples = dialect.samples(path, record)
                 except (KeyError, TypeError, ValueError, AttributeError, IndexError):
                     skipped += 1
                     continue
                 for item, sample in enumerate(samples):
-                    builder.add(number, place, item, sample)
+                    builder.add(number, location, item, sample)
         except (OSError, UnreadableLog) as error:
             notes.append(f"{path.relative_to(root)}: {error}")
         if skipped:
@@ -126,7 +162,7 @@ def _load(cache: Path, facts: Sequence[Sequence[object]], root: Path) -> Rollout
     try:
         with cache.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
-            if header["version"] != INDEX_VERSION or header["facts"] != facts:
+            if header["version"] != ROLLOUT_INDEX_VERSION or header["facts"] != facts:
                 return None
             rows = stored["rows"]
             if rows.dtype != ROW:
@@ -148,7 +184,7 @@ def _load(cache: Path, facts: Sequence[Sequence[object]], root: Path) -> Rollout
 
 def _save(cache: Path, facts: Sequence[Sequence[object]], rollouts: Rollouts) -> None:
     header = {
-        "version": INDEX_VERSION,
+        "version": ROLLOUT_INDEX_VERSION,
         "facts": facts,
         "parts": list(rollouts.parts),
         "weights": rollouts.weights,

@@ -8,17 +8,17 @@ the model writes it in `<tool_call>` tags. Source: `RayPPOTrainer._write_generat
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvitals.rollouts.dialects.dialect import Dialect, Record, integer, number, scores
-from rlvitals.rollouts.messages import tagged_turns
-from rlvitals.rollouts.sample import EVAL, TRAIN, Sample, to_text
+from rlvitals.rollouts.chat_messages import tagged_turns
+from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record, integer, number, scores
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, to_text
 
-FIELDS = {"input", "output", "score", "step"}
+VERL_FIELDS = {"input", "output", "score", "step"}
 UID_PARTS = 2  # the v1 trainer's uid is PROMPT_ROLLOUT_OUTPUT
 
 
 def claims(path: Path, record: Record) -> bool:
     """Claim records that have verl's four fields."""
-    return path.stem.isdigit() and record.keys() >= FIELDS
+    return path.stem.isdigit() and record.keys() >= VERL_FIELDS
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:
@@ -30,12 +30,12 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
             prompt=to_text(record["input"]),
             turns=tagged_turns(to_text(record["output"])),
             step=integer(record["step"]),
-            split=EVAL if is_eval else TRAIN,
+            split=EVAL_SPLIT if is_eval else TRAINING_SPLIT,
             group=uid[0] if len(uid) > UID_PARTS else "",
             task=to_text(record.get("data_source")),
             answer=to_text(record.get("gts")),
             reward=number(record["score"]),
-            parts=scores(record, skip={*FIELDS, "gts", "uid", "request_id", "reward"}),
+            parts=scores(record, skip={*VERL_FIELDS, "gts", "uid", "request_id", "reward"}),
         )
     ]
 

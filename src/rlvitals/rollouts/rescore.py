@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
-from rlvitals.rollouts.columns import NO_STEP, Rollouts
+from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
+from rlvitals.rollouts.series import MIN_GROUP_ROLLOUTS
 
-BATCH = 256  # rollouts that a function gets at once, of the same step
-MIN_GROUP = 2  # rollouts whose rewards can be compared
-EXAMPLE = "def brief(completions, **columns): return [-len(text) for text in completions]"
+BATCH_ROLLOUTS = 256  # rollouts that a function gets at once, of the same step
+FUNCTION_EXAMPLE = "def brief(completions, **columns): return [-len(text) for text in completions]"
 RewardFunction = Callable[..., Sequence[float | None]]
 
 
@@ -58,7 +58,7 @@ class Backtest:
     lost: int
 
     @property
-    def changed(self) -> NDArray[np.int64]:
+    def changes(self) -> NDArray[np.int64]:
         """Indices of the rollouts that would be paid differently, the largest change first."""
         change = np.abs(self.would_pay - self.paid)
         order = np.argsort(-np.nan_to_num(change), kind="stable")
@@ -79,7 +79,7 @@ def load(path: Path) -> Rewards:
         ) from error
     functions = dict(_functions(module))
     if not functions:
-        raise UsageError("no function takes completions", where=str(path), hint=EXAMPLE)
+        raise UsageError("no function takes completions", where=str(path), hint=FUNCTION_EXAMPLE)
     weights = getattr(module, "WEIGHTS", {})
     unknown = sorted(set(weights) - set(functions))
     if unknown:
@@ -96,14 +96,14 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, RewardFunction]]:
 
 def run(rollouts: Rollouts, rewards: Rewards) -> Backtest:
     """Score the rollouts of the training again. Raises UsageError where a function fails."""
-    indices = rollouts.where(rollouts.training)
+    indices = rollouts.indices(rollouts.training)
     if not len(indices):
-        indices = rollouts.where(np.ones(len(rollouts), np.bool_))
+        indices = rollouts.indices(np.ones(len(rollouts), np.bool_))
     parts = {name: np.full(len(indices), np.nan) for name in rewards.functions}
-    for start in range(0, len(indices), BATCH):
-        columns = _batch(rollouts, indices[start : start + BATCH])
+    for start in range(0, len(indices), BATCH_ROLLOUTS):
+        columns = _batch(rollouts, indices[start : start + BATCH_ROLLOUTS])
         for name, function in rewards.functions.items():
-            parts[name][start : start + BATCH] = _score(name, function, columns)
+            parts[name][start : start + BATCH_ROLLOUTS] = _score(name, function, columns)
     weighted = np.array([rewards.weights[name] * column for name, column in parts.items()])
     scored = np.isfinite(weighted).any(axis=0)
     total = np.where(scored, np.nansum(weighted, axis=0), np.nan)
@@ -124,7 +124,7 @@ def run(rollouts: Rollouts, rewards: Rewards) -> Backtest:
 
 
 def _batch(rollouts: Rollouts, indices: NDArray[np.int64]) -> dict[str, list[object]]:
-    samples = [rollouts.open(int(index)) for index in indices]
+    samples = [rollouts.read_sample(int(index)) for index in indices]
     return {
         "prompts": [sample.prompt for sample in samples],
         "completions": [sample.text for sample in samples],
@@ -142,9 +142,11 @@ def _score(
     """Return what a function gives, NaN for None. Raises UsageError."""
     parameters = signature(function).parameters
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    given = {key: list(cells) for key, cells in columns.items() if takes_all or key in parameters}
+    arguments = {
+        key: list(cells) for key, cells in columns.items() if takes_all or key in parameters
+    }
     try:
-        scores = list(function(**given))
+        scores = list(function(**arguments))
         values = [np.nan if score is None else float(score) for score in scores]
     except (Exception, SystemExit) as error:
         raise UsageError(f"{name} fails: {type(error).__name__}: {error}", where=name) from error
@@ -168,7 +170,9 @@ def _signals(
         if isfinite(reward) and key[0] != NO_STEP:
             groups.setdefault(key, []).append(reward)
     return {
-        key: min(values) < max(values) for key, values in groups.items() if len(values) >= MIN_GROUP
+        key: min(values) < max(values)
+        for key, values in groups.items()
+        if len(values) >= MIN_GROUP_ROLLOUTS
     }
 
 

@@ -6,12 +6,11 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rlvitals.rollouts.backtest import Backtest
-from rlvitals.rollouts.columns import Rollouts
+from rlvitals.rollouts.rescore import Backtest
+from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.views import lists
 from rlvitals.views.phrases import number
-
-REPLY_CHARACTERS = 60
+from rlvitals.views.rollout_list import REPLY_CHARACTERS
 
 
 def report(rollouts: Rollouts, result: Backtest, limit: int) -> RenderableType:
@@ -33,23 +32,23 @@ def report(rollouts: Rollouts, result: Backtest, limit: int) -> RenderableType:
             for t in result.tasks
         ]
         tables += [lists.columns(("task", "rollouts", "paid", "would pay"), tasks, 4), Text()]
-    changed = [int(index) for index in result.changed[:limit]]
+    changed = [int(index) for index in result.changes[:limit]]
     if changed:
-        place = {int(index): n for n, index in enumerate(result.indices)}
-        rows = [_line(rollouts, result, index, place[index]) for index in changed]
+        position = {int(index): n for n, index in enumerate(result.indices)}
+        rows = [_line(rollouts, result, index, position[index]) for index in changed]
         tables.append(lists.columns(("sample", "step", "paid", "would pay", "reply"), rows, 4))
-    tables.append(Text(f"{len(result.changed)} rollouts would be paid differently"))
+    tables.append(Text(f"{len(result.changes)} rollouts would be paid differently"))
     return Group(*lines, *tables)
 
 
-def _line(rollouts: Rollouts, result: Backtest, index: int, place: int) -> tuple[str, ...]:
-    sample = rollouts.open(index)
+def _line(rollouts: Rollouts, result: Backtest, index: int, position: int) -> tuple[str, ...]:
+    sample = rollouts.read_sample(index)
     reply = " ".join(sample.text.split())
     return (
         str(index),
         "-" if sample.step is None else str(sample.step),
-        _number(result.paid[place]),
-        _number(result.would_pay[place]),
+        _number(result.paid[position]),
+        _number(result.would_pay[position]),
         reply if len(reply) <= REPLY_CHARACTERS else f"{reply[: REPLY_CHARACTERS - 1]}…",
     )
 
@@ -65,8 +64,8 @@ def _number(value: float) -> str:
 
 def to_json(rollouts: Rollouts, result: Backtest, limit: int) -> dict[str, object]:
     """Return the result as JSON's types; a number that is missing is null."""
-    place = {int(index): n for n, index in enumerate(result.indices)}
-    changed = [int(index) for index in result.changed[:limit]]
+    position = {int(index): n for n, index in enumerate(result.indices)}
+    changed = [int(index) for index in result.changes[:limit]]
     return {
         "rollouts": len(result.indices),
         "groups": result.groups,
@@ -82,14 +81,14 @@ def to_json(rollouts: Rollouts, result: Backtest, limit: int) -> dict[str, objec
             }
             for task in result.tasks
         ],
-        "changed": len(result.changed),
+        "changed": len(result.changes),
         "samples": [
             {
                 "sample": index,
-                "paid": _finite(result.paid[place[index]]),
-                "would_pay": _finite(result.would_pay[place[index]]),
-                "parts": {name: _finite(c[place[index]]) for name, c in result.parts.items()},
-                **rollouts.open(index).to_json(),
+                "paid": _finite(result.paid[position[index]]),
+                "would_pay": _finite(result.would_pay[position[index]]),
+                "parts": {name: _finite(c[position[index]]) for name, c in result.parts.items()},
+                **rollouts.read_sample(index).to_json(),
             }
             for index in changed
         ],
