@@ -120,7 +120,7 @@ RATCHETS = {
     "integrations": Ratchet(0.2, 5, 1, 40),
     "metrics": Ratchet(1.0, 7, 2, 755),
     "readers": Ratchet(1.8, 30, 3, 636),
-    "rollouts": Ratchet(2.8, 0, 0, 63),
+    "rollouts": Ratchet(2.9, 0, 0, 63),
     "root": Ratchet(3.7, 6, 1, 17),
     "rules": Ratchet(16.5, 115, 29, 821),
     "sanity_checks": Ratchet(3.5, 3, 0, 4),
