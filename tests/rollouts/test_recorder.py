@@ -77,7 +77,7 @@ def test_no_secret_reaches_the_file(tmp_path):
 
 
 def test_files_rotate_and_the_first_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(rollout_log, "MAX_FILE_BYTES", 400)
+    monkeypatch.setattr(rollout_log, "MAX_ROLLOUTS_FILE_BYTES", 400)
     monkeypatch.setenv("RLVITALS_RECORDING_ROLLOUTS_MIB", str(1600 / 2**20))
     with rlvitals.start(tmp_path / "run") as run:
         for step in range(12):

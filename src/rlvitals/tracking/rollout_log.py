@@ -25,7 +25,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-MAX_FILE_BYTES = 64 << 20
+MAX_ROLLOUTS_FILE_BYTES = 64 << 20
 MAX_QUEUE_BYTES = 64 << 20  # of samples that wait to be written
 WRITE_SECONDS = 10.0  # that the end of a run waits for the thread's own write
 MAX_FRAME_SAMPLES = 64  # a sample is read by unpacking its frame
@@ -95,7 +95,7 @@ class RolloutLog:
     def _write_frame(self, samples: Iterable[Sample]) -> None:
         lines = (json.dumps(_clean("", sample), ensure_ascii=False) for sample in samples)
         frame = zstd.compress("".join(f"{line}\n" for line in lines).encode())
-        if self._size and self._size + len(frame) > MAX_FILE_BYTES:
+        if self._size and self._size + len(frame) > MAX_ROLLOUTS_FILE_BYTES:
             self._number, self._size = self._number + 1, 0
         if not self._size:
             self._folder.mkdir(exist_ok=True)
@@ -108,7 +108,7 @@ class RolloutLog:
     def _make_room(self, size: int) -> None:
         """Delete the oldest files but the first, until the limit leaves room for another."""
         files = sorted(self._folder.glob("*.jsonl.zst"))
-        total = sum(path.stat().st_size for path in files) + max(size, MAX_FILE_BYTES)
+        total = sum(path.stat().st_size for path in files) + max(size, MAX_ROLLOUTS_FILE_BYTES)
         for path in files[1:]:
             if total <= self._limit:
                 return
