@@ -78,6 +78,9 @@ class Recording:
     facts: bool = _option(
         True, "store git commit and diff, packages, host and seeds: what a repetition needs"
     )
+    rollouts_mib: float = _option(
+        1024.0, "MiB of rollouts in the run folder, without secrets (0: none)", item="N"
+    )
     machine_seconds: float = _option(
         10.0, "seconds between two looks at the machine (0: none)", item="N"
     )

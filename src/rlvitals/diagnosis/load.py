@@ -21,6 +21,8 @@ from rlvitals.metrics.metric import Metric
 from rlvitals.options import Mute
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
+from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.series import to_log
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
@@ -66,7 +68,11 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
     that of `given`, else the clock's).
     """
-    return named(run, sources.read(run), given, now)
+    logs = sources.read(run)
+    rollouts = rollout_index.of_run(run.root)
+    if rollouts is not None:
+        logs = (*logs, to_log(rollouts))
+    return named(run, logs, given, now)
 
 
 def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:

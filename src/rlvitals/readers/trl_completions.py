@@ -56,7 +56,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     resume = _Cursor(len(data), zlib.crc32(data))
     if previous == resume:
         return Log("trl-completions", {}, where=str(path)), resume
-    cells, scored = _cells(path, data)
+    cells, scored = read_cells(path, data)
     steps = _steps(path, cells)
     columns = Columns()
     for step in np.unique(steps).tolist():
@@ -74,8 +74,8 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     return log, resume
 
 
-def _cells(path: Path, data: bytes) -> tuple[Cells, list[str]]:
-    """Return the columns' cells, None for null, and which columns hold what rewards pay."""
+def read_cells(path: Path, data: bytes) -> tuple[Cells, list[str]]:
+    """Return the columns' cells, None for null, and the reward columns. Raises UnreadableLog."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - optional
         from pyarrow import parquet  # noqa: PLC0415 - optional

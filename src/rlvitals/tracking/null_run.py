@@ -49,6 +49,9 @@ class NullRun(Run):
     def log_table(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 
+    def log_rollouts(self, *call: object, **arguments: object) -> None:
+        """Do nothing."""
+
     def update_settings(self, *call: object, **arguments: object) -> None:
         """Do nothing."""
 

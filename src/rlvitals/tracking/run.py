@@ -7,10 +7,10 @@ import time as clock
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Concatenate, NoReturn, ParamSpec, Self, cast, overload
+from typing import Any, NoReturn, Self, cast, overload
 
 from rlvitals.errors import UsageError
 from rlvitals.storage import redact, tail_index
@@ -19,7 +19,9 @@ from rlvitals.storage.run_folder import EVENTS_FILE
 from rlvitals.tracking import fastlog, heartbeat, media, tensors, validation
 from rlvitals.tracking import requests as control
 from rlvitals.tracking.heartbeat import EXITING, exit_code_of
+from rlvitals.tracking.rollout_log import RolloutLog
 from rlvitals.tracking.row_batches import ROW_FIELDS
+from rlvitals.tracking.safe_calls import catch_errors
 from rlvitals.tracking.sinks.sink import Opening
 from rlvitals.tracking.tracker_names import TrackerNames
 from rlvitals.tracking.warnings_log import error_text
@@ -30,8 +32,6 @@ FORKED_REASON = "a forked process logged: its rows are not recorded"
 _copy, _now = dict.copy, clock.time
 Metrics = Mapping[str, object]
 Axis = float | None
-MethodParams = ParamSpec("MethodParams")
-Method = Callable[Concatenate["Run", MethodParams], None]
 
 
 class _Never:
@@ -39,16 +39,6 @@ class _Never:
 
 
 _started: "list[Run]" = []  # in this process, until they finish
-
-
-def _catch_errors(method: Method[MethodParams]) -> Method[MethodParams]:
-    """Turn the exceptions of a method into notes, wrong arguments included."""
-
-    @wraps(method)
-    def safely(run: "Run", /, *args: MethodParams.args, **kwargs: MethodParams.kwargs) -> None:
-        run._safely(partial(method, run, *args, **kwargs))  # noqa: SLF001 - ours
-
-    return safely
 
 
 class Run(TrackerNames):
@@ -70,6 +60,7 @@ class Run(TrackerNames):
         strict: bool,
         durable: bool,
         settings: Mapping[str, object] | None = None,
+        rollout_bytes: float = 0.0,
     ) -> None:
         """Begin; `rlvitals.start()` is what calls this."""
         self.folder: Path = opening.folder
@@ -78,10 +69,10 @@ class Run(TrackerNames):
         self.world_size = world_size
         self._settings = dict(opening.settings if settings is None else settings)
         self._notes = pump.notes
+        self._rollouts = RolloutLog(opening, rollout_bytes, pump.notes.add)
         self._thinning = validation.Thinning(pump.notes)
         self._pump = pump
-        self._strict = strict
-        self._durable = durable
+        self._strict, self._durable = strict, durable
         self._rows = pump.rows
         self._limit = pump.limit
         self._closed = ""  # why nothing more is recorded
@@ -97,7 +88,7 @@ class Run(TrackerNames):
         if short is not None:
             self.log = short.log  # type: ignore[method-assign]
         _started.append(self)
-        pump.chores.append(self._look)
+        pump.chores += (self._look, self._rollouts.write)
         pump.start()
         atexit.register(self._at_exit)
 
@@ -158,7 +149,7 @@ class Run(TrackerNames):
         else:
             self._safely(partial(self._log, step, metrics, more, named))
 
-    @_catch_errors
+    @catch_errors
     def log_histogram(
         self,
         step: int,
@@ -173,21 +164,26 @@ class Run(TrackerNames):
         build, size = media.histogram(checked_step, clock.time(), values, edges, counts)
         self._send(lambda writing: writing.histogram(key, build()), "histograms", size)
 
-    @_catch_errors
+    @catch_errors
     def log_text(self, step: int, name: str, text: str) -> None:
         """Record a text."""
         checked_step, key = validation.step(step), validation.name(name)
         entry = Text(checked_step, clock.time(), media.text(text))
         self._send(lambda writing: writing.text(key, entry), "texts", media.size(entry.text))
 
-    @_catch_errors
+    @catch_errors
     def log_table(self, step: int, name: str, columns: Mapping[str, object]) -> None:
         """Record rows of a table, columns of one length: completions with their rewards."""
         checked_step, key = validation.step(step), validation.name(name)
         rows = media.table(checked_step, columns)
         self._send(lambda writing: writing.table(key, rows), "tables", media.size(rows))
 
-    @_catch_errors
+    @catch_errors
+    def log_rollouts(self, step: int, samples: Sequence[Mapping[str, object]]) -> None:
+        """Record rollouts for `rlvitals samples`: dicts with "prompt", "completion", "reward"..."""
+        self._rollouts.add(validation.step(step), samples)
+
+    @catch_errors
     def update_settings(self, changed: Mapping[str, object], *, step: int | None = None) -> None:
         """Record that settings changed: each change is an event, valid from this step on."""
         checked_step = self.step if step is None else validation.step(step)
@@ -200,7 +196,7 @@ class Run(TrackerNames):
                 self._send(lambda writing: writing.settings(checked_step, new), "settings", size)
                 self._event("settings", checked_step, {"changed": facts})
 
-    @_catch_errors
+    @catch_errors
     def event(self, /, kind: str, step: int | None = None, **facts: object) -> None:
         """Record that something happened: a checkpoint, an alert, a change of curriculum."""
         checked_step = None if step is None else validation.step(step)
@@ -359,6 +355,7 @@ class Run(TrackerNames):
             except Exception as error:  # noqa: BLE001 - the end of a run is recorded all the same
                 self._notes.add(f"at the end: {error_text(error)}")
         facts = validation.end(status, trace, exit_code)
+        self._rollouts.write()
         self._pump.end(lambda writing: writing.event("finish", None, facts))
         self._closed, self._plain = "the run is finished", _Never
         self._stop()

@@ -171,6 +171,7 @@ class _Launch:
             strict=strict,
             durable=self.recording.durable,
             settings=self.settings,
+            rollout_bytes=self.recording.rollouts_mib * 2**20,
         )
         seconds = self.recording.machine_seconds if process.first_of_node else 0.0
         learn = self.recording.facts and process.rank == 0

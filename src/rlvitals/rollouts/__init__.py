@@ -1,0 +1,1 @@
+"""Saved rollouts of language-model training: samples, their index, series, pairs, backtests."""

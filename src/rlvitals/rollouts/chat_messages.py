@@ -1,0 +1,124 @@
+"""Convert chat messages, as OpenAI's API has them, to a prompt and turns."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rlvitals.rollouts.sample import ToolCall, Turn, to_text
+
+# How tools report that a call failed: at the start of the result.
+FAILURE = re.compile(
+    r"\s*(?:[\[{(\"'<*]+\s*)*(?:tool\s+)?"
+    r"(?:error|exception|traceback|fail(?:ed|ure)|time[d ]*out|unknown tool|invalid)\b",
+    re.IGNORECASE,
+)
+ROLES = {"model": "assistant", "agent": "assistant", "ai": "assistant", "human": "user",
+         "function": "tool", "ipython": "tool", "environment": "tool"}  # fmt: skip
+# The tags of Hermes and Qwen, in which the text of a whole episode has its calls.
+TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+TOOL_RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
+CALL_NAME = re.compile(r"[\"']name[\"']\s*:\s*[\"']([^\"']+)")
+MAX_FAILURE_CHARACTERS = 200  # of a result, that are searched
+
+
+def is_failure(result: str) -> bool:
+    """Return whether a tool's result reads as a failed call."""
+    return FAILURE.match(result[:MAX_FAILURE_CHARACTERS]) is not None
+
+
+def content_text(content: object) -> str:
+    """Return the text of a message's content; images and sounds are named in brackets."""
+    if not isinstance(content, list):
+        return to_text(content)
+    texts: list[str] = []
+    for part in content:
+        if isinstance(part, Mapping):
+            kind = str(part.get("type", "part"))
+            texts.append(to_text(part["text"]) if "text" in part else f"[{kind}]")
+        else:
+            texts.append(to_text(part))
+    return "\n".join(texts)
+
+
+def to_turn(message: Mapping[str, object]) -> Turn:
+    """Convert one message; its reasoning stands before its text."""
+    role = to_text(message.get("role"))
+    reasoning = to_text(message.get("reasoning_content") or message.get("reasoning"))
+    text = content_text(message.get("content"))
+    if reasoning:
+        text = f"<think>{reasoning}</think>\n{text}"
+    calls = message.get("tool_calls")
+    tool_calls = tuple(map(_to_call, calls)) if isinstance(calls, list) else ()
+    return Turn(ROLES.get(role, role), text, tool_calls)
+
+
+def _to_call(call: object) -> ToolCall:
+    fields = call if isinstance(call, Mapping) else {}
+    function = fields.get("function")
+    function = function if isinstance(function, Mapping) else fields
+    return ToolCall(to_text(function.get("name")), to_text(function.get("arguments")))
+
+
+def to_turns(messages: Iterable[object]) -> tuple[Turn, ...]:
+    """Convert messages, and add each tool's result to the call that it answers.
+
+    A result answers the call of its `tool_call_id`; without one, the first call without a result.
+    """
+    turns: list[Turn] = []
+    open_calls: dict[str, tuple[int, int]] = {}  # by id: turn and call
+    for message in messages:
+        if not isinstance(message, Mapping):
+            continue
+        turn = to_turn(message)
+        if turn.role == "tool" and open_calls:
+            answered = to_text(message.get("tool_call_id"))
+            key = answered if answered in open_calls else next(iter(open_calls))
+            _add_result(turns, *open_calls.pop(key), turn.text)
+        calls = message.get("tool_calls")
+        for number, call in enumerate(calls if isinstance(calls, list) else ()):
+            call_id = to_text(call.get("id")) if isinstance(call, Mapping) else ""
+            open_calls[call_id or f"{len(turns)}/{number}"] = len(turns), number
+        turns.append(turn)
+    return tuple(turns)
+
+
+def _add_result(turns: list[Turn], turn: int, number: int, result: str) -> None:
+    calls = list(turns[turn].tool_calls)
+    calls[number] = replace(calls[number], result=result, failed=is_failure(result))
+    turns[turn] = replace(turns[turn], tool_calls=tuple(calls))
+
+
+def split_prompt(turns: Sequence[Turn]) -> tuple[str, tuple[Turn, ...]]:
+    """Split a conversation into the prompt, all before the first reply, and the turns from there.
+
+    The prompt of a single user message is its text; of several messages each has its role.
+    """
+    start = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    opening = turns[:start]
+    if len(opening) == 1:
+        return opening[0].text, tuple(turns[start:])
+    return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in opening), tuple(turns[start:])
+
+
+def to_prompt(prompt: object) -> str:
+    """Return the text of a prompt that is a text or a list of messages."""
+    if isinstance(prompt, list) and prompt and isinstance(prompt[0], Mapping):
+        turns = to_turns(prompt)
+        if len(turns) == 1:
+            return turns[0].text
+        return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in turns)
+    return content_text(prompt)
+
+
+def tagged_turns(text: str) -> tuple[Turn, ...]:
+    """Convert a flat text to one turn of the policy, with the tool calls written in its tags."""
+    if "<tool_call>" not in text:
+        return (Turn("assistant", text),)
+    results = [match[1].strip() for match in TOOL_RESPONSE.finditer(text)]
+    calls = []
+    for number, match in enumerate(TOOL_CALL.finditer(text)):
+        result = results[number] if number < len(results) else None
+        failed = result is not None and is_failure(result)
+        name = CALL_NAME.search(match[1])
+        calls.append(ToolCall(name[1] if name else "", match[1].strip(), result, failed))
+    return (Turn("assistant", text, tuple(calls)),)

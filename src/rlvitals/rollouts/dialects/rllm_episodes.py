@@ -1,0 +1,99 @@
+"""Read rLLM's episodes: `episodes/train_step_40_epoch_0/episode_hash1a2b_id7_0.json`.
+
+An episode is a JSON document with a trajectory for each agent. Source: `EpisodeLogger`.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from rlvitals.rollouts.chat_messages import split_prompt, to_turns
+from rlvitals.rollouts.dialects.rollout_dialect import (
+    Dialect,
+    Record,
+    integer,
+    mapping,
+    mappings,
+    number,
+    scores,
+)
+from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
+
+QUESTION_KEYS = ("question", "prompt", "instruction", "problem")
+TASK_ANSWER_KEYS = ("ground_truth", "answer", "solution")
+RLLM_STOPS = {
+    "env_done": "stop",
+    "max_response_length_exceeded": "length",
+    "max_prompt_length_exceeded": "prompt_length",
+    "max_turns_exceeded": "max_turns",
+}
+ERROR_REASONS = ("error", "timeout")
+
+
+def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
+    """Claim documents with an episode's fields."""
+    return record.keys() >= {"training_step", "episode_id", "task_hash", "trajectories"}
+
+
+def samples(path: Path, record: Record) -> Sequence[Sample]:
+    """Convert an episode: one sample for each trajectory."""
+    task, reason = mapping(record["task"]), to_text(record.get("termination_reason"))
+    question = next((to_text(task[key]) for key in QUESTION_KEYS if key in task), "")
+    is_correct = number(record.get("is_correct"))
+    metrics = {"is_correct": is_correct} if is_correct is not None else {}
+    converted = []
+    for trajectory in mappings(record["trajectories"]):
+        prompt, turns = _conversation(mappings(trajectory.get("steps")))
+        name = to_text(trajectory.get("name"))
+        converted.append(
+            Sample(
+                prompt=prompt or question or to_text(record["task"]),
+                turns=turns,
+                step=integer(record["training_step"]),
+                split=TRAINING_SPLIT if path.parent.name.startswith("train") else EVAL_SPLIT,
+                group=f"{record['task_hash']}/{name}",
+                task=to_text(task.get("data_source")) or name,
+                answer=next((to_text(task[key]) for key in TASK_ANSWER_KEYS if key in task), ""),
+                reward=number(trajectory.get("reward")),
+                parts=scores(mapping(record.get("metrics"))) | scores(metrics),
+                stop_reason=RLLM_STOPS.get(reason, reason),
+                error=reason if reason in ERROR_REASONS else "",
+                seconds=_seconds(trajectory),
+            )
+        )
+    return converted
+
+
+def _conversation(steps: Sequence[Record]) -> tuple[str, tuple[Turn, ...]]:
+    """Return prompt and turns: of the last step, where it repeats the others, else of each."""
+    chats = [mappings(step.get("chat_completions")) for step in steps]
+    if chats and all(_extends(new, old) for old, new in pairwise(chats)):
+        return split_prompt(to_turns(chats[-1]))
+    prompt = split_prompt(to_turns(chats[0]))[0] if chats else ""
+    return prompt, tuple(Turn("assistant", to_text(step.get("model_response"))) for step in steps)
+
+
+def _extends(new: Sequence[Record], old: Sequence[Record]) -> bool:
+    return list(new[: len(old)]) == list(old)
+
+
+def _seconds(trajectory: Record) -> float | None:
+    timing = mapping(trajectory.get("timing"))
+    return number(timing.get("total_time") or timing.get("total"))
+
+
+def home(path: Path) -> Path:
+    """Return the experiment's folder."""
+    return next((p.parent for p in path.parents if p.name == "episodes"), path.parent)
+
+
+DIALECT = Dialect(
+    name="rllm",
+    title="rLLM's episodes",
+    files=("episode_*.json",),
+    layout="document",
+    claims=claims,
+    samples=samples,
+    example="logs/project/experiment/episodes/train_step_40_epoch_0/episode_hash1a_id7_0.json",
+    home=home,
+)
