@@ -156,8 +156,18 @@ def test_an_event_at_a_time_that_no_calendar_holds_is_left_out(run, tmp_path):
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_ends_in_a_traceback_for_any_field_and_value(run, tmp_path, verb, file):
+    """Each field gets a quarter of the values, the next field the next: all values are met.
+
+    That a reader takes every pair is `test_each_field_is_read_as_its_type_or_dropped`.
+    """
     places = fields(fresh(run, tmp_path / "other"), file)
-    attempt(run, tmp_path, file, verb, [(place, value) for place in places for value in VALUES])
+    pairs = [
+        (place, value)
+        for i, place in enumerate(places)
+        for k, value in enumerate(VALUES)
+        if (i + k) % 4 == 0
+    ]
+    attempt(run, tmp_path, file, verb, pairs)
 
 
 def attempt(run, tmp_path, file, verb, pairs):

@@ -11,7 +11,6 @@ import numpy as np
 
 from rlvitals import metrics, rules
 from rlvitals.comparison.grouping import Member
-from rlvitals.diagnosis import verdict
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.hosted import address as hosted
 from rlvitals.metrics import canonicalize
@@ -23,6 +22,7 @@ from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.series import to_log
+from rlvitals.rules.ending import ended
 from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
@@ -150,7 +150,7 @@ def named(
     lifecycle = _with_processes(lifecycle, logs, now, live=given.live is True)
     lifecycle = _with_liveness(lifecycle, given, now, grew)
     trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
-    said = "" if lifecycle.failed else verdict.ended(trace)
+    said = "" if lifecycle.failed else ended(trace)
     return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
 
 

@@ -42,7 +42,8 @@ from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, S
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged, last_share
-from rlvitals.rules.falling import SHOWS, memory
+from rlvitals.rules.episode_window import memory
+from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
