@@ -43,12 +43,8 @@ class Diagnose:
     baseline: str = _option(
         "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
     )
-    rates: str = _option(
-        "", "how often rules ring on your own runs: of `rlvitals calibrate ROOT`", item="FILE"
-    )
-    price: float = _option(
-        0.0, "what an hour of the machine costs: what a fault has wasted is told in it", item="N"
-    )
+    rates: str = _option("", "your own rates, of `rlvitals calibrate ROOT`", item="FILE")
+    price: float = _option(0.0, "an hour of the machine costs this: waste is told in it", item="N")
     jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
     live: bool = _option(default=False, doc="the runs go on, where no end is recorded")
     finished: bool = _option(default=False, doc="the runs are over, even where no end is recorded")

@@ -6,8 +6,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules.rule import Severity
-from rlvitals.rules.thinned import thinned
-from rlvitals.signals.thin import MAX_THIN_POINTS
+from rlvitals.signals.thin import MAX_THIN_POINTS, thinned
 
 
 def collapsing(count, seed=0):

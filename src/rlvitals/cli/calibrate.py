@@ -1,6 +1,6 @@
 """Count how often each rule rings on your own marked runs, and write it down for `diagnose`.
 
-Runs count by their marks alone (`rlvitals mark RUN`), never by what rlvitals says of them. Rates
+Runs count by their marks alone (`rlvitals mark RUN --healthy`), never by their diagnosis. The rates
 are printed beside the shipped ones; thresholds and severities stay as they are.
 
 examples:

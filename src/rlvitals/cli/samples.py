@@ -64,7 +64,7 @@ def run(args: Namespace) -> int:
 
     if args.against is not None and args.step is None:
         raise UsageError(
-            "--against compares with --step", where="rlvitals samples", hint="--step N"
+            "--against compares with --step", where="rlvitals samples RUN", hint="--step N"
         )
     rollouts = rollout_index.read(args.path)
     if args.against is not None:

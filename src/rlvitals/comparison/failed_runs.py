@@ -4,7 +4,7 @@ import numpy as np
 
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.scores import Curve
-from rlvitals.rules.ending import ended
+from rlvitals.rules.going_on import ended
 from rlvitals.types import Trace
 
 MIN_STEPS_SHARE = 0.9  # of the budget, or of the longest run: a run with fewer is incomplete

@@ -17,7 +17,7 @@ from rlvitals.rules.answers import judged
 from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
-from rlvitals.rules.thinned import thinned
+from rlvitals.signals.thin import thinned
 from rlvitals.types import Trace
 
 

@@ -22,8 +22,7 @@ from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.series import to_log
-from rlvitals.rules.ending import ended
-from rlvitals.rules.going_on import LIVE
+from rlvitals.rules.going_on import LIVE, ended
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
 from rlvitals.storage import events

@@ -6,8 +6,8 @@ from enum import StrEnum
 from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
-from rlvitals.rules.ending import ended
 from rlvitals.rules.form import form_alone
+from rlvitals.rules.going_on import ended
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARES, Standing, lost_again, way_gone
 from rlvitals.rules.untaught import lifeless

@@ -29,9 +29,7 @@ from rlvitals.types import (
 OTHER_AXIS_KEY = re.compile(r"rank/\d+/|axis/")
 RECORDER_KEY = re.compile(rf"{OTHER_AXIS_KEY.pattern}|machine/")
 MAX_NOTE_KEYS = 5  # keys that a note names
-MIN_SPAN_SHARE = (
-    0.5  # of the run's last step: a column that ends earlier counts other steps, or stopped
-)
+MIN_SPAN_SHARE = 0.5  # of the run's last step: a column that ends earlier counts other steps
 
 
 @dataclass(frozen=True, slots=True)

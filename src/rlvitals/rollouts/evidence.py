@@ -50,7 +50,7 @@ def find(rollouts: Rollouts, metric: str, began: int, ended: int) -> NDArray[np.
         raise UsageError(
             f"rollouts do not show {metric}",
             where="--finding",
-            hint="rlvitals samples RUN --step N",
+            hint="rlvitals samples RUN --step 400",
         )
     steps = rollouts.rows["step"]
     inside = (steps >= began) & (steps <= ended) & np.isfinite(score)

@@ -29,7 +29,7 @@ from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.safe_files import atomic_write
 
 ROLLOUT_INDEX_VERSION = 1  # of the cache's content; another one is built anew
-HINT = "rlvitals samples --help names the frameworks whose rollouts are read"
+HINT = "the frameworks whose rollouts are read: rlvitals samples --help"
 ROLLOUT_FOLDER = re.compile(
     r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"
 )

@@ -1,4 +1,4 @@
-"""Whether a run goes on: by evidence, as a person says, or not known.
+"""Whether a run goes on, and what ended it: by evidence, as a person says, or not known.
 
 Evidence is a process that is there, a log that grows while it is watched, an end that is recorded,
 and a budget that is reached. The age of a log is none: the same bytes get the same answer. A run
@@ -14,10 +14,13 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
+from rlvitals.metrics.catalogue.throughput import MACHINE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.types import Trace
 
 LIVE = 600.0  # seconds: a log that was seen to grow this recently belongs to a run that goes on
+LAST_OF_MEMORY = (f"{MACHINE.name}/ram",)
+FULL = 90.0  # per cent of the memory: whoever asks for more is likely to be killed
 MAX_INTERVAL_SHARE = 0.05  # of the budget: a longer logging interval does not prove an end
 GRACE = 10  # updates since the first
 SHARE = 0.05  # of the run so far: what the updates must span, after a long warm-up
@@ -78,3 +81,30 @@ def in_grace(trace: Trace) -> bool:
     return updates <= GRACE or trace.last_step - first < SHARE * (
         trace.last_step - trace.first_step
     )
+
+
+def ended(trace: Trace) -> str:
+    """Say what ended a run, and at which step; empty where nothing says that it did."""
+    cycle = trace.lifecycle
+    told = cycle.traceback.strip().rsplit("\n", 1)[-1]
+    if not cycle.failed:
+        said = cycle.reason
+    elif cycle.lost:
+        said = cycle.lost + _full(trace)
+    elif cycle.signal:
+        said = cycle.reason or cycle.signal
+    else:
+        who = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
+        said = told or f"exit code {cycle.exit_code}"
+        said = f"{who}: {said}" if who else said
+    if not said or (cycle.end_step is None and not cycle.signal and not cycle.lost):
+        return said
+    step = max(trace.last_step, cycle.end_step or 0)
+    return f"{said}, at step {step:,}"
+
+
+def _full(trace: Trace) -> str:
+    """Say that there was hardly any memory left as a process was last heard of."""
+    shares = {name: trace.numbers(name) for name in trace.series if name in LAST_OF_MEMORY}
+    full = [s.values[-1] for s in shares.values() if s is not None and s.values[-1] >= FULL]
+    return f"; {max(full):.0f} % of the memory was in use shortly before" if full else ""

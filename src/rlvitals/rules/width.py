@@ -1,11 +1,13 @@
-"""How wide a continuous policy's actions are: its standard deviation, from whatever tells it."""
+"""How undecided a policy is: its actions' standard deviation, and the highest entropy possible."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.metrics import action_count
 from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.task import environment
 from rlvitals.types import Profile, Series, Trace
@@ -14,6 +16,10 @@ from rlvitals.types import Profile, Series, Trace
 MOST = 150.0
 # Where squashing leaves no closed entropy, what is logged under its name is an estimate of it.
 UNSQUASHED = tuple(kind for kind in (*kinds.ACTOR_CRITIC, Profile.UNKNOWN))
+
+# Entropies of discrete choices are never negative; one as small as this is a choice made with
+# p > .998 whatever the number of actions: -p ln p - (1-p) ln(1-p) = .0144 at p = .998.
+DECIDED = 0.0144
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +63,19 @@ def dimensions(trace: Trace) -> int | None:
     one = np.ones(action_count.MAX_FIRST_ROWS)
     found = action_count.action_dim(entropy.values, one)
     return None if found is None else found.value
+
+
+def max_entropy(trace: Trace) -> Bound | None:
+    """Return ln(actions) in nats and how the number of actions is known; None where it is not."""
+    own = trace.number("n_actions")
+    if own is not None and own > 1:
+        return Bound(math.log(own), f"the run's n_actions = {own:g}")
+    env = environment(trace)
+    if env is not None and env.actions:
+        return Bound(math.log(env.actions), f"{env.name} has {env.actions} actions")
+    chosen = trace.get("policy/action")
+    if chosen is not None and (kinds := len(np.unique(chosen.finite().values))) > 1:
+        return Bound(math.log(kinds), f"{kinds} actions were chosen")
+    entropy = trace.get("exploration/entropy")
+    found = None if entropy is None else action_count.actions(entropy.values)
+    return None if found is None else Bound(math.log(found.value), found.origin)

@@ -180,7 +180,7 @@ class Run(TrackerNames):
 
     @catch_errors
     def log_rollouts(self, step: int, samples: Sequence[Mapping[str, object]]) -> None:
-        """Record rollouts for `rlvitals samples`: dicts with "prompt", "completion", "reward"..."""
+        """Record rollouts for `rlvitals samples RUN`: dicts with "prompt", "completion"..."""
         self._rollouts.add(validation.step(step), samples)
 
     @catch_errors

@@ -49,8 +49,8 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
-from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 

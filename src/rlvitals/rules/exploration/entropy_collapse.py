@@ -35,11 +35,10 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
 from rlvitals.rules.course import course_of
-from rlvitals.rules.freedom import DECIDED, max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
-from rlvitals.rules.width import width
+from rlvitals.rules.width import DECIDED, max_entropy, width
 from rlvitals.types import Series, Trace
 
 # p = .95 and p = .99 of two actions.

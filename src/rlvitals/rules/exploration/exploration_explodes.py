@@ -46,13 +46,12 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
-from rlvitals.rules.freedom import max_entropy
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
 from rlvitals.rules.standing import LEAST, standing
 from rlvitals.rules.task import environment
-from rlvitals.rules.width import width
+from rlvitals.rules.width import max_entropy, width
 from rlvitals.types import Series, Trace
 
 WIDER = Threshold("exploration-explodes.width", 3.0, "width of continuous actions, x its own start")

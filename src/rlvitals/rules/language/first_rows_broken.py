@@ -35,7 +35,7 @@ from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MI
 from rlvitals.metrics.catalogue.sampler import KL
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity
+from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
 
@@ -45,6 +45,9 @@ MIN_FIRST_SHARE = 0.95  # of responses, or of groups
 # Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.
 GROUP_SPREAD_FRAMEWORKS = ("trl-grpo", "unsloth")
 
+NO_SPREAD = "no gradient norm is logged beside the spread of a group's rewards"
+NEEDED_NAMES = (GRAD_NORM.name, GROUP_ZERO_STD.name)
+
 Fact = tuple[str, str, Severity, Bound]  # summary, metric, severity, bound
 
 
@@ -52,7 +55,7 @@ def check(trace: Trace) -> Answer:
     """Ask each test of the first rows; the gravest answer is the finding."""
     facts = [fact for test in FIRST_ROW_TESTS if (fact := test(trace)) is not None]
     if not facts:
-        return Clear()
+        return Clear() if _gradients_judged(trace) else Undecided(NO_SPREAD, NEEDED_NAMES)
     summary, name, severity, bound = max(facts, key=lambda fact: fact[2])
     rows = _first_rows(trace, name)
     return Finding(
@@ -65,6 +68,10 @@ def check(trace: Trace) -> Answer:
         bound=bound,
         evidence=tuple(fact[0] for fact in facts if fact[1] != name),
     )
+
+
+def _gradients_judged(trace: Trace) -> bool:
+    return any(_common_rows(trace, GRAD_NORM.name, name) for name in _spreads(trace))
 
 
 def _first_rows(trace: Trace, name: str) -> Series:

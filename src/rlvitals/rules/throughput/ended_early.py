@@ -24,8 +24,7 @@ budget too: a note. A traceback in a log may be of an exception that the program
 """
 
 from rlvitals.rules import causes
-from rlvitals.rules.ending import ended
-from rlvitals.rules.going_on import liveness
+from rlvitals.rules.going_on import ended, liveness
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.types import Trace
 
@@ -38,15 +37,16 @@ def check(trace: Trace) -> Answer:
     share = None if budget is None else trace.last_step / budget.steps
     if trace.lifecycle.failed:
         return _finding(trace, f"the run crashed: {ended(trace)}", Severity.ERROR, share)
+    if not any(len(series.finite()) for series in trace.series.values()):
+        return Undecided("no finite number is logged: what was trained is not known")
     state = liveness(trace)
     if state.live is None:
         return Undecided(f"whether the run goes on is not known: {state.why}")
-    if state.live or trace.lifecycle.reason:
+    stopped = bool(state.live or trace.lifecycle.reason)
+    if stopped or (share is not None and share >= SPENT.on(trace)):
         return Clear()
     if budget is None or share is None:
         return Undecided("how long the run was meant to be is not known", ("total_steps",))
-    if share >= SPENT.on(trace):
-        return Clear()
     summary = (
         f"the run ended at step {trace.last_step:,} of {budget.steps:,}, {share:.0%} of its "
         "budget, and nothing says why"
