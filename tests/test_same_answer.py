@@ -371,6 +371,7 @@ def test_what_is_no_moment_is_refused(text, tmp_path, capsys):
 
 # Who reads a file's time or the clock, and why that decides no answer about a run.
 MAY_READ_A_TIME = {
+    "agents/workspace.py": "whether a run has changed since its diagnosis was made",
     "cli/runs.py": "whether the settings file has changed since the index was made",
     "doctor/similar_folders.py": "a doctor looks at the files of this machine, now",
     "doctor/context.py": "a doctor looks at the files of this machine, now",
@@ -379,6 +380,10 @@ MAY_READ_A_TIME = {
     "readers/formats/sqlite.py": "whether a database has changed while it is read",
     "tracking/": "records when things happen",
     "checkpoints/": "records when things happen; clears what is left over",
+    "rollouts/rollout_index.py": "whether a file has changed since its index was made",
+    "server/channel.py": "which start of the server a message is of",
+    "server/run_files.py": "whether a run has changed since the last look",
+    "views/triage_table.py": "which runs --since selects where their logs hold no times",
     "storage/": "records when things happen; keeps indexes and clears what is left over",
     "trainers/": "trains",
     "wandb/": "records",

@@ -787,9 +787,9 @@ def test_with_every_it_ends_with_the_run(tmp_path):
 
 
 def test_times_are_read_as_a_person_writes_them(tmp_path, capsys):
-    from rlvitals.cli.backup import _seconds
+    from rlvitals.cli.flags import seconds
 
-    assert [_seconds(said) for said in ("90", "90s", "30m", "1h", "1.5h", "1d")] == [
+    assert [seconds(said) for said in ("90", "90s", "30m", "1h", "1.5h", "1d")] == [
         90, 90, 1800, 3600, 5400, 86_400,
     ]  # fmt: skip
     for bad in ("soon", "0", "-1h", "1w"):

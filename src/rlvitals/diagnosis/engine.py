@@ -17,7 +17,7 @@ from rlvitals.rules.answers import judged
 from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
-from rlvitals.signals.thin import thinned
+from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Trace
 
 
@@ -156,3 +156,18 @@ def goes_on(finding: Finding, trace: Trace) -> bool:
     series = trace.get(finding.metric)
     last = int(series.steps[-1]) if series is not None and len(series) else trace.last_step
     return finding.ended >= last
+
+
+def thinned(trace: Trace) -> Trace:
+    """Return the run with at most about 8,000 points of each metric; a short run as it is.
+
+    A long run is judged by as many points as a short one: of a million points, some 20 in a row
+    are beyond any limit by chance, and last for a moment.
+    """
+    if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
+        return trace
+    series = {
+        name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
+        for name, s in trace.series.items()
+    }
+    return replace(trace, series=series)

@@ -223,7 +223,7 @@ def single_value_sd(values: Array, window: float | None = None) -> float:
     count = max(min(x.size // MIN_STRETCH_POINTS, MAX_STRETCHES), 1)
     lines = (line_fit(stretch)[1] for stretch in np.array_split(x, count))
     scatter = float(np.median([line.std(ddof=2) for line in lines]))
-    widths = [(scatter / noise) ** 2 * 2 / 3, (_memory(x) + 1) / 2]
+    widths = [min(scatter / noise, x.size) ** 2 * 2 / 3, (_memory(x) + 1) / 2]
     width = min(widths if window is None else [window, *widths])
     sd = noise if width <= MEMORIES_PER_BLOCK else noise * width * math.sqrt(6) / 2
     return unscale(sd, exponent)

@@ -1,12 +1,9 @@
 """Decimate a long series without averages and without losing spikes."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.signals.finite import Array
-from rlvitals.types import Trace
 
 Indices = NDArray[np.int64]
 
@@ -62,18 +59,3 @@ def _rare(windows: Array, every: int) -> Indices:
         np.flatnonzero(mask) * windows.shape[1] + columns[mask] for mask, columns in extremes
     ]
     return np.concatenate(indices).astype(np.int64)
-
-
-def thinned(trace: Trace) -> Trace:
-    """Return the run with at most about 8,000 points of each metric; a short run as it is.
-
-    A long run is judged by as many points as a short one: of a million points, some 20 in a row
-    are beyond any limit by chance, and last for a moment.
-    """
-    if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
-        return trace
-    series = {
-        name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
-        for name, s in trace.series.items()
-    }
-    return replace(trace, series=series)
