@@ -5,6 +5,7 @@ import numpy as np
 from rlvitals.types import Measured, Profile, Series, Trace
 
 STEP = 1000
+POOR = {"env_id": "CartPole-v1"}  # a random policy earns `flat()`: it is known to be poor
 
 
 def series(values, steps=None):

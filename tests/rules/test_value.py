@@ -51,7 +51,7 @@ def test_trap_1_ev_of_minus_3e13_where_returns_have_no_variance():
 def test_trap_9_a2c_with_20_samples_an_estimate_learns_at_ev_0():
     run = made.trace(
         Profile.ON_POLICY,
-        {"n_steps": 5, "n_envs": 4},
+        {"n_steps": 5, "n_envs": 4, **made.POOR},
         value__explained_variance=low_ev(),
         outcome__return=made.rising(),
     )
@@ -61,7 +61,7 @@ def test_trap_9_a2c_with_20_samples_an_estimate_learns_at_ev_0():
 def test_few_samples_are_never_more_than_a_note():
     run = made.trace(
         Profile.ON_POLICY,
-        {"n_steps": 5, "n_envs": 4},
+        {"n_steps": 5, "n_envs": 4, **made.POOR},
         value__explained_variance=low_ev(),
         outcome__return=made.flat(),
     )
@@ -77,7 +77,9 @@ def test_few_samples_are_never_more_than_a_note():
     ],
 )
 def test_the_outcome_decides_what_a_low_explained_variance_means(returns, severity):
-    run = made.trace(value__explained_variance=low_ev(), outcome__return=returns)
+    run = made.trace(
+        settings=made.POOR, value__explained_variance=low_ev(), outcome__return=returns
+    )
     found = CRITIC.judge(run)
     assert found.severity is severity
     assert bool(found.counter) == (severity is Severity.NOTE)
@@ -160,6 +162,7 @@ def test_a_first_success_in_a_sparse_task_is_not_reported():
 def drifting(gap, how="half the squared error"):
     returns = made.rising()
     return made.trace(
+        settings=made.POOR,
         value__mean=returns - gap,
         value__return_mean=returns,
         value__loss=np.full(100, (gap * gap + 1.0) / 2),
@@ -197,6 +200,7 @@ def test_value_clipping_is_never_more_than_a_note():
 
 def advantages(mean, std, outcome):
     return made.trace(
+        settings=made.POOR,
         policy__advantage_mean=mean + 0.1 * std * made.noise(100),
         policy__advantage_std=np.full(100, std),
         outcome__return=outcome,

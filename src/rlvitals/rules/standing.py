@@ -306,7 +306,9 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    at_once = rose_at_once(whole.values, last, material) or starts_below(trace[name].values)
+    at_once = rose_at_once(whole.values, last, material) or (
+        trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
+    )
     if nearly or at_once or _holds(whole, series, material):
         return "holding its best"
     return "flat"

@@ -23,7 +23,7 @@ RESTRICTED_OPTIONS = {
     "diagnose": ("jobs",),
     "recording": ("mode", "folder", "sinks"),
 }
-CONFINED_OPTIONS = {"diagnose": ("baseline",)}  # paths that must stay in the file's folder
+CONFINED_OPTIONS = {"diagnose": ("baseline", "rates")}  # paths that must stay in the file's folder
 
 
 @dataclass(frozen=True, slots=True)
