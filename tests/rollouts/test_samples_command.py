@@ -38,7 +38,8 @@ def as_json(capsys, *arguments):
     return json.loads(out)
 
 
-def test_the_list(run, capsys):
+def test_the_list(run, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, _ = samples(capsys, run)
     assert code == 0
     assert "the answer of q1 at step 40 is 0" in out

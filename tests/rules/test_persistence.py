@@ -119,7 +119,7 @@ def test_a_rule_that_persists_says_how_long():
 
 
 def test_a_flat_start_is_no_news_while_a_run_goes_on():
-    flat = made.trace(outcome__return=made.flat(), optimiser__loss=np.ones(100))
+    flat = made.trace(settings=made.POOR, outcome__return=made.flat(), optimiser__loss=np.ones(100))
     assert isinstance(no_learning.RULE.ask(flat), Finding)
     assert isinstance(no_learning.RULE.ask(live(flat)), Undecided)
 

@@ -12,7 +12,7 @@ from rlvitals.comparison.grouping import Member, RunGroup
 from rlvitals.comparison.result import Task
 from rlvitals.comparison.scores import At, Axis, Curve
 from rlvitals.errors import UsageError
-from rlvitals.rules import task as known_tasks
+from rlvitals.rules import known_task
 
 MAX_NOTE_RUNS = 3  # runs that a note names
 LEVEL_SHARE = 0.9  # of the way from chance to the score of the first group
@@ -141,7 +141,7 @@ def _find_known_scale(runs: Sequence[Read], metric: str) -> tuple[float, float] 
         return None
     for run in runs:
         numbers = run.curve.gains[np.isfinite(run.curve.gains)]
-        facts = known_tasks.task(run.member.trace, metric, numbers) if len(numbers) else None
+        facts = known_task.task(run.member.trace, metric, numbers) if len(numbers) else None
         if facts is None or facts.random_return is None or facts.solved_return is None:
             continue
         if facts.solved_return > facts.random_return:

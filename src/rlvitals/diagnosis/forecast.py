@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.answers import judged
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import OUTCOMES, label, outcome
-from rlvitals.rules.task import environment
 from rlvitals.signals.forecast import Crossing, crossing
 from rlvitals.types import Series, Trace
 

@@ -14,7 +14,7 @@ from rlvitals.faults.ground_truth import Label
 from rlvitals.faults.world_runs import LabelledRun, label_runs, read, split
 from rlvitals.faults.world_score import Column, ScoredRun, WorldScore, diagnose_runs, score
 
-SCORES = (
+PAGE_SCORES = (
     ("any alarm on a broken run", "alarm"),
     ("cause named first, of decidable", "first"),
     ("cause among the first three, of decidable", "third"),
@@ -144,7 +144,7 @@ def _section(scored: Mapping[Column, Sequence[ScoredRun]]) -> str:
 
 def _summary(scores: Mapping[Column, WorldScore]) -> table.Lines:
     lines: table.Lines = [("", *scores, "runs")]
-    for title, key in SCORES:
+    for title, key in PAGE_SCORES:
         shares = [getattr(column_score, key) for column_score in scores.values()]
         cells = [f"{s.value:.2f} [{s.low:.2f}, {s.high:.2f}]" if s.count else "-" for s in shares]
         lines.append((title, *cells, str(shares[0].count)))

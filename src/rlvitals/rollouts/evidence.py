@@ -21,7 +21,7 @@ def _column(name: str, sign: float = 1.0) -> Score:
 
 
 # By the beginning of a metric's name.
-SCORES: dict[str, Score] = {
+SAMPLE_SCORES: dict[str, Score] = {
     "rollout/looping_share": _mask_score(lambda rows: rows["looping"] == 1),
     "rollout/failed_as_zero_share": _mask_score(
         lambda rows: (rows["error"] != 0) & (rows["reward"] == 0)
@@ -69,4 +69,6 @@ def _score(rollouts: Rollouts, metric: str) -> NDArray[np.float64] | None:
     if metric.startswith("rollout/dead_groups/"):
         task = rollouts.text_is("task", metric.removeprefix("rollout/dead_groups/"))
         return np.where(task, -np.abs(rollouts.rows["advantage"]), np.nan)
-    return next((f(rollouts) for prefix, f in SCORES.items() if metric.startswith(prefix)), None)
+    return next(
+        (f(rollouts) for prefix, f in SAMPLE_SCORES.items() if metric.startswith(prefix)), None
+    )

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.curves import AMPLE, HALF, PARTS
+from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import EVALUATED, LEAST, MORE, Standing, State, label, standing
-from rlvitals.rules.task import knows_way, task
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change

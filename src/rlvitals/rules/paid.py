@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.environments import Environment
 from rlvitals.rules import kinds
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.remembered import remembered
-from rlvitals.rules.task import environment
 from rlvitals.types import Profile, Series, Trace
 
 HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none

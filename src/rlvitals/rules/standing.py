@@ -19,9 +19,9 @@ from rlvitals.rules.curves import (
     rose_at_once,
 )
 from rlvitals.rules.episode_window import window_points
+from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
-from rlvitals.rules.task import environment, task
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd, starts_below

@@ -9,7 +9,7 @@ from rlvitals.metrics import action_count
 from rlvitals.metrics.catalogue.exploration import ENTROPY, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.task import environment
+from rlvitals.rules.known_task import environment
 from rlvitals.types import Profile, Series, Trace
 
 # exp(150) is beyond what any log holds: an entropy so large is no Gaussian's.

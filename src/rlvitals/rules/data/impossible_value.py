@@ -50,10 +50,10 @@ from rlvitals.metrics.catalogue.policy import (
 from rlvitals.metrics.catalogue.sampler import KL as SAMPLER_KL
 from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import label
-from rlvitals.rules.task import environment
 from rlvitals.types import Profile, Series, Trace
 
 OF_ALL, LEAST = 0.1, 3  # share of the values, and how many

@@ -34,10 +34,10 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
 from rlvitals.rules.going_on import goes_on
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.practice import Odd, odd, stated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import OUTCOME_METRICS, Standing, way_share
-from rlvitals.rules.task import environment
 from rlvitals.rules.untaught import untaught
 from rlvitals.types import Trace
 

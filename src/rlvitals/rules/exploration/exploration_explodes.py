@@ -46,11 +46,11 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_above, start
 from rlvitals.rules.spent import ends_far
 from rlvitals.rules.standing import LEAST, standing
-from rlvitals.rules.task import environment
 from rlvitals.rules.width import max_entropy, width
 from rlvitals.types import Series, Trace
 

@@ -43,11 +43,11 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_above
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, Standing, outcome, standing, way_share
-from rlvitals.rules.task import environment
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace

@@ -32,10 +32,10 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import paid
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.rules.task import environment, task
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
 

@@ -44,12 +44,12 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged, last_share
 from rlvitals.rules.episode_window import memory
 from rlvitals.rules.falling import SHOWS
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import Standing, label, standing
-from rlvitals.rules.task import environment
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
 from rlvitals.signals.level import stays_above

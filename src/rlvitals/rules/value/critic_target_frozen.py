@@ -30,10 +30,10 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.standing import LEAST, outcome, standing
-from rlvitals.rules.task import environment
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Trace
 

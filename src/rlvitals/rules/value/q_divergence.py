@@ -40,10 +40,10 @@ from rlvitals.metrics.catalogue.optimiser import LOSS as TRAINING_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.rules import weigh
+from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, last_stretch_above, start
 from rlvitals.rules.standing import LEAST, outcome, standing
-from rlvitals.rules.task import environment
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
