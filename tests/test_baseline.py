@@ -101,7 +101,7 @@ def test_a_run_that_failed_or_cannot_be_told_is_held_as_such():
     nothing = Trace({}, {})
     assert entries(diagnose(nothing)) == (Known(UNTOLD, "", "note"),)
     failed = diagnose(replace(nothing, lifecycle=Lifecycle(exit_code=1)))
-    assert entries(failed) == (Known(FAILED, "", "error"),)
+    assert entries(failed) == (Known("ended-early", "", "error"), Known(FAILED, "", "error"))
 
 
 @pytest.mark.parametrize(

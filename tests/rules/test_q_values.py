@@ -51,6 +51,7 @@ def test_optimism_that_shrinks_in_a_run_that_learns_is_how_it_starts():
 def test_errors_as_large_as_returns_are_found_where_no_q_is_logged():
     given = {
         "profile": Profile.OFF_POLICY,
+        "settings": made.POOR,
         "outcome__return": made.flat(100, 10.0),
         "how": {"optimiser__loss": "Huber loss, mean of the gradient steps"},
     }
@@ -104,7 +105,11 @@ def test_a_rate_that_moves_nothing_is_found_without_kl():
 
 
 def test_an_entropy_that_never_changes_is_a_policy_that_is_not_trained():
-    given = {"profile": Profile.ON_POLICY, "outcome__return": made.flat()}
+    given = {
+        "profile": Profile.ON_POLICY,
+        "settings": made.POOR,
+        "outcome__return": made.flat(),
+    }
     still = made.trace(exploration__entropy=0.6931 - 1e-6 * np.arange(100), **given)
     assert isinstance(updates_hardly_move.RULE.ask(still), Finding)
     moves = made.trace(exploration__entropy=0.69 - 1e-4 * np.arange(100), **given)

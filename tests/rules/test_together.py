@@ -26,7 +26,7 @@ def collapsed(temperature):
             {"n_actions": 4},
             exploration__entropy=entropy_of_4_actions(),
             exploration__temperature=np.full(200, temperature),
-            outcome__reward=made.flat(200),
+            outcome__reward=made.falling(200),
         )
     )
 

@@ -89,7 +89,8 @@ def check(trace: Trace) -> Answer:
     low, high = sorted(up(now.metric) * end for end in (now.low, now.high))
     if picked is not None:  # no level can change by more than the values do
         spread = float(picked[1].values.max() - picked[1].values.min())
-        low, high = max(low, -spread), min(high, spread)
+        if max(low, -spread) < min(high, spread):
+            low, high = max(low, -spread), min(high, spread)
     way = way_gone(trace, now)
     sd = now.material / MIN_GAIN_SD if now.material_from == OF_ITS_SCATTER else 0.0
     size = (f"that is {(now.last - now.first) / sd:+.2g} sd of a single value",) if sd else ()
