@@ -63,7 +63,7 @@ def test_a_part_without_weight_is_no_dead_part():
 
 @pytest.mark.parametrize(("said", "state"), [(False, "unknown"), (True, "flat")])
 def test_a_flat_outcome_after_a_warm_start_is_not_judged(said, state):
-    trace = run({"skip_warmstart": said}, outcome__return=noisy(-209, -205, share=0))
+    trace = run({"skip_warmstart": said}, outcome__return=noisy(-209, -209, share=0))
     assert standing(trace).state == state
     answer = no_learning.RULE.judge(trace)
     assert isinstance(answer, Undecided if state == "unknown" else Finding)
