@@ -9,11 +9,16 @@ A log is judged from its own bytes at the listed commit, with nothing else of th
 it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 `not-a-training-curve` are not scored as verdicts.
 
-The repositories are split in two halves by a hash of their names: rules and readers are written by
-the `dev` half alone, and the `test` half scores them.
+The repositories of `classic.csv` and `language.csv` are split in two halves, `dev` and `test`, by a
+hash of their names. `classic-2.csv` and `language-2.csv` are a later set, `new`, of other
+repositories. Rules and readers that are written with a half in view are scored by the set that
+nobody has seen, so `new` gives counts alone: what would show single runs is refused without
+`--reveal`, and a set that was revealed scores no longer.
 
-    scripts/score_real_runs.py MIRRORS --half test          # the table
+    scripts/score_real_runs.py MIRRORS --half new           # the table, by kind of framework
     scripts/score_real_runs.py MIRRORS --half dev --wrong   # and each run that is judged wrong
+
+Runs of one repository are alike, so the intervals are drawn over repositories.
 """
 
 import argparse
@@ -26,13 +31,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 import rlvitals
-from rlvitals.rules.rate import wilson
+from rlvitals.rules.rate import Interval, wilson
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = ROOT / "faults" / "real"
@@ -54,6 +61,11 @@ ACCEPTED: Mapping[str, set[str]] = {
 HEALTHY = {"learning", "converged", "flat-solved"}
 CURVES = set(ACCEPTED)
 HALVES = ("dev", "test")
+NEW = "new"
+NEW_LISTS = "*-2.csv"
+# Kinds of framework with enough logs in a list for a table of their own.
+KINDS = ("Stable-Baselines", "PyMARL", "ML-Agents", "TRL", "own loop")
+BOOTSTRAP_DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +92,8 @@ def half(repository: str) -> str:
 def contents(mirrors: Path, row: Mapping[str, str], folder: Path) -> Path:
     """Write a log out of its repository; return where. Raises FileNotFoundError, ValueError."""
     mirror = mirrors / row["repository"].replace("/", "+")
-    repository = next(
-        (p.parent for p in [mirror / "HEAD", *mirror.glob("*/HEAD")] if p.is_file()), None
-    )
+    heads = [mirror / "HEAD", *mirror.glob("*/HEAD"), *mirror.glob("*/.git/HEAD")]
+    repository = next((head.parent for head in heads if head.is_file()), None)
     if repository is None:
         raise FileNotFoundError(f"no mirror of {row['repository']}")
     name = f"{row['commit']}:{row['path']}"
@@ -123,14 +134,49 @@ def judge(job: tuple[Path, Mapping[str, str]]) -> Score:
     return Score(row, diagnosis.verdict.word.value, alarms, notes)
 
 
-def share(scores: Iterable[bool]) -> str:
-    """Write a share with its count and Wilson's interval."""
-    values = list(scores)
-    if not values:
+def share(scores: Sequence[Score], test: Callable[[Score], bool]) -> str:
+    """Write the share of scores that pass a test, with its count and its interval."""
+    groups = defaultdict(list)
+    for score in scores:
+        groups[score.row["repository"]].append(test(score))
+    if not groups:
         return "-"
-    count, total = sum(values), len(values)
-    interval = wilson(count, total)
-    return f"{count} of {total} ({count / total:.2f}) [{interval.low:.2f}, {interval.high:.2f}]"
+    count, total = sum(map(sum, groups.values())), len(scores)
+    bounds = interval(list(groups.values()))
+    return f"{count} of {total} ({count / total:.2f}) [{bounds.low:.2f}, {bounds.high:.2f}]"
+
+
+def interval(groups: Sequence[Sequence[bool]]) -> Interval:
+    """Return the 95 % interval of a share whose runs come in groups.
+
+    A bootstrap draws whole groups. It has no width where all runs agree: there the interval is
+    Wilson's, with one count a group.
+    """
+    hits, totals = np.array([(sum(group), len(group)) for group in groups]).T
+    if hits.sum() in {0, totals.sum()}:
+        return wilson(len(groups) if hits.sum() else 0, len(groups))
+    if len(groups) == 1:
+        return Interval(0.0, 1.0)  # it says nothing of other groups
+    draws = np.random.default_rng(0).integers(len(groups), size=(BOOTSTRAP_DRAWS, len(groups)))
+    shares = hits[draws].sum(1) / totals[draws].sum(1)
+    return Interval(*map(float, np.quantile(shares, (0.025, 0.975))))
+
+
+def kind(row: Mapping[str, str]) -> str:
+    """Return the kind of framework that wrote a log."""
+    return next((name for name in KINDS if name in row["framework"]), "other framework")
+
+
+def rows_of(chosen: str | None) -> Iterable[tuple[str, list[dict[str, str]]]]:
+    """Give each list's name and its rows of one half; of both old halves for None."""
+    new = set(LISTS.glob(NEW_LISTS))
+    for file in sorted(new if chosen == NEW else set(LISTS.glob("*.csv")) - new):
+        with file.open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        yield (
+            file.stem,
+            [row for row in rows if chosen in {None, NEW, half(row["repository"])}],
+        )
 
 
 def table(scores: list[Score]) -> Iterable[tuple[str, str]]:
@@ -139,15 +185,15 @@ def table(scores: list[Score]) -> Iterable[tuple[str, str]]:
     bad = [s for s in curves if s.row["outcome"] not in HEALTHY]
     healthy = [s for s in curves if s.row["outcome"] in HEALTHY and s.row["process"] != "faulty"]
     answered = [s for s in curves if s.verdict not in {"", "unknown"}]
-    yield "read", share(bool(s.verdict) for s in curves)
-    yield "answered", share(s in answered for s in curves)
-    yield "verdict right", share(s.right for s in curves)
-    yield "verdict right, of answered", share(s.right for s in answered)
-    yield "verdict right, bad runs", share(s.right for s in bad)
-    yield "bad runs called good", share(s.verdict in GOOD for s in bad)
-    yield "healthy runs called bad", share(s.verdict in BAD for s in healthy)
-    yield "any alarm, bad runs", share(bool(s.alarms) for s in bad)
-    yield "any alarm, healthy runs", share(bool(s.alarms) for s in healthy)
+    yield "read", share(curves, lambda s: bool(s.verdict))
+    yield "answered", share(curves, lambda s: s in answered)
+    yield "verdict right", share(curves, lambda s: s.right)
+    yield "verdict right, of answered", share(answered, lambda s: s.right)
+    yield "verdict right, bad runs", share(bad, lambda s: s.right)
+    yield "bad runs called good", share(bad, lambda s: s.verdict in GOOD)
+    yield "healthy runs called bad", share(healthy, lambda s: s.verdict in BAD)
+    yield "any alarm, bad runs", share(bad, lambda s: bool(s.alarms))
+    yield "any alarm, healthy runs", share(healthy, lambda s: bool(s.alarms))
 
 
 def main() -> int:
@@ -157,28 +203,30 @@ def main() -> int:
     )
     parser.add_argument("mirrors", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--half", choices=HALVES, help="of the repositories (default: both)")
+    parser.add_argument(
+        "--half", choices=(*HALVES, NEW), help="of the repositories (default: dev and test)"
+    )
     parser.add_argument("--sure", action="store_true", help="leave out labels that are unsure")
     parser.add_argument("--wrong", action="store_true", help="list the runs that are judged wrong")
     parser.add_argument("--json", type=Path, help="write each run's verdict and findings here")
+    parser.add_argument(
+        "--reveal", action="store_true", help="allow --wrong and --json on the new set, and end it"
+    )
     args = parser.parse_args()
+    hidden = args.half == NEW and not args.reveal
+    if hidden and (args.wrong or args.json):
+        parser.error("--wrong and --json show single runs of the new set: add --reveal to end it")
     answers = {}
-    for file in sorted(LISTS.glob("*.csv")):
-        with file.open(newline="") as lines:
-            rows = [
-                row for row in csv.DictReader(lines)
-                if (not args.sure or row["confidence"] != "unsure")
-                and args.half in {None, half(row["repository"])}
-            ]  # fmt: skip
+    for name, listed in rows_of(args.half):
+        rows = [row for row in listed if not args.sure or row["confidence"] != "unsure"]
         with multiprocessing.Pool(args.jobs, maxtasksperchild=50) as pool:
             scores = pool.map(judge, [(args.mirrors, row) for row in rows], chunksize=4)
-        print(
-            f"{file.stem}: {len(rows)} logs of {len({r['repository'] for r in rows})} repositories"
-        )
-        for name, text in table(scores):
-            print(f"  {name:28} {text}")
+        print_table(name, scores)
+        for part in sorted({kind(row) for row in rows}) if args.half == NEW else ():
+            print_table(f"{name}, {part}", [s for s in scores if kind(s.row) == part])
         alarms = Counter(a for s in scores if s.row["outcome"] in HEALTHY for a in s.alarms)
-        print(f"  alarms on healthy runs       {dict(alarms)}")
+        if not hidden:
+            print(f"  alarms on healthy runs       {dict(alarms)}")
         for s in scores if args.wrong else ():
             if s.row["outcome"] in CURVES and not s.right:
                 print(
@@ -189,6 +237,14 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps(answers, indent=1))
     return 0
+
+
+def print_table(heading: str, scores: list[Score]) -> None:
+    """Print the table of some scores under its heading."""
+    repositories = {score.row["repository"] for score in scores}
+    print(f"{heading}: {len(scores)} logs of {len(repositories)} repositories")
+    for name, text in table(scores):
+        print(f"  {name:28} {text}")
 
 
 if __name__ == "__main__":
