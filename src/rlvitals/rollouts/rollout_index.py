@@ -29,7 +29,7 @@ from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.safe_files import atomic_write
 
 ROLLOUT_INDEX_VERSION = 1  # of the cache's content; another one is built anew
-HINT = "the frameworks whose rollouts are read: rlvitals samples --help"
+HINT = "the help of samples lists the frameworks whose rollouts are read"
 ROLLOUT_FOLDER = re.compile(
     r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"
 )
