@@ -198,6 +198,7 @@ ALARMS: dict[str, dict[str, frozenset[str]]] = {
         "constant-reward": frozenset({CONSTANT}),
         "critic-explains-nothing": frozenset({CRITIC}),
         "critic-target-frozen": frozenset({CRITIC}),
+        "ended-early": frozenset({BROKEN}),  # a crash is usually that: see failed
         "entropy-collapse": frozenset({FIXED}),
         "environment-changed": frozenset({COLLAPSED}),
         "episode-length-jump": frozenset({CUT, COLLAPSED}),

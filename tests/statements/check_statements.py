@@ -48,10 +48,20 @@ def problems(found: Diagnosis) -> tuple[int, list[tuple[str, str, str]]]:
         absent = unlogged(text, found.trace)
         if absent or ANY_NUMBER.search(text) or "not logged" in text:
             checked += 1
-            reason = absent or check(text, Case(found.trace, finding), rule)
+            reason = absent or check(unquoted(text, found.trace), Case(found.trace, finding), rule)
             if reason:
                 false.append((rule, text, reason))
     return checked, false
+
+
+def unquoted(text: str, trace: Trace) -> str:
+    """Return a sentence without the words that it quotes from how the log says the run ended."""
+    cycle = trace.lifecycle
+    last = cycle.traceback.strip().rsplit("\n", 1)[-1]
+    for quote in (last, cycle.lost, cycle.reason):
+        if quote:
+            text = text.replace(quote, "")
+    return text
 
 
 def durations(found: Diagnosis) -> list[str]:

@@ -1,13 +1,14 @@
 """Claims of the sentences that many rules say: of the outcome, of data that lack, of changes."""
 
 import numpy as np
-from derivations import Case, claim, columns, trimmed, windows
+from derivations import Case, claim, columns, statistic, trimmed, windows
 
 from rlvitals.rules.curves import by_steps
+from rlvitals.rules.episode_window import window_points
 from rlvitals.rules.gains import gain
 from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
 from rlvitals.signals.drawdown import drawdown
-from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.outcome_change import outcome_change, single_value_sd
 from rlvitals.signals.trend import trend
 
 STATES = (
@@ -47,6 +48,32 @@ def bests(case: Case):
     """Return the best of an outcome: a single value's, or a block's."""
     yield from (float(window.values.max()) for _, window in outcomes(case))
     yield from (fall.best for fall in falls(case))
+
+
+def level_of(end: str):
+    """Return a function that gives an outcome's level: of a fifth, or of a third if it is flat."""
+
+    def derive(case: Case):
+        for _, window in outcomes(case):
+            fifth = max(round(len(window) / 5), 1)
+            yield trimmed(window.values[:fifth] if end == "first" else window.values[-fifth:])
+            found = outcome_change(window.values)
+            if found is not None and found.answer == "flat":
+                yield getattr(found, end)
+        if case.finding is not None:
+            yield from statistic(case, "early M" if end == "first" else "late M", "")
+
+    return derive
+
+
+def single_value_change(case: Case):
+    """Return the change from an outcome's first level to its last, in sd of a single value."""
+    for name, window in outcomes(case):
+        sd = single_value_sd(window.values, window_points(case.trace, name, window))
+        for part in (window, by_steps(window)):
+            fifth = max(round(len(part) / 5), 1)
+            change = trimmed(part.values[-fifth:]) - trimmed(part.values[:fifth])
+            yield change / sd if sd else 0.0
 
 
 def ends(case: Case):
@@ -154,6 +181,9 @@ def least(case: Case):
 
 TOLD = [
     *(claim(f"<label> is {state}: <early> to <late>") for state in STATES),
+    *(claim(f"<label> is {state}: <first> to <last>", first=level_of("first"),
+            last=level_of("last"))
+      for state in ("flat", "not getting better")),
     *(claim(f"whether the outcome improves cannot be told: <label> is {state}, <early> to <late>, "
             "and whether that is a good level is not known; --set env_id=... may tell more")
       for state in STATES),

@@ -18,7 +18,7 @@ from rlvitals.rules.rule import Finding
 from rlvitals.rules.standing import label
 from rlvitals.types import Series, Trace
 
-NUMBER = r"[+-]?(?:\d[\d,]*(?:\.\d+)?|\.\d+|inf)(?:e[+-]?\d+)?%?"
+NUMBER = r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+|inf)(?:e[+-]?\d+)?%?"
 ANY_NUMBER = re.compile(rf"(?<![\w@/.-]){NUMBER}(?![\w])")
 PLACEHOLDER = re.compile(r"<([^<>]+)>")
 DIGITS = (2, 3, 4, 8)  # significant digits that a number may be printed with

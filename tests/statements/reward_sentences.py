@@ -16,7 +16,7 @@ from column_values import (
     times,
     zeros,
 )
-from common_sentences import interval, later, way
+from common_sentences import bests, interval, later, level_of, single_value_change, way
 from derivations import claim, windows
 from rule_values import (
     RETURN,
@@ -24,7 +24,6 @@ from rule_values import (
     cut_and_right,
     fifths,
     gained,
-    gaps,
     gone,
     held,
     held_images,
@@ -45,6 +44,16 @@ INTERVALS = [
     claim("<level> % interval of <any words>: <low> to <high>", level=lambda _: [95, 99, 99.7],
           low=lambda c: [*interval("low")(c), *held("low")(c)],
           high=lambda c: [*interval("high")(c), *held("high")(c)]),
+]  # fmt: skip
+
+NO_LEARNING = [
+    *INTERVALS,
+    *(claim(f"<label> {state}: <first> to <last>, best <best>", first=level_of("first"),
+            last=level_of("last"), best=bests)
+      for state in ("does not improve", "does not improve, it is flat", "hardly improves",
+                    "does not improve, it falls", "does not improve, it rises")),
+    claim("from its first level to its last it changes by <size> sd of a single value",
+          size=single_value_change),
 ]  # fmt: skip
 
 REWARD_RULES = {
@@ -75,11 +84,6 @@ REWARD_RULES = {
     ],
     "eos-missing": [
         claim("KL to the reference is <kl> nats per token meanwhile", kl=per_token),
-    ],
-    "sampler-mismatch": [
-        claim("<level> <any words> as well", level=gaps),
-        claim("sampler and trainer disagree: <level> nats per token (k3) in the median update, "
-              "<max M> at most", level=gaps),
     ],
     "constant-reward": [
         claim("rewards of a batch do not differ at all in <hits> of <points> successive updates",
@@ -176,10 +180,6 @@ REWARD_RULES = {
               ratio=lambda c: [steps_sd(c["reward/non_score"]) / steps_sd(c["outcome/score"])]),
         claim("the coefficient in force is <coef> (-penalty / KL)", coef=lambda c: [
             float(np.median(-c["reward/non_score"].values / c["policy/kl_to_reference"].values))]),
-    ],
-    "no-gradient": [
-        claim("the gradient is 0 in <zeros> of <points> updates in which rewards differ",
-              zeros=zeros("optimiser/grad_norm"), points=points),
     ],
     "positive-share-falls": [
         *INTERVALS,

@@ -33,7 +33,8 @@ from column_values import (
 )
 from common_sentences import later, metric_count, outcomes
 from derivations import claim, windows
-from reward_sentences import INTERVALS, REWARD_RULES
+from language_sentences import LANGUAGE_RULES
+from reward_sentences import INTERVALS, NO_LEARNING, REWARD_RULES
 from rule_values import (
     EXPLAINED,
     LENGTH,
@@ -156,6 +157,11 @@ OWN_RULES = {
               early=at_start(VALUE_LOSS), sum=critic_returns,
               size=lambda c: [float(np.median(np.abs(w.values))) for w in windows(c, c.metric)]),
     ],
+    "ended-early": [
+        claim("the run ended at step <step> of <budget>, <share> of its budget, and nothing says "
+              "why", step=lambda c: [float(max(s.steps[-1] for s in c.trace.series.values()))],
+              budget=lambda c: c.setting("total_steps"), share=spanned("ended")),
+    ],
     "environment-changed": [
         claim("KL per update was <kl> there, up to <most> in the 20 updates before",
               kl=logged(KL), most=logged(KL)),
@@ -277,7 +283,7 @@ OWN_RULES = {
         claim("at this pace it grows by <more> GiB in as many steps again",
               more=growth_again),
     ],
-    "no-learning": INTERVALS,
+    "no-learning": NO_LEARNING,
     "return-up-success-flat": INTERVALS,
     "no-new-rows": [
         *(claim(f"no new row for <silence> {unit}, at <share> of the budget, and nothing says that "
@@ -389,4 +395,4 @@ OWN_RULES = {
     ],
 }  # fmt: skip
 
-RULES = {**REWARD_RULES, **OWN_RULES}
+RULES = {**REWARD_RULES, **LANGUAGE_RULES, **OWN_RULES}

@@ -27,6 +27,7 @@ earn one reward in every group and may be learned later: a note.
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
@@ -98,8 +99,7 @@ def _no_gradient(trace: Trace) -> Fact | None:
         norms, spread = columns
         differs = spread < 1 if name == GROUP_ZERO_STD.name else spread > 0
         if differs.any() and not norms[differs].any():
-            count = int(differs.sum())
-            summary = f"the gradient is 0 in {_rows(count)} in which rewards of a group differ"
+            summary = f"the gradient is 0 in {_which(differs)} in which rewards of a group differ"
             bound = Bound(0.0, "a gradient of exactly zero")
             return summary, GRAD_NORM.name, Severity.WARNING, bound
         return None
@@ -120,7 +120,7 @@ def _no_advantage(trace: Trace) -> Fact | None:
     differs = best > worst
     if not differs.any() or high[differs].any() or low[differs].any():
         return None
-    summary = f"all advantages are 0 in {_rows(int(differs.sum()))} in which rewards differ"
+    summary = f"all advantages are 0 in {_which(differs)} in which rewards differ"
     bound = Bound(0.0, "advantages of exactly zero")
     return summary, ADVANTAGE_MAX.name, Severity.WARNING, bound
 
@@ -129,8 +129,8 @@ def _ratio(trace: Trace) -> Fact | None:
     columns = _common_rows(trace, RATIO.name)
     if not columns or np.any((columns[0] >= 1 / 2) & (columns[0] <= 2)):  # noqa: PLR2004 - a factor
         return None
-    level = float(np.median(columns[0]))
-    summary = f"the mean probability ratio is {level:.3g} in {_rows(columns[0].size)}, not 1"
+    level, rows = float(np.median(columns[0])), _rows(columns[0].size)
+    summary = f"the mean probability ratio is {level:.3g} in the median, and far from 1 in {rows}"
     return summary, RATIO.name, Severity.WARNING, Bound(2.0, "a factor of 2 from 1")
 
 
@@ -138,10 +138,8 @@ def _sampler(trace: Trace) -> Fact | None:
     columns = _common_rows(trace, KL.name)
     if not columns or columns[0].min() <= MAX_FIRST_SAMPLER_KL:
         return None
-    level = float(np.median(columns[0]))
-    summary = (
-        f"sampler and trainer disagree by {level:.3g} nats per token in each of the first rows"
-    )
+    least, rows = float(columns[0].min()), _rows(columns[0].size)
+    summary = f"sampler and trainer disagree by {least:.3g} nats per token or more in {rows}"
     return (
         summary,
         KL.name,
@@ -165,6 +163,12 @@ def _share(trace: Trace, name: str, summary: str) -> Fact | None:
     if not columns or columns[0].min() < MIN_FIRST_SHARE:
         return None
     return summary, name, Severity.NOTE, Bound(MIN_FIRST_SHARE, "in each of the first rows")
+
+
+def _which(chosen: NDArray[np.bool_]) -> str:
+    """Name the chosen ones of the first rows by their number."""
+    count = int(chosen.sum())
+    return _rows(count) if chosen.all() else f"the {count} of the first {chosen.size} rows"
 
 
 def _rows(count: int) -> str:

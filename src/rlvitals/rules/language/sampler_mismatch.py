@@ -360,7 +360,7 @@ def _aged(trace: Trace) -> tuple[str, ...]:
         logged = trace.get(metric.name)
         level = None if logged is None else median(logged.finite().values)
         if level is not None and level > limit:
-            said.append(words.format(level))
+            said.append(f"in the median update of the run, {words.format(level)}")
     return tuple(said)
 
 

@@ -93,7 +93,10 @@ def check(trace: Trace) -> Answer:
             low, high = max(low, -spread), min(high, spread)
     way = way_gone(trace, now)
     sd = now.material / MIN_GAIN_SD if now.material_from == OF_ITS_SCATTER else 0.0
-    size = (f"that is {(now.last - now.first) / sd:+.2g} sd of a single value",) if sd else ()
+    evidence = [f"95 % interval of the change: {low:+.3g} to {high:+.3g}"]
+    if sd:
+        change = f"{(now.last - now.first) / sd:+.2g} sd of a single value"
+        evidence.append(f"from its first level to its last it changes by {change}")
     return Finding(
         _sentence(now),
         severity=Severity.ERROR if now.state == "falling" else Severity.WARNING,
@@ -102,11 +105,7 @@ def check(trace: Trace) -> Answer:
         ended=trace.last_step,
         observed=now.last - now.first,
         bound=Bound(now.material, now.material_from),
-        evidence=(
-            f"95 % interval of the change: {low:+.3g} to {high:+.3g}",
-            *size,
-            *([way] if way else []),
-        ),
+        evidence=(*evidence, *([way] if way else [])),
     )
 
 
