@@ -99,7 +99,9 @@ def _no_gradient(trace: Trace) -> Fact | None:
         norms, spread = columns
         differs = spread < 1 if name == GROUP_ZERO_STD.name else spread > 0
         if differs.any() and not norms[differs].any():
-            summary = f"the gradient is 0 in {_which(differs)} in which rewards of a group differ"
+            summary = (
+                f"the gradient is 0 in {_describe_rows(differs)} in which rewards of a group differ"
+            )
             bound = Bound(0.0, "a gradient of exactly zero")
             return summary, GRAD_NORM.name, Severity.WARNING, bound
         return None
@@ -120,7 +122,7 @@ def _no_advantage(trace: Trace) -> Fact | None:
     differs = best > worst
     if not differs.any() or high[differs].any() or low[differs].any():
         return None
-    summary = f"all advantages are 0 in {_which(differs)} in which rewards differ"
+    summary = f"all advantages are 0 in {_describe_rows(differs)} in which rewards differ"
     bound = Bound(0.0, "advantages of exactly zero")
     return summary, ADVANTAGE_MAX.name, Severity.WARNING, bound
 
@@ -165,7 +167,7 @@ def _share(trace: Trace, name: str, summary: str) -> Fact | None:
     return summary, name, Severity.NOTE, Bound(MIN_FIRST_SHARE, "in each of the first rows")
 
 
-def _which(chosen: NDArray[np.bool_]) -> str:
+def _describe_rows(chosen: NDArray[np.bool_]) -> str:
     """Name the chosen ones of the first rows by their number."""
     count = int(chosen.sum())
     return _rows(count) if chosen.all() else f"the {count} of the first {chosen.size} rows"
