@@ -4,9 +4,9 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.engine import diagnose, thinned
 from rlvitals.rules.rule import Severity
-from rlvitals.signals.thin import MAX_THIN_POINTS, thinned
+from rlvitals.signals.thin import MAX_THIN_POINTS
 
 
 def collapsing(count, seed=0):

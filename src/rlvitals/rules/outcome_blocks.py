@@ -9,7 +9,7 @@ from rlvitals.rules.standing import EVALUATED, LEAST, MORE, Standing, State, lab
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import Answer, OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import MIN_SHARE_LOST, Answer, OutcomeChange, outcome_change
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -36,7 +36,8 @@ def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     small = found.answer == "rose" and not _counts(trace, now, values, found)
     if small and found.high > now.material:
         return now
-    if found.answer == "lost" and found.share_lost < HALF:
+    part_lost = found.answer == "rose" and found.share_lost >= MIN_SHARE_LOST
+    if part_lost or (found.answer == "lost" and found.share_lost < HALF):
         return replace(now, why=f"{now.why}; {found.share_lost:.0%} of its gain is lost at the end")
     poor = found.points >= AMPLE and tells_poor(trace, now.metric, values)
     if (small or found.answer == "flat") and not poor:
@@ -56,7 +57,8 @@ def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     if knows_way(trace, now.metric, values):
         return now
     found = change(trace, now.metric, values, now.material)
-    if found is not None and found.answer == "rose" and _counts(trace, now, values, found):
+    rose = found is not None and found.answer == "rose" and found.share_lost < MIN_SHARE_LOST
+    if found is not None and rose and _counts(trace, now, values, found):
         return replace(now, state="rising", low=found.low, high=found.high)
     if tells_poor(trace, now.metric, values):
         return now

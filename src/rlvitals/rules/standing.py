@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals import metrics
 from rlvitals.metrics import suggest
@@ -22,9 +21,10 @@ from rlvitals.rules.episode_window import window_points
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
+from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
+from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import MIN_GAIN_SD, single_value_sd, starts_below
 from rlvitals.signals.plateau import plateau_start
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
@@ -60,7 +60,7 @@ EVALUATED = "outcome/eval_return"
 LEAST = 10  # numbers: fewer cannot show a trend at all
 OF_THE_WAY = 0.10  # of the way from a random to a solved policy: less is not learning
 OF_THE_START = 0.10  # of the first level of a language model's reward, and where nothing scatters
-OF_ITS_SCATTER = f"{MIN_GAIN_SD:g} sd of a single value, before smoothing"
+OF_ITS_SCATTER = f"{block_test.MIN_GAIN_SD:g} sd of a single value, before smoothing"
 OF_A_LOSS = 0.05  # of the first level: a model that was pretrained has little more to lower
 OF_A_SCORE = 0.30  # of the first level, where "solved" is what people reach and agents may never
 NEARLY = 0.90  # of the way: a flat outcome up there is not one that learned nothing
@@ -155,7 +155,7 @@ def up(name: str) -> float:
     return -1.0 if name == "optimiser/loss" else 1.0
 
 
-def beyond(trace: Trace, name: str, values: NDArray[np.float64], last: float) -> str:
+def beyond(trace: Trace, name: str, values: Array, last: float) -> str:
     """Say that an outcome ends above what its task can give: then its unit is not known."""
     env = task(trace, name, values)
     # What was rescaled is known to within the scatter of the first returns.
@@ -222,7 +222,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     material, origin = least_that_counts(trace, name, whole)
     first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
-    plain = material if up(name) > 0 else OF_THE_START * abs(first)
+    plain = max(material if up(name) > 0 else 0.0, OF_THE_START * abs(first))
     found = trend(series.values)
     low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
     state: State = "unknown"
@@ -231,7 +231,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
-        state = "rising"
+        state = "rising" if low > 0 or not _lost_in_part(series.values) else "unknown"
     elif high < 0 and first - last >= material:
         state = "falling"
     elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
@@ -247,6 +247,12 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     return Standing(
         state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
     )
+
+
+def _lost_in_part(values: Array) -> bool:
+    """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
+    found = block_test.outcome_change(values)
+    return found is not None and found.share_lost >= block_test.MIN_SHARE_LOST
 
 
 def learned_before(trace: Trace) -> str:
@@ -307,7 +313,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and last >= env.random_return + NEARLY * env.way
     )
     at_once = rose_at_once(whole.values, last, material) or (
-        trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
+        trace.profile not in kinds.LANGUAGE and block_test.starts_below(trace[name].values)
     )
     if nearly or at_once or _holds(whole, series, material):
         return "holding its best"
@@ -357,14 +363,14 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
     # Batches of language models have a test of their own: `answers.by_batches`.
     sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, whole)
     if sd:
-        return MIN_GAIN_SD * sd, OF_ITS_SCATTER
+        return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
 
 
 def _single_sd(trace: Trace, name: str, whole: Series) -> float:
     """Return the scatter of a single value: all that is left where zero and span are not known."""
     logged = trace[name].finite().until(int(whole.steps[-1])) if name in trace else whole
-    return single_value_sd(logged.values, window_points(trace, name, logged))
+    return block_test.single_value_sd(logged.values, window_points(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
