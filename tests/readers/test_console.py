@@ -369,6 +369,8 @@ def test_prime_rl(read):
         ("step: {n} loss: {v} reward=1.2", {"loss": "v", "reward": 1.2}),
         ("Episode {n}, reward {v}", {"episode_reward": "v"}),
         ("Episode {n}/9 | Average Reward: {v} | Epsilon: 0.5", {"avg_reward": "v", "epsilon": 0.5}),
+        ("Episode    {n} | avg reward:   {v} | epsilon: 0.5", {"avg_reward": "v", "epsilon": 0.5}),
+        ("Episode {n}    Reward  {v}", {"episode_reward": "v"}),
         ("[rank0]:[Step {n}] loss: {v}, lr: 1e-05", {"loss": "v", "lr": 1e-05}),
         ("Iter {n}:  Loss:   {v}   Policy Loss: -0.5", {"loss": "v", "policy_loss": -0.5}),
         ("2026-01-31 10:00:00,1 - a.b - INFO - step={n}, loss={v} (2.5s)", {"loss": "v"}),

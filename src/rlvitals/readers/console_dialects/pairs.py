@@ -35,6 +35,7 @@ BARE = re.compile(
 )
 SPLIT = re.compile(r"[,|;\t]+| [-–] |\s{2,}|(?:(?<=\d)|(?<=\d[.%):]))\s+(?=[A-Za-z_])")
 ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
+PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
 # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
 BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE)
 COUNTED = frozenset({"step", "episode", "epoch", "iteration", "update", "generation"})
@@ -152,7 +153,7 @@ class Pairs:
 def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     text = BATCHES.sub(r"\1: \2, step: \3", text)
-    text = ALIGNED.sub(r"\1", text.translate(NO_BRACKETS))
+    text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
         return None
