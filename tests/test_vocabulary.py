@@ -119,7 +119,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 24),
     "integrations": Ratchet(0.2, 5, 1, 40),
     "metrics": Ratchet(1.0, 7, 2, 755),
-    "readers": Ratchet(1.8, 30, 3, 636),
+    "readers": Ratchet(1.8, 30, 3, 637),
     "rollouts": Ratchet(2.9, 0, 0, 63),
     "root": Ratchet(3.7, 6, 1, 17),
     "rules": Ratchet(16.5, 115, 29, 832),

@@ -7,7 +7,7 @@ from rlvitals.rules.rate import Rate
 # family, healthy runs judged, of these rang, of these as an error, faulted, caught, named first
 RATES: Mapping[str, tuple[Rate, ...]] = {
     "accounting-broken": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -25,9 +25,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 149, 0, 0, 66, 11, 1),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "component-dominates": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
+    "component-dominates": (Rate("GRPO-like", 57, 0, 0, 0, 0, 0),),
     "constant-reward": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 6, 6, 6),
         Rate("on-policy control", 208, 0, 0, 30, 29, 29),
@@ -39,8 +39,15 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "critic-target-frozen": (Rate("off-policy control", 23, 0, 0, 9, 3, 0),),
+    "ended-early": (
+        Rate("GRPO-like", 56, 0, 0, 0, 0, 0),
+        Rate("RLHF", 12, 0, 0, 0, 0, 0),
+        Rate("off-policy control", 58, 0, 0, 0, 0, 0),
+        Rate("on-policy control", 208, 0, 0, 0, 0, 0),
+        Rate("supervised", 17, 0, 0, 0, 0, 0),
+    ),
     "entropy-collapse": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 23, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 71, 46, 1),
@@ -59,7 +66,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "episodes-never-end": (
         Rate("off-policy control", 58, 0, 0, 14, 10, 10),
-        Rate("on-policy control", 208, 0, 0, 26, 21, 19),
+        Rate("on-policy control", 208, 0, 0, 26, 21, 18),
     ),
     "evaluation-falls": (
         Rate("GRPO-like", 4, 0, 0, 0, 0, 0),
@@ -68,7 +75,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "experts-collapse": (Rate("GRPO-like", 2, 0, 0, 0, 0, 0),),
     "exploration-cut-under-load": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "exploration-explodes": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 23, 0, 0, 2, 0, 0),
         Rate("on-policy control", 208, 0, 0, 37, 17, 14),
@@ -79,33 +86,34 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 184, 0, 0, 37, 23, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
+    "first-rows-broken": (Rate("GRPO-like", 38, 0, 0, 0, 0, 0),),
     "first-update-off": (
         Rate("GRPO-like", 2, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "frozen-metric": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 23, 19, 8),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "generation-starved": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
+    "generation-starved": (Rate("GRPO-like", 11, 0, 0, 0, 0, 0),),
     "gradient-always-clipped": (
-        Rate("GRPO-like", 35, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 13, 0, 0),
         Rate("on-policy control", 0, 0, 0, 34, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-explosion": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 16, 0, 0),
         Rate("on-policy control", 0, 0, 0, 57, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "gradient-not-settling": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
@@ -113,7 +121,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "image-not-seen": (Rate("GRPO-like", 12, 0, 0, 0, 0, 0),),
     "imbalance-unresolved": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "impossible-value": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 20, 17, 17),
         Rate("on-policy control", 208, 0, 0, 69, 65, 62),
@@ -121,7 +129,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "judge-outage": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
     "kl-above-target": (
@@ -144,7 +152,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-rate-jump": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 23, 3, 3),
         Rate("on-policy control", 208, 0, 0, 59, 12, 12),
@@ -153,7 +161,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "learning-rate-too-high": (
         Rate("off-policy control", 58, 0, 0, 13, 10, 0),
-        Rate("on-policy control", 208, 0, 0, 35, 24, 0),
+        Rate("on-policy control", 208, 0, 0, 35, 25, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "learning-starts-late": (Rate("off-policy control", 58, 0, 0, 10, 10, 10),),
@@ -168,9 +176,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "memory-grows": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
-    "no-gradient": (Rate("GRPO-like", 28, 0, 0, 0, 0, 0),),
+    "no-gradient": (Rate("GRPO-like", 38, 0, 0, 0, 0, 0),),
     "no-learning": (
-        Rate("GRPO-like", 45, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 55, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -178,14 +186,14 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "no-new-rows": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 56, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "not-a-number": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 10, 7, 7),
         Rate("on-policy control", 208, 0, 0, 23, 0, 0),
@@ -193,7 +201,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "plateau": (
-        Rate("GRPO-like", 46, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 56, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 0, 0, 0),
@@ -207,7 +215,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "policy-loss-flat": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("on-policy control", 208, 0, 0, 23, 15, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
@@ -227,11 +235,11 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("GRPO-like", 2, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
     ),
-    "response-length-collapses": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
-    "response-length-explodes": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
-    "responses-truncated": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
+    "response-length-collapses": (Rate("GRPO-like", 57, 0, 0, 0, 0, 0),),
+    "response-length-explodes": (Rate("GRPO-like", 57, 0, 0, 0, 0, 0),),
+    "responses-truncated": (Rate("GRPO-like", 57, 0, 0, 0, 0, 0),),
     "return-collapse": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 58, 0, 0, 44, 38, 38),
         Rate("on-policy control", 208, 1, 1, 132, 102, 42),
@@ -239,23 +247,24 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
     "return-oscillates": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("RLHF", 12, 0, 0, 0, 0, 0),
         Rate("off-policy control", 56, 0, 0, 0, 0, 0),
         Rate("on-policy control", 203, 0, 0, 0, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
         Rate("supervised", 17, 0, 0, 0, 0, 0),
     ),
-    "return-up-success-flat": (Rate("GRPO-like", 46, 0, 0, 0, 0, 0),),
+    "return-up-success-flat": (Rate("GRPO-like", 56, 0, 0, 0, 0, 0),),
     "reward-spread-grows": (
-        Rate("GRPO-like", 47, 0, 0, 0, 0, 0),
+        Rate("GRPO-like", 57, 0, 0, 0, 0, 0),
         Rate("off-policy control", 0, 0, 0, 10, 0, 0),
         Rate("on-policy control", 0, 0, 0, 47, 0, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
     "reward-up-throughput-flat": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
-    "sampler-mismatch": (Rate("GRPO-like", 4, 0, 0, 0, 0, 0),),
+    "sampler-mismatch": (Rate("GRPO-like", 14, 0, 0, 0, 0, 0),),
     "samples-all-filtered": (Rate("GRPO-like", 19, 0, 0, 0, 0, 0),),
+    "samples-stale": (Rate("GRPO-like", 10, 0, 0, 0, 0, 0),),
     "setting-out-of-range": (
         Rate("off-policy control", 58, 0, 0, 68, 61, 61),
         Rate("on-policy control", 208, 0, 0, 210, 168, 168),
@@ -268,7 +277,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 208, 0, 0, 23, 23, 23),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "tool-use-fades": (Rate("GRPO-like", 1, 0, 0, 0, 0, 0),),
+    "tool-use-fades": (Rate("GRPO-like", 11, 0, 0, 0, 0, 0),),
     "total-negative-absolute-positive": (Rate("scheduler", 15, 0, 0, 0, 0, 0),),
     "updates-cut-short": (Rate("on-policy control", 149, 0, 0, 12, 3, 0),),
     "updates-hardly-move": (
@@ -294,5 +303,5 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 208, 0, 0, 27, 13, 0),
         Rate("scheduler", 15, 0, 0, 0, 0, 0),
     ),
-    "zero-variance-groups": (Rate("GRPO-like", 47, 0, 0, 0, 0, 0),),
+    "zero-variance-groups": (Rate("GRPO-like", 57, 0, 0, 0, 0, 0),),
 }
