@@ -50,7 +50,8 @@ and our own. A *world* is a trainer, an environment and settings. {counts}
 - **Baselines.** *last third against first* says learning, stalled or collapsed by 0.5 standard
   deviations; *always learning* says that.
 - **Dev and test.** The first byte of the SHA-256 of the world's name, even: *dev*, odd: *test*.
-  Rules may be written by *dev* alone. Readers learned padded console rows from these logs; nothing else was chosen by either half.
+  Rules may be written by *dev* alone. Readers learned padded console rows from these logs;
+  nothing else was chosen by either half.
 - A verdict of `unknown` and a log that is not read are not answered, and never right. Intervals
   draw whole worlds.
 """
