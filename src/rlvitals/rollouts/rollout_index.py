@@ -73,8 +73,8 @@ def _files_in(folder: Path, _changed: int) -> dict[Path, Dialect]:
 
 def _rollout_folders(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
-        named = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
-        return sorted(Path(entry.path) for entry in named if entry.is_dir())
+        folders = (entry for entry in entries if ROLLOUT_FOLDER.search(entry.name))
+        return sorted(Path(entry.path) for entry in folders if entry.is_dir())
 
 
 def read_files(root: Path, files: Files) -> Rollouts:

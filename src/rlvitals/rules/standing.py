@@ -24,7 +24,7 @@ from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
-from rlvitals.signals.level import first_last_change
+from rlvitals.signals.level import bound_change, first_last_change
 from rlvitals.signals.plateau import plateau_start
 from rlvitals.signals.spread import noise_sd
 from rlvitals.signals.trend import trend
@@ -274,9 +274,8 @@ def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> st
     course, found = f"{label(name)} goes {first:.4g} to {last:.4g}", trend(series.values)
     if found is None:
         return f"{course} in {len(series)} points, too few to tell"
-    spread = float(np.ptp(series.values))  # no level can change by more than the values do
-    bounds = np.clip((found.change_low, found.change_high), -spread, spread)
-    ends = sorted(up(name) * float(bound) for bound in bounds)
+    bounds = bound_change(found.change_low, found.change_high, series.values)
+    ends = sorted(up(name) * bound for bound in bounds)
     change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
     known = not name.endswith("return") or "env_id" in trace.settings
     return f"{course}; {change}, and {material:.3g} would count{'' if known else MORE}"

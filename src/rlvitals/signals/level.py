@@ -62,3 +62,13 @@ def first_last_change(values: Array, share: float = 0.2) -> tuple[float, float] 
 def _trimmed_mean(values: Array) -> float:
     cut = int(0.1 * values.size)
     return float(np.sort(values)[cut : values.size - cut].mean())
+
+
+def bound_change(low: float, high: float, values: Array) -> tuple[float, float]:
+    """Bound the interval of a change by the range of the values: no level can change by more.
+
+    An interval that lies wholly beyond the range is returned as it is.
+    """
+    spread = float(np.ptp(values))
+    bounded = max(low, -spread), min(high, spread)
+    return bounded if bounded[0] < bounded[1] else (low, high)

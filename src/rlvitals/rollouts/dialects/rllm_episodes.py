@@ -11,6 +11,7 @@ from rlvitals.rollouts.chat_messages import split_prompt, to_turns
 from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
+    first_text,
     integer,
     mapping,
     mappings,
@@ -38,7 +39,7 @@ def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of i
 def samples(path: Path, record: Record) -> Sequence[Sample]:
     """Convert an episode: one sample for each trajectory."""
     task, reason = mapping(record["task"]), to_text(record.get("termination_reason"))
-    question = next((to_text(task[key]) for key in QUESTION_KEYS if key in task), "")
+    question = first_text(task, QUESTION_KEYS)
     is_correct = number(record.get("is_correct"))
     metrics = {"is_correct": is_correct} if is_correct is not None else {}
     converted = []
@@ -53,7 +54,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
                 split=TRAINING_SPLIT if path.parent.name.startswith("train") else EVAL_SPLIT,
                 group=f"{record['task_hash']}/{name}",
                 task=to_text(task.get("data_source")) or name,
-                answer=next((to_text(task[key]) for key in TASK_ANSWER_KEYS if key in task), ""),
+                answer=first_text(task, TASK_ANSWER_KEYS),
                 reward=number(trajectory.get("reward")),
                 parts=scores(mapping(record.get("metrics"))) | scores(metrics),
                 stop_reason=RLLM_STOPS.get(reason, reason),

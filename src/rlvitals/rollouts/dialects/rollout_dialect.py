@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from rlvitals.rollouts.sample import RewardPart, Sample
+from rlvitals.rollouts.sample import RewardPart, Sample, to_text
 
 Record = Mapping[str, object]
 Layout = Literal["lines", "document", "parquet", "frames"]
@@ -82,3 +82,8 @@ def step_in(path: Path, pattern: re.Pattern[str]) -> int | None:
         if match := pattern.fullmatch(part):
             return int(match[1])
     return None
+
+
+def first_text(record: Mapping[str, object], keys: Sequence[str]) -> str:
+    """Return the text under the first of some keys that a record holds; empty for none."""
+    return next((to_text(record[key]) for key in keys if key in record), "")

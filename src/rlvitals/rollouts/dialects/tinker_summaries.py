@@ -4,12 +4,13 @@ A summary has rewards, lengths, metrics and what the environment put into `logs`
 conversation only where `logs` has them. Source: `serialize_rollout_summaries`, schema version 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
+    first_text,
     integer,
     mapping,
     mappings,
@@ -38,13 +39,13 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
     tags = record.get("tags")
     return [
         Sample(
-            prompt=_first(logs[0] if logs else {}, PROMPT_KEYS),
+            prompt=first_text(logs[0] if logs else {}, PROMPT_KEYS),
             turns=tuple(Turn("assistant", _reply(log)) for log in logs),
             step=integer(record["iteration"]),
             split=TRAINING_SPLIT if is_train else EVAL_SPLIT,
             group=f"{record['group_idx']}",
             task="/".join(map(to_text, tags)) if isinstance(tags, list) else "",
-            answer=_first(logs[-1] if logs else {}, LOG_ANSWER_KEYS),
+            answer=first_text(logs[-1] if logs else {}, LOG_ANSWER_KEYS),
             policy_version=integer(record.get("sampling_client_step")),
             reward=number(record.get("total_reward")),
             parts=scores(last_metrics) | scores(mapping(record.get("trajectory_metrics"))),
@@ -55,14 +56,10 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
 
 def _reply(log: Record) -> str:
     """Return the policy's text; all of a log whose keys are others."""
-    if text := _first(log, REPLY_KEYS):
+    if text := first_text(log, REPLY_KEYS):
         return text
     skipped = {*PROMPT_KEYS, *LOG_ANSWER_KEYS}
     return "\n".join(f"{key}: {to_text(value)}" for key, value in log.items() if key not in skipped)
-
-
-def _first(log: Mapping[str, object], keys: Sequence[str]) -> str:
-    return next((to_text(log[key]) for key in keys if key in log), "")
 
 
 def home(path: Path) -> Path:

@@ -20,8 +20,8 @@ from rlvitals.rollouts.sample import RewardPart, Sample, to_text
 
 def claims(path: Path, record: Record) -> bool:
     """Claim rows with a prompt and a completion in a file of TRL's name."""
-    named = COMPLETIONS_FILE.fullmatch(path.name) is not None
-    return named and record.keys() >= {"prompt", COMPLETION_TEXT}
+    matches_name = COMPLETIONS_FILE.fullmatch(path.name) is not None
+    return matches_name and record.keys() >= {"prompt", COMPLETION_TEXT}
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:

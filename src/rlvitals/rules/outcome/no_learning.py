@@ -57,6 +57,7 @@ from rlvitals.rules.standing import (
     up,
     way_gone,
 )
+from rlvitals.signals.level import bound_change
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.types import Trace
 
@@ -87,10 +88,8 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
     low, high = sorted(up(now.metric) * end for end in (now.low, now.high))
-    if picked is not None:  # no level can change by more than the values do
-        spread = float(picked[1].values.max() - picked[1].values.min())
-        if max(low, -spread) < min(high, spread):
-            low, high = max(low, -spread), min(high, spread)
+    if picked is not None:
+        low, high = bound_change(low, high, picked[1].values)
     way = way_gone(trace, now)
     sd = now.material / MIN_GAIN_SD if now.material_from == OF_ITS_SCATTER else 0.0
     evidence = [f"95 % interval of the change: {low:+.3g} to {high:+.3g}"]
