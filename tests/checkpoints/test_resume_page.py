@@ -55,6 +55,7 @@ def run_both(say, rank, folder):
     say(ran(BOTH)["state"]["weights"].tolist())
 
 
+@pytest.mark.soak
 def test_the_page_s_two_processes_go_on(tmp_path):
     import socket
 

@@ -50,13 +50,7 @@ def resumed_at(step, straight, out, make):
     return forked.state(out / f"checkpoint-{trainer.state.global_step}")
 
 
-WAYS = {
-    "one step a generation": ({}, [3, 6, 9]),
-    "num_iterations": ({"num_iterations": 2}, [4, 6, 9]),
-    "steps_per_generation": (
-        {"steps_per_generation": 4, "per_device_train_batch_size": 2},
-        [4, 8, 9],
-    ),
+WAYS = {  # the first has all of it
     "both, and accumulation": (
         {
             "num_iterations": 2,
@@ -64,6 +58,12 @@ WAYS = {
             "gradient_accumulation_steps": 2,
             "per_device_train_batch_size": 2,
         },
+        [4, 8, 9],
+    ),
+    "one step a generation": ({}, [3, 6, 9]),
+    "num_iterations": ({"num_iterations": 2}, [4, 6, 9]),
+    "steps_per_generation": (
+        {"steps_per_generation": 4, "per_device_train_batch_size": 2},
         [4, 8, 9],
     ),
     "no multiple of each other": (
@@ -77,7 +77,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", sampled(WAYS, 3))
+@pytest.mark.parametrize("way", sampled(WAYS, 6))
 def test_resumed_where_it_saves_it_ends_to_the_bit_as_it_would_have(base, tmp_path, way, capsys):
     options, steps = WAYS[way]
     straight = tmp_path / "straight"
