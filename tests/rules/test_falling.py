@@ -76,6 +76,11 @@ def test_a_spike_is_blamed_for_the_fall_that_follows_it(row, began, severity):
     assert (found.began, found.severity) == (made.STEP * (began + 1), severity)
 
 
+def test_no_single_update_lost_what_sank_slowly():
+    assert kl_spike._lost(run(3), made.STEP * (HALF + 1))
+    assert kl_spike._lost(run(60), made.STEP * (HALF + 3)) == ()
+
+
 def climbing(count):
     return np.linspace(0.4, 0.9, count) + 0.02 * made.noise(count)
 
