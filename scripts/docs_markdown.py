@@ -72,7 +72,7 @@ def _code(match: re.Match[str]) -> str:
 
 
 def title(module: ModuleType) -> str:
-    return module.__name__.rsplit(".", 1)[1]
+    return family(module.METRICS[0])
 
 
 def doc(text: str | None) -> str:

@@ -10,6 +10,7 @@ from rlvitals.cli import COMMANDS, GROUPS
 from rlvitals.cli.program import parser
 from rlvitals.metrics import environments, glossary
 from rlvitals.readers import READERS
+from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.trainers import schema
 from rlvitals.trainers.language import config as language
 from rlvitals.trainers.language import presets as of_models
@@ -109,8 +110,22 @@ packed is read as if it were not. Of Weights & Biases the `.wandb` file that lie
 folder is read, synced or not: no account is needed. A database holds many runs: `mlflow.db` is all
 of them, `mlflow.db/EXPERIMENT/RUN` is one.
 
+## Saved rollouts
+
+What a framework saves of its samples is listed by [`rlvitals samples`](how-to/look-at-rollouts.md)
+and judged together with the run that it lies beside, or alone where no log does.
+
+{table(("dialect", "reads", "looks for", "such as"), _rollout_rows())}
+
 {READER_DOC.rstrip()}
 """
+
+
+def _rollout_rows() -> list[tuple[str, ...]]:
+    return [
+        (d.name, d.title, ", ".join(d.files).replace("*", "\\*"), f"`{d.example}`")
+        for d in ROLLOUT_DIALECTS
+    ]
 
 
 READER_DOC = """## One run or many

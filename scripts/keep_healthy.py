@@ -1,15 +1,17 @@
 """Copy healthy recorded runs, compressed, for the measured rates: `keep_healthy.py FOLDER...`.
 
 Each FOLDER holds one folder per run as `record_language_runs.py`, `record_rlhf_runs.py`,
-`record_scheduler_runs.py`, `record_systems_runs.py` and `record_evaluated_runs.py` leave them; a
-`settings.json` whose `fault` is "none" or null says that a run is healthy. Its log goes to
-`faults/healthy/<folder>-<run>.<format>.zst`, a line about it to `faults/healthy/runs.jsonl`. A
-run that lost its reward on its own is left out, and named."""
+`record_scheduler_runs.py`, `record_systems_runs.py`, `record_rollout_runs.py` and
+`record_evaluated_runs.py` leave them; a `settings.json` whose `fault` is "none" or null says that a
+run is healthy. Its log goes to `faults/healthy/<folder>-<run>.<format>.zst`, a line about it to
+`faults/healthy/runs.jsonl`. A run that lost its reward on its own is left out, and named."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+from math import isfinite
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -23,6 +25,7 @@ TARGET = Path(__file__).resolve().parent.parent / "faults" / "healthy"
 # What a log of these recordings does not hold, and a person would say.
 TOLD = ("env_id", "algorithm", "target_kl", "n_steps", "n_envs", "n_epochs", "max_grad_norm")
 TOLD += ("mode", "entropy_min")
+SAVED_REWARD = "rollout/reward_mean"  # of the series of saved rollouts
 
 
 def main(folders: list[str]) -> None:
@@ -49,10 +52,14 @@ def main(folders: list[str]) -> None:
 
 def lost(log: Path) -> bool:
     """Tell a run that failed on its own: its reward at the end is below what it began with."""
-    if log.suffix != ".json":
-        return False
-    rows = json.loads(log.read_text())["log_history"]
-    paid = [row["reward"] for row in rows if isinstance(row.get("reward"), int | float)]
+    if log.suffix == ".json":
+        rows = json.loads(log.read_text())["log_history"]
+        paid = [row["reward"] for row in rows if isinstance(row.get("reward"), int | float)]
+    else:
+        with log.open(newline="") as file:
+            paid = [float(row.get(SAVED_REWARD) or "nan") for row in csv.DictReader(file)]
+        if not all(map(isfinite, paid)):  # a table without rollouts
+            return False
     tenth = max(len(paid) // 10, 1)
     return len(paid) >= 10 and mean(paid[-tenth:]) < mean(paid[:tenth])
 

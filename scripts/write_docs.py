@@ -36,6 +36,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     metrics.optimiser,
     metrics.observation,
     metrics.language,
+    metrics.rollout_metrics,
     metrics.preference,
     metrics.scheduler,
     metrics.throughput,

@@ -35,6 +35,7 @@ from common_sentences import later, metric_count, outcomes
 from derivations import claim, windows
 from language_sentences import LANGUAGE_RULES
 from reward_sentences import INTERVALS, NO_LEARNING, REWARD_RULES
+from rollout_sentences import ROLLOUT_RULES
 from rule_values import (
     EXPLAINED,
     LENGTH,
@@ -395,4 +396,4 @@ OWN_RULES = {
     ],
 }  # fmt: skip
 
-RULES = {**REWARD_RULES, **LANGUAGE_RULES, **OWN_RULES}
+RULES = {**REWARD_RULES, **LANGUAGE_RULES, **ROLLOUT_RULES, **OWN_RULES}

@@ -19,6 +19,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--labels", nargs="+", default=[], metavar="LABEL", help="what the runs are called"
     )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="more rollouts for each finding"
+    )
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
 
@@ -59,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge the runs and write the report."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.views.report import markdown
+    from rlvitals.views.report import markdown, rollout_section
     from rlvitals.views.report.page import Unread
 
     results, unreadable = judging.judge_runs(args.runs, args)
@@ -67,8 +71,12 @@ def run(args: Namespace) -> int:
         raise unreadable[0]
     names = judging.labels(results, args.labels, len(args.runs))
     now_s = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
+    limit = rollout_section.MORE_SAMPLES if args.verbose else rollout_section.FEW_SAMPLES
     subjects: list[Subject | Unread] = [
-        _subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s)
+        replace(
+            _subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s),
+            proofs=rollout_section.proofs(answer, run.root, limit),
+        )
         for name, (index, run, answer) in zip(names, results, strict=True)
     ]
     subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]

@@ -131,7 +131,13 @@ def _prove(rollouts: "Rollouts", args: Namespace) -> list[int]:
             f"{args.finding!r} is no finding of this run", where="--finding", hint=hint
         )
     finding = findings[args.finding]
-    evidence_rows = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
+    evidence_rows = evidence.find(
+        rollouts,
+        finding.metric,
+        finding.began,
+        finding.ended,
+        is_above=finding.observed > finding.bound.value,
+    )
     return [int(number) for number in evidence_rows]
 
 

@@ -38,10 +38,19 @@ POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "targe
 
 
 def runs(path: Path) -> tuple[Run, ...]:
-    """Find the runs at a path or a hosted address, fetched first. Raises VitalsError."""
+    """Find the runs at a path or a hosted address, fetched first. Raises VitalsError.
+
+    Rollouts without a log are a run without files.
+    """
     address = hosted.parse(path)
     if address is None:
-        return sources.find(_spelled(path))
+        path = _spelled(path)
+        try:
+            return sources.find(path)
+        except UnreadableLog:
+            if not path.exists() or not rollout_index.find(path):
+                raise
+            return (Run(path.name, path, ()),)
     from rlvitals.hosted.fetch import fetch  # noqa: PLC0415 - a local run needs no client
 
     return sources.find(fetch(address))
@@ -67,11 +76,16 @@ def load(run: Run, given: Given, now: float | None = None) -> Trace:
     `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
     that of `given`, else the clock's).
     """
-    logs = sources.read(run)
+    return named(run, _logs(run), given, now)
+
+
+def _logs(run: Run) -> tuple[Log, ...]:
+    """Read a run's log files, and what its saved rollouts count. Raises UnreadableLog."""
+    if not run.files:
+        return (to_log(rollout_index.read(run.root)),)
     rollouts = rollout_index.of_run(run.root)
-    if rollouts is not None:
-        logs = (*logs, to_log(rollouts))
-    return named(run, logs, given, now)
+    logs = sources.read(run)
+    return logs if rollouts is None else (*logs, to_log(rollouts))
 
 
 def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
@@ -79,7 +93,7 @@ def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
 
     A page alone shows them: a trace that is judged does not carry them along.
     """
-    return canonicalize.unmapped_columns(sources.read(run), given) if trace.unmapped else {}
+    return canonicalize.unmapped_columns(_logs(run), given) if trace.unmapped else {}
 
 
 def members(

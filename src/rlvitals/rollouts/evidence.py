@@ -1,74 +1,128 @@
 """Find the rollouts that show a finding: those that its metric counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.rollouts.group_series import RolloutGroups, equal_groups, find_groups
 from rlvitals.rollouts.rollout_columns import Rollouts
+from rlvitals.rollouts.series import is_cut
+from rlvitals.rollouts.step_means import training_rows
 
+Values = NDArray[np.float64]  # [n] or [g]; NaN for rollouts that do not show the metric
 Mask = NDArray[np.bool_]
-Score = Callable[[Rollouts], NDArray[np.float64]]  # [n]: the highest show it best, NaN not at all
 
 
-def _mask_score(condition: Callable[[NDArray[np.void]], Mask]) -> Score:
+def _mask(condition: Callable[[NDArray[np.void]], Mask]) -> Callable[[Rollouts], Values]:
     return lambda rollouts: np.where(condition(rollouts.rows), 1.0, np.nan)
 
 
-def _column(name: str, sign: float = 1.0) -> Score:
-    return lambda rollouts: sign * rollouts.rows[name].astype(np.float64)
+def _column(name: str) -> Callable[[Rollouts], Values]:
+    return lambda rollouts: rollouts.rows[name].astype(np.float64)
 
 
-# By the beginning of a metric's name.
-SAMPLE_SCORES: dict[str, Score] = {
-    "rollout/looping_share": _mask_score(lambda rows: rows["looping"] == 1),
-    "rollout/failed_as_zero_share": _mask_score(
+def _cut(rollouts: Rollouts) -> Values:
+    return np.where(is_cut(rollouts, rollouts.rows), 1.0, np.nan)
+
+
+def _blind_replies(rollouts: Rollouts) -> Values:
+    """Return 0 for rollouts whose prompt is not found again."""
+    return np.where(rollouts.rows["retrieved"] <= 0, 0.0, np.nan)
+
+
+# By the beginning of a metric's name: what the rollouts that show it are sorted by.
+SAMPLE_VALUES: Mapping[str, Callable[[Rollouts], Values]] = {
+    "rollout/failed_as_zero_share": _mask(
         lambda rows: (rows["error"] != 0) & (rows["reward"] == 0)
     ),
-    "rollout/unscored_share": _mask_score(lambda rows: np.isnan(rows["reward"])),
-    "language/error_share": _mask_score(lambda rows: rows["error"] != 0),
-    "language/tool_failures": _mask_score(lambda rows: rows["failed_calls"] > 0),
-    "language/tool_calls": _column("tool_calls", -1.0),
-    "language/turns": _column("turns", -1.0),
+    "rollout/prompt_retrieval": _blind_replies,
+    "rollout/copied_share": _column("copied"),
+    "rollout/answer_stated_share": _mask(lambda rows: rows["answer_stated"] == 1),
+    "rollout/other_script_share": _mask(lambda rows: rows["other_script"] == 1),
+    "rollout/length_reward_correlation": _column("characters"),
+    "language/repetition_share": _mask(lambda rows: rows["looping"] == 1),
+    "language/error_share": _mask(lambda rows: rows["error"] != 0),
+    "language/tool_failures": _mask(lambda rows: rows["failed_calls"] > 0),
+    "language/tool_calls": _column("tool_calls"),
+    "language/turns": _column("turns"),
     "language/length": _column("characters"),
-    "language/truncated": _column("characters"),
-    "language/repetition_share": _mask_score(lambda rows: rows["looping"] == 1),
+    "language/truncated": _cut,
+    "reward/group_zero_std": lambda rollouts: _in_groups(rollouts, lambda groups: groups.is_dead),
     "reward/": _column("reward"),
     "outcome/": _column("reward"),
 }
-PART_PREFIXES = ("rollout/part/", "reward/component/")
 
 
-def find(rollouts: Rollouts, metric: str, began: int, ended: int) -> NDArray[np.int64]:
+def find(
+    rollouts: Rollouts, metric: str, began: int, ended: int, *, is_above: bool
+) -> NDArray[np.int64]:
     """Return the indices of the rollouts that show a metric from one step to another, best first.
 
-    Raises UsageError where the rollouts do not record what the metric counts.
+    `is_above` says whether the finding is that the metric is too high: then the highest come
+    first, else the lowest; of equal ones the newest. Raises UsageError where the rollouts do not
+    record what it counts.
     """
-    score = _score(rollouts, metric)
-    if score is None:
+    values = _values(rollouts, metric)
+    if values is None:
         raise UsageError(
             f"rollouts do not show {metric}",
             where="--finding",
             hint="rlvitals samples RUN --step 400",
         )
     steps = rollouts.rows["step"]
-    inside = (steps >= began) & (steps <= ended) & np.isfinite(score)
+    inside = (steps >= began) & (steps <= ended) & np.isfinite(values)
     indices = rollouts.indices(inside)
-    return indices[np.argsort(-score[indices], kind="stable")]
+    order = -values[indices] if is_above else values[indices]
+    return indices[np.lexsort((-steps[indices], order))]
 
 
-def _score(rollouts: Rollouts, metric: str) -> NDArray[np.float64] | None:
-    for prefix in PART_PREFIXES:
-        if metric.startswith(prefix):
-            return rollouts.parts.get(metric.removeprefix(prefix))
-    for name in ("stop_reason",):
-        if metric.startswith(f"rollout/{name}/"):
-            text = metric.removeprefix(f"rollout/{name}/")
-            return np.where(rollouts.text_is(name, text), 1.0, np.nan)
-    if metric.startswith("rollout/dead_groups/"):
-        task = rollouts.text_is("task", metric.removeprefix("rollout/dead_groups/"))
-        return np.where(task, -np.abs(rollouts.rows["advantage"]), np.nan)
+def _values(rollouts: Rollouts, metric: str) -> Values | None:
+    for family, member_values in MEMBER_VALUES.items():
+        if metric.startswith(f"{family}/"):
+            return member_values(rollouts, metric.removeprefix(f"{family}/"))
     return next(
-        (f(rollouts) for prefix, f in SAMPLE_SCORES.items() if metric.startswith(prefix)), None
+        (values(rollouts) for prefix, values in SAMPLE_VALUES.items() if metric.startswith(prefix)),
+        None,
     )
+
+
+def _of_task(rollouts: Rollouts, task: str) -> Values:
+    return np.where(rollouts.text_is("task", task), rollouts.rows["reward"], np.nan)
+
+
+def _with_stop_reason(rollouts: Rollouts, reason: str) -> Values:
+    return np.where(rollouts.text_is("stop_reason", reason), 1.0, np.nan)
+
+
+def _in_dead_groups(rollouts: Rollouts, task: str) -> Values:
+    dead = _in_groups(rollouts, lambda groups: groups.is_dead)
+    return np.where(rollouts.text_is("task", task), dead, np.nan)
+
+
+def _in_equal_groups(rollouts: Rollouts, name: str) -> Values | None:
+    column = rollouts.parts.get(name)
+    if column is None:
+        return None
+    equal = _in_groups(rollouts, lambda groups: equal_groups(groups, column) == 1)
+    return np.where(np.isfinite(equal), rollouts.rows["reward"], np.nan)
+
+
+def _in_groups(rollouts: Rollouts, select: Callable[[RolloutGroups], Mask]) -> Values:
+    """Return 1 for the rollouts of the groups that are selected, NaN for the others."""
+    values = np.full(len(rollouts), np.nan)
+    groups = find_groups(rollouts, *training_rows(rollouts))
+    if groups is not None:
+        values[groups.indices[select(groups)[groups.group_of_row]]] = 1.0
+    return values
+
+
+# By the family of a metric: the same for the member that it names.
+MEMBER_VALUES: Mapping[str, Callable[[Rollouts, str], Values | None]] = {
+    "reward/component": lambda rollouts, name: rollouts.parts.get(name),
+    "language/stop_reason": _with_stop_reason,
+    "rollout/task_reward": _of_task,
+    "rollout/dead_groups": _in_dead_groups,
+    "rollout/equal_groups": _in_equal_groups,
+}

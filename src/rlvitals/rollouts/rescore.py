@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UsageError
+from rlvitals.rollouts.group_series import MIN_GROUP_ROLLOUTS
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
-from rlvitals.rollouts.series import MIN_GROUP_ROLLOUTS
 
 BATCH_ROLLOUTS = 256  # rollouts that a function gets at once, of the same step
 FUNCTION_EXAMPLE = "def brief(completions, **columns): return [-len(text) for text in completions]"

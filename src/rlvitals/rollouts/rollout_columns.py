@@ -13,6 +13,12 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rollouts.records import Place, read_record
 from rlvitals.rollouts.sample import EVAL_SPLIT, Sample
+from rlvitals.rollouts.text_measures import (
+    TextMeasures,
+    changes_script,
+    copied_share,
+    states_answer,
+)
 
 NO_STEP = -1
 PENDING_ROWS = 4096  # that wait as Python's objects
@@ -49,6 +55,11 @@ ROW = np.dtype(
         ("token_count", "i4"),
         ("looping", "u1"),  # 1: the text ends in one phrase over and over
         ("reply", "u8"),  # hash of the policy's text
+        # Measured on a few rollouts of each step, NaN on the others: see text_measures.py.
+        ("retrieved", "f4"),
+        ("copied", "f4"),  # share of the text
+        ("answer_stated", "f4"),  # 1: the prompt states the answer
+        ("other_script", "f4"),  # 1: the text is in a script that the prompt does not use
     ]
 )
 
@@ -139,6 +150,7 @@ class Builder:
         self._parts: dict[str, _Sparse] = {}
         self._numbers: dict[str, int] = {"": 0}
         self._count = 0
+        self._texts = TextMeasures()
         self.weights: dict[str, float] = {}
 
     def add(self, file: int, location: Place, item: int, sample: Sample) -> None:
@@ -169,6 +181,8 @@ class Builder:
                 -1 if sample.token_count is None else sample.token_count,
                 is_looping(text),
                 hash_text(text),
+                np.nan,  # known when the step's other prompts are
+                *self._measure(prompt, sample, text),
             )
         )
         for name, part in sample.parts.items():
@@ -178,6 +192,20 @@ class Builder:
         self._count += 1
         if len(self._pending) >= PENDING_ROWS:
             self._pack()
+
+    def _measure(self, prompt: int, sample: Sample, text: str) -> tuple[float, float, float]:
+        """Return the shares that are measured on a few rollouts of training alone."""
+        is_training = sample.step is not None and sample.split != EVAL_SPLIT and text
+        if not is_training or not self._texts.add(
+            self._count, sample.step or 0, prompt, sample, text
+        ):
+            return np.nan, np.nan, np.nan
+        stated = float(states_answer(sample.prompt, sample.answer)) if sample.answer else np.nan
+        return (
+            copied_share(sample.prompt, text),
+            stated,
+            float(changes_script(sample.prompt, text)),
+        )
 
     def _number(self, text: str) -> int:
         if text not in self._numbers and len(self._numbers) >= MAX_TEXTS:
@@ -193,11 +221,15 @@ class Builder:
     ) -> Rollouts:
         """Return all samples as columns."""
         self._pack()
+        self._texts.close()
+        rows = np.concatenate(self._chunks)
+        for row, value in self._texts.retrieved:
+            rows["retrieved"][row] = value
         return Rollouts(
             root=root,
             files=tuple(files),
             dialects=tuple(dialects),
-            rows=np.concatenate(self._chunks),
+            rows=rows,
             parts={name: column.full(self._count) for name, column in self._parts.items()},
             weights=self.weights,
             texts=tuple(self._numbers),

@@ -28,7 +28,7 @@ from rlvitals.rollouts.records import first, read_records
 from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.safe_files import atomic_write
 
-ROLLOUT_INDEX_VERSION = 1  # of the cache's content; another one is built anew
+ROLLOUT_INDEX_VERSION = 2  # of the cache's content; another one is built anew
 HINT = "the help of samples lists the frameworks whose rollouts are read"
 ROLLOUT_FOLDER = re.compile(
     r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"

@@ -14,6 +14,7 @@ from rlvitals.errors import harmless
 from rlvitals.metrics import suggest
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.readers import READERS
+from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
 from rlvitals.rules.rule import Rule
 from rlvitals.types import Trace
 from rlvitals.views.console import COLUMN_GAP
@@ -78,13 +79,17 @@ def rule(entry: Rule) -> tuple[str, str, str, str]:
 
 
 def readers() -> RenderableType:
-    """Render each reader with its formats, its files and an example."""
+    """Render each reader with its formats, its files and an example, then those of rollouts."""
     grid = Grid(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     for head in ("reader", "reads"):
         grid.add_column(head, overflow="fold")
     for reader in READERS:
         reads = Text.assemble(f"{reader.title}: {reader.looks_for}\n", (reader.example, "dim"))
         grid.add_row(Text(reader.name, "bold"), reads)
+    for dialect in ROLLOUT_DIALECTS:
+        files = ", ".join(dialect.files)
+        reads = Text.assemble(f"rollouts, {dialect.title}: {files}\n", (dialect.example, "dim"))
+        grid.add_row(Text(dialect.name, "bold"), reads)
     return grid
 
 

@@ -58,6 +58,7 @@ GENERIC = generic.NAMES
 # Of tables that know equally many of a log's keys the earlier is taken: the plain trainer before
 # what builds on it, a variant with marks before what it varies.
 TABLES: tuple[Table, ...] = (
+    saved_rollouts.NAMES,  # its marks are no other's; others take all of `rollout/`
     sb3.NAMES,
     monitor.NAMES,
     rllib.NAMES,
@@ -101,7 +102,6 @@ TABLES: tuple[Table, ...] = (
     roll.NAMES,
     open_instruct.NAMES,
     pipeline_rl.NAMES,
-    saved_rollouts.NAMES,
     lightning.NAMES,
     language_loop.NAMES,
     GENERIC,

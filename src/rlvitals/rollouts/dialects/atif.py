@@ -13,12 +13,12 @@ from rlvitals.rollouts.chat_messages import content_text, is_failure, split_prom
 from rlvitals.rollouts.dialects.rollout_dialect import (
     Dialect,
     Record,
-    integer,
     mapping,
     mappings,
     number,
     numbers,
     scores,
+    token_total,
 )
 from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, Tokens, ToolCall, Turn, to_text
 
@@ -37,7 +37,8 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
     turns = [turn for step in steps if not step.get("is_copied_context") for turn in _turns(step)]
     prompt, replies = split_prompt(turns)
     metrics = [mapping(step.get("metrics")) for step in steps]
-    counts = [integer(m.get("completion_tokens")) for m in metrics]
+    agent_steps = (step for step in steps if step.get("source") == "agent")
+    counts = (mapping(step.get("metrics")).get("completion_tokens") for step in agent_steps)
     result = _trial_result(path)
     rewards = scores(mapping(mapping(result.get("verifier_result")).get("rewards")))
     exception = mapping(result.get("exception_info"))
@@ -57,7 +58,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
                 )
             ),
             seconds=_seconds(steps),
-            token_count=sum(n for n in counts if n is not None) or None,
+            token_count=token_total(counts),
             tokens=Tokens(sampler_log_probs=tuple(p for step in log_probs for p in step)),
         )
     ]

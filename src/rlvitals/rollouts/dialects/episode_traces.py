@@ -20,6 +20,7 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
     number,
     numbers,
     step_in,
+    token_total,
 )
 from rlvitals.rollouts.sample import (
     EVAL_SPLIT,
@@ -57,7 +58,7 @@ def _sample(path: Path, episode: Record, trace: Record) -> Sample:
     branch = _last_branch(mappings(trace.get("nodes")))
     prompt, turns = split_prompt(to_turns([mapping(node.get("message")) for node in branch]))
     calls = mappings(trace.get("calls"))
-    usages = [integer(mapping(call.get("usage")).get("completion_tokens")) for call in calls]
+    usages = (mapping(call.get("usage")) for call in calls)
     finish = next(
         (to_text(c["finish_reason"]) for c in reversed(calls) if c.get("finish_reason")), ""
     )
@@ -85,7 +86,7 @@ def _sample(path: Path, episode: Record, trace: Record) -> Sample:
         else to_text(trace.get("stop_condition")) or finish,
         error=": ".join(to_text(errors[-1].get(k)) for k in ("type", "message")) if errors else "",
         seconds=_seconds(mapping(trace.get("timing"))),
-        token_count=sum(n for n in usages if n is not None) if usages else None,
+        token_count=token_total(usage.get("completion_tokens") for usage in usages),
         tokens=Tokens(
             sampler_log_probs=tuple(p for n in branch for p in numbers(n.get("logprobs")))
         ),

@@ -55,6 +55,17 @@ def numbers(values: object) -> tuple[float, ...]:
     return () if None in cells else tuple(cell for cell in cells if cell is not None)
 
 
+def token_total(counts: Iterable[object]) -> int | None:
+    """Sum the tokens of a rollout's turns; None where a turn has no count, or there is none.
+
+    A sum over some turns would be a shorter text than was written.
+    """
+    tokens = [integer(count) for count in counts]
+    numbers_only = [count for count in tokens if count is not None]
+    is_complete = bool(tokens) and len(numbers_only) == len(tokens)
+    return sum(numbers_only) if is_complete else None
+
+
 def mapping(value: object) -> Record:
     """Return a mapping; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}

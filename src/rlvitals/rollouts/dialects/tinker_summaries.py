@@ -16,6 +16,7 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
     mappings,
     number,
     scores,
+    token_total,
 )
 from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
 
@@ -33,7 +34,6 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
     """Convert one line."""
     steps = mappings(record["steps"])
     logs = [mapping(step.get("logs")) for step in steps]
-    lengths = [integer(step.get("ac_len")) for step in steps]
     last_metrics = mapping(steps[-1].get("metrics")) if steps else {}
     is_train = to_text(record.get("split")).startswith(TRAINING_SPLIT)
     tags = record.get("tags")
@@ -49,7 +49,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
             policy_version=integer(record.get("sampling_client_step")),
             reward=number(record.get("total_reward")),
             parts=scores(last_metrics) | scores(mapping(record.get("trajectory_metrics"))),
-            token_count=sum(n for n in lengths if n is not None) if lengths else None,
+            token_count=token_total(step.get("ac_len") for step in steps),
         )
     ]
 

@@ -64,6 +64,7 @@ def page(subject: Subject, number: int) -> Page:
         outcome=outcome,
         levels=_levels(outcome),
         findings=tuple(_finding(case, drawer) for case in diagnosis.cases),
+        proofs=subject.proofs,
         measures=(*_measures(drawer), *_unmapped_measures(subject.others, drawer)),
         settings=tables.settings(diagnosis.trace),
         environment=tuple(tables.environment(subject.facts)),

@@ -8,11 +8,20 @@ from rlvitals.diagnosis.summary import Sentence
 from rlvitals.diagnosis.training_summary import Summary
 from rlvitals.diagnosis.verdict import Verdict
 from rlvitals.errors import VitalsError
+from rlvitals.rollouts.sample import Sample
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.events import Event
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.phrases import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A few rollouts that show a finding, each with its number in the run."""
+
+    rule: str
+    samples: tuple[tuple[int, Sample], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class Subject:
     facts: Mapping[str, object]  # recorded facts on code, packages and machine
     events: tuple[Event, ...] = ()
     others: Mapping[str, Series] = field(default_factory=dict)  # unmapped series by key
+    proofs: tuple[Proof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,7 @@ class Page:
     outcome: Chart | None
     levels: tuple[str, str]  # best and last value of the outcome
     findings: tuple[Found, ...]
+    proofs: tuple[Proof, ...]
     measures: tuple[tuple[str, tuple[Measure, ...]], ...]  # by kind
     settings: Grid
     environment: tuple[tuple[str, Grid], ...]

@@ -18,6 +18,7 @@ from rlvitals.views.report.elements import (
 )
 from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Found, Grid, Measure, Page, Unjudged, Unread
+from rlvitals.views.report.rollout_section import rollouts
 
 OUTCOME_HEADS = ("outcome at best", "at last")  # column heads of the outcome
 
@@ -181,6 +182,7 @@ def run(page: Page, number: int, *, several: bool) -> Html:
     """
     sections = [
         findings(page),
+        *([rollouts(page.proofs)] if page.proofs else []),
         measures(page),
         *data_sections(page),
         coverage_section(page.unjudged),
