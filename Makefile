@@ -8,7 +8,7 @@ COUNT ?= 200
 SEED ?= 1
 
 # What decides and what it reads: no training, no program of its own.
-FAST := $(addprefix tests/,comparison metrics preflights rules signals store watch \
+FAST := $(addprefix tests/,comparison following metrics rules sanity_checks signals \
         test_architecture.py test_docs.py test_examples.py test_rules.py test_traps.py test_twins.py)
 
 # Tests start hundreds of programs: each would compile the package anew.

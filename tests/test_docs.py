@@ -116,5 +116,8 @@ def test_files_and_verbs_named_by_hand_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for verb in re.findall(r"`make (\w+)`", text):
         assert f"\n{verb}:" in makefile, verb
+    fast = re.search(r"FAST := \$\(addprefix tests/,(.*?)\)", makefile, flags=re.DOTALL)
+    for name in fast[1].replace("\\\n", " ").split():
+        assert (ROOT / "tests" / name).exists(), name
     for name in re.findall(r"`((?:src|tests|scripts|docs|examples)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), name
