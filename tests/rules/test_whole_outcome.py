@@ -198,3 +198,31 @@ def test_evaluations_where_training_rose_to_hold_their_best():
     trained = np.r_[np.linspace(0, 19, 60), np.full(140, 19.4)] + 0.3 * made.noise(200)
     tests = 19.4 + 0.1 * made.noise(200, 3)
     assert judged(outcome__return=trained, outcome__eval_return=tests)[0] is Word.PLATEAU
+
+
+def mean_of_last(values, window=100):
+    """Return the mean over the last `window` episodes after each of them, as SB3 logs it."""
+    sums = np.cumsum(np.insert(values, 0, 0.0))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+@pytest.mark.parametrize("seed", [10, 13, 18, 42, 55])  # collapses, without a known window
+def test_the_slow_swings_of_a_mean_over_a_hundred_episodes_are_no_collapse(seed):
+    episodes = 24.0 * made.noise(150, seed) - 45.0
+    found = made.trace(
+        Profile.OFF_POLICY,
+        outcome__return=mean_of_last(episodes),
+        outcome__episode_length=np.full(150, float(made.STEP)),
+    )
+    measured = {"outcome/return": replace(found.measured["outcome/return"], window=100)}
+    trace = replace(found, measured=measured, lifecycle=Lifecycle(ended=True))
+    assert diagnose(trace).verdict.word is not Word.COLLAPSED
+
+
+def test_forty_returns_far_below_the_first_ones_are_stalled():
+    course = -154.0 - 1000.0 * (1 - np.exp(-np.arange(40) / 3.0)) - 4.0 * np.arange(40)
+    word, severities = judged(outcome__return=course + 12.0 * made.noise(40))
+    assert word is Word.STALLED
+    assert severities["no-learning"] is WARNED
