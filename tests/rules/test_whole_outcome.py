@@ -226,3 +226,16 @@ def test_forty_returns_far_below_the_first_ones_are_stalled():
     word, severities = judged(outcome__return=course + 12.0 * made.noise(40))
     assert word is Word.STALLED
     assert severities["no-learning"] is WARNED
+
+
+def test_a_return_that_is_full_from_the_first_row_on_is_not_stalled():
+    full = np.where(made.noise(40) > 0, 30.0, 29.9)
+    metrics = {"outcome__return": full, "value__explained_variance": -np.ones(40)}
+    lengths = np.full(40, 30.0)
+    word, severities = judged(Profile.ON_POLICY, **metrics, outcome__episode_length=lengths)
+    assert word is Word.PLATEAU
+    assert all(severity is Severity.NOTE for severity in severities.values())
+    for less in (full - 4.0, np.full(40, 30.0)):  # no whole number a step; never varies
+        metrics["outcome__return"] = less
+        word, _ = judged(Profile.ON_POLICY, **metrics, outcome__episode_length=lengths)
+        assert word is not Word.PLATEAU

@@ -8,7 +8,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.going_on import ended
-from rlvitals.rules.recovery import lost_again, recovery, rising_again
+from rlvitals.rules.recovery import lost_again
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import SHARES, Standing, way_gone
 from rlvitals.rules.untaught import lifeless
@@ -68,9 +68,6 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
         if lost or not (good and word in OUTCOME_DECIDES):
             return Verdict(word, said[word].summary)
     fallen = None if trace.profile in kinds.LANGUAGE else lost_again(evaluated(trace))
-    again = None if fallen is None else recovery(evaluated(trace), fallen.material)
-    if again is not None:
-        return _by_outcome(trace, rising_again(now, again))
     if fallen is not None and now.state != "holding its best":
         return _by_outcome(trace, fallen)
     plateau = next((f for r, f in findings if r.verdict == Word.PLATEAU), None)

@@ -78,6 +78,6 @@ def lost_again(trace: Trace) -> Standing | None:
     anew = now.metric == EVALUATED
     least = max(now.material, slow_swing(trace, now.metric, now.material_from))
     found = fell_back(values, least) or lost(values, least, anew=anew)
-    if found is None:
+    if found is None or recovery(trace, now.material) is not None:
         return None
     return replace(now, state="fallen back", last=up(now.metric) * found.last)

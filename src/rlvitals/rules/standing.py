@@ -18,6 +18,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
+from rlvitals.rules.paid import pays_in_full
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
@@ -231,6 +232,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
+    elif name.endswith("return") and pays_in_full(trace, whole.values):
+        state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
         state = "rising" if low > 0 or not _lost_in_part(series.values) else "unknown"
     elif high < 0 and first - last >= material:
@@ -305,7 +308,7 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
 
 
 def slow_swing(trace: Trace, name: str, origin: str) -> float:
-    """Return the least loss that is no slow swing of a mean, where its scatter is all that tells."""
+    """Return the least loss that is no slow swing of a mean; 0 where the task's span tells."""
     return scatter_of_window(trace, name) if origin == OF_ITS_SCATTER else 0.0
 
 
