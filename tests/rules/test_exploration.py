@@ -187,3 +187,14 @@ def test_alpha_that_vanishes_ends_exploration():
             **given,
         )
         assert isinstance(found, kind)
+
+
+def test_a_run_none_of_whose_actions_was_chosen_is_warned_though_the_outcome_is_noise():
+    given = {
+        "profile": Profile.OFF_POLICY,
+        "outcome__return": 0.3 + 0.1 * made.noise(28, 5).cumsum() / 3,
+    }
+    random = ask(never_ends, exploration__epsilon=np.ones(28), **given)
+    assert random.severity is Severity.WARNING
+    chosen = np.r_[np.ones(27), 0.9]
+    assert getattr(ask(never_ends, exploration__epsilon=chosen, **given), "severity", None) is None

@@ -5,7 +5,8 @@ One of three, with an outcome that got nowhere:
 - `exploration/entropy` of discrete actions above 97 % of ln(actions) over the second half of the
   run, or above 90 % and no longer falling;
 - `exploration/epsilon` of one half or more over the second half of the run: a warning where it
-  stands where it started or rose again, a note where it is falling;
+  stands where it started or rose again, a note where it is falling; at 1 in every row, so that
+  no action of the run was chosen, a warning unless the outcome improves;
 - an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
   than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
 "Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
@@ -41,6 +42,7 @@ from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILO
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.answers import judged
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
 from rlvitals.rules.known_task import environment
@@ -67,6 +69,8 @@ STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
 ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
 HALF = 0.5  # of the run
+ALWAYS = 0.999  # epsilon, of which 1 is printed with three digits
+NO_GAIN = "the outcome got nowhere"
 NOWHERE = 0.15  # of the way from random to solved
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
@@ -101,6 +105,8 @@ def _weighed(trace: Trace, kept: _Kept) -> Answer:
     now = standing(trace)
     if now.improves:
         return Clear()
+    if _never_chose(trace) and not judged(trace).improves:
+        return _finding(trace, kept, now, way_share(trace, now), "no action of the run was chosen")
     if _never_changes(trace):
         return Undecided("the outcome never changes: nothing tells one action from another")
     part = way_share(trace, now)
@@ -208,18 +214,26 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     )
 
 
+def _never_chose(trace: Trace) -> bool:
+    """Return True if epsilon is 1 in every row of a run that is over, or nearly."""
+    epsilon = trace.numbers(EPSILON.name, LEAST)
+    return epsilon is not None and float(epsilon.values.min()) >= ALWAYS
+
+
 def _never_changes(trace: Trace) -> bool:
     picked = outcome(trace)
     return picked is not None and not np.ptp(picked[1].values)
 
 
-def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Finding:
+def _finding(
+    trace: Trace, kept: _Kept, now: Standing, part: float | None, what: str = NO_GAIN
+) -> Finding:
     before = bool(lost_before(trace, kept.began)) or with_it(trace, kept.began)
     evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
     if part is not None:
         evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
     return Finding(
-        f"exploration never ends: {kept.words}, and the outcome got nowhere",
+        f"exploration never ends: {kept.words}, and {what}",
         severity=Severity.WARNING if kept.stands and not before else Severity.NOTE,
         metric=kept.metric,
         began=kept.began,
