@@ -9,12 +9,15 @@ from rlvitals.metrics.catalogue.optimiser import UPDATES
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, learned_before
 from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 
-MAX_CHANGED = Bound(0.02, "default: share of the actions, over the whole run")
+MAX_CHANGED = Threshold(
+    "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
+)
 MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
 SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
 PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
@@ -48,9 +51,10 @@ def unmoved(trace: Trace) -> Unmoved | None:
         discrete = max_entropy(trace) is not None
         return Unmoved(ENTROPY.name, span, SAME_ENTROPY) if still and discrete else None
     changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
-    if changed is None or changed > MAX_CHANGED.value:
+    limit = MAX_CHANGED.bound(trace, "default: share of the actions, over the whole run")
+    if changed is None or changed > limit.value:
         return None
-    return Unmoved(APPROX_KL.name, changed, MAX_CHANGED)
+    return Unmoved(APPROX_KL.name, changed, limit)
 
 
 def _changed_actions(trace: Trace) -> float | None:
