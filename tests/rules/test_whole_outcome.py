@@ -239,3 +239,10 @@ def test_a_return_that_is_full_from_the_first_row_on_is_not_stalled():
         metrics["outcome__return"] = less
         word, _ = judged(Profile.ON_POLICY, **metrics, outcome__episode_length=lengths)
         assert word is not Word.PLATEAU
+
+
+def test_a_few_values_that_end_at_exactly_their_best_are_a_plateau():
+    rise = np.linspace(-960.0, -110.0, 9)
+    stuck = np.r_[rise, -100.0, -100.0, -100.0, -110.0, -100.0, -100.0, -100.0]
+    assert judged(outcome__return=stuck)[0] is Word.PLATEAU
+    assert judged(outcome__return=np.r_[rise, np.linspace(-100, -90, 7)])[0] is Word.LEARNING

@@ -5,13 +5,14 @@ One of three, with an outcome that got nowhere:
 - `exploration/entropy` of discrete actions above 97 % of ln(actions) over the second half of the
   run, or above 90 % and no longer falling;
 - `exploration/epsilon` of one half or more over the second half of the run: a warning where it
-  stands where it started or rose again, a note where it is falling; at 1 in every row, so that
-  no action of the run was chosen, a warning unless the outcome improves;
+  stands where it started or rose again, a note where it is falling;
 - an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
   than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
 "Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
-a random to a solved policy. Asked once half of the budget is spent; without a budget, once the
-run has ended.
+a random to a solved policy. An epsilon of 1 in every row, or an entropy above 99.5 % of ln(actions)
+in every row, is a policy that acts at random from the first to the last: a warning unless the
+outcome improves, or holds its best. Asked once half of the budget is spent; without a budget, once
+the run has ended.
 
 ## Why it matters
 Choosing at random, the agent sees the states that random choices lead to, and its return stays
@@ -41,7 +42,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules import kinds
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
@@ -69,8 +70,10 @@ STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
 ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
 HALF = 0.5  # of the run
+UNIFORM = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 ALWAYS = 0.999  # epsilon, of which 1 is printed with three digits
 NO_GAIN = "the outcome got nowhere"
+AT_RANDOM = "the policy acts at random from the first row to the last"
 NOWHERE = 0.15  # of the way from random to solved
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
@@ -105,11 +108,11 @@ def _weighed(trace: Trace, kept: _Kept) -> Answer:
     now = standing(trace)
     if now.improves:
         return Clear()
-    if _never_chose(trace) and not judged(trace).improves:
-        return _finding(trace, kept, now, way_share(trace, now), "no action of the run was chosen")
     if _never_changes(trace):
         return Undecided("the outcome never changes: nothing tells one action from another")
     part = way_share(trace, now)
+    if _never_chose(trace) and not weigh.content(judged(trace)):
+        return _finding(trace, kept, now, part, AT_RANDOM)
     short = part is not None and part < NOWHERE
     if now.state == "holding its best" or not (now.stalled or short):
         return Undecided(f"exploration goes on, but {now.sentence}", ("outcome/return",))
@@ -215,9 +218,14 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
 
 
 def _never_chose(trace: Trace) -> bool:
-    """Return True if epsilon is 1 in every row of a run that is over, or nearly."""
-    epsilon = trace.numbers(EPSILON.name, LEAST)
-    return epsilon is not None and float(epsilon.values.min()) >= ALWAYS
+    """Return True if every row of a run is that of a policy that acts at random."""
+    epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
+    if epsilon is not None:
+        return float(epsilon.values.min()) >= ALWAYS
+    most = max_entropy(trace)
+    if entropy is None or most is None:
+        return False
+    return float(entropy.values.min()) >= UNIFORM * most.value
 
 
 def _never_changes(trace: Trace) -> bool:
