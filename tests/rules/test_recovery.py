@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.rules.recovery import recovery
+from rlvitals.rules.outcome_blocks import recovery
 
 RISE = np.linspace(0, 24, 300)
 

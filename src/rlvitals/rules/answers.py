@@ -36,9 +36,14 @@ from rlvitals.rules.gains import (
     level_standing,
     margin_standing,
 )
-from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks, stands_where_training_rose
+from rlvitals.rules.outcome_blocks import (
+    by_blocks,
+    flat_by_blocks,
+    recovery,
+    rising_again,
+    stands_where_training_rose,
+)
 from rlvitals.rules.parts import unclear_gain
-from rlvitals.rules.recovery import recovery, rising_again
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.standing import (
@@ -53,8 +58,7 @@ from rlvitals.rules.standing import (
     slow_swing,
     standing,
 )
-from rlvitals.rules.unmoved import unmoved
-from rlvitals.rules.untaught import dead
+from rlvitals.rules.untaught import dead, unmoved
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 

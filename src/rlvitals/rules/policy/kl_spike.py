@@ -39,7 +39,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
-from rlvitals.rules.recovery import lost_again
+from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
 from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
 from rlvitals.rules.standing import label, outcome, standing, up

@@ -42,7 +42,7 @@ from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
-from rlvitals.rules.unmoved import MAX_CHANGED, SAME_ENTROPY, unmoved
+from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, unmoved
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
