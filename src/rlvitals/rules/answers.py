@@ -58,7 +58,7 @@ from rlvitals.rules.standing import (
     slow_swing,
     standing,
 )
-from rlvitals.rules.untaught import dead, unmoved
+from rlvitals.rules.untaught import dead, no_movement
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
@@ -265,7 +265,7 @@ def since_the_start(trace: Trace, now: Standing) -> Standing:  # noqa: PLR0911 -
         return rising_again(now, again)
     if now.state == "flat" and not now.sags:
         return flat_by_blocks(trace, now, values)
-    if now.state == "unknown" and unmoved(trace) is not None:
+    if now.state == "unknown" and no_movement(trace) is not None:
         return replace(now, state="flat", why="")  # one policy throughout: all else is noise
     if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
         return now

@@ -38,7 +38,7 @@ MAX_CHANGED = Threshold(
 )
 MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
 SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
-PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
+MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 
 def untaught(trace: Trace, zero: float = ZERO) -> bool:
@@ -108,7 +108,7 @@ def dead(trace: Trace) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmoved:
+class NoMovement:
     """The metric that shows that a policy did not change, by how much it may have, and a limit."""
 
     metric: str
@@ -116,14 +116,14 @@ class Unmoved:
     bound: Bound
 
 
-def unmoved(trace: Trace) -> Unmoved | None:
+def no_movement(trace: Trace) -> NoMovement | None:
     """Return what shows that the last policy of a run is its first one; None where nothing does.
 
     The square root of half of a KL bounds the share of actions that an update changes (Pinsker),
     and the sum of these shares bounds that of a run. Without KL and clip fraction, an entropy of
     discrete actions that never changes tells.
     """
-    if trace.profile not in PROFILES or too_early(trace) or learned_before(trace):
+    if trace.profile not in MOVED_PROFILES or too_early(trace) or learned_before(trace):
         return None
     entropy = trace.numbers(ENTROPY.name, MIN_POINTS)
     level = 0.0 if entropy is None else float(np.abs(entropy.values).max())
@@ -133,12 +133,12 @@ def unmoved(trace: Trace) -> Unmoved | None:
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
         still = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
         discrete = max_entropy(trace) is not None
-        return Unmoved(ENTROPY.name, span, SAME_ENTROPY) if still and discrete else None
+        return NoMovement(ENTROPY.name, span, SAME_ENTROPY) if still and discrete else None
     changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
     limit = MAX_CHANGED.bound(trace, "default: share of the actions, over the whole run")
     if changed is None or changed > limit.value:
         return None
-    return Unmoved(APPROX_KL.name, changed, limit)
+    return NoMovement(APPROX_KL.name, changed, limit)
 
 
 def _changed_actions(trace: Trace) -> float | None:

@@ -70,10 +70,8 @@ STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
 ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
 HALF = 0.5  # of the run
-UNIFORM = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
-ALWAYS = 0.999  # epsilon, of which 1 is printed with three digits
-NO_GAIN = "the outcome got nowhere"
-AT_RANDOM = "the policy acts at random from the first row to the last"
+MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
+MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 NOWHERE = 0.15  # of the way from random to solved
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
@@ -112,7 +110,8 @@ def _weighed(trace: Trace, kept: _Kept) -> Answer:
         return Undecided("the outcome never changes: nothing tells one action from another")
     part = way_share(trace, now)
     if _never_chose(trace) and not weigh.content(judged(trace)):
-        return _finding(trace, kept, now, part, AT_RANDOM)
+        what = "the policy acts at random from the first row to the last"
+        return _finding(trace, kept, now, part, what)
     short = part is not None and part < NOWHERE
     if now.state == "holding its best" or not (now.stalled or short):
         return Undecided(f"exploration goes on, but {now.sentence}", ("outcome/return",))
@@ -221,11 +220,11 @@ def _never_chose(trace: Trace) -> bool:
     """Return True if every row of a run is that of a policy that acts at random."""
     epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
     if epsilon is not None:
-        return float(epsilon.values.min()) >= ALWAYS
+        return float(epsilon.values.min()) >= MIN_RANDOM_EPSILON
     most = max_entropy(trace)
     if entropy is None or most is None:
         return False
-    return float(entropy.values.min()) >= UNIFORM * most.value
+    return float(entropy.values.min()) >= MIN_UNIFORM_ENTROPY * most.value
 
 
 def _never_changes(trace: Trace) -> bool:
@@ -234,7 +233,11 @@ def _never_changes(trace: Trace) -> bool:
 
 
 def _finding(
-    trace: Trace, kept: _Kept, now: Standing, part: float | None, what: str = NO_GAIN
+    trace: Trace,
+    kept: _Kept,
+    now: Standing,
+    part: float | None,
+    what: str = "the outcome got nowhere",
 ) -> Finding:
     before = bool(lost_before(trace, kept.began)) or with_it(trace, kept.began)
     evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]

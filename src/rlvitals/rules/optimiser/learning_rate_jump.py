@@ -46,7 +46,7 @@ ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
 IDLE = 0.25  # of the updates: a fault that pays for so many without learning
-KL_ROUNDING, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
+MAX_ROUNDED_KL, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
 STEERED = 0.1  # of the updates go up, and as many down
 AFTER = 20  # updates in which a spike may follow
 SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
@@ -164,7 +164,7 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     began = int(rates.steps[first])
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
-    still = len(rates) - first >= IDLE * len(rates) and _unmoved(trace, began)
+    still = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, began)
     idle = (first == 0 or still) and not weigh.content(now)
     evidence = (*evidence, "KL per update is 0 in all of them") if still else evidence
     return Finding(
@@ -181,7 +181,7 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     )
 
 
-def _unmoved(trace: Trace, began: int) -> bool:
+def _kl_is_zero(trace: Trace, began: int) -> bool:
     """Return True if the KL of every update from a step on is 0, and usually was not before."""
     kl = trace.numbers(APPROX_KL.name)
     if kl is None:
@@ -189,7 +189,7 @@ def _unmoved(trace: Trace, began: int) -> bool:
     since, before = np.abs(kl.since(began).values), np.abs(kl.until(began - 1).values)
     if len(since) < FEWEST or not len(before):
         return False
-    return bool(since.max() <= KL_ROUNDING < MOVED_KL <= float(np.median(before)))
+    return bool(since.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(before)))
 
 
 NOT_RESTORED = "a resume that did not restore the scheduler"

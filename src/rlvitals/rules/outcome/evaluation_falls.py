@@ -89,7 +89,7 @@ SIZES = Threshold(
 CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
 PLAIN = 5.0  # standard errors from the best fifth to the last
 HALF = 0.5  # of what was gained
-APART, MIN_APART = 3.0, 4  # times the scatter; values of a third
+MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
 TWICE = 2.0  # times what counts: plainly worse than at the start
 EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
 NEAR = 3  # points between a boundary and the jump
@@ -126,7 +126,7 @@ def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | No
         now = direction(trace, evaluation)
         if (fall := _fall(trace, evaluation, now)) is not None:
             return _finding(trace, trained, evaluation, fall)
-        gap = _apart(trace, trained, evaluation) or _gap(trace, trained, evaluation, now)
+        gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, now)
         if gap is not None:
             return gap
         # Where the evaluation ends no lower there is no fall to be told from noise.
@@ -271,22 +271,22 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
     )
 
 
-def _apart(trace: Trace, trained: Standing, held: HeldOut) -> Finding | None:
+def _disagreement(trace: Trace, trained: Standing, held: HeldOut) -> Finding | None:
     """Return the finding of evaluations that end below training, beyond the scatter of both."""
     third = len(held.series) // 3
-    if held.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_APART:
+    if held.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
         return None
     early, late = held.series.values[:third], held.series.tail(third)
     training = trace[held.twin].finite()
     before = training.until(int(held.series.steps[third - 1])).values
     beside = training.since(int(late.steps[0])).values
-    if min(before.size, beside.size) < MIN_APART:
+    if min(before.size, beside.size) < MIN_GAP_VALUES:
         return None
     first, last, at_first, level = map(float, map(np.median, (early, late.values, before, beside)))
     single = float(late.values.std())
     scatter = math.hypot(single, float(beside.std()))
     opened = (level - last) - max(at_first - first, 0.0)
-    if min(opened, level - last) < max(APART * scatter, trained.material):
+    if min(opened, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
         return None
     return Finding(
         f"training and evaluation disagree: their medians are {level:.4g} and {last:.4g} in the "
@@ -296,7 +296,7 @@ def _apart(trace: Trace, trained: Standing, held: HeldOut) -> Finding | None:
         began=int(late.steps[0]),
         ended=int(late.steps[-1]),
         observed=last - level,
-        bound=Bound(-APART * scatter, f"{APART:g} x the scatter of both"),
+        bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
         evidence=(trained.sentence,),
         causes=(
             "observations are normalised in training, and not, or otherwise, in evaluation",

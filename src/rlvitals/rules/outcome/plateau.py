@@ -36,7 +36,7 @@ WITHIN = Threshold(
 )
 
 MIN_STUCK, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
-MOST = 0.5  # of them are exactly the best: a mean that still varies is no bound
+MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
 STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
 
 
@@ -54,7 +54,7 @@ def check(trace: Trace) -> Answer:
     name, series = picked
     within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
     few = len(series) < MIN_PLATEAU_POINTS
-    start = _stuck(series) if few else plateau_start(series.values, tolerance=within.value)
+    start = _start_at_best(series) if few else plateau_start(series.values, tolerance=within.value)
     if start is None:
         return Clear()
     step = int(series.steps[start])
@@ -78,12 +78,12 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _stuck(series: Series) -> int | None:
+def _start_at_best(series: Series) -> int | None:
     """Return the index from which most of a few values are exactly the best one."""
     best = series.values == series.values.max()
     start = int(best.argmax())
     late = len(best) - start >= max(MIN_STUCK * len(best), MIN_STUCK_POINTS)
-    return start if late and float(best[start:].mean()) >= MOST else None
+    return start if late and float(best[start:].mean()) >= MIN_BEST_SHARE else None
 
 
 RULE = Rule(

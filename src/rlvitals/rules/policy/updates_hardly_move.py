@@ -42,7 +42,7 @@ from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
-from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, unmoved
+from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, no_movement
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -68,7 +68,7 @@ def check(trace: Trace) -> Answer:
 
 def _by_sum(trace: Trace) -> Finding | None:
     """Return the finding of updates that in all cannot have changed the policy."""
-    found = unmoved(trace)
+    found = no_movement(trace)
     if found is None or found.metric == ENTROPY.name or weigh.content(judged(trace)):
         return None
     kl = trace[APPROX_KL.name].finite()
@@ -147,7 +147,7 @@ def _by_entropy(trace: Trace) -> Answer:
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
     if span > SAME_ENTROPY.value or not level:
         return Clear()
-    sure = unmoved(trace) is not None and not weigh.content(judged(trace))
+    sure = no_movement(trace) is not None and not weigh.content(judged(trace))
     if not (sure or _nowhere(trace)):
         return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
     return Finding(

@@ -52,7 +52,7 @@ BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's retur
 ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
 SEVERE = 10.0  # x the limit: no return of any kind
 GREW = 3.0  # x the lowest level of a TD error's ten points
-ALWAYS = 2.0  # x the root mean square of the returns
+MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
 GROWING = 1.2  # x the middle of the run
 GAMMA = 0.99  # the usual one, where the run's is not known
 DIMENSIONS = 20.0  # more than most action spaces have, where the environment is not known
@@ -142,7 +142,7 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
     stretch = last_stretch_above(errors, limit.value)
     last = float(np.median(errors.values[-FEW:]))
-    grew = last >= GREW * least or least >= ALWAYS * _root_mean_square(trace)
+    grew = last >= GREW * least or least >= MIN_ERROR_RATIO * _root_mean_square(trace)
     if stretch is None or len(errors.since(stretch.began)) < FEW or not grew:
         return Clear()
     now = standing(trace, since=stretch.began)
