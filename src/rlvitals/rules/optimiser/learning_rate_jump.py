@@ -166,7 +166,7 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     evidence, counter = weigh.sides(now)
     still = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, began)
     idle = (first == 0 or still) and not weigh.content(now)
-    evidence = (*evidence, "KL per update is 0 in all of them") if still else evidence
+    evidence = (*evidence, "their KL is zero as well") if still else evidence
     return Finding(
         f"the learning rate is zero from step {began:,} on, {len(rates) - first} of "
         f"{len(rates)} logged updates: nothing is learnt there",
