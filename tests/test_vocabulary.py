@@ -122,7 +122,7 @@ RATCHETS = {
     "readers": Ratchet(1.8, 30, 3, 637),
     "rollouts": Ratchet(2.9, 0, 0, 79),
     "root": Ratchet(3.7, 6, 1, 17),
-    "rules": Ratchet(16.5, 115, 29, 869),
+    "rules": Ratchet(16.5, 115, 29, 889),
     "sanity_checks": Ratchet(3.5, 3, 0, 4),
     "server": Ratchet(0.0, 0, 0, 51),
     "signals": Ratchet(1.0, 4, 0, 64),

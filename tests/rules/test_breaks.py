@@ -166,3 +166,11 @@ def test_a_run_that_became_ten_times_slower_is_seen():
     found = throughput_drop.RULE.ask(run)
     assert isinstance(found, Finding)
     assert found.severity is Severity.WARNING
+
+
+def test_rewards_of_0_and_1_are_not_constant_however_rare_a_1_is():
+    rare = (np.random.default_rng(0).random(400) < 0.15).astype(float)
+    found = constant_reward.RULE.ask(made.trace(outcome__return=rare))
+    assert not isinstance(found, Finding)
+    never = np.where(np.arange(400) < 40, rare, 0.0)
+    assert isinstance(constant_reward.RULE.ask(made.trace(outcome__return=never)), Finding)

@@ -206,3 +206,21 @@ def test_a_return_that_stands_still_is_no_plateau_while_the_evaluation_rises():
     assert isinstance(plateau.RULE.judge(made.trace(outcome__return=trained)), Finding)
     both = made.trace(outcome__return=trained, outcome__eval_return=evaluated)
     assert isinstance(plateau.RULE.judge(both), Clear)
+
+
+@pytest.mark.parametrize(
+    ("level", "severity"),
+    [
+        (20 + 5 * made.noise(30, 2), Severity.WARNING),  # the greedy policy stays where it was
+        (np.linspace(20, 90, 30), Severity.NOTE),
+        (np.linspace(20, 190, 30), None),
+        (np.linspace(20, 190, 30) - 150, None),  # apart from the start on: another unit
+    ],
+    ids=["flat", "behind", "beside", "offset"],
+)
+def test_a_return_that_rises_away_from_its_evaluation_disagrees_with_it(level, severity):
+    steps = 3 * made.STEP * (1 + np.arange(30))
+    run = made.trace(outcome__return=made.rising(), outcome__eval_return=made.series(level, steps))
+    found = RULE.judge(run)
+    assert getattr(found, "severity", None) is severity
+    assert severity is None or "training and evaluation disagree" in found.summary

@@ -187,3 +187,29 @@ def test_alpha_that_vanishes_ends_exploration():
             **given,
         )
         assert isinstance(found, kind)
+
+
+def test_a_run_none_of_whose_actions_was_chosen_is_warned_though_the_outcome_is_noise():
+    given = {
+        "profile": Profile.OFF_POLICY,
+        "outcome__return": 0.3 + 0.1 * made.noise(28, 5).cumsum() / 3,
+    }
+    random = ask(never_ends, exploration__epsilon=np.ones(28), **given)
+    assert random.severity is Severity.WARNING
+    chosen = np.r_[np.ones(27), 0.9]
+    assert getattr(ask(never_ends, exploration__epsilon=chosen, **given), "severity", None) is None
+
+
+@pytest.mark.parametrize(
+    ("entropy", "outcome", "severity"),
+    [
+        (uniform(share=0.999), "noise", Severity.WARNING),
+        (np.linspace(0.693, 0.66, 100), "noise", None),
+        (uniform(share=0.999), "rising", None),
+    ],
+)
+def test_a_uniform_policy_from_the_first_row_to_the_last_acts_at_random(entropy, outcome, severity):
+    noise = 20.0 + made.noise(100, 5).cumsum()
+    outcomes = {"noise": noise, "rising": made.rising()}
+    given = {"exploration__entropy": entropy, "outcome__return": outcomes[outcome]}
+    assert getattr(ask(never_ends, **given), "severity", None) is severity

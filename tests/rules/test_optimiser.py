@@ -69,6 +69,29 @@ def test_rllib_s_nan_return_without_a_finished_episode_is_healthy():
     assert isinstance(NUMBER.judge(run), Clear)
 
 
+def test_returns_that_become_nan_while_episodes_end_are_an_error():
+    returns = with_(made.rising(), slice(90, None), np.nan)
+    found = NUMBER.judge(made.trace(outcome__return=returns, outcome__episode_length=some()))
+    assert found.severity is Severity.ERROR
+    assert found.began == 91 * made.STEP
+    lengths = with_(some(), slice(90, None), np.nan)  # no episode ended: RLlib logs NaN for both
+    run = made.trace(outcome__return=returns, outcome__episode_length=lengths, value__loss=some())
+    assert isinstance(NUMBER.judge(run), Clear)
+
+
+def test_metrics_none_of_which_ever_was_a_number_were_not_read():
+    names = ("optimiser__loss", "optimiser__grad_norm", "outcome__return", "value__mean")
+    never = dict.fromkeys(names, np.full(20, np.nan))
+    assert NUMBER.judge(made.trace(**never)).severity is Severity.NOTE
+    trained = {**never, "outcome__return": made.rising(20)}
+    assert NUMBER.judge(made.trace(**trained)).severity is Severity.ERROR
+
+
+def test_a_kl_that_is_never_computed_is_a_note():
+    run = made.trace(policy__kl_to_reference=np.full(20, np.nan), optimiser__loss=some(20))
+    assert NUMBER.judge(run).severity is Severity.NOTE
+
+
 def test_entropy_missing_in_a_hundred_rows_is_healthy():
     run = made.trace(
         exploration__entropy=with_(some(300), slice(50, 150), np.nan), policy__loss=some(300)
@@ -223,6 +246,21 @@ def test_a_rate_of_zero_for_a_third_of_the_run_is_noted():
     found = RATE.judge(made.trace(optimiser__learning_rate=rates))
     assert found.severity is Severity.NOTE
     assert found.began == 66 * made.STEP
+
+
+@pytest.mark.parametrize(
+    ("level", "outcome", "severity"),
+    [
+        (0.01, made.flat(), Severity.WARNING),
+        (0.01, made.rising(), Severity.NOTE),
+        (0.0, made.flat(), Severity.NOTE),  # no KL is ever seen: its digits may be too few
+    ],
+)
+def test_a_rate_and_a_kl_of_zero_for_a_third_of_the_run_are_no_rounding(level, outcome, severity):
+    rates = np.concatenate((np.full(66, 1e-3), np.zeros(34)))
+    kl = np.where(rates > 0, level, 0.0)
+    run = made.trace(optimiser__learning_rate=rates, policy__approx_kl=kl, outcome__return=outcome)
+    assert RATE.judge(run).severity is severity
 
 
 # losses

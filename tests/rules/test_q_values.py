@@ -74,6 +74,16 @@ def frozen(outcome=STALLED, **more):
     return critic_target_frozen.RULE.ask(made.trace(outcome__return=outcome, **given))
 
 
+@pytest.mark.parametrize(("error", "kind"), [(0.85, Finding), (0.3, Clear)])
+def test_errors_beyond_those_of_a_q_of_zero_diverge_from_the_first_update_on(error, kind):
+    sparse = (np.random.default_rng(1).random(120) < 0.05).astype(float)
+    loss = np.r_[
+        np.zeros(5), (error * np.exp(0.2 * made.noise(115))) ** 2
+    ]  # 0: nothing trained yet
+    run = made.trace(Profile.OFF_POLICY, optimiser__loss=loss, outcome__return=sparse)
+    assert isinstance(q_divergence.RULE.ask(run), kind)
+
+
 def test_targets_that_never_follow_are_told_from_a_critic_that_fits():
     assert isinstance(frozen(), Finding)
     assert isinstance(frozen(value__q_mean=-500 + made.noise(100)), Clear)

@@ -52,6 +52,17 @@ def test_high_kl_with_a_falling_return_is_divergence_an_error():
     assert isinstance(high_kl(made.falling(), kl=0.01), Clear)
 
 
+@pytest.mark.parametrize(
+    ("nats", "outcome", "severity"),
+    [(1.5, "noise", Severity.WARNING), (0.1, "noise", None), (1.5, "rising", Severity.NOTE)],
+)
+def test_a_kl_far_beyond_any_clip_range_needs_no_target(nats, outcome, severity):
+    returns = {"noise": 1.0 + made.noise(24, 4).cumsum() / 4, "rising": made.rising(24)}
+    kl = nats * np.exp(0.5 * made.noise(24))
+    found = KL.ask(made.trace(policy__approx_kl=kl, outcome__return=returns[outcome]))
+    assert getattr(found, "severity", None) is severity
+
+
 def off_ratio(kl, clip, counted="policy__clip_fraction"):
     return RATIO.ask(
         made.trace(

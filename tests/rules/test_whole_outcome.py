@@ -198,3 +198,51 @@ def test_evaluations_where_training_rose_to_hold_their_best():
     trained = np.r_[np.linspace(0, 19, 60), np.full(140, 19.4)] + 0.3 * made.noise(200)
     tests = 19.4 + 0.1 * made.noise(200, 3)
     assert judged(outcome__return=trained, outcome__eval_return=tests)[0] is Word.PLATEAU
+
+
+def mean_of_last(values, window=100):
+    """Return the mean over the last `window` episodes after each of them, as SB3 logs it."""
+    sums = np.cumsum(np.insert(values, 0, 0.0))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+@pytest.mark.parametrize("seed", [10, 13, 18, 42, 55])  # collapses, without a known window
+def test_the_slow_swings_of_a_mean_over_a_hundred_episodes_are_no_collapse(seed):
+    episodes = 24.0 * made.noise(150, seed) - 45.0
+    found = made.trace(
+        Profile.OFF_POLICY,
+        outcome__return=mean_of_last(episodes),
+        outcome__episode_length=np.full(150, float(made.STEP)),
+    )
+    measured = {"outcome/return": replace(found.measured["outcome/return"], window=100)}
+    trace = replace(found, measured=measured, lifecycle=Lifecycle(ended=True))
+    assert diagnose(trace).verdict.word is not Word.COLLAPSED
+
+
+def test_forty_returns_far_below_the_first_ones_are_stalled():
+    course = -154.0 - 1000.0 * (1 - np.exp(-np.arange(40) / 3.0)) - 4.0 * np.arange(40)
+    word, severities = judged(outcome__return=course + 12.0 * made.noise(40))
+    assert word is Word.STALLED
+    assert severities["no-learning"] is WARNED
+
+
+def test_a_return_that_is_full_from_the_first_row_on_is_not_stalled():
+    full = np.where(made.noise(40) > 0, 30.0, 29.9)
+    metrics = {"outcome__return": full, "value__explained_variance": -np.ones(40)}
+    lengths = np.full(40, 30.0)
+    word, severities = judged(Profile.ON_POLICY, **metrics, outcome__episode_length=lengths)
+    assert word is Word.PLATEAU
+    assert all(severity is Severity.NOTE for severity in severities.values())
+    for less in (full - 4.0, np.full(40, 30.0)):  # no whole number a step; never varies
+        metrics["outcome__return"] = less
+        word, _ = judged(Profile.ON_POLICY, **metrics, outcome__episode_length=lengths)
+        assert word is not Word.PLATEAU
+
+
+def test_a_few_values_that_end_at_exactly_their_best_are_a_plateau():
+    rise = np.linspace(-960.0, -110.0, 9)
+    stuck = np.r_[rise, -100.0, -100.0, -100.0, -110.0, -100.0, -100.0, -100.0]
+    assert judged(outcome__return=stuck)[0] is Word.PLATEAU
+    assert judged(outcome__return=np.r_[rise, np.linspace(-100, -90, 7)])[0] is Word.LEARNING

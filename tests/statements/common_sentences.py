@@ -7,6 +7,7 @@ from rlvitals.rules.curves import by_steps
 from rlvitals.rules.episode_window import window_points
 from rlvitals.rules.gains import gain
 from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
+from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.outcome_change import outcome_change, single_value_sd
 from rlvitals.signals.trend import trend
@@ -48,6 +49,13 @@ def bests(case: Case):
     """Return the best of an outcome: a single value's, or a block's."""
     yield from (float(window.values.max()) for _, window in outcomes(case))
     yield from (fall.best for fall in falls(case))
+
+
+def twentieths(case: Case):
+    """Return an outcome's means over a twentieth of the run, and that of the last two."""
+    for _, window in outcomes(case):
+        means = block_means(by_steps(window).values, max(len(by_steps(window)) // 20, 1))
+        yield from (*means.tolist(), float(means[-2:].mean()))
 
 
 def level_of(end: str):
@@ -188,6 +196,9 @@ TOLD = [
             "and whether that is a good level is not known; --set env_id=... may tell more")
       for state in STATES),
     claim("<label> has fallen back: <best> at best, <end> at the end", best=bests, end=ends),
+    claim("<label> fell from <best> to <lowest> by step <step> and has risen since, to <end>",
+          best=twentieths, lowest=twentieths, end=twentieths,
+          step=lambda case: [int(s) for _, window in outcomes(case) for s in window.steps]),
     *(
         claim(
             "whether the outcome improves cannot be told: <label> goes <early> to <late>; the "

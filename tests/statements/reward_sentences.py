@@ -125,14 +125,18 @@ REWARD_RULES = {
                   float(environment(c.trace).reach)]),
     ],
     "exploration-never-ends": [
-        claim("exploration never ends: <late> of the actions are still random, as at the start, "
-              "and the outcome got nowhere", late=at_end("exploration/epsilon")),
-        claim("exploration never ends: <late> of the actions are still random, after <low>, and "
-              "the outcome got nowhere", late=at_end("exploration/epsilon"),
-              low=lambda c: [float(c["exploration/epsilon"].values.min())]),
-        claim("exploration never ends: the policy is still <share> of uniform (<late> of <most> "
-              "nats), and the outcome got nowhere", share=entropy_share,
-              late=at_end("exploration/entropy"), most=most_entropy),
+        *(claim(f"exploration never ends: {words}, and {end}", **numbers)
+          for end in ("the outcome got nowhere",
+                      "the policy acts at random from the first row to the last")
+          for words, numbers in (
+              ("<late> of the actions are still random, as at the start",
+               {"late": at_end("exploration/epsilon")}),
+              ("<late> of the actions are still random, after <low>",
+               {"late": at_end("exploration/epsilon"),
+                "low": lambda c: [float(c["exploration/epsilon"].values.min())]}),
+              ("the policy is still <share> of uniform (<late> of <most> nats)",
+               {"share": entropy_share, "late": at_end("exploration/entropy"),
+                "most": most_entropy}))),
         claim("that is <way> of the way from a random to a solved policy", way=way),
     ],
     "generation-starved": [

@@ -302,7 +302,8 @@ OWN_RULES = {
               bad=bad, points=every_point),
     ],
     "plateau": [
-        claim("<label> has not changed over the last <part> of the run: <late>", part=remaining)
+        *(claim(f"<label> has not {does} over the last <part> of the run: <late>", part=remaining)
+          for does in ("changed", "risen"))
     ],
     "policy-loss-explosion": [
         claim("the policy loss explodes: <worst> at step <step>, <median M> in the median; beyond "
@@ -360,6 +361,10 @@ OWN_RULES = {
                "KL per update is <median policy/approx_kl> nats "),
               ("<median policy/clip_fraction> of samples are clipped (never above <most>) ", ""),
               ("", "KL per update is <median policy/approx_kl> nats "))),
+        claim("updates hardly move the policy: the KL of all <n> logged ones together changes at "
+              "most <changed> of its actions", n=lambda c: [len(c.metric.finite())],
+              changed=lambda c: [float(np.sqrt(np.abs(c.metric.finite().values) / 2).sum())]),
+        claim("the median KL per update is <median M> nats"),
         claim("updates hardly move the policy: its entropy stays <last M> within <range> of it",
               range=lambda c: [float(np.ptp(c.metric.values) / np.abs(c.metric.values).max())]),
         claim("updates hardly move the policy: the learning rate is <max M> at most"),

@@ -15,6 +15,7 @@ from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.hosted import address as hosted
 from rlvitals.metrics import canonicalize
 from rlvitals.metrics.canonicalize import Given
+from rlvitals.metrics.catalogue.outcome import RETURN, REWARD
 from rlvitals.metrics.frameworks import TABLES, lookup
 from rlvitals.metrics.metric import Metric
 from rlvitals.options import Mute
@@ -34,6 +35,8 @@ from rlvitals.types import Lifecycle, Log, Profile, Series, Setting, Trace
 SAID = "--set, RLVITALS_SETTINGS or [settings] in rlvitals.toml"
 JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
 GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
+DENSER = 2  # times the points: below, neither log is a part of the other
+PRINT_ROUNDING = 0.005  # of a reward that is printed with two digits
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
@@ -155,7 +158,7 @@ def named(
     grew: float | None = None,
 ) -> Trace:
     """Name what a run's logs hold. `grew`: when they were last seen to grow, in epoch s."""
-    trace = canonicalize.trace(logs, given, name=run.name)
+    trace = with_every_return(canonicalize.trace(logs, given, name=run.name))
     notes = (*trace.notes, *_unused(logs, given.mapping))
     if now is None:
         now = clock.now() if given.now is None else given.now
@@ -165,6 +168,25 @@ def named(
     trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
     said = "" if lifecycle.failed else ended(trace)
     return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
+
+
+def with_every_return(trace: Trace) -> Trace:
+    """Return a run whose returns are those of a denser log of the same, if it has one.
+
+    A program prints the reward of every twentieth episode and writes that of each to a table: the
+    printed returns are the same numbers, at some of the steps.
+    """
+    printed, table = trace.get(RETURN.name), trace.get(REWARD.name)
+    if printed is None or table is None or not len(printed) or len(table) < DENSER * len(printed):
+        return trace
+    _, here, there = np.intersect1d(printed.steps, table.steps, return_indices=True)
+    few, every = printed.values[here], table.values[there]
+    if len(here) < len(printed) or not np.allclose(few, every, rtol=0.0, atol=PRINT_ROUNDING):
+        return trace
+    rest = {key: series for key, series in trace.series.items() if key != REWARD.name}
+    measured = {key: source for key, source in trace.measured.items() if key != REWARD.name}
+    measured[RETURN.name] = trace.measured[REWARD.name]
+    return replace(trace, series={**rest, RETURN.name: table}, measured=measured)
 
 
 def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: bool) -> Lifecycle:

@@ -8,8 +8,9 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.form import form_alone
 from rlvitals.rules.going_on import ended
+from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Finding, Rule, Severity
-from rlvitals.rules.standing import SHARES, Standing, lost_again, way_gone
+from rlvitals.rules.standing import SHARES, Standing, way_gone
 from rlvitals.rules.untaught import lifeless
 from rlvitals.rules.weigh import content
 from rlvitals.types import Trace

@@ -27,7 +27,7 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.curves import AMPLE, only_fell
+from rlvitals.rules.curves import AMPLE, only_fell, plainly_falls
 from rlvitals.rules.gains import (
     SURE,
     early_loss,
@@ -36,7 +36,13 @@ from rlvitals.rules.gains import (
     level_standing,
     margin_standing,
 )
-from rlvitals.rules.outcome_blocks import by_blocks, flat_by_blocks, stands_where_training_rose
+from rlvitals.rules.outcome_blocks import (
+    by_blocks,
+    flat_by_blocks,
+    recovery,
+    rising_again,
+    stands_where_training_rose,
+)
 from rlvitals.rules.parts import unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
@@ -49,9 +55,10 @@ from rlvitals.rules.standing import (
     label,
     learned_before,
     outcome,
+    slow_swing,
     standing,
 )
-from rlvitals.rules.untaught import dead
+from rlvitals.rules.untaught import dead, no_movement
 from rlvitals.signals.spread import noise_sd
 from rlvitals.types import Profile, Series, Trace
 
@@ -254,13 +261,22 @@ def since_the_start(trace: Trace, now: Standing) -> Standing:  # noqa: PLR0911 -
     values = picked[1].values
     if now.metric == REWARD.name and len(values) < AMPLE:
         return now
+    if not now.improves and (again := recovery(evaluated(trace), now.material)) is not None:
+        return rising_again(now, again)
     if now.state == "flat" and not now.sags:
         return flat_by_blocks(trace, now, values)
+    if now.state == "unknown" and no_movement(trace) is not None:
+        return replace(now, state="flat", why="")  # one policy throughout: all else is noise
     if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
         return now
-    if only_fell(values, now.first, now.material):
+    swing = slow_swing(trace, now.metric, now.material_from)
+    least = max(now.material, swing)
+    if only_fell(values, now.first, now.material) or plainly_falls(values, least):
         return replace(now, state="flat", why="")
-    return by_blocks(trace, now, values)
+    blocks = by_blocks(trace, now, values)
+    if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
+        return replace(now, why=f"{now.why}; a mean over so many episodes wanders by {swing:.3g}")
+    return blocks
 
 
 def evaluated(trace: Trace) -> Trace:

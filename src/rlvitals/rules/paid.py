@@ -22,8 +22,26 @@ EXACT = 1e-3  # the same, of rewards that one number multiplies
 SURE = 5  # points that hold, before one that does not is a change
 LEAST, OF_ALL = 3, 0.1  # points that are off, and their share of the log
 NOTHING = 0.005  # of what the steps should have paid: no reward arrives, which is another fault
+MIN_PAID_STEPS = 5  # of an episode: fewer pay a whole number each by chance
 NEAR, NEARLY_ALL = 0.99, 0.9  # of the time limit, and of the points
 LONGER = 1.3  # times as long as before: episodes go on after their end
+
+
+def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
+    """Return True if returns `values` [n] are all along what every step of an episode can pay.
+
+    Episodes are of one length, the best return is a whole number for each of their steps, and
+    hardly any return lies below it: the untrained policy had nothing left to gain. Returns that
+    never vary are no evidence, as a reward of 1 whatever the policy does looks the same.
+    """
+    lengths = trace.numbers(EPISODE_LENGTH.name, SURE)
+    if lengths is None or len(values) < SURE or np.ptp(lengths.values) > 0:
+        return False
+    length, best = float(lengths.values[0]), float(values.max())
+    if length < MIN_PAID_STEPS or best <= 0 or values.min() == best:
+        return False
+    whole = abs(best / length - round(best / length)) <= EXACT and best >= length * (1 - EXACT)
+    return whole and float(np.quantile(values, 1 - NEARLY_ALL)) >= (1 - HOLDS) * best
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,13 +12,13 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
-    lost,
     never_better,
     rises,
     rose_at_once,
 )
-from rlvitals.rules.episode_window import window_points
+from rlvitals.rules.episode_window import scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
+from rlvitals.rules.paid import pays_in_full
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
@@ -117,6 +117,8 @@ class Standing:
         if self.state == "unknown":
             return f"{UNTOLD}{self.why}"
         name = label(self.metric)
+        if self.why:
+            return f"{name} {self.why}"
         state = str(self.state if up(self.metric) > 0 else LOSS_WORDS.get(self.state, self.state))
         if self.state == "fallen back":
             return f"{name} has fallen back: {self.best:.4g} at best, {self.last:.4g} at the end"
@@ -230,6 +232,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = "unknown"
     elif _at_ceiling(trace, name, whole, last):
         state = "at its ceiling"
+    elif name.endswith("return") and pays_in_full(trace, whole.values):
+        state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
         state = "rising" if low > 0 or not _lost_in_part(series.values) else "unknown"
     elif high < 0 and first - last >= material:
@@ -238,7 +242,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
         state = _when_flat(trace, name, whole, series, last, material)
         if state == "flat" and (lacks := learned_before(trace)):
             state = "unknown"
-    elif fell_back(series.values, material):
+    elif fell_back(series.values, max(material, slow_swing(trace, name, origin))):
         state = "fallen back"
     elif name.endswith("return") and never_better(series.values, first, last, material):
         state = _when_flat(trace, name, whole, series, last, material)
@@ -281,22 +285,6 @@ def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> st
     return f"{course}; {change}, and {material:.3g} would count{'' if known else MORE}"
 
 
-def lost_again(trace: Trace) -> Standing | None:
-    """Return the standing of an outcome that rose over the run as a whole, and lost that again.
-
-    None where it holds what it gained. For the run's verdict: the rise is real, and so is its end.
-    """
-    now, picked = standing(trace), outcome(trace)
-    if picked is None or now.state != "rising":
-        return None
-    values = picked[1].values
-    anew = now.metric == EVALUATED
-    found = fell_back(values, now.material) or lost(values, now.material, anew=anew)
-    if found is None:
-        return None
-    return replace(now, state="fallen back", last=up(now.metric) * found.last)
-
-
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
     trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
 ) -> State:
@@ -317,6 +305,11 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
     if nearly or at_once or _holds(whole, series, material):
         return "holding its best"
     return "flat"
+
+
+def slow_swing(trace: Trace, name: str, origin: str) -> float:
+    """Return the least loss that is no slow swing of a mean; 0 where the task's span tells."""
+    return scatter_of_window(trace, name) if origin == OF_ITS_SCATTER else 0.0
 
 
 def _always_succeeds(trace: Trace, name: str) -> bool:

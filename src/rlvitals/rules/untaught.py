@@ -1,15 +1,28 @@
-"""Whether a run was taught anything at all: not without a gradient, or rewards that differ."""
+"""Whether a run was taught anything: not without a gradient, rewards that differ, or updates."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
-from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, UPDATE_SUCCESS
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, UPDATE_SUCCESS, UPDATES
 from rlvitals.metrics.catalogue.outcome import REWARD
-from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE_PER_TOKEN
+from rlvitals.metrics.catalogue.policy import (
+    APPROX_KL,
+    CLIP_FRACTION,
+    KL_TO_REFERENCE_PER_TOKEN,
+)
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, SCORE_STD, STD
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules import kinds
 from rlvitals.rules.remembered import remembered
-from rlvitals.types import Trace
+from rlvitals.rules.rule import Threshold
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import LEAST as MIN_POINTS
+from rlvitals.rules.standing import learned_before
+from rlvitals.rules.width import max_entropy
+from rlvitals.types import Profile, Trace
 
 LEAST = 20  # updates
 MOST = 0.9  # of them: now and then one sample of many still differs
@@ -20,6 +33,12 @@ MAX_FIXED_ENTROPY = 0.01  # nats per token
 MIN_DEAD_KL = 0.5  # nats per token from the reference
 MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
 ZERO = 1e-10  # gradient norm that is float32's rounding of nothing
+MAX_CHANGED = Threshold(
+    "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
+)
+MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
+SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
+MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 
 def untaught(trace: Trace, zero: float = ZERO) -> bool:
@@ -86,3 +105,58 @@ def dead(trace: Trace) -> bool:
     level = float(np.median(late[3])) - float(rewards.values.min())
     poor = level < MAX_DEAD_LEVEL * float(np.ptp(rewards.values))
     return fixed and poor and float(np.median(late[2])) > MIN_DEAD_KL
+
+
+@dataclass(frozen=True, slots=True)
+class NoMovement:
+    """The metric that shows that a policy did not change, by how much it may have, and a limit."""
+
+    metric: str
+    change: float
+    bound: Bound
+
+
+def no_movement(trace: Trace) -> NoMovement | None:
+    """Return what shows that the last policy of a run is its first one; None where nothing does.
+
+    The square root of half of a KL bounds the share of actions that an update changes (Pinsker),
+    and the sum of these shares bounds that of a run. Without KL and clip fraction, an entropy of
+    discrete actions that never changes tells.
+    """
+    if trace.profile not in MOVED_PROFILES or too_early(trace) or learned_before(trace):
+        return None
+    entropy = trace.numbers(ENTROPY.name, MIN_POINTS)
+    level = 0.0 if entropy is None else float(np.abs(entropy.values).max())
+    if entropy is None or not level:
+        return None
+    span = float(np.ptp(entropy.values)) / level
+    if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
+        still = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
+        discrete = max_entropy(trace) is not None
+        return NoMovement(ENTROPY.name, span, SAME_ENTROPY) if still and discrete else None
+    changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
+    limit = MAX_CHANGED.bound(trace, "default: share of the actions, over the whole run")
+    if changed is None or changed > limit.value:
+        return None
+    return NoMovement(APPROX_KL.name, changed, limit)
+
+
+def _changed_actions(trace: Trace) -> float | None:
+    """Return the largest share of actions that all logged updates together can have changed.
+
+    None where KL is not logged, is clamped, or is that of a batch before its only step: always 0.
+    """
+    kl, measured = trace.numbers(APPROX_KL.name, MIN_POINTS), trace.measured.get(APPROX_KL.name)
+    clamped = measured is not None and "clamped" in measured.estimator
+    if kl is None or clamped or not (kl.values.any() or _epochs(trace) > 1):
+        return None
+    return float(np.sqrt(np.abs(kl.values) / 2).sum())
+
+
+def _epochs(trace: Trace) -> float:
+    """Return how often a batch is trained on, as set or as the count of updates shows; else 1."""
+    own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_POINTS)
+    if own is not None or count is None:
+        return own or 1.0
+    # Stable-Baselines3 counts the epochs, and writes a row after each batch.
+    return float(np.median(np.diff(count.values)))

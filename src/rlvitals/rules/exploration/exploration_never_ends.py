@@ -9,8 +9,10 @@ One of three, with an outcome that got nowhere:
 - an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
   than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
 "Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
-a random to a solved policy. Asked once half of the budget is spent; without a budget, once the
-run has ended.
+a random to a solved policy. An epsilon of 1 in every row, or an entropy above 99.5 % of ln(actions)
+in every row, is a policy that acts at random from the first to the last: a warning unless the
+outcome improves, or holds its best. Asked once half of the budget is spent; without a budget, once
+the run has ended.
 
 ## Why it matters
 Choosing at random, the agent sees the states that random choices lead to, and its return stays
@@ -40,7 +42,8 @@ import numpy as np
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules import kinds
+from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import judged
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
 from rlvitals.rules.known_task import environment
@@ -67,6 +70,8 @@ STRONG = 0.05  # an entropy coefficient of at least this is a cause by itself
 ROSE = 2.0  # x its lowest: it was small, and is large again
 STANDS = 0.97  # of its first value: it has not begun to fall
 HALF = 0.5  # of the run
+MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
+MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 NOWHERE = 0.15  # of the way from random to solved
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
@@ -104,6 +109,9 @@ def _weighed(trace: Trace, kept: _Kept) -> Answer:
     if _never_changes(trace):
         return Undecided("the outcome never changes: nothing tells one action from another")
     part = way_share(trace, now)
+    if _never_chose(trace) and not weigh.content(judged(trace)):
+        what = "the policy acts at random from the first row to the last"
+        return _finding(trace, kept, now, part, what)
     short = part is not None and part < NOWHERE
     if now.state == "holding its best" or not (now.stalled or short):
         return Undecided(f"exploration goes on, but {now.sentence}", ("outcome/return",))
@@ -208,18 +216,35 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     )
 
 
+def _never_chose(trace: Trace) -> bool:
+    """Return True if every row of a run is that of a policy that acts at random."""
+    epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
+    if epsilon is not None:
+        return float(epsilon.values.min()) >= MIN_RANDOM_EPSILON
+    most = max_entropy(trace)
+    if entropy is None or most is None:
+        return False
+    return float(entropy.values.min()) >= MIN_UNIFORM_ENTROPY * most.value
+
+
 def _never_changes(trace: Trace) -> bool:
     picked = outcome(trace)
     return picked is not None and not np.ptp(picked[1].values)
 
 
-def _finding(trace: Trace, kept: _Kept, now: Standing, part: float | None) -> Finding:
+def _finding(
+    trace: Trace,
+    kept: _Kept,
+    now: Standing,
+    part: float | None,
+    what: str = "the outcome got nowhere",
+) -> Finding:
     before = bool(lost_before(trace, kept.began)) or with_it(trace, kept.began)
     evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
     if part is not None:
         evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
     return Finding(
-        f"exploration never ends: {kept.words}, and the outcome got nowhere",
+        f"exploration never ends: {kept.words}, and {what}",
         severity=Severity.WARNING if kept.stands and not before else Severity.NOTE,
         metric=kept.metric,
         began=kept.began,

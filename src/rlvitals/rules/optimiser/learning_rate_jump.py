@@ -6,7 +6,8 @@ the start to the first fall or pause): a note, or a warning where KL or the grad
 spikes within the next 20 updates and the outcome does not improve afterwards. Where the run was
 resumed, a rate twice or half of the one before is judged so too. Or at zero over the last tenth
 of the run (5 points at least), or before nine tenths of its budget: a note. At zero in every update
-of the run: a warning, unless the outcome is good all the same.
+of the run, or for the last quarter of the updates while their KL is zero too, so that the rate's
+zero is no rounding of the log: a warning, unless the outcome is good all the same.
 
 ## Why it matters
 A jump moves the policy further in one update than the trust region was set for, and Adam's
@@ -44,6 +45,8 @@ SAME = 1.1  # x: restarts go back to one rate
 ZERO = 1e-9  # of its highest value: schedules end at 0 or at a rounding of it
 TAIL, FEWEST = 0.1, 5  # of the run, points: a schedule that ends with the run has one at most
 PLANNED = 0.9  # of the budget
+IDLE = 0.25  # of the updates: a fault that pays for so many without learning
+MAX_ROUNDED_KL, MOVED_KL = 1e-7, 1e-4  # nats: float32's zero, and an update that moved the policy
 STEERED = 0.1  # of the updates go up, and as many down
 AFTER = 20  # updates in which a spike may follow
 SPIKES = ((APPROX_KL, *KL_SPIKE), (GRAD_NORM, 10.0, 0.0))  # factor over the median before, floor
@@ -161,11 +164,13 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     began = int(rates.steps[first])
     now = standing(trace, since=began)
     evidence, counter = weigh.sides(now)
-    never = first == 0 and not weigh.content(now)
+    still = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, began)
+    idle = (first == 0 or still) and not weigh.content(now)
+    evidence = (*evidence, "their KL is zero as well") if still else evidence
     return Finding(
         f"the learning rate is zero from step {began:,} on, {len(rates) - first} of "
         f"{len(rates)} logged updates: nothing is learnt there",
-        severity=Severity.WARNING if never else Severity.NOTE,
+        severity=Severity.WARNING if idle else Severity.NOTE,
         metric=LEARNING_RATE.name,
         began=began,
         ended=int(rates.steps[-1]),
@@ -174,6 +179,17 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
         evidence=evidence,
         counter=counter,
     )
+
+
+def _kl_is_zero(trace: Trace, began: int) -> bool:
+    """Return True if the KL of every update from a step on is 0, and usually was not before."""
+    kl = trace.numbers(APPROX_KL.name)
+    if kl is None:
+        return False
+    since, before = np.abs(kl.since(began).values), np.abs(kl.until(began - 1).values)
+    if len(since) < FEWEST or not len(before):
+        return False
+    return bool(since.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(before)))
 
 
 NOT_RESTORED = "a resume that did not restore the scheduler"

@@ -9,8 +9,10 @@ two such losses. The rest has its own measure. A gradient norm that is infinite 
 mixed precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
 before, or the loss scale was halved so often, no scale is found and most updates are skipped: a
 warning. Explained variance that is NaN in a fifth of the points says that returns had no variance,
-a note; a mean return that is NaN says that no episode ended, and an entropy or a length that is
-missing says nothing.
+a note; a mean return that is NaN says that no episode ended, unless the length of the episodes is a
+number in the same rows: then the reward itself is NaN, an error where it lasts to the end. An
+entropy or a length that is missing says nothing. A metric that never was a number was not computed:
+a note, unless every loss is such a metric and not everything else is.
 
 ## Why it matters
 Once a weight is NaN, every output is, and no later update can mend it. What was trained since
@@ -37,6 +39,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import EVAL_LOSS, GRAD_NORM, LOSS, LOSS_SCALE, WEIGHT_NORM
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     KL_TO_REFERENCE,
@@ -71,6 +74,7 @@ WATCHED = (
     EVAL_LOSS,
 )
 LOSSES = tuple(metric.name for metric in (LOSS, POLICY_LOSS, VALUE_LOSS, VALUE_LOSS_SUM))
+NOT_MEASURED = ("throughput/", "progress/", "optimiser/learning_rate")  # known without training
 MIN_BROKEN = 2  # losses that end in NaN, where no budget says that the log ends too early
 VARIANCE = (EXPLAINED_VARIANCE, MSE_EXPLAINED_VARIANCE)
 LASTING = 3  # points at the end: one may be an overflow that the next update mends
@@ -83,8 +87,8 @@ BOUND = Bound(0.0, "no such point belongs in a log")
 def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
-    found = [f for name, series in watched if (f := _judge(name, series)) is not None]
-    found += [f for f in (_storm(trace),) if f is not None]
+    found = [f for name, series in watched if (f := _judge(trace, name, series)) is not None]
+    found += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
         return _with_others(at_end, found)
     if found:
@@ -100,8 +104,9 @@ def check(trace: Trace) -> Answer:
     return Clear()
 
 
-def _judge(name: str, whole: Series) -> Finding | None:
+def _judge(trace: Trace, name: str, whole: Series) -> Finding | None:
     numbers = np.flatnonzero(~np.isnan(whole.values))
+    computed = bool(numbers.size) or _trains_on_nan(trace, name)
     # What is no number yet has not been computed yet.
     series = whole.since(int(whole.steps[numbers[0]])) if numbers.size else whole
     bad = ~np.isfinite(series.values)
@@ -115,7 +120,7 @@ def _judge(name: str, whole: Series) -> Finding | None:
     first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
     where = np.flatnonzero(bad)
     word = "NaN" if nan else "infinite"
-    severity = Severity.ERROR if lasts else Severity.NOTE
+    severity = Severity.ERROR if lasts and computed else Severity.NOTE
     to_the_end = f", {tail} of them from step {series.steps[first]:,} to the end"
     return Finding(
         f"{name} is {word} in {where.size} of {len(series)} points"
@@ -126,7 +131,54 @@ def _judge(name: str, whole: Series) -> Finding | None:
         ended=int(series.steps[where[-1]]),
         observed=float(series.values[where[-1]]),
         bound=BOUND,
-        counter=() if lasts or tail else ("it was a number again afterwards",),
+        counter=_counter(computed=computed, recovered=not (lasts or tail)),
+    )
+
+
+def _counter(*, computed: bool, recovered: bool) -> tuple[str, ...]:
+    if not computed:
+        return ("it never was a number: it may not be computed in this run, or not be read",)
+    return ("it was a number again afterwards",) if recovered else ()
+
+
+def _trains_on_nan(trace: Trace, name: str) -> bool:
+    """Return True if a metric that never was a number is a loss of a run that trains on NaN.
+
+    No loss of such a run is ever finite, and something else that it measures is: a log in which
+    no metric is a number was not read.
+    """
+    losses = [trace[loss] for loss in LOSSES if len(trace.get(loss) or ())]
+    if name not in LOSSES or any(np.isfinite(loss.values).any() for loss in losses):
+        return False
+    others = [
+        np.isfinite(series.values).any()
+        for own, series in trace.series.items()
+        if own not in LOSSES and not own.startswith(NOT_MEASURED)
+    ]
+    return any(others) or not others
+
+
+def _nan_return(trace: Trace) -> Finding | None:
+    """Return the finding of episodes that ended, as their length is logged, with a NaN return."""
+    returns, lengths = trace.get(RETURN.name), trace.get(EPISODE_LENGTH.name)
+    if returns is None or lengths is None or not np.isfinite(returns.values).any():
+        return None
+    first = int(np.isfinite(returns.values).nonzero()[0][-1]) + 1
+    ended = np.isin(returns.steps[first:], lengths.finite().steps)
+    if len(returns) - first < LASTING or not ended.all():
+        return None
+    began, last = int(returns.steps[first]), int(returns.steps[-1])
+    return Finding(
+        f"{RETURN.name} is NaN in the last {len(returns) - first} of {len(returns)} points, from "
+        f"step {began:,} on, while {EPISODE_LENGTH.name} is a number: rewards are NaN",
+        severity=Severity.ERROR,
+        metric=RETURN.name,
+        began=began,
+        ended=last,
+        observed=float("nan"),
+        bound=BOUND,
+        causes=("a reward that is NaN: a division by zero, a logarithm of 0, a missing value",),
+        remedies=("check the reward function's inputs at the step before it began",),
     )
 
 

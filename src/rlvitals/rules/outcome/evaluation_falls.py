@@ -12,6 +12,11 @@ twice the binomial error of such an evaluation, and then four evaluations are en
 an error where the evaluation is proven to end below its start by twice what counts. A note where
 the same quantity, held out, is proven flat and ends below the trained one.
 
+Of a control task's return, training and evaluation disagree as well where the evaluation's last
+third lies below the training of the same steps by three times the scatter of both, single values
+and not means, and did not at the start: a warning where the evaluation is better than in its
+first third by less than one evaluation scatters, else a note.
+
 Where epochs are logged: a reward that jumps where the data begin again is noted.
 
 ## Why it matters
@@ -44,6 +49,7 @@ from rlvitals.metrics.catalogue.outcome import (
     EVAL_REWARD,
     EVAL_SUCCESS_RATE,
     EVAL_TASK,
+    RETURN,
     REWARD,
 )
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
@@ -83,6 +89,7 @@ SIZES = Threshold(
 CHOSEN = 4.0  # standard errors where the best of a few evaluations is compared with the last
 PLAIN = 5.0  # standard errors from the best fifth to the last
 HALF = 0.5  # of what was gained
+MIN_GAP_SCATTERS, MIN_GAP_VALUES = 3.0, 4  # times the scatter; values of a third
 TWICE = 2.0  # times what counts: plainly worse than at the start
 EPOCH_POINTS = 20  # of an epoch: in shorter ones every jump is near a boundary
 NEAR = 3  # points between a boundary and the jump
@@ -119,7 +126,8 @@ def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | No
         now = direction(trace, evaluation)
         if (fall := _fall(trace, evaluation, now)) is not None:
             return _finding(trace, trained, evaluation, fall)
-        if (gap := _gap(trace, trained, evaluation, now)) is not None:
+        gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, now)
+        if gap is not None:
             return gap
         # Where the evaluation ends no lower there is no fall to be told from noise.
         lower = not evaluation.sign * (now.last - now.first) >= 0
@@ -260,6 +268,45 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
         observed=now.last - now.first,
         bound=Bound(now.material, now.material_from),
         evidence=(*_far(trace), *_epochs(trace)),
+    )
+
+
+def _disagreement(trace: Trace, trained: Standing, held: HeldOut) -> Finding | None:
+    """Return the finding of evaluations that end below training, beyond the scatter of both."""
+    third = len(held.series) // 3
+    if held.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
+        return None
+    early, late = held.series.values[:third], held.series.tail(third)
+    training = trace[held.twin].finite()
+    before = training.until(int(held.series.steps[third - 1])).values
+    beside = training.since(int(late.steps[0])).values
+    if min(before.size, beside.size) < MIN_GAP_VALUES:
+        return None
+    first, last, at_first, level = map(float, map(np.median, (early, late.values, before, beside)))
+    single = float(late.values.std())
+    scatter = math.hypot(single, float(beside.std()))
+    opened = (level - last) - max(at_first - first, 0.0)
+    if min(opened, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
+        return None
+    return Finding(
+        f"training and evaluation disagree: their medians are {level:.4g} and {last:.4g} in the "
+        f"last third, {at_first:.4g} and {first:.4g} in the first",
+        severity=Severity.WARNING if last - first < single else Severity.NOTE,
+        metric=held.name,
+        began=int(late.steps[0]),
+        ended=int(late.steps[-1]),
+        observed=last - level,
+        bound=Bound(-MIN_GAP_SCATTERS * scatter, f"{MIN_GAP_SCATTERS:g} x the scatter of both"),
+        evidence=(trained.sentence,),
+        causes=(
+            "observations are normalised in training, and not, or otherwise, in evaluation",
+            "the greedy action of a stochastic policy: it repeats where sampling gets away",
+            "another environment, other rewards or another time limit in evaluation",
+        ),
+        remedies=(
+            "evaluate with frozen statistics of training's normalisation, and with sampled actions",
+            "compare the wrappers of both environments",
+        ),
     )
 
 

@@ -2,8 +2,9 @@
 
 ## What it sees
 The outcome improved over the run, its last 30 % no longer change materially beside the range it
-went through, and it is not at the environment's maximum. A note: it decides the verdict between
-learning and plateau.
+went through, and it is not at the environment's maximum. Of 10 to 19 values: the best one was
+reached before the last 30 %, and most values since are exactly that. A note: it decides the verdict
+between learning and plateau.
 
 ## Why it matters
 What is spent from here on buys nothing. A plateau below the known maximum is a chance to change
@@ -23,9 +24,9 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 from rlvitals.rules import causes
 from rlvitals.rules.answers import evaluated
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.standing import OUTCOME_METRICS, label, outcome, standing, way_gone
+from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, label, outcome, standing, way_gone
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
-from rlvitals.types import Trace
+from rlvitals.types import Series, Trace
 
 WITHIN = Threshold(
     "plateau.within",
@@ -34,6 +35,8 @@ WITHIN = Threshold(
     high=1.0,
 )
 
+MIN_STUCK, MIN_STUCK_POINTS = 0.3, 5  # of the run, and values
+MIN_BEST_SHARE = 0.5  # of them are exactly the best: a mean that still varies is no bound
 STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
 
 
@@ -41,10 +44,8 @@ def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
     trace = evaluated(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < MIN_PLATEAU_POINTS:
-        return Undecided(
-            f"fewer than {MIN_PLATEAU_POINTS} values of the outcome", ("outcome/return",)
-        )
+    if picked is None or len(picked[1]) < LEAST:
+        return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     now = standing(trace)
     if now.state == "unknown":
         return Undecided(now.sentence)
@@ -52,7 +53,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     name, series = picked
     within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
-    start = plateau_start(series.values, tolerance=within.value)
+    few = len(series) < MIN_PLATEAU_POINTS
+    start = _start_at_best(series) if few else plateau_start(series.values, tolerance=within.value)
     if start is None:
         return Clear()
     step = int(series.steps[start])
@@ -63,8 +65,9 @@ def check(trace: Trace) -> Answer:
     part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
     said = label(name)
     way = way_gone(trace, now)
+    does = "risen" if few else "changed"
     return Finding(
-        f"{said} has not changed over the last {part:.0%} of the run: {now.last:.4g}",
+        f"{said} has not {does} over the last {part:.0%} of the run: {now.last:.4g}",
         severity=Severity.NOTE,
         metric=name,
         began=step,
@@ -73,6 +76,14 @@ def check(trace: Trace) -> Answer:
         bound=within,
         evidence=(f"that is {way}",) if way else (),
     )
+
+
+def _start_at_best(series: Series) -> int | None:
+    """Return the index from which most of a few values are exactly the best one."""
+    best = series.values == series.values.max()
+    start = int(best.argmax())
+    late = len(best) - start >= max(MIN_STUCK * len(best), MIN_STUCK_POINTS)
+    return start if late and float(best[start:].mean()) >= MIN_BEST_SHARE else None
 
 
 RULE = Rule(

@@ -9,7 +9,8 @@ than 99 in 100 draws of the blocks' own scatter, with the best chosen anew in ea
 anew at every step: a dip that recovers is no collapse, and a finding from within a dip is
 retracted once later data clear it. Training is judged first, then its evaluations: a fall of these
 counts by their scatter from one to the next, once it has lasted for a fifth of the run. A mean over
-a hundred episodes is not judged before a hundred have ended.
+a hundred episodes is not judged before a hundred have ended, and its gain has to exceed half the
+standard deviation of an episode: it wanders slowly by as much.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
@@ -56,6 +57,7 @@ from rlvitals.rules.standing import (
     label,
     least_that_counts,
     outcome,
+    slow_swing,
     up,
 )
 from rlvitals.types import Series, Trace
@@ -85,7 +87,8 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
     course = course_of(series)
-    material, _ = least_that_counts(trace, name, series)
+    material, origin = least_that_counts(trace, name, series)
+    material = max(material, slow_swing(trace, name, origin))
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
     if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):

@@ -39,9 +39,10 @@ from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
+from rlvitals.rules.outcome_blocks import lost_again
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, persistence
 from rlvitals.rules.shapes import KL_SPIKE, crowd_at, jumps
-from rlvitals.rules.standing import label, lost_again, outcome, standing, up
+from rlvitals.rules.standing import label, outcome, standing, up
 from rlvitals.signals.spike import Spike
 from rlvitals.types import Series, Trace
 

@@ -7,6 +7,13 @@ note), with an outcome proven not to improve, and not at its ceiling. A control 
 `optimiser/learning_rate` that never reaches 1e-6 shows the same without them, and so does, where
 neither is logged, an `exploration/entropy` that stays within 0.05 % of its level.
 
+Two things show it without a proof about the outcome, unless that improves or the run has only
+begun: an entropy of discrete actions that stays within 0.05 % of its level over the whole run; and
+updates that cannot add up. The square root of half of a KL bounds the share of actions that an
+update changes (Pinsker), and these shares add up at most: where their sum over the run is below
+2 %, and entropy stays within 0.2 %, the last policy is the first one. A KL of exactly 0 in every
+row counts only where each batch is trained on more than once: before its first step it is 0.
+
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
 
@@ -30,11 +37,12 @@ from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
-from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
+from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, no_movement
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -46,7 +54,6 @@ ANNEALED = 0.3  # of the learning rate's peak
 SLOW = Threshold(
     "updates-hardly-move.learning-rate", 1e-6, "learning rate of a control task, as it is logged"
 )
-SAME = Bound(5e-4, "default: of its level, over the whole run")
 USUAL = 1e-5  # above it small updates have another cause than the learning rate
 NOWHERE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
@@ -56,7 +63,27 @@ DROWNS = 1e6
 
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
-    return _by_rate(trace) or _by_updates(trace)
+    return _by_rate(trace) or _by_sum(trace) or _by_updates(trace)
+
+
+def _by_sum(trace: Trace) -> Finding | None:
+    """Return the finding of updates that in all cannot have changed the policy."""
+    found = no_movement(trace)
+    if found is None or found.metric == ENTROPY.name or weigh.content(judged(trace)):
+        return None
+    kl = trace[APPROX_KL.name].finite()
+    return Finding(
+        f"updates hardly move the policy: the KL of all {len(kl):,} logged ones together changes "
+        f"at most {found.change:.1%} of its actions",
+        severity=Severity.WARNING,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=found.change,
+        bound=found.bound,
+        evidence=(f"the median KL per update is {float(np.median(kl.values)):.1e} nats",),
+        causes=_causes(trace, trace.first_step + (trace.last_step - trace.first_step) // 2),
+    )
 
 
 def _by_updates(trace: Trace) -> Answer:
@@ -118,9 +145,10 @@ def _by_entropy(trace: Trace) -> Answer:
         return Undecided("nothing tells how far updates went", (APPROX_KL.name, CLIP_FRACTION.name))
     level = float(np.abs(entropy.values).max())
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
-    if span > SAME.value or not level:
+    if span > SAME_ENTROPY.value or not level:
         return Clear()
-    if not _nowhere(trace):
+    sure = no_movement(trace) is not None and not weigh.content(judged(trace))
+    if not (sure or _nowhere(trace)):
         return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
     return Finding(
         f"updates hardly move the policy: its entropy stays {entropy.values[-1]:.4g} within "
@@ -130,8 +158,8 @@ def _by_entropy(trace: Trace) -> Answer:
         began=int(entropy.steps[0]),
         ended=int(entropy.steps[-1]),
         observed=span,
-        bound=SAME,
-        evidence=(f"meanwhile {standing(trace).sentence}",),
+        bound=SAME_ENTROPY,
+        evidence=(f"meanwhile {now.sentence}",) if (now := standing(trace)).stalled else (),
         causes=("the policy's weights are not trained", "learning rate too low"),
         remedies=("check that the optimiser holds the policy's weights", "raise the learning rate"),
     )
@@ -210,7 +238,7 @@ RULE = Rule(
         "lower {value_coef} or split the optimisers",
     ),
     profiles=(*kinds.CONTROL, Profile.SCHEDULER_PPO),
-    thresholds=(TINY_KL, FEW, SLOW),
+    thresholds=(TINY_KL, FEW, SLOW, MAX_CHANGED),
     explained_by=(
         "setting-out-of-range",
         "environment-changed",

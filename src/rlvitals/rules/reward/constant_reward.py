@@ -191,7 +191,11 @@ def _repeats(values: np.ndarray) -> np.ndarray:
 
 def _stays(same: np.ndarray) -> tuple[int, int]:
     """Return the first and last index of the stretch; a single exception does not end it."""
-    return stays_above(same.astype(np.float64), 0.5, UPDATES, NEARLY) or (0, -1)
+    found = stays_above(same.astype(np.float64), 0.5, UPDATES, NEARLY)
+    # Windows that qualify may lie apart: rewards of 0 and 1 differ, however rare a 1 is.
+    if found is None or float(same[found[0] : found[1] + 1].mean()) < NEARLY:
+        return 0, -1
+    return found
 
 
 def _at_its_top(name: str, series: Series, first: int) -> bool:

@@ -8,7 +8,8 @@ mean reward per step for ever, |return| / episode length / (1 - gamma), where th
 an entropy bonus also coefficient x dimensions x ln 2 / (1 - gamma). Where only the loss is logged,
 as with DQN: a typical temporal-difference error (the loss's root; for a Huber loss its slope)
 above a quarter of the largest |return|, at least 3 x its own lowest level, with an outcome proven
-not to improve. Where the outcome improves this is a note at most.
+not to improve; or, all along, above twice the root mean square of the returns, by which a Q of 0
+everywhere errs at most. Where the outcome improves this is a note at most.
 
 ## Why it matters
 A Q-learner chases its own predictions: an error that is fed back into its target grows by itself.
@@ -51,6 +52,7 @@ BEYOND = Threshold("q-divergence.factor", 3.0, "mean |Q|, x what the run's retur
 ERROR = Threshold("q-divergence.error", 0.25, "typical TD error over the largest |return|")
 SEVERE = 10.0  # x the limit: no return of any kind
 GREW = 3.0  # x the lowest level of a TD error's ten points
+MIN_ERROR_RATIO = 2.0  # x the root mean square of the returns
 GROWING = 1.2  # x the middle of the run
 GAMMA = 0.99  # the usual one, where the run's is not known
 DIMENSIONS = 20.0  # more than most action spaces have, where the environment is not known
@@ -140,7 +142,8 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
     stretch = last_stretch_above(errors, limit.value)
     last = float(np.median(errors.values[-FEW:]))
-    if stretch is None or len(errors.since(stretch.began)) < FEW or last < GREW * least:
+    grew = last >= GREW * least or least >= MIN_ERROR_RATIO * _root_mean_square(trace)
+    if stretch is None or len(errors.since(stretch.began)) < FEW or not grew:
         return Clear()
     now = standing(trace, since=stretch.began)
     now = standing(trace) if now.state == "unknown" else now
@@ -159,11 +162,20 @@ def _by_error(trace: Trace, largest: float) -> Answer:
     )
 
 
+def _root_mean_square(trace: Trace) -> float:
+    picked = outcome(trace)
+    return math.inf if picked is None else float(np.sqrt(np.square(picked[1].values).mean()))
+
+
 def _errors(trace: Trace) -> tuple[str, Series] | None:
     """Return typical TD errors, in units of reward, taken from a loss."""
     for name in (LOSS.name, TRAINING_LOSS.name):
-        loss = trace.get(name)
-        if loss is None or len(loss := loss.finite()) < 2 * SHORT_WINDOW:
+        loss = trace.numbers(name)
+        if loss is None or not loss.values.any():
+            continue
+        # Some programs log a loss of 0 until the replay buffer holds a batch.
+        loss = loss.since(int(loss.steps[int(loss.values.nonzero()[0][0])]))
+        if len(loss) < 2 * SHORT_WINDOW:
             continue
         values = np.maximum(loss.values, 0.0)
         how = trace.measured[name].how if name in trace.measured else ""
