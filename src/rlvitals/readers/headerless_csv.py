@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess
+from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
@@ -98,8 +98,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
     count = shape.width - shape.steps
-    stem = path.name.split(".")[0]
-    name = shape.name or (stem if column_guess.is_measure(stem) else UNNAMED_COLUMN)
+    name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_COLUMN
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
 

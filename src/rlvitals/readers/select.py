@@ -1,7 +1,7 @@
 """Select the reader of a file."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
@@ -45,7 +45,22 @@ def claim(path: Path) -> Reader | None:
         )
     name = bare(path)
     reader = next((reader for reader in READERS if reader.claims(name, head)), None)
-    return _wrap_packed(reader) if reader and is_packed(path) else reader
+    return _fitted(reader, path, head) if reader else None
+
+
+def _fitted(reader: Reader, path: Path, head: bytes) -> Reader:
+    """Return a reader as it reads this file: of several runs, or packed."""
+    try:
+        runs = reader.split(path, head) if reader.split else {}
+    except UnreadableLog:  # reading it says so
+        runs = {}
+    if len(runs) > 1:
+        return replace(reader, runs=partial(_same_runs, runs), split=None)
+    return _wrap_packed(reader) if is_packed(path) else reader
+
+
+def _same_runs(runs: Mapping[str, Reader], _: Path) -> Mapping[str, Reader]:
+    return runs
 
 
 def _wrap_packed(reader: Reader) -> Reader:
@@ -78,7 +93,7 @@ def reader_of(path: Path) -> Reader:
     name = bare(path)
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
-        return _wrap_packed(reader) if is_packed(path) else reader
+        return _fitted(reader, path, head)
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"
