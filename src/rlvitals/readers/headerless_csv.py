@@ -1,18 +1,22 @@
 """Read a table of numbers without column names: `np.savetxt("rewards.csv", rewards)`.
 
 One column is called as its file is. Of several, the first is the step where it holds whole numbers
-that grow, and the others are numbered. A file without a measure's name is read where a person names
-it.
+that grow, and the others are numbered. A few long rows are read as columns are, `[1.5, 2.0, ...]`
+in one line among them. A file without a measure's name is read where a person names it.
 """
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess, run_labels
+from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
@@ -22,7 +26,10 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 HEADERLESS_DELIMITERS = (",", "\t", ";", " ")
 MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
 MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
+MIN_ROW_NUMBERS = 10  # of a table that lies on its side
 UNNAMED_COLUMN = "values"
+PANDAS_HEADER = re.compile(r",0(?:,\d)*")
+ROW_ORDER_NOTE = "one row of numbers: they are numbered in their order"
 ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
 
 
@@ -47,19 +54,24 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the file is such a table, and its name or its column's is a measure's."""
-    shape = _shape(path, head)
-    if shape is None or column_guess.RESULT_FILE.match(path.stem.lower()):
+    if column_guess.RESULT_FILE.match(path.stem.lower()):
         return False
+    shape = _shape(path, head)
+    if shape is None:
+        return column_guess.is_measure(path.stem) and _lies(path, head)
     return column_guess.is_measure(shape.name or path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
     """Return True if the file is such a table, whatever it is called."""
-    return _shape(path, head) is not None
+    return _shape(path, head) is not None or _lies(path, head)
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
+    with open_log(path) as file:
+        if _lies(bare(path), file.read(HEAD_BYTES)):
+            return _read_rows(path, previous)
     resume = previous if isinstance(previous, _Cursor) else None
     with open_log(path) as file:
         lines = Lines(file, resume.position if resume else None)
@@ -80,6 +92,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
                     line.text.strip()
                     and not line.text.startswith("#")
                     and line.text.strip() != shape.name
+                    and not PANDAS_HEADER.fullmatch(line.text.strip())
                 ):
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
@@ -94,6 +107,50 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [ROW_NUMBER_NOTE])]
     log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
     return log, _Cursor(end, shape, rows)
+
+
+def _lies(path: Path, head: bytes) -> bool:
+    """Return True if a file starts with a long row of numbers, and holds at most a few rows."""
+    if path.suffix.lower() not in TABLE_SUFFIXES or b"\x00" in head:
+        return False
+    rows = [row for raw in head.split(b"\n") if (row := _strip(raw.decode("utf-8-sig", "replace")))]
+    if not 0 < len(rows) <= MAX_HEADERLESS_COLUMNS or len(rows[0]) > HEAD_BYTES:
+        return False
+    is_cut = len(head) >= HEAD_BYTES  # within the last number
+    delimiter = _delimiter(rows[0])
+    cells = [row.rpartition(delimiter)[0] if is_cut and row is rows[-1] else row for row in rows]
+    numbers = [_cells(row, delimiter) for row in cells if row]
+    return all(row is not None for row in numbers) and len(numbers[0] or ()) >= MIN_ROW_NUMBERS
+
+
+def _strip(text: str) -> str:
+    return text.strip().removeprefix("[").removesuffix("]").strip(", ")
+
+
+def _delimiter(row: str) -> str:
+    return next((delimiter for delimiter in HEADERLESS_DELIMITERS if delimiter in row), ",")
+
+
+def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
+    """Read a table that lies on its side: one row, or the mean over several of one length."""
+    document = read_document(path).decode("utf-8-sig", "replace")
+    notes = [ROW_ORDER_NOTE]
+    if not document.endswith(("\n", "]")):  # its last number may be the beginning of one
+        document = re.sub(r"[^,;\t ]*\Z", "", document)
+        notes.append("no end of the row: the last number is left out")
+    texts = [text for line in document.split("\n") if (text := _strip(line))]
+    rows = [row for text in texts if (row := _cells(text, _delimiter(text))) is not None]
+    width = len(rows[0]) if rows else 0
+    array = np.array([row for row in rows if len(row) == width], dtype=np.float64)
+    if len(array) < len(texts):
+        notes.append(f"{len(texts) - len(array)} rows refused: no {width} numbers")
+    key = _keys(path, _Shape("", 1, ",", steps=False))[0]
+    curve = lists.mean_curve(key, array, notes)
+    columns = Columns()
+    if curve is not None:
+        columns.extend(key, np.arange(1, len(curve) + 1, dtype=np.int64), curve)
+    series, cursor, replaced = points_after(columns.series(), previous)
+    return Log("headerless-csv", series, {}, (*replaced, *notes), str(path), "rows"), cursor
 
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
@@ -114,7 +171,9 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
     if len(texts) <= MIN_HEADERLESS_ROWS:
         return None
     name = ""
-    if _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
+    if PANDAS_HEADER.fullmatch(texts[0]):  # of a frame without column names: ",0,1"
+        texts.pop(0)
+    elif _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
         name = texts.pop(0)
         if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
             return None

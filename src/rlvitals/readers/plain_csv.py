@@ -7,6 +7,7 @@ by row number, and a note reports so.
 
 import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,17 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
+from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.table_runs import Selection
 from rlvitals.types import Log, Setting
 
 JSON_SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".jsonlines"}
 )  # never a table, however damaged
 CSV_DELIMITERS = (",", "\t", ";")
+# One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
+PRINTED_TENSOR = re.compile(
+    r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
+    r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
+)
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
 MAX_CSV_SETTING = 200  # characters of a setting
 MAX_CSV_COLUMNS = 100_000
@@ -70,6 +78,8 @@ class _Cursor:
     taken: int = 0  # rows that had a step
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as `_Reading` has them
     left_out: Mapping[str, int] = field(default_factory=dict)  # cells, by column
+    restarts: int = 0  # of the step column
+    ends: tuple[int, int] | None = None  # the first and the last step
 
 
 def head_of(data: bytes) -> Table | None:
@@ -97,8 +107,24 @@ def claims(path: Path, head: bytes) -> bool:
     return path.suffix.lower() not in JSON_SUFFIXES and table is not None and table.readable
 
 
+def split(path: Path, head: bytes) -> Mapping[str, Reader]:
+    """Return a reader for each run of a table. Raises UnreadableLog."""
+    with open_log(path) as file:
+        data = file.read(table_runs.MAX_SPLIT_BYTES + 1)
+        table = _table(file, path)
+    if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data):
+        return {}
+    text = data[table.start :].decode(errors="replace")
+    runs = table_runs.selections(table.names, table.steps, text, table.delimiter)
+    return multi_run.readers(READER, runs, _read)
+
+
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
+    return _read(path, previous, run=Selection())
+
+
+def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = _table(file, path)
@@ -109,7 +135,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter)
-        reading = _Reading(table, refused, resume)
+        reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
         cursor = reading.cursor(rows.position())
@@ -174,7 +200,22 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
                 by_name[name].append(value)
-    return frozenset(name for name, values in by_name.items() if _goes_back(np.array(values)))
+    unordered = {name for name, values in by_name.items() if _goes_back(np.array(values))}
+    return frozenset(unordered | _inner_counters(by_name))
+
+
+def _inner_counters(by_name: Mapping[str, list[float]]) -> set[str]:
+    """Return the names that start again whenever another one goes on: steps of an episode."""
+    arrays = {name: np.array(values) for name, values in by_name.items()}
+    inner = set()
+    for name, values in arrays.items():
+        falls = np.flatnonzero(np.diff(values) < 0)
+        for other, outer in arrays.items():
+            if len(falls) and other != name and len(outer) == len(values):
+                rises = np.diff(outer)
+                if (rises >= 0).all() and (rises[falls] > 0).all():
+                    inner.add(name)
+    return inner
 
 
 def _goes_back(values: NDArray[np.float64]) -> bool:
@@ -194,8 +235,10 @@ def _goes_back(values: NDArray[np.float64]) -> bool:
 class _Reading:
     """Points and state of the rows of one reading."""
 
-    def __init__(self, table: Table, refused: Refusals, resume: _Cursor) -> None:
+    def __init__(self, table: Table, refused: Refusals, resume: _Cursor, run: Selection) -> None:
         self.columns = Columns()
+        self._run = run
+        self._restarts, self._ends = resume.restarts, resume.ends
         self.rows, self.step = resume.rows, resume.step
         self._table, self._refused = table, refused
         self._keys = _unique_keys(table.names)
@@ -208,30 +251,47 @@ class _Reading:
     def cursor(self, position: Position) -> _Cursor:
         """Return the position to resume from."""
         texts = {key: frozenset(values) for key, values in self._texts.items()}
-        return _Cursor(position, self.rows, self.step, self._taken, texts, dict(self._left_out))
+        return _Cursor(
+            *(position, self.rows, self.step, self._taken, texts, dict(self._left_out)),
+            restarts=self._restarts,
+            ends=self._ends,
+        )
 
     def take(self, row: Row) -> None:
         """Take one row of the right width; refuse it where it has no step."""
         if tuple(cell.strip() for cell in row.fields) == self._table.names:
             return  # the head again: a resumed run appended it
         cells = dict(zip(self._keys, row.fields, strict=True))
+        if any(cells[key].strip() != text for key, text in self._run.cells.items()):
+            return
         self.rows += 1
         step = self._step(cells)
         if step is None:
             self._refused.add(row.line, self._why(cells))
+            return
+        if self._run.attempt is not None and not self._is_of_attempt(step):
             return
         self._taken += 1
         time = column_guess.seconds(cells[self._time]) if self._time else None
         for key, cell in cells.items():
             if key == self.step or (key == self._time and time is not None):
                 continue
-            self._cell(key, cell, step, NAN if time is None else time)
+            if key in self._run.cells or key in self._run.left_out:
+                continue
+            name = self._run.columns.get(key, key)
+            self._cell(name, cell, step, NAN if time is None else time)
+
+    def _is_of_attempt(self, step: int) -> bool:
+        first, last = self._ends or (step, step)
+        self._restarts += table_runs.restarts(first, last, step)
+        self._ends = (first, step)
+        return self._restarts == self._run.attempt
 
     def _cell(self, key: str, cell: str, step: int, time: float) -> None:
         if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:
             cell = cell.replace(",", ".")  # tables with semicolons write 0,5
         try:
-            value = parse_number(cell)
+            value = parse_number(PRINTED_TENSOR.sub(r"\1", cell))
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
@@ -314,4 +374,5 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
+    split=split,
 )

@@ -25,6 +25,7 @@ ENVIRONMENT_STEPS = (
     "environment_steps",
     "actor_steps",  # Acme's shared counter
     "frames",
+    "frame",
     "num_frames",
     "total_frames",
     "totalenvinteracts",

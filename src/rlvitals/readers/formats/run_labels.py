@@ -13,15 +13,15 @@ from rlvitals.readers.formats import column_guess
 
 ALGORITHM_WORDS = frozenset(
     {
-        *("q", "ql", "qlearning", "sarsa", "mc", "montecarlo", "td", "dyna", "reinforce", "vpg"),
+        *("q", "ql", "qlearning", "sarsa", "montecarlo", "dyna", "reinforce", "vpg"),
         *("dqn", "ddqn", "d3qn", "drqn", "qrdqn", "iqn", "c51", "rainbow", "bcq", "cql", "iql"),
         *("ppo", "ppo2", "a2c", "a3c", "acer", "acktr", "actorcritic", "policygradient", "trpo"),
-        *("ddpg", "td3", "sac", "tqc", "droq", "redq", "her", "dreamer", "mcts", "cem", "neat"),
+        *("ddpg", "td3", "sac", "tqc", "droq", "redq", "dreamer", "mcts", "cem", "neat"),
         *("qmix", "vdn", "maddpg", "mappo", "ippo", "coma", "ucb", "ucb1", "thompson"),
     }
 )
 # In the name of a variant, beside an algorithm's: "double_dqn", "expected_sarsa".
-VARIANT_WORDS = frozenset({"double", "dueling", "vanilla", "expected", "noisy", "per", "lambda"})
+VARIANT_WORDS = frozenset({"double", "dueling", "vanilla", "expected", "noisy", "per"})
 # What is compared with the runs: it does not learn.
 BASELINE_WORDS = frozenset({"baseline", "random", "heuristic"})
 NUMBERED_WORDS = frozenset({"seed", "run", "trial", "experiment", "exp", "repetition", "rep"})
