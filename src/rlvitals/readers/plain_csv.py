@@ -36,6 +36,7 @@ PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
     r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
 )
+PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
 MAX_CSV_SETTING = 200  # characters of a setting
 MAX_CSV_COLUMNS = 100_000
@@ -159,7 +160,8 @@ def _split(text: str) -> tuple[list[str], str]:
 
 def _are_names(cells: list[str]) -> bool:
     """Return True if a first row names columns: a table of numbers alone has no names."""
-    return 1 < len(cells) <= MAX_CSV_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
+    are_texts = not any(_is_number(cell) or PRINTED_PAIR.search(cell) for cell in cells if cell)
+    return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
 
 
 def _is_number(cell: str) -> bool:

@@ -22,6 +22,14 @@ READABLE_ARCHIVE_SUFFIXES = (
     ".7z",
     ".rar",
 )  # several files in one: none is read inside
+# Pickles, and models in them; Dopamine's logs "log_9". Protocols from 2 on start so.
+PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
+DOPAMINE_LOG = re.compile(r"log_\d+")
+PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")
+PICKLE_PROBLEM = "a Python pickle, which is never loaded: loading one runs the code in it"
+PICKLE_HINT = (
+    "save its numbers in Python: json.dump({'rewards': rewards}, open('rewards.json', 'w'))"
+)
 READERS_HINT = "rlvitals readers: it lists the logs that are read"
 
 
@@ -34,6 +42,11 @@ def _names() -> re.Pattern[str]:
 def may_be_log(path: Path) -> bool:
     """Tell by its name alone whether a file in a folder is worth opening."""
     return _names().match(bare(path).name.lower()) is not None
+
+
+def is_pickle(path: Path) -> bool:
+    """Return True if a file is named as pickles are: one of a model may be anything else."""
+    return path.suffix.lower() in PICKLE_SUFFIXES or DOPAMINE_LOG.fullmatch(path.name) is not None
 
 
 def claim(path: Path) -> Reader | None:
@@ -94,6 +107,8 @@ def reader_of(path: Path) -> Reader:
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
         return _fitted(reader, path, head)
+    if is_pickle(name) or PICKLE_MAGIC.match(head):
+        raise UnreadableLog(PICKLE_PROBLEM, where=str(path), hint=PICKLE_HINT)
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"

@@ -51,7 +51,8 @@ UPDATE_STEPS = (
 )
 ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
 EPOCH_STEPS = ("epoch", "epochs")
-EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
+EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games",
+                 "num_games")  # fmt: skip
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,
