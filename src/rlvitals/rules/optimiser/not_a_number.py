@@ -9,8 +9,9 @@ two such losses. The rest has its own measure. A gradient norm that is infinite 
 mixed precision's loss scaler skipping a step, a note at most; where 8 of the last 20 are, more than
 before, or the loss scale was halved so often, no scale is found and most updates are skipped: a
 warning. Explained variance that is NaN in a fifth of the points says that returns had no variance,
-a note; a mean return that is NaN says that no episode ended, and an entropy or a length that is
-missing says nothing.
+a note, as is a metric that is NaN in every row where another one is a number to the end: it may
+never be computed. A mean return that is NaN says that no episode ended, and an entropy or a length
+that is missing says nothing.
 
 ## Why it matters
 Once a weight is NaN, every output is, and no later update can mend it. What was trained since
@@ -32,6 +33,7 @@ NaN loss by 0 in its log, and some writers turn NaN into 0.
 - transformers, `TrainingArguments.logging_nan_inf_filter`.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -83,7 +85,8 @@ BOUND = Bound(0.0, "no such point belongs in a log")
 def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
-    found = [f for name, series in watched if (f := _judge(name, series)) is not None]
+    computed = [name for name, series in watched if np.isfinite(series.values[-LASTING:]).all()]
+    found = [f for name, s in watched if (f := _judge(name, s, computed)) is not None]
     found += [f for f in (_storm(trace),) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
         return _with_others(at_end, found)
@@ -100,8 +103,11 @@ def check(trace: Trace) -> Answer:
     return Clear()
 
 
-def _judge(name: str, whole: Series) -> Finding | None:
+def _judge(name: str, whole: Series, computed: Sequence[str]) -> Finding | None:
+    """Judge one metric; `computed` are those that are numbers at the end."""
     numbers = np.flatnonzero(~np.isnan(whole.values))
+    if not numbers.size and computed:
+        return _never_computed(name, whole, computed[0])
     # What is no number yet has not been computed yet.
     series = whole.since(int(whole.steps[numbers[0]])) if numbers.size else whole
     bad = ~np.isfinite(series.values)
@@ -127,6 +133,20 @@ def _judge(name: str, whole: Series) -> Finding | None:
         observed=float(series.values[where[-1]]),
         bound=BOUND,
         counter=() if lasts or tail else ("it was a number again afterwards",),
+    )
+
+
+def _never_computed(name: str, series: Series, other: str) -> Finding:
+    """Note a metric that never was a number where another is: its writer may not compute it."""
+    return Finding(
+        f"{name} is NaN in all {len(series)} points",
+        severity=Severity.NOTE,
+        metric=name,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=float("nan"),
+        bound=BOUND,
+        counter=(f"{other} is a number to the end: what is NaN here may never be computed",),
     )
 
 
