@@ -99,6 +99,7 @@ def test_two_lines_of_an_update(tmp_path):
         ("Iter {n}, Reward: {v}, Steps: 200", {"reward": "v", "steps": 200.0}),
         ("I0501 12:00:00.1 123 run.py:12] Episode {n} reward {v}", {"episode_reward": "v"}),
         ("Ep: {n} | Ep_r: {v}", {"episode_reward": "v"}),
+        ("Episode {n} | Rewards: [ 1.5 -0.5]", {"rewards_mean": 0.5}),
         ("Episode {n} EpisodeReward={v}", {"episode_reward": "v"}),
     ],
 )

@@ -82,6 +82,14 @@ def test_parts_of_one_run_stay_together(tmp_path):
     assert set(log.series) == {"train/reward", "eval/reward"}
 
 
+def test_evaluations_after_training_are_no_curve(tmp_path):
+    compared = {"deterministic": {"rewards": [9.0] * 10}, "stochastic": {"rewards": [8.0] * 10}}
+    content = {"rewards": RISING, "evaluation": {"rewards": [9.0] * 5}, "eval_comparison": compared}
+    log = read_log(document(tmp_path, content))
+    assert set(log.series) == {"rewards"}
+    assert any("evaluations without steps are not read" in note for note in log.notes)
+
+
 def test_rows_under_a_key(tmp_path):
     path = document(tmp_path, {"q_learning": ROWS, "round_robin": [], "lr": 0.1})
     log = read_log(path)

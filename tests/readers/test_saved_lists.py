@@ -193,6 +193,15 @@ def test_a_row_without_an_end_may_end_within_a_number(tmp_path):
     assert "no end of the row: the last number is left out" in log.notes
 
 
+def test_columns_that_numpy_aligned(tmp_path):
+    path = tmp_path / "rewards.txt"
+    np.savetxt(path, np.column_stack([np.arange(200), 1000 * np.arange(200), RISING]))
+    assert claim(path).name == "headerless-csv"
+    series = read_log(path).series["rewards"]
+    assert series.steps.tolist() == list(range(0, 200_000, 1000))
+    assert series.values.tolist() == RISING.tolist()
+
+
 def test_a_wide_table_without_names_is_data(tmp_path):
     np.savetxt(tmp_path / "rewards.csv", np.ones((20, 30)), delimiter=",")
     assert claim(tmp_path / "rewards.csv") is None

@@ -1,8 +1,9 @@
 """Read a table of numbers without column names: `np.savetxt("rewards.csv", rewards)`.
 
-One column is called as its file is. Of several, the first is the step where it holds whole numbers
-that grow, and the others are numbered. A few long rows are read as columns are, `[1.5, 2.0, ...]`
-in one line among them. A file without a measure's name is read where a person names it.
+One column is called as its file is. Of several, the first ones count where they hold whole numbers
+that grow, the last of these is the step, and the others are numbered. A few long rows are read as
+columns are, `[1.5, 2.0, ...]` in one line among them. A file without a measure's name is read where
+a person names it.
 """
 
 import re
@@ -26,6 +27,7 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 HEADERLESS_DELIMITERS = (",", "\t", ";", " ")
 MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
 MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
+MIN_COUNTER_ROWS = 8  # of a second column that counts: fewer numbers may grow by chance
 MIN_ROW_NUMBERS = 10  # of a table that lies on its side
 UNNAMED_COLUMN = "values"
 PANDAS_HEADER = re.compile(r",0(?:,\d)*")
@@ -40,7 +42,7 @@ class _Shape:
     name: str  # of the only column; "" where there are several, or where the file's name says it
     width: int
     delimiter: str
-    steps: bool  # whether the first column is the step
+    counters: int  # leading columns that count: the last of them is the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +99,14 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
             rows += 1
-            step = to_step(cells[0]) if shape.steps else rows
+            step = to_step(cells[shape.counters - 1]) if shape.counters else rows
             if step is None:
-                refused.add(line.number, "has no whole number as its first")
+                refused.add(line.number, "has no whole number as its step")
                 continue
-            for key, value in zip(_keys(path, shape), cells[int(shape.steps) :], strict=True):
+            for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [ROW_NUMBER_NOTE])]
+    notes = [*lines.notes(), *refused.notes(), *([] if shape.counters else [ROW_NUMBER_NOTE])]
     log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
     return log, _Cursor(end, shape, rows)
 
@@ -144,7 +146,7 @@ def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     array = np.array([row for row in rows if len(row) == width], dtype=np.float64)
     if len(array) < len(texts):
         notes.append(f"{len(texts) - len(array)} rows refused: no {width} numbers")
-    key = _keys(path, _Shape("", 1, ",", steps=False))[0]
+    key = _keys(path, _Shape("", 1, ",", 0))[0]
     curve = lists.mean_curve(key, array, notes)
     columns = Columns()
     if curve is not None:
@@ -154,7 +156,7 @@ def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
-    count = shape.width - shape.steps
+    count = shape.width - shape.counters
     name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_COLUMN
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
@@ -173,7 +175,9 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
     name = ""
     if PANDAS_HEADER.fullmatch(texts[0]):  # of a frame without column names: ",0,1"
         texts.pop(0)
-    elif _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
+    elif not any(_cells(texts[0], d) for d in HEADERLESS_DELIMITERS) and not set(texts[0]) & {
+        *("{", "[", "<", "=")
+    }:
         name = texts.pop(0)
         if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
             return None
@@ -185,11 +189,23 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         width = widths.pop()
         if width > (1 if name else MAX_HEADERLESS_COLUMNS):
             return None
-        first = [row[0] for row in rows if row]
-        counts = all(to_step(value) is not None for value in first)
-        steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
-        return _Shape(name, width, delimiter, steps)
+        return _Shape(name, width, delimiter, _counters([row for row in rows if row]))
     return None
+
+
+def _counters(rows: list[list[float]]) -> int:
+    """Count the leading columns of whole numbers that grow from row to row, all but the last.
+
+    A column may start again: the run was started anew and appended.
+    """
+    count = 0
+    for column in list(zip(*rows, strict=True))[:-1]:
+        counts = all(to_step(value) is not None for value in column)
+        grows = len(set(column)) > len(column) // 2
+        if not counts or not grows or any(a >= b > column[0] for a, b in pairwise(column)):
+            break
+        count += 1
+    return count if len(rows) >= MIN_COUNTER_ROWS else min(count, 1)
 
 
 def _cells(text: str, delimiter: str) -> list[float] | None:

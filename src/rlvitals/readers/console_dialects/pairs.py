@@ -12,6 +12,7 @@ Strict: the whole line is pairs, one of them step-like, one a measure, and it co
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import fmean
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
@@ -44,6 +45,8 @@ FINISHED = re.compile(r"\bfinished (?:after|in) (\d+) (?:time[ -]?)?steps?\b", r
 WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b")
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
 IN_BRACKETS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
+# Several numbers under one name: those of the agents, or of the environments.
+LISTED = re.compile(rf"([A-Za-z_][\w ]{{0,60}}?) ?[:=] ?\[\s*({NUMBER}(?:[\s,]+{NUMBER})+)\s*\]")
 SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
 RULED = re.compile(r"[-=*#]{2,}>?|[-=]>")  # "--- Episode 3 ---", "Ep 3 -> reward 2"
 # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
@@ -182,6 +185,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     text = BATCHES.sub(r"\1: \2, step: \3", text)
     text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
     text = IN_BRACKETS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
+    text = LISTED.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
@@ -205,6 +209,13 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     if not _steps(tuple(row)):
         row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
     return row if len(row) > 1 and _steps(tuple(row)) else None
+
+
+def _mean_of_list(found: re.Match[str]) -> str:
+    """Write a list of several agents' or environments' numbers as its mean."""
+    cells = found[2].replace(",", " ").split()
+    numbers = [value for cell in cells if (value := number(cell)) is not None]
+    return f"{found[1]} mean: {fmean(numbers)!r}" if len(numbers) == len(cells) else found[0]
 
 
 def _is_tail(text: str) -> bool:

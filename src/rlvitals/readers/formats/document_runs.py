@@ -8,6 +8,7 @@ are several runs; a policy that does not learn ("random", "baseline") is none. L
 read by the column that counts their steps, those named for an evaluation under "eval/".
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from rlvitals.types import Setting
 
 MAX_LIST_SETTING = 200  # characters of a setting
 MAX_DOCUMENT_RUNS = 200
+MAX_NAMES = 4  # lists that a note names
 # Parents of lists that are parts of one run.
 EVALUATION_NAMES = frozenset({"eval", "evaluation", "evaluations", "test", "val", "validation"})
 PART_NAMES = EVALUATION_NAMES | {"train", "training"}
@@ -66,10 +68,8 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
     if not runs:
         return {"": _content(document, settings, notes)}
     labels = run_labels.short_labels(label for label in runs)
-    learning = [
-        label for label in runs if not run_labels.is_baseline(run_labels.split_label(label)[0])
-    ]
-    left_out = [label for label in runs if label not in learning]
+    left_out = [label for label in runs if run_labels.is_baseline(label)]
+    learning = [label for label in runs if label not in left_out]
     if left_out:
         notes = [*notes, f"not judged, it does not learn: {', '.join(left_out)}"]
     return {
@@ -108,9 +108,11 @@ def _outcomes(rows: Rows) -> frozenset[str]:
 
 
 def _is_evaluation(key: str) -> bool:
-    return bool(
-        PART_NAMES & set(column_guess.normalise_name(key).split("_")) - {"train", "training"}
-    )
+    return bool(EVALUATION_NAMES & _words(key))
+
+
+def _words(key: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", key.lower()))
 
 
 def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
@@ -136,9 +138,7 @@ def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, 
     """Return (label of the run, name of the list) for each list, where there are several runs."""
     by_parent = {key: (key.rpartition("/")[0], key.rpartition("/")[2]) for key in arrays}
     by_parent = {
-        key: pair
-        for key, pair in by_parent.items()
-        if pair[0] and not PART_NAMES & set(pair[0].lower().split("/"))
+        key: pair for key, pair in by_parent.items() if pair[0] and not PART_NAMES & _words(pair[0])
     }
     by_word = {key: run_labels.split_label(key) for key in arrays}
     by_word = {key: (label, name or unnamed) for key, (label, name) in by_word.items() if label}
@@ -147,6 +147,7 @@ def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, 
             name for _, name in pairs.values() if column_guess.is_measure(name) or name == unnamed
         )
         shared = {name for name, count in measures.items() if count > 1 and "loss" not in name}
+        shared -= arrays.keys()  # beside a list of the run itself these are parts of it
         labels = {label for label, name in pairs.values() if name in shared}
         if len(labels) > 1:
             return {key: pair for key, pair in pairs.items() if pair[0] in labels}
@@ -171,7 +172,10 @@ def _settings_of(
 
 
 def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -> Content:
-    columns, unit = lists.columns(document.numbers)
+    final = _final_evaluations(document.numbers)
+    columns, unit = lists.columns({k: a for k, a in document.numbers.items() if k not in final})
+    if final:
+        notes = [*notes, f"evaluations without steps are not read: {', '.join(final[:MAX_NAMES])}"]
     notes = [*notes, *([lists.NUMBERED_NOTE] if unit == "rows" and len(columns) else [])]
     # Training first: it says what the steps are.
     for key, rows in sorted(document.rows.items(), key=lambda pair: _is_evaluation(pair[0])):
@@ -185,6 +189,14 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
         if rows_unit == "rows":
             notes.append(lists.NUMBERED_NOTE)
     return Content(columns, settings, unit, list(dict.fromkeys(notes)))
+
+
+def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """Return the lists of episodes that were played after training, beside those of training."""
+    evaluations = [key for key in arrays if _is_evaluation(key)]
+    sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
+    sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}
+    return [key for key in evaluations if sizes and len(arrays[key]) not in sizes]
 
 
 def _step_key(rows: Rows) -> str:

@@ -82,7 +82,7 @@ def measure_name(stem: str) -> str:
     measure = "_".join(
         token
         for token in other
-        if token not in ENVIRONMENT_WORDS and not VERSION_WORD.fullmatch(token)
+        if token not in ENVIRONMENT_WORDS | VARIANT_WORDS and not VERSION_WORD.fullmatch(token)
     )
     has_label = len(measure) < len("_".join(LABEL_TOKEN.findall(stem.lower())))
     return measure if has_label and column_guess.is_measure(measure) else stem
