@@ -159,6 +159,14 @@ def test_a_run_that_was_resumed_is_one(tmp_path):
     assert len(sources.find(table(tmp_path, "episode,reward", rows))) == 1
 
 
+def test_a_count_that_starts_again_is_not_called_resumed(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    rows = [{"step": n, "reward": v} for values in (RISING, FALLING) for n, v in enumerate(values)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (trace,) = rlvitals.runs(path)
+    assert "the count starts again at step 0: the later attempt is judged" in trace.notes
+
+
 def test_players_of_one_run_are_no_runs(tmp_path):
     rows = [(n, agent, v) for n, v in enumerate(RISING) for agent in ("left", "right")]
     assert len(sources.find(table(tmp_path, "episode,agent,reward", rows))) == 1

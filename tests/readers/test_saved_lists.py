@@ -235,6 +235,13 @@ def test_an_array_whose_file_names_the_algorithm(tmp_path):
     assert trace["outcome/score"].values.tolist() == RISING.tolist()
 
 
+def test_a_table_of_results_is_read_only_where_it_is_named(tmp_path):
+    path = tmp_path / "final_comparison.csv"
+    path.write_text("Method,Reward\ndqn,12.5\nppo,13.5\nrandom,1.5\n")
+    assert claim(path) is None
+    assert read_log(path).series["Reward"].values.tolist() == [12.5, 13.5, 1.5]
+
+
 def test_cells_that_are_printed_tensors(tmp_path):
     path = tmp_path / "metrics.csv"
     cells = ('"tensor(0.5, grad_fn=<MseLossBackward0>)"', "[1.5]", "2.5", '"tensor([[3.5]])"')

@@ -91,7 +91,9 @@ def trace(
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**gathered.settings, **overrides.settings}
-    notes = (*_notes(logs, resumed, shuffled), *gathered.notes)
+    first = min((int(c.series.steps[0]) for c in best.values() if len(c.series)), default=0)
+    seams = [_seam(step, first) for step in resumed]
+    notes = (*_notes(logs, seams, shuffled), *gathered.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -325,9 +327,15 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return settings
 
 
-def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[str, ...]:
+def _seam(step: int, first: int) -> str:
+    """Say how steps went back: a run that starts at its first step again was not resumed."""
+    what = "resumed at" if step > first else "the count starts again at"
+    return f"{what} step {step:,}: the later attempt is judged"
+
+
+def _notes(logs: Sequence[Log], seams: Sequence[str], shuffled: int) -> tuple[str, ...]:
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
-    notes += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    notes += seams
     notes += [
         f"{g.where}: stopped by hand"
         for g in logs

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import multi_run, table_runs
-from rlvitals.readers.formats import column_guess
+from rlvitals.readers.formats import column_guess, step_order
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
@@ -37,15 +36,11 @@ PRINTED_TENSOR = re.compile(
     r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
 )
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
+MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
 MAX_CSV_SETTING = 200  # characters of a setting
 MAX_CSV_COLUMNS = 100_000
 MAX_ORDER_ROWS = 10_000  # rows whose order is looked at
-MIN_ORDER_ROWS = 8  # numbers: of fewer nobody can say
-MAX_FALL_SHARE = 0.2  # share of rows: a counter that was resumed falls less often
-MAX_DISPLACEMENT = (
-    0.1  # share of the rows: how far, on average, a number stands from its place in order
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,26 @@ def head_of(data: bytes) -> Table | None:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Return True if the file starts as a table with a step-like column, or clearly is a log."""
+    """Return True if the file starts as a table with a step-like column, or clearly is a log.
+
+    A few rows with a name each and no step-like column are a table of results: it makes no run of
+    its folder.
+    """
+    table = head_of(head)
+    is_log = table is None or bool(table.steps) or not _names_rows(table, head)
+    return is_log and claims_single(path, head)
+
+
+def _names_rows(table: Table, head: bytes) -> bool:
+    """Return True if the rows are few, and their first cells are texts that all differ."""
+    rows = head[table.start :].decode(errors="replace").splitlines()
+    first = [row.partition(table.delimiter)[0].strip() for row in rows if row.strip()]
+    names = {cell for cell in first if _number(cell) is None and cell}
+    return 0 < len(rows) < MIN_LOG_ROWS and len(names) == len(first)
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Return True if the file starts as a table with a step-like column or a measure."""
     table = head_of(head)
     return path.suffix.lower() not in JSON_SUFFIXES and table is not None and table.readable
 
@@ -202,36 +216,7 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
                 by_name[name].append(value)
-    unordered = {name for name, values in by_name.items() if _goes_back(np.array(values))}
-    return frozenset(unordered | _inner_counters(by_name))
-
-
-def _inner_counters(by_name: Mapping[str, list[float]]) -> set[str]:
-    """Return the names that start again whenever another one goes on: steps of an episode."""
-    arrays = {name: np.array(values) for name, values in by_name.items()}
-    inner = set()
-    for name, values in arrays.items():
-        falls = np.flatnonzero(np.diff(values) < 0)
-        for other, outer in arrays.items():
-            if len(falls) and other != name and len(outer) == len(values):
-                rises = np.diff(outer)
-                if (rises >= 0).all() and (rises[falls] > 0).all():
-                    inner.add(name)
-    return inner
-
-
-def _goes_back(values: NDArray[np.float64]) -> bool:
-    """Return True if numbers [n] fall often, and stand far from where order would put them.
-
-    A run that was resumed falls once or a few times; rows that several processes wrote are only a
-    little out of order.
-    """
-    count = len(values)
-    if count < MIN_ORDER_ROWS or (np.diff(values) < 0).mean() <= MAX_FALL_SHARE:
-        return False
-    places = np.empty(count)
-    places[np.argsort(values, kind="stable")] = np.arange(count)
-    return float(np.abs(places - np.arange(count)).mean()) > MAX_DISPLACEMENT * count
+    return step_order.unordered({name: np.array(values) for name, values in by_name.items()})
 
 
 class _Reading:
@@ -376,5 +361,6 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
+    claims_single=claims_single,
     split=split,
 )
