@@ -94,6 +94,9 @@ def test_two_lines_of_an_update(tmp_path):
         ("Episode={n}, reward={v}, loss=None", {"episode_reward": "v"}),
         ("Episode {n} | Reward: {v} | Win: True", {"episode_reward": "v", "win": 1.0}),
         ("Episode: {n}, Reward: {v} \N{PARTY POPPER} NEW BEST", {"episode_reward": "v"}),
+        ("Iter {n}: reward={v}, best=-100.5", {"reward": "v", "best": -100.5}),
+        ("Epoch {n}: mean loss={v} | mean entropy loss=-3.5", {"mean_entropy_loss": -3.5}),
+        ("Episode {n}: Total Reward = {v}", {"episode_reward": "v"}),
         ("Game {n} Score {v} Record: 5", {"score": "v", "record": 5.0}),
         ("[{n}/1000] reward: {v} loss: 0.1", {"reward": "v"}),
         ("Iter {n}, Reward: {v}, Steps: 200", {"reward": "v", "steps": 200.0}),
@@ -118,9 +121,14 @@ def test_a_loss_that_is_nan_at_the_end_of_a_line_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["Run: {n}, exploration: 0.9, score: 20", "Trial {n}, 0.5 seconds, reward 3"]
+    "line",
+    [
+        "[{n}/9] last_reward=1.5 kind=other",
+        "Run: {n}, exploration: 0.9, score: 20",
+        "Trial {n}, 0.5 seconds, reward 3",
+    ],
 )
-def test_printed_lines_are_no_table(tmp_path, line):
+def test_lines_with_texts_are_no_rows(tmp_path, line):
     path = tmp_path / "train.log"
     path.write_text("".join(line.format(n=n) + "\n" for n in range(20)))
     assert not plain_csv.claims(path, read_head(path))

@@ -91,9 +91,7 @@ def trace(
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**gathered.settings, **overrides.settings}
-    first = min((int(c.series.steps[0]) for c in best.values() if len(c.series)), default=0)
-    seams = [_seam(step, first) for step in resumed]
-    notes = (*_notes(logs, seams, shuffled), *gathered.notes)
+    notes = (*_notes(logs, resume.notes(straight.values()), shuffled), *gathered.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -325,12 +323,6 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
         name = lookup.setting(table, key) if table else None
         settings[name or lookup.setting(frameworks.GENERIC, key) or key] = value
     return settings
-
-
-def _seam(step: int, first: int) -> str:
-    """Say how steps went back: a run that starts at its first step again was not resumed."""
-    what = "resumed at" if step > first else "the count starts again at"
-    return f"{what} step {step:,}: the later attempt is judged"
 
 
 def _notes(logs: Sequence[Log], seams: Sequence[str], shuffled: int) -> tuple[str, ...]:

@@ -216,7 +216,9 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
                 by_name[name].append(value)
-    return step_order.unordered({name: np.array(values) for name, values in by_name.items()})
+    return step_order.columns_without_order(
+        {name: np.array(values) for name, values in by_name.items()}
+    )
 
 
 class _Reading:

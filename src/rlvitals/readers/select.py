@@ -58,10 +58,10 @@ def claim(path: Path) -> Reader | None:
         )
     name = bare(path)
     reader = next((reader for reader in READERS if reader.claims(name, head)), None)
-    return _fitted(reader, path, head) if reader else None
+    return _reader_for(reader, path, head) if reader else None
 
 
-def _fitted(reader: Reader, path: Path, head: bytes) -> Reader:
+def _reader_for(reader: Reader, path: Path, head: bytes) -> Reader:
     """Return a reader as it reads this file: of several runs, or packed."""
     try:
         runs = reader.split(path, head) if reader.split else {}
@@ -106,7 +106,7 @@ def reader_of(path: Path) -> Reader:
     name = bare(path)
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
-        return _fitted(reader, path, head)
+        return _reader_for(reader, path, head)
     if is_pickle(name) or PICKLE_MAGIC.match(head):
         raise UnreadableLog(PICKLE_PROBLEM, where=str(path), hint=PICKLE_HINT)
     problem = "not a training log that any reader knows" if head else "the file is empty"

@@ -19,7 +19,7 @@ RUN_COLUMNS = ("algorithm", "algo", "seed", "run", "run_id", "run_name", "trial"
 BLOCK_COLUMNS = ("agent", "method", "policy", "model", "variant", "condition", "strategy", "name")
 MIN_RUN_ROWS = 5
 MAX_TABLE_RUNS = 100
-MAX_ATTEMPTS = 20  # more restarts are a counter within something, not attempts
+MAX_TABLE_ATTEMPTS = 20  # more restarts are a counter within something, not attempts
 MAX_SPLIT_BYTES = 2**24  # of a file: a larger one is read as one run
 
 
@@ -62,7 +62,7 @@ def _by_columns(names: Sequence[str]) -> dict[str, Selection]:
         measure
         for measure in set().union(*shared)
         if column_guess.is_measure(measure) and "loss" not in measure
-        and sum(measure in own for own in shared) > 1
+        and sum(measure in measures for measures in shared) > 1
     }  # fmt: skip
     learning = {
         label: columns
@@ -98,7 +98,7 @@ def _by_cells(
             continue
         varying = [i for i in range(len(columns)) if len({key[i] for key in groups}) > 1]
         return {
-            ", ".join(_called(columns[i], key[i]) for i in varying): Selection(
+            ", ".join(_run_name(columns[i], key[i]) for i in varying): Selection(
                 dict(zip(columns, key, strict=True))
             )
             for key in groups
@@ -107,7 +107,7 @@ def _by_cells(
     return {}
 
 
-def _called(column: str, cell: str) -> str:
+def _run_name(column: str, cell: str) -> str:
     return f"{column} {cell}" if _number(cell) is not None or not cell else cell.replace("/", "_")
 
 
@@ -124,7 +124,7 @@ def _attempts(
         if i and restarts(values[0], values[i - 1], value):
             sizes.append(0)
         sizes[-1] += 1
-    if not 1 < len(sizes) <= MAX_ATTEMPTS or min(sizes) < MIN_RUN_ROWS:
+    if not 1 < len(sizes) <= MAX_TABLE_ATTEMPTS or min(sizes) < MIN_RUN_ROWS:
         return {}
     return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
-UPDATE = re.compile(r"\bUpdates (\d{1,15}), num timesteps (\d{1,15}), FPS (\d{1,9})")
-REWARDS = re.compile(
+ACKTR_UPDATE = re.compile(r"\bUpdates (\d{1,15}), num timesteps (\d{1,15}), FPS (\d{1,9})")
+ACKTR_REWARDS = re.compile(
     r"mean/median reward ([-+\w.]{1,30})/([-+\w.]{1,30}), min/max reward ([-+\w.]{1,30})/"
     r"([-+\w.]{1,30})"
 )
-EVALUATION = re.compile(r"Evaluation using \d+ episodes: mean reward ([-+\w.]{1,30})")
-REWARD_KEYS = ("mean_episode_reward", "median_reward", "min_reward", "max_reward")
-UNIT = "environment steps"
+ACKTR_EVALUATION = re.compile(r"Evaluation using \d+ episodes: mean reward ([-+\w.]{1,30})")
+ACKTR_REWARD_KEYS = ("mean_episode_reward", "median_reward", "min_reward", "max_reward")
+ACKTR_STEP_UNIT = "environment steps"
 
 
 @dataclass(slots=True)
@@ -30,16 +30,22 @@ class Updates:
 
     def take(self, page: Page) -> None:
         """Read the line of an update, of its rewards or of an evaluation."""
-        if update := UPDATE.search(page.text):
+        if update := ACKTR_UPDATE.search(page.text):
             self.step = int(update[2])
             pairs = [("updates", float(update[1])), ("fps", float(update[3]))]
-            page.add(self.step, pairs, UNIT)
-        elif self.step is not None and (rewards := REWARDS.search(page.text)):
-            cells = zip(REWARD_KEYS, rewards.groups(), strict=True)
-            page.add(self.step, [(k, v) for k, c in cells if (v := number(c)) is not None], UNIT)
-        elif self.step is not None and (evaluation := EVALUATION.search(page.text)):
+            page.add(self.step, pairs, ACKTR_STEP_UNIT)
+        elif self.step is not None and (rewards := ACKTR_REWARDS.search(page.text)):
+            cells = zip(ACKTR_REWARD_KEYS, rewards.groups(), strict=True)
+            page.add(
+                self.step,
+                [(k, v) for k, c in cells if (v := number(c)) is not None],
+                ACKTR_STEP_UNIT,
+            )
+        elif self.step is not None and (evaluation := ACKTR_EVALUATION.search(page.text)):
             value = number(evaluation[1])
-            page.add(self.step, [] if value is None else [("eval/mean_reward", value)], UNIT)
+            page.add(
+                self.step, [] if value is None else [("eval/mean_reward", value)], ACKTR_STEP_UNIT
+            )
 
 
 DIALECT = Dialect(

@@ -11,42 +11,45 @@ from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
-EPISODE = re.compile(r"\s*(\d{1,15})/(\d{1,15}): (?=episode: \d)")
-INTERVAL = re.compile(r"Interval \d{1,9} \((\d{1,15}) steps performed\)")
-EPISODES = re.compile(r"\d{1,9} episodes - (?=episode_reward: )")
-INTERVAL_BAR = re.compile(r"(\d{1,15})/\1 \[=+\]")
-METRIC = re.compile(r"([A-Za-z_][\w ]{0,60}): +([-+\w.]{1,30})")
-UNIT = "environment steps"
-RENAMED = {"mean_reward": "reward_per_step"}  # within the episode
+KERAS_EPISODE = re.compile(r"\s*(\d{1,15})/(\d{1,15}): (?=episode: \d)")
+KERAS_INTERVAL = re.compile(r"Interval \d{1,9} \((\d{1,15}) steps performed\)")
+KERAS_EPISODES = re.compile(r"\d{1,9} episodes - (?=episode_reward: )")
+KERAS_INTERVAL_BAR = re.compile(r"(\d{1,15})/\1 \[=+\]")
+KERAS_METRIC = re.compile(r"([A-Za-z_][\w ]{0,60}): +([-+\w.]{1,30})")
+KERAS_STEP_UNIT = "environment steps"
+KERAS_RENAMED = {"mean_reward": "reward_per_step"}  # within the episode
 
 
 @dataclass(slots=True)
 class Episodes:
-    """Steps before the interval that is printed, and those of it."""
+    """Steps offset the interval that is printed, and those of it."""
 
     open: bool = False
-    before: int = 0
+    offset: int = 0
     length: int = 0
 
     def take(self, page: Page) -> None:
         """Read a line of an episode, or those of an interval."""
-        if head := EPISODE.match(page.text):
+        if head := KERAS_EPISODE.match(page.text):
             page.shared.settings["total_steps"] = int(head[2])
-            page.add(int(head[1]), _metrics(page.text[head.end() :]), UNIT)
-        elif interval := INTERVAL.search(page.text):
-            self.before = int(interval[1])
-        elif bar := INTERVAL_BAR.search(page.text):
+            page.add(int(head[1]), _metrics(page.text[head.end() :]), KERAS_STEP_UNIT)
+        elif interval := KERAS_INTERVAL.search(page.text):
+            self.offset = int(interval[1])
+        elif bar := KERAS_INTERVAL_BAR.search(page.text):
             self.length = int(bar[1])
-        elif self.length and (episodes := EPISODES.search(page.text)):
-            page.add(self.before + self.length, _metrics(page.text[episodes.end() :]), UNIT)
+        elif self.length and (episodes := KERAS_EPISODES.search(page.text)):
+            page.add(
+                self.offset + self.length, _metrics(page.text[episodes.end() :]), KERAS_STEP_UNIT
+            )
 
 
 def _metrics(text: str) -> list[Pair]:
     cells = [
-        (key.strip().replace(" ", "_"), cell.rstrip("s")) for key, cell in METRIC.findall(text)
+        (key.strip().replace(" ", "_"), cell.rstrip("s"))
+        for key, cell in KERAS_METRIC.findall(text)
     ]
     return [
-        (RENAMED.get(key, key), value)
+        (KERAS_RENAMED.get(key, key), value)
         for key, cell in cells
         if cell != "--" and (value := number(cell)) is not None
     ]

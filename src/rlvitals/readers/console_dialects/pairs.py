@@ -44,11 +44,14 @@ BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE
 FINISHED = re.compile(r"\bfinished (?:after|in) (\d+) (?:time[ -]?)?steps?\b", re.IGNORECASE)
 WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b")
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
-IN_BRACKETS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
+BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
 # Several numbers under one name: those of the agents, or of the environments.
-LISTED = re.compile(rf"([A-Za-z_][\w ]{{0,60}}?) ?[:=] ?\[\s*({NUMBER}(?:[\s,]+{NUMBER})+)\s*\]")
+NUMBER_LIST = re.compile(
+    rf"([A-Za-z_][\w ]{{0,60}}?) ?[:=] ?\[\s*({NUMBER}(?:[\s,]+{NUMBER})+)\s*\]"
+)
 SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
-RULED = re.compile(r"[-=*#]{2,}>?|[-=]>")  # "--- Episode 3 ---", "Ep 3 -> reward 2"
+# "--- Episode 3 ---", "Ep 3 -> reward 2"
+RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
 # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
 ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
 MAX_TAIL_LENGTH = 30  # characters of words at the end, "NEW BEST"
@@ -184,8 +187,8 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     text = BATCHES.sub(r"\1: \2, step: \3", text)
     text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
-    text = IN_BRACKETS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
-    text = LISTED.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
+    text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
+    text = NUMBER_LIST.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
@@ -201,8 +204,10 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
         if found is None:
             return None
         value = None if found["value"] == "--" else number(found["value"])
-        if value is None:  # nothing was measured: "loss=None"
-            continue
+        if value is None and column_guess.is_measure(found["key"]):
+            continue  # nothing was measured: "loss=None"
+        if value is None:
+            return None
         name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
         row[name] = (value / 100.0 if found["percent"] else value, total)
@@ -211,17 +216,17 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     return row if len(row) > 1 and _steps(tuple(row)) else None
 
 
-def _mean_of_list(found: re.Match[str]) -> str:
+def _mean_of_list(match: re.Match[str]) -> str:
     """Write a list of several agents' or environments' numbers as its mean."""
-    cells = found[2].replace(",", " ").split()
+    cells = match[2].replace(",", " ").split()
     numbers = [value for cell in cells if (value := number(cell)) is not None]
-    return f"{found[1]} mean: {fmean(numbers)!r}" if len(numbers) == len(cells) else found[0]
+    return f"{match[1]} mean: {fmean(numbers)!r}" if len(numbers) == len(cells) else match[0]
 
 
 def _is_tail(text: str) -> bool:
     """Return True for words at the end of a line, "NEW BEST": no pair, and no number lost."""
-    has_digit = any(map(str.isdigit, text))
-    return len(text) <= MAX_TAIL_LENGTH and not has_digit and SEGMENT.fullmatch(text) is None
+    holds_more = any(char.isdigit() or char in ":=" for char in text)
+    return len(text) <= MAX_TAIL_LENGTH and not holds_more and SEGMENT.fullmatch(text) is None
 
 
 @lru_cache(maxsize=1024)

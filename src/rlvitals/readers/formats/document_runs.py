@@ -23,11 +23,13 @@ from rlvitals.types import Setting
 
 MAX_LIST_SETTING = 200  # characters of a setting
 MAX_DOCUMENT_RUNS = 200
-MAX_NAMES = 4  # lists that a note names
+MAX_NOTE_LISTS = 4  # lists that a note names
 # Parents of lists that are parts of one run.
-EVALUATION_NAMES = frozenset({"eval", "evaluation", "evaluations", "test", "val", "validation"})
-PART_NAMES = EVALUATION_NAMES | {"train", "training"}
-EVALUATION_PREFIX = "eval/"
+EVALUATION_LIST_WORDS = frozenset(
+    {"eval", "evaluation", "evaluations", "test", "val", "validation"}
+)
+RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
+EVALUATION_KEY_PREFIX = "eval/"
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -108,10 +110,10 @@ def _outcomes(rows: Rows) -> frozenset[str]:
 
 
 def _is_evaluation(key: str) -> bool:
-    return bool(EVALUATION_NAMES & _words(key))
+    return bool(EVALUATION_LIST_WORDS & _tokens(key))
 
 
-def _words(key: str) -> set[str]:
+def _tokens(key: str) -> set[str]:
     return set(re.findall(r"[a-z]+", key.lower()))
 
 
@@ -138,7 +140,9 @@ def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, 
     """Return (label of the run, name of the list) for each list, where there are several runs."""
     by_parent = {key: (key.rpartition("/")[0], key.rpartition("/")[2]) for key in arrays}
     by_parent = {
-        key: pair for key, pair in by_parent.items() if pair[0] and not PART_NAMES & _words(pair[0])
+        key: pair
+        for key, pair in by_parent.items()
+        if pair[0] and not RUN_PART_WORDS & _tokens(pair[0])
     }
     by_word = {key: run_labels.split_label(key) for key in arrays}
     by_word = {key: (label, name or unnamed) for key, (label, name) in by_word.items() if label}
@@ -158,7 +162,7 @@ def _settings_of(
     label: str, settings: Mapping[str, Setting], runs: Mapping[str, object]
 ) -> dict[str, Setting]:
     """Return the settings under a run's name, and those under no run's."""
-    own = {
+    run_settings = {
         key.removeprefix(f"{label}/"): value
         for key, value in settings.items()
         if key.startswith(f"{label}/")
@@ -166,16 +170,19 @@ def _settings_of(
     common = {
         key: value
         for key, value in settings.items()
-        if not any(key.startswith(f"{other}/") for other in runs)
+        if not any(key.startswith(f"{name}/") for name in runs)
     }
-    return common | own
+    return common | run_settings
 
 
 def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -> Content:
     final = _final_evaluations(document.numbers)
     columns, unit = lists.columns({k: a for k, a in document.numbers.items() if k not in final})
     if final:
-        notes = [*notes, f"evaluations without steps are not read: {', '.join(final[:MAX_NAMES])}"]
+        notes = [
+            *notes,
+            f"evaluations without steps are not read: {', '.join(final[:MAX_NOTE_LISTS])}",
+        ]
     notes = [*notes, *([lists.NUMBERED_NOTE] if unit == "rows" and len(columns) else [])]
     # Training first: it says what the steps are.
     for key, rows in sorted(document.rows.items(), key=lambda pair: _is_evaluation(pair[0])):
@@ -185,7 +192,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
         elif rows_unit != unit:
             notes.append(f"`{key}` is not read: it counts {rows_unit}, the lists beside it {unit}")
             continue
-        _take_rows(columns, EVALUATION_PREFIX if _is_evaluation(key) else "", rows)
+        _take_rows(columns, EVALUATION_KEY_PREFIX if _is_evaluation(key) else "", rows)
         if rows_unit == "rows":
             notes.append(lists.NUMBERED_NOTE)
     return Content(columns, settings, unit, list(dict.fromkeys(notes)))
@@ -220,8 +227,8 @@ def _take_rows(columns: Columns, prefix: str, rows: Rows) -> None:
         step = to_step(values.pop(step_key, None)) if step_key else number
         if step is None:
             continue  # `_step_key` chose a key that every row has
-        columns.add_row(step, ((_prefixed(prefix, key), n) for key, n in values.items()))
+        columns.add_row(step, ((_column_key(prefix, key), n) for key, n in values.items()))
 
 
-def _prefixed(prefix: str, key: str) -> str:
+def _column_key(prefix: str, key: str) -> str:
     return key if key.startswith(("eval", "test", "val_")) else f"{prefix}{key}"

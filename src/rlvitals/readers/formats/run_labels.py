@@ -45,19 +45,19 @@ def split_label(key: str) -> tuple[str, str]:
     """Split a name into the words that tell runs apart and the others, each joined by "_"."""
     tokens = LABEL_TOKEN.findall(JOINED_WORDS.sub(r"\1\2", key.lower()))
     is_label = [
-        token in ALGORITHM_WORDS or token in BASELINE_WORDS or _is_numbered(tokens, i)
+        token in ALGORITHM_WORDS or token in BASELINE_WORDS or _has_number(tokens, i)
         for i, token in enumerate(tokens)
     ]
     if any(is_label):
         is_label = [
-            known or token in VARIANT_WORDS for known, token in zip(is_label, tokens, strict=True)
+            is_own or token in VARIANT_WORDS for is_own, token in zip(is_label, tokens, strict=True)
         ]
-    label = [token for known, token in zip(is_label, tokens, strict=True) if known]
-    other = [token for known, token in zip(is_label, tokens, strict=True) if not known]
-    return "_".join(label), "_".join(other)
+    label = [token for is_own, token in zip(is_label, tokens, strict=True) if is_own]
+    remaining = [token for is_own, token in zip(is_label, tokens, strict=True) if not is_own]
+    return "_".join(label), "_".join(remaining)
 
 
-def _is_numbered(tokens: list[str], i: int) -> bool:
+def _has_number(tokens: list[str], i: int) -> bool:
     """Return True for "seed" and "3" side by side, and for "seed3"."""
     word = tokens[i].rstrip("0123456789")
     if word in NUMBERED_WORDS:
@@ -78,10 +78,10 @@ def measure_name(stem: str) -> str:
     """
     if not column_guess.is_measure(stem):
         return ""
-    other = split_label(stem)[1].split("_")
+    remaining = split_label(stem)[1].split("_")
     measure = "_".join(
         token
-        for token in other
+        for token in remaining
         if token not in ENVIRONMENT_WORDS | VARIANT_WORDS and not VERSION_WORD.fullmatch(token)
     )
     has_label = len(measure) < len("_".join(LABEL_TOKEN.findall(stem.lower())))

@@ -1,6 +1,6 @@
 """Tell which columns count steps, by the order of their numbers.
 
-unordered({"Episode": numbers, "Total_Steps": numbers})     # frozenset({"Total_Steps"})
+columns_without_order({"Episode": numbers, "Total_Steps": numbers})     # frozenset({"Total_Steps"})
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MAX_DISPLACEMENT = (
 )
 
 
-def unordered(by_name: Mapping[str, NDArray[np.float64]]) -> frozenset[str]:
+def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozenset[str]:
     """Return the columns that are in no order, and those that count within another one.
 
     The arrays of one length are a row's numbers side by side.
@@ -29,8 +29,8 @@ def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
     inner = set()
     for name, values in by_name.items():
         falls = np.flatnonzero(np.diff(values) < 0)
-        for other, outer in by_name.items():
-            if len(falls) and other != name and len(outer) == len(values):
+        for outer_name, outer in by_name.items():
+            if len(falls) and outer_name != name and len(outer) == len(values):
                 rises = np.diff(outer)
                 if (rises >= 0).all() and (rises[falls] > 0).all():
                     inner.add(name)

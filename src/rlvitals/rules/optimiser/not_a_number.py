@@ -107,7 +107,7 @@ def _judge(name: str, whole: Series, computed: Sequence[str]) -> Finding | None:
     """Judge one metric; `computed` are those that are numbers at the end."""
     numbers = np.flatnonzero(~np.isnan(whole.values))
     if not numbers.size and computed:
-        return _never_computed(name, whole, computed[0])
+        return _note_without_number(name, whole, computed[0])
     # What is no number yet has not been computed yet.
     series = whole.since(int(whole.steps[numbers[0]])) if numbers.size else whole
     bad = ~np.isfinite(series.values)
@@ -136,7 +136,7 @@ def _judge(name: str, whole: Series, computed: Sequence[str]) -> Finding | None:
     )
 
 
-def _never_computed(name: str, series: Series, other: str) -> Finding:
+def _note_without_number(name: str, series: Series, other: str) -> Finding:
     """Note a metric that never was a number where another is: its writer may not compute it."""
     return Finding(
         f"{name} is NaN in all {len(series)} points",

@@ -13,9 +13,9 @@ from rlvitals.errors import UnreadableLog
 
 MAX_ARCHIVE_FILES = 20_000
 MAX_ARCHIVE_BYTES = 2**31  # of the files, unpacked
-COPY_BYTES = 2**20
+ARCHIVE_BLOCK_BYTES = 2**20
 # What a damaged or encrypted archive raises in zipfile, tarfile and the decompressors.
-ARCHIVE_ERRORS = (
+UNPACK_ERRORS = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError),
     *(RuntimeError, NotImplementedError, ValueError),
 )
@@ -37,20 +37,20 @@ def unpack(path: Path, folder: Path) -> Path:
             inside = PurePosixPath(name)
             count += 1
             if count > MAX_ARCHIVE_FILES:
-                raise _refused(path, f"an archive of more than {MAX_ARCHIVE_FILES:,} files")
+                raise _error(path, f"an archive of more than {MAX_ARCHIVE_FILES:,} files")
             if inside.is_absolute() or ".." in inside.parts:
                 continue
             destination = target.joinpath(*inside.parts)
             destination.parent.mkdir(parents=True, exist_ok=True)
             with file, destination.open("wb") as copy:
-                while block := file.read(COPY_BYTES):
+                while block := file.read(ARCHIVE_BLOCK_BYTES):
                     size += len(block)
                     if size > MAX_ARCHIVE_BYTES:
-                        raise _refused(path, f"an archive of over {MAX_ARCHIVE_BYTES >> 30} GiB")
+                        raise _error(path, f"an archive of over {MAX_ARCHIVE_BYTES >> 30} GiB")
                     copy.write(block)
-    except ARCHIVE_ERRORS as error:
+    except UNPACK_ERRORS as error:
         shutil.rmtree(target, ignore_errors=True)
-        raise _refused(path, f"an archive that cannot be unpacked: {error}") from error
+        raise _error(path, f"an archive that cannot be unpacked: {error}") from error
     return target
 
 
@@ -69,5 +69,5 @@ def _files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 yield member.name, file
 
 
-def _refused(path: Path, problem: str) -> UnreadableLog:
+def _error(path: Path, problem: str) -> UnreadableLog:
     return UnreadableLog(problem, where=str(path), hint="unpack it, and name its folder")

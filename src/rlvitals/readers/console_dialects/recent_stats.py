@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, number
 
-HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,15})\s*\Z")
-METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s+([-+\w.]{1,30})(?:\s+|\Z)")
-METRICS = re.compile(rf"(?:{METRIC.pattern})+\Z")
-BUDGET = re.compile(r"t_env: \d{1,15} / (\d{1,15})\s*\Z")
-UNIT = "environment steps"
+STATS_HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,15})\s*\Z")
+STATS_METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s+([-+\w.]{1,30})(?:\s+|\Z)")
+STATS_LINE = re.compile(rf"(?:{STATS_METRIC.pattern})+\Z")
+STATS_BUDGET = re.compile(r"t_env: \d{1,15} / (\d{1,15})\s*\Z")
+PYMARL_STEP_UNIT = "environment steps"
 
 
 @dataclass(slots=True)
@@ -28,15 +28,15 @@ class RecentStats:
 
     def take(self, page: Page) -> None:
         """Read a block's head, or four of its metrics."""
-        if head := HEAD.search(page.message):
+        if head := STATS_HEAD.search(page.message):
             self.open, self.step = True, int(head[1])
-            page.add(self.step, [("episode", float(head[2]))], UNIT)
-        elif budget := BUDGET.search(page.message):
+            page.add(self.step, [("episode", float(head[2]))], PYMARL_STEP_UNIT)
+        elif budget := STATS_BUDGET.search(page.message):
             page.shared.settings["total_steps"] = int(budget[1])
-        elif self.open and METRICS.match(page.text):
-            cells = METRIC.findall(page.text)
+        elif self.open and STATS_LINE.match(page.text):
+            cells = STATS_METRIC.findall(page.text)
             pairs = [(key, value) for key, cell in cells if (value := number(cell)) is not None]
-            page.add(self.step, pairs, UNIT)
+            page.add(self.step, pairs, PYMARL_STEP_UNIT)
         else:
             self.open = False
 
