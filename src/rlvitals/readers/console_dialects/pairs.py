@@ -46,7 +46,7 @@ WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?
 # What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
 BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
 # Several numbers under one name: those of the agents, or of the environments.
-NUMBER_LIST = re.compile(
+AGENT_NUMBERS = re.compile(
     rf"([A-Za-z_][\w ]{{0,60}}?) ?[:=] ?\[\s*({NUMBER}(?:[\s,]+{NUMBER})+)\s*\]"
 )
 SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
@@ -188,7 +188,7 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     text = BATCHES.sub(r"\1: \2, step: \3", text)
     text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
     text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
-    text = NUMBER_LIST.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
+    text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
