@@ -110,7 +110,7 @@ class Ratchet(NamedTuple):
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 15),
     "checkpoints": Ratchet(0.9, 10, 1, 107),
-    "cli": Ratchet(0.5, 0, 0, 79),
+    "cli": Ratchet(0.5, 0, 0, 80),
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 83),
     "doctor": Ratchet(0.7, 0, 0, 28),
@@ -119,7 +119,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 24),
     "integrations": Ratchet(0.2, 5, 1, 40),
     "metrics": Ratchet(1.0, 7, 2, 766),
-    "readers": Ratchet(1.8, 30, 3, 637),
+    "readers": Ratchet(1.8, 30, 3, 704),
     "rollouts": Ratchet(2.9, 0, 0, 79),
     "root": Ratchet(3.7, 6, 1, 17),
     "rules": Ratchet(16.5, 115, 29, 889),

@@ -7,7 +7,6 @@
 import time
 from pathlib import Path
 
-import log_checks
 import numpy as np
 import pytest
 from waiting import HANG_CPU_SECONDS
@@ -663,21 +662,6 @@ LOGS = {
     "pairs": (ROWS + TRACEBACK + ROWS).encode(),
     "regular": "".join(f"step: {n} loss: {n / 7}\r\n" for n in range(30)).encode(),
 }
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_cuts_read_as_prefixes(tmp_path, name):
-    log_checks.check_truncations(READER, tmp_path / "a.log", LOGS[name])
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_a_growing_file_reads_once(tmp_path, name):
-    log_checks.check_cursor(READER, tmp_path / "a.log", LOGS[name], rounds=20)
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_damage(tmp_path, name):
-    log_checks.check_damage(READER, tmp_path / "a.log", LOGS[name], rounds=60)
 
 
 def test_how_it_ended_is_kept_over_readings(write):

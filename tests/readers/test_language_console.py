@@ -5,9 +5,6 @@ The lines follow the format strings of NeMo-RL's `algorithms/grpo.py` and Kaggle
 
 import json
 
-import log_checks
-import pytest
-
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
 from rlvitals.readers.formats.lines import read_head
@@ -107,18 +104,3 @@ def test_rows_that_come_after_the_whole_bar_are_counted(tmp_path):
     path.write_text(bar + "\n" + "".join(ROW.format(reward=n / 10) for n in range(1, 10)))
     log = READER.read(path, None)[0]
     assert log.series["reward"].steps.tolist() == list(range(1, 10))
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_cuts_read_as_prefixes(tmp_path, name):
-    log_checks.check_truncations(READER, tmp_path / "a.log", LOGS[name])
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_a_growing_file_reads_once(tmp_path, name):
-    log_checks.check_cursor(READER, tmp_path / "a.log", LOGS[name], rounds=20)
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_damage(tmp_path, name):
-    log_checks.check_damage(READER, tmp_path / "a.log", LOGS[name], rounds=60)

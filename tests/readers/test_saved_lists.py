@@ -106,7 +106,7 @@ def test_the_shorter_axis_of_an_array_is_averaged(tmp_path):
 def test_an_array_of_objects_is_never_loaded(tmp_path):
     path = tmp_path / "rewards.npy"
     np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
-    with pytest.raises(UnreadableLog, match="not a whole array of numbers"):
+    with pytest.raises(UnreadableLog, match="an array of Python objects"):
         read_log(path)
     path.write_bytes(pickle.dumps([1.0, 2.0]))
     with pytest.raises(UnreadableLog):
@@ -175,6 +175,89 @@ def test_the_first_of_several_columns_may_be_the_step(tmp_path):
     assert series.steps.tolist() == [n * 10 for n in range(9)]
 
 
+@pytest.mark.parametrize("form", ["{},{}\n", "[{}, {}]"])
+def test_one_row_of_numbers(tmp_path, form):
+    path = tmp_path / "rewards.txt"
+    half = len(RISING) // 2
+    pieces = [", ".join(map(str, values.tolist())) for values in (RISING[:half], RISING[half:])]
+    path.write_text(form.format(*pieces))
+    assert claim(path).name == "headerless-csv"
+    assert read_log(path).series["rewards"].values.tolist() == RISING.tolist()
+
+
+def test_a_row_without_an_end_may_end_within_a_number(tmp_path):
+    path = tmp_path / "rewards.csv"
+    path.write_text(",".join(map(str, RISING.tolist())))
+    log = read_log(path)
+    assert log.series["rewards"].values.tolist() == RISING[:-1].tolist()
+    assert "no end of the row: the last number is left out" in log.notes
+
+
+def test_columns_that_numpy_aligned(tmp_path):
+    path = tmp_path / "rewards.txt"
+    np.savetxt(path, np.column_stack([np.arange(200), 1000 * np.arange(200), RISING]))
+    assert claim(path).name == "headerless-csv"
+    series = read_log(path).series["rewards"]
+    assert series.steps.tolist() == list(range(0, 200_000, 1000))
+    assert series.values.tolist() == RISING.tolist()
+
+
+def test_a_wide_table_without_names_is_data(tmp_path):
+    np.savetxt(tmp_path / "rewards.csv", np.ones((20, 30)), delimiter=",")
+    assert claim(tmp_path / "rewards.csv") is None
+
+
+def test_a_frame_without_column_names(tmp_path):
+    path = tmp_path / "rewards.csv"
+    path.write_text(",0\n" + "".join(f"{n},{v}\n" for n, v in enumerate(RISING)))
+    series = read_log(path).series["rewards"]
+    assert series.steps.tolist() == list(range(200))
+    assert series.values.tolist() == RISING.tolist()
+
+
+@pytest.mark.parametrize("rows", [RISING.tolist(), [RISING.tolist()] * 3])
+def test_a_document_that_is_a_list_of_numbers(tmp_path, rows):
+    path = tmp_path / "rewards.json"
+    path.write_text(json.dumps(rows))
+    assert claim(path).name == "json-lists"
+    assert read_log(path).series["rewards"].values.tolist() == pytest.approx(RISING.tolist())
+
+
+def test_a_document_of_steps_and_values(tmp_path):
+    path = tmp_path / "reward_history.json"
+    path.write_text(json.dumps([[10 * n, v] for n, v in enumerate(RISING.tolist())]))
+    assert read_log(path).series["reward_history"].steps.tolist() == list(range(0, 2000, 10))
+
+
+def test_an_array_whose_file_names_the_algorithm(tmp_path):
+    np.save(tmp_path / "vanilla_dqn_scores.npy", RISING)
+    (trace,) = rlvitals.runs(tmp_path / "vanilla_dqn_scores.npy")
+    assert trace["outcome/score"].values.tolist() == RISING.tolist()
+
+
+def test_a_table_of_results_is_read_only_where_it_is_named(tmp_path):
+    path = tmp_path / "final_comparison.csv"
+    path.write_text("Method,Reward\ndqn,12.5\nppo,13.5\nrandom,1.5\n")
+    assert claim(path) is None
+    assert read_log(path).series["Reward"].values.tolist() == [12.5, 13.5, 1.5]
+
+
+def test_cells_that_are_printed_tensors(tmp_path):
+    path = tmp_path / "metrics.csv"
+    cells = ('"tensor(0.5, grad_fn=<MseLossBackward0>)"', "[1.5]", "2.5", '"tensor([[3.5]])"')
+    rows = "".join(f"{n},{cell}\n" for n, cell in enumerate(cells))
+    path.write_text(f"episode,loss\n{rows}")
+    assert read_log(path).series["loss"].values.tolist() == [0.5, 1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize("name", ["rewards.pkl", "log_9"])
+def test_a_pickle_is_refused_by_its_name(tmp_path, name):
+    (tmp_path / name).write_bytes(pickle.dumps({"iteration_0": {"train_episode_returns": [1.0]}}))
+    for path in (tmp_path / name, tmp_path):
+        with pytest.raises(UnreadableLog, match="never loaded"):
+            sources.find(path)
+
+
 def test_numbers_of_a_folder_that_are_no_measures(tmp_path):
     np.savetxt(tmp_path / "weights.csv", RISING)
     assert claim(tmp_path / "weights.csv") is None
@@ -204,13 +287,6 @@ def test_a_counter_that_is_none_does_not_order_the_rows(tmp_path):
     assert log.series["Reward"].steps.tolist() == list(range(1, 61))
     assert log.series["Total_Steps"].values.tolist() == lengths.tolist()
     assert any("`Total_Steps` counts no steps" in note for note in log.notes)
-
-
-def test_a_counter_that_starts_again_stays_the_axis(tmp_path):
-    path = tmp_path / "train.csv"
-    rows = "".join(f"{n % 30},{n}\n" for n in range(60))
-    path.write_text(f"Episode,Reward\n{rows}")
-    assert read_log(path).series["Reward"].steps.tolist() == [*range(30), *range(30)]
 
 
 def test_a_log_that_holds_only_how_it_crashed(tmp_path):

@@ -91,7 +91,7 @@ def trace(
     resumed = max((s.seams for s in straight.values()), key=len, default=())
     shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**gathered.settings, **overrides.settings}
-    notes = (*_notes(logs, resumed, shuffled), *gathered.notes)
+    notes = (*_notes(logs, resume.notes(straight.values()), shuffled), *gathered.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -325,9 +325,9 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return settings
 
 
-def _notes(logs: Sequence[Log], resumed: Sequence[int], shuffled: int) -> tuple[str, ...]:
+def _notes(logs: Sequence[Log], seams: Sequence[str], shuffled: int) -> tuple[str, ...]:
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
-    notes += [f"resumed at step {step:,}: the later attempt is judged" for step in resumed]
+    notes += seams
     notes += [
         f"{g.where}: stopped by hand"
         for g in logs

@@ -1,18 +1,23 @@
 """Read a table of numbers without column names: `np.savetxt("rewards.csv", rewards)`.
 
-One column is called as its file is. Of several, the first is the step where it holds whole numbers
-that grow, and the others are numbered. A file without a measure's name is read where a person names
-it.
+One column is called as its file is. Of several, the first ones count where they hold whole numbers
+that grow, the last of these is the step, and the others are numbered. A few long rows are read as
+columns are, `[1.5, 2.0, ...]` in one line among them. A file without a measure's name is read where
+a person names it.
 """
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess
+from rlvitals.readers.formats import column_guess, lists, run_labels
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
 from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
@@ -22,7 +27,11 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 HEADERLESS_DELIMITERS = (",", "\t", ";", " ")
 MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
 MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
+MIN_COUNTER_ROWS = 8  # of a second column that counts: fewer numbers may grow by chance
+MIN_ROW_NUMBERS = 10  # of a table that lies on its side
 UNNAMED_COLUMN = "values"
+PANDAS_HEADER = re.compile(r",0(?:,\d)*")
+ROW_ORDER_NOTE = "one row of numbers: they are numbered in their order"
 ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
 
 
@@ -33,7 +42,7 @@ class _Shape:
     name: str  # of the only column; "" where there are several, or where the file's name says it
     width: int
     delimiter: str
-    steps: bool  # whether the first column is the step
+    counters: int  # leading columns that count: the last of them is the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +56,24 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the file is such a table, and its name or its column's is a measure's."""
-    shape = _shape(path, head)
-    if shape is None or column_guess.RESULT_FILE.match(path.stem.lower()):
+    if column_guess.RESULT_FILE.match(path.stem.lower()):
         return False
+    shape = _shape(path, head)
+    if shape is None:
+        return column_guess.is_measure(path.stem) and _lies(path, head)
     return column_guess.is_measure(shape.name or path.stem)
 
 
 def claims_single(path: Path, head: bytes) -> bool:
     """Return True if the file is such a table, whatever it is called."""
-    return _shape(path, head) is not None
+    return _shape(path, head) is not None or _lies(path, head)
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
+    with open_log(path) as file:
+        if _lies(bare(path), file.read(HEAD_BYTES)):
+            return _read_rows(path, previous)
     resume = previous if isinstance(previous, _Cursor) else None
     with open_log(path) as file:
         lines = Lines(file, resume.position if resume else None)
@@ -80,26 +94,70 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
                     line.text.strip()
                     and not line.text.startswith("#")
                     and line.text.strip() != shape.name
+                    and not PANDAS_HEADER.fullmatch(line.text.strip())
                 ):
                     refused.add(line.number, f"is no row of {shape.width} numbers")
                 continue
             rows += 1
-            step = to_step(cells[0]) if shape.steps else rows
+            step = to_step(cells[shape.counters - 1]) if shape.counters else rows
             if step is None:
-                refused.add(line.number, "has no whole number as its first")
+                refused.add(line.number, "has no whole number as its step")
                 continue
-            for key, value in zip(_keys(path, shape), cells[int(shape.steps) :], strict=True):
+            for key, value in zip(_keys(path, shape), cells[shape.counters :], strict=True):
                 columns.add(key, step, value)
         end = lines.position()
-    notes = [*lines.notes(), *refused.notes(), *([] if shape.steps else [ROW_NUMBER_NOTE])]
+    notes = [*lines.notes(), *refused.notes(), *([] if shape.counters else [ROW_NUMBER_NOTE])]
     log = Log("headerless-csv", columns.series(), {}, tuple(notes), str(path), "rows")
     return log, _Cursor(end, shape, rows)
 
 
+def _lies(path: Path, head: bytes) -> bool:
+    """Return True if a file starts with a long row of numbers, and holds at most a few rows."""
+    if path.suffix.lower() not in TABLE_SUFFIXES or b"\x00" in head:
+        return False
+    rows = [row for raw in head.split(b"\n") if (row := _strip(raw.decode("utf-8-sig", "replace")))]
+    if not 0 < len(rows) <= MAX_HEADERLESS_COLUMNS or len(rows[0]) > HEAD_BYTES:
+        return False
+    is_cut = len(head) >= HEAD_BYTES  # within the last number
+    delimiter = _delimiter(rows[0])
+    cells = [row.rpartition(delimiter)[0] if is_cut and row is rows[-1] else row for row in rows]
+    numbers = [_cells(row, delimiter) for row in cells if row]
+    return all(row is not None for row in numbers) and len(numbers[0] or ()) >= MIN_ROW_NUMBERS
+
+
+def _strip(text: str) -> str:
+    return text.strip().removeprefix("[").removesuffix("]").strip(", ")
+
+
+def _delimiter(row: str) -> str:
+    return next((delimiter for delimiter in HEADERLESS_DELIMITERS if delimiter in row), ",")
+
+
+def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
+    """Read a table that lies on its side: one row, or the mean over several of one length."""
+    document = read_document(path).decode("utf-8-sig", "replace")
+    notes = [ROW_ORDER_NOTE]
+    if not document.endswith(("\n", "]")):  # its last number may be the beginning of one
+        document = re.sub(r"[^,;\t ]*\Z", "", document)
+        notes.append("no end of the row: the last number is left out")
+    texts = [text for line in document.split("\n") if (text := _strip(line))]
+    rows = [row for text in texts if (row := _cells(text, _delimiter(text))) is not None]
+    width = len(rows[0]) if rows else 0
+    array = np.array([row for row in rows if len(row) == width], dtype=np.float64)
+    if len(array) < len(texts):
+        notes.append(f"{len(texts) - len(array)} rows refused: no {width} numbers")
+    key = _keys(path, _Shape("", 1, ",", 0))[0]
+    curve = lists.mean_curve(key, array, notes)
+    columns = Columns()
+    if curve is not None:
+        columns.extend(key, np.arange(1, len(curve) + 1, dtype=np.int64), curve)
+    series, cursor, replaced = points_after(columns.series(), previous)
+    return Log("headerless-csv", series, {}, (*replaced, *notes), str(path), "rows"), cursor
+
+
 def _keys(path: Path, shape: _Shape) -> list[str]:
-    count = shape.width - shape.steps
-    stem = path.name.split(".")[0]
-    name = shape.name or (stem if column_guess.is_measure(stem) else UNNAMED_COLUMN)
+    count = shape.width - shape.counters
+    name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_COLUMN
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
 
@@ -115,7 +173,11 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
     if len(texts) <= MIN_HEADERLESS_ROWS:
         return None
     name = ""
-    if _cells(texts[0], ",") is None and not set(texts[0]) & {"{", "[", "<", "="}:
+    if PANDAS_HEADER.fullmatch(texts[0]):  # of a frame without column names: ",0,1"
+        texts.pop(0)
+    elif not any(_cells(texts[0], d) for d in HEADERLESS_DELIMITERS) and not set(texts[0]) & {
+        *("{", "[", "<", "=")
+    }:
         name = texts.pop(0)
         if any(delimiter in name for delimiter in ",\t;") or len(name.split()) > 4:  # noqa: PLR2004
             return None
@@ -127,11 +189,23 @@ def _shape(path: Path, head: bytes) -> _Shape | None:
         width = widths.pop()
         if width > (1 if name else MAX_HEADERLESS_COLUMNS):
             return None
-        first = [row[0] for row in rows if row]
-        counts = all(to_step(value) is not None for value in first)
-        steps = width > 1 and counts and all(a < b for a, b in pairwise(first))
-        return _Shape(name, width, delimiter, steps)
+        return _Shape(name, width, delimiter, _counters([row for row in rows if row]))
     return None
+
+
+def _counters(rows: list[list[float]]) -> int:
+    """Count the leading columns of whole numbers that grow from row to row, all but the last.
+
+    A column may start again: the run was started anew and appended.
+    """
+    count = 0
+    for column in list(zip(*rows, strict=True))[:-1]:
+        counts = all(to_step(value) is not None for value in column)
+        grows = len(set(column)) > len(column) // 2
+        if not counts or not grows or any(a >= b > column[0] for a, b in pairwise(column)):
+            break
+        count += 1
+    return count if len(rows) >= MIN_COUNTER_ROWS else min(count, 1)
 
 
 def _cells(text: str, delimiter: str) -> list[float] | None:

@@ -1,136 +1,215 @@
-"""Read a JSON document with a list per metric, as `json.dump(history)` writes it.
+"""Read a JSON document with a list per metric, or lists of rows, as `json.dump(history)` writes it.
 
     {"gamma": 0.99, "training_rewards": [-9.5, 14.9, ...], "epsilon": [...]}
+    {"q_learning": [{"episode": 1, "reward": 3.5}, ...], "eval_history": [{...}, ...]}
+    {"dqn": {"rewards": [...]}, "ppo": {"rewards": [...]}}      two runs
     [[wall time, step, value], ...]                 TensorBoard's download of one curve
+    [3.5, 4.0, ...]                                 one number an episode
 
-Numbers and texts beside the lists are settings. Nested objects are flattened with "/".
+Numbers and texts beside the lists are settings. Nested objects are flattened with "/". Lists of the
+same measure under several names are several runs (`formats/document_runs.py`).
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess, lists
+from rlvitals.readers import multi_run
+from rlvitals.readers.formats import column_guess, document_runs, lists, run_labels
 from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
 from rlvitals.readers.formats.compressed import bare
+from rlvitals.readers.formats.document_runs import Content
 from rlvitals.readers.formats.documents import points_after, read_document
-from rlvitals.readers.formats.json_lines import flatten
+from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
 from rlvitals.readers.plain_jsonl import CONFIG_STEMS, ROLLOUT_STEMS
 from rlvitals.readers.reader import Cursor, Reader
-from rlvitals.types import Log, Setting
+from rlvitals.types import Log
 
 JSON_NUMBER = rb"(?:-?\d[\d.eE+-]*|NaN|-?Infinity|null)"
 NAMED_LIST = re.compile(
     rb'"([^"\\\n]{1,200})"\s*:\s*\[\s*' + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
+NAMED_ROWS = re.compile(
+    rb'"[^"\\\n]{1,200}"\s*:\s*\[\s*(\{(?:[^{}]|\{[^{}]*\}){1,4000}\})\s*,\s*\{'
+)
 POINT_TRIPLES = re.compile(
     rb"\s*\[\s*\[\s*1\d{9}(?:\.\d+)?\s*,\s*\d+\s*,\s*" + JSON_NUMBER + rb"\s*\]\s*,", re.ASCII
+)
+NUMBERS_ALONE = re.compile(
+    rb"\s*\[\s*(?:\[\s*)?" + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
 TAG_IN_NAME = re.compile(
     r"(?:.*-)?tag-(.+)"
 )  # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
-MAX_LIST_SETTING = 200  # characters of a setting
+UNNAMED_LIST = "values"  # the key of numbers that neither the document nor its name tells
 CUT_DOCUMENT_NOTE = "the file is cut short: what stands before the cut was read"
 
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the document holds such lists, and is neither a side table nor losses alone.
 
-    Losses alone are kept beside many a model: they make no run of its folder.
+    Losses alone are kept beside many a model: they make no run of its folder. Lists without a
+    measure's name count where the file is named for one.
     """
-    if column_guess.RESULT_FILE.match(path.stem.lower()) is not None or not claims_single(
-        path, head
-    ):
+    stem = path.stem.lower()
+    if column_guess.RESULT_FILE.match(stem) is not None or not _is_document(path, head):
         return False
-    names = [name.decode(errors="replace") for name in NAMED_LIST.findall(head)]
-    return not names or any(column_guess.is_measure(n) and "loss" not in n.lower() for n in names)
+    text = _text(head)
+    if text.startswith(b"["):
+        return POINT_TRIPLES.match(text) is not None or (
+            _is_outcome_file(stem) and NUMBERS_ALONE.match(text) is not None
+        )
+    names = _names(text)
+    measures = [name for name in names if column_guess.is_measure(name)]
+    by_rows = any(column_guess.step_keys(row) and _has_outcome(row) for row in _rows(text))
+    return by_rows or _has_outcome(measures) or (bool(names) and _is_outcome_file(stem))
+
+
+def _is_outcome_file(stem: str) -> bool:
+    return column_guess.is_curve(stem) and _has_outcome([stem])
 
 
 def claims_single(path: Path, head: bytes) -> bool:
-    """Return True if the document starts with named lists of numbers, one of them a measure."""
-    if path.suffix.lower() != ".json" or b"\x00" in head:
+    """Return True if the document starts with lists of numbers, or of rows with a measure."""
+    if not _is_document(path, head):
         return False
-    stem = path.stem.lower()
-    if stem.startswith(CONFIG_STEMS) or stem in ROLLOUT_STEMS:
-        return False
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = _text(head)
     if text.startswith(b"["):
-        return POINT_TRIPLES.match(text) is not None
-    return text.startswith(b"{") and any(
-        column_guess.is_measure(name.decode(errors="replace")) for name in NAMED_LIST.findall(text)
+        return any(start.match(text) for start in (POINT_TRIPLES, NUMBERS_ALONE))
+    return any(map(column_guess.is_measure, _names(text))) or any(
+        any(map(column_guess.is_measure, row)) for row in _rows(text)
     )
+
+
+def _is_document(path: Path, head: bytes) -> bool:
+    stem = path.stem.lower()
+    is_side_file = stem.startswith(CONFIG_STEMS) or stem in ROLLOUT_STEMS
+    return path.suffix.lower() == ".json" and b"\x00" not in head and not is_side_file
+
+
+def _text(head: bytes) -> bytes:
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def _names(text: bytes) -> list[str]:
+    """Return the names of the lists of numbers in a document's beginning."""
+    return [name.decode(errors="replace") for name in NAMED_LIST.findall(text)]
+
+
+def _rows(text: bytes) -> list[list[str]]:
+    """Return the names of the numbers in the first row of each list of rows, likewise."""
+    rows = (parse_object(row.decode(errors="replace")) or {} for row in NAMED_ROWS.findall(text))
+    return [[key for key, n in flatten(row) if json_number(n) is not None] for row in rows]
+
+
+def _has_outcome(names: list[str]) -> bool:
+    return any(column_guess.is_measure(name) and "loss" not in name.lower() for name in names)
+
+
+def split(path: Path, _: bytes) -> Mapping[str, Reader]:
+    """Return a reader for each run of a document. Raises UnreadableLog."""
+    return multi_run.readers(READER, {name: name for name in _contents(path)}, _read_run)
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the points after a cursor. Raises UnreadableLog."""
+    contents = _contents(path)
+    return _log(path, contents[multi_run.only(path, {name: name for name in contents})], previous)
+
+
+def _read_run(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[Log, Cursor]:
+    contents = _contents(path)
+    if run not in contents:
+        hint = f"it holds {', '.join(list(contents)[: multi_run.MAX_HINT_RUNS])}"
+        raise UnreadableLog(f"no run called {run!r} any more", where=str(path), hint=hint)
+    return _log(path, contents[run], previous)
+
+
+def _log(path: Path, content: Content, previous: Cursor | None) -> tuple[Log, Cursor]:
+    series, cursor, replaced = points_after(content.columns.series(), previous)
+    notes = (*replaced, *content.notes)
+    return Log("json-lists", series, content.settings, notes, str(path), content.unit), cursor
+
+
+def _contents(path: Path) -> dict[str, Content]:
+    """Return the runs of a document by name. Raises UnreadableLog where it holds none."""
     text = read_document(path).decode("utf-8-sig", errors="replace")
-    is_curve = text.lstrip().startswith("[")
-    columns, settings, unit, notes = _curve(path, text) if is_curve else _lists(text)
-    if not len(columns):
+    is_list = text.lstrip().startswith("[")
+    contents = {"": _list(path, text)} if is_list else _members(path, text)
+    contents = {name: content for name, content in contents.items() if len(content.columns)}
+    if not contents:
         raise UnreadableLog("no list of numbers", where=str(path), hint="wait until it is written")
-    series, cursor, replaced = points_after(columns.series(), previous)
-    return Log("json-lists", series, settings, (*replaced, *notes), str(path), unit), cursor
+    return contents
 
 
-Content = tuple[Columns, dict[str, Setting], str, list[str]]  # unit of the steps, notes
-
-
-def _curve(path: Path, text: str) -> Content:
-    """Return the points of TensorBoard's download, under the tag that the file is named by."""
-    stem = bare(path).stem
-    tag = TAG_IN_NAME.fullmatch(stem)
-    columns, notes, refused = Columns(), [], 0
-    try:
-        for item in items(text):
-            numbers = item if isinstance(item, list) else []
-            time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
-            if (count := to_step(step)) is None or value is None:
-                refused += 1
-            else:
-                columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
-    except CutShortError:
-        notes.append(CUT_DOCUMENT_NOTE)
-    if refused:
-        notes.append(f"{refused:,} points refused: no [time, step, value]")
-    return columns, {}, "steps", notes
-
-
-def _lists(text: str) -> Content:
-    """Return the lists of numbers of a document, and the settings beside them."""
+def _members(path: Path, text: str) -> dict[str, Content]:
     document: dict[str, object] = {}
     notes = []
     try:
         document.update(members(text))
     except CutShortError:
         notes.append(CUT_DOCUMENT_NOTE)
-    arrays: dict[str, NDArray[np.float64]] = {}
-    settings: dict[str, Setting] = {}
-    for key, value in flatten(document):
-        if isinstance(value, list):
-            numbers = [json_number(item) for item in value]
-            if len(value) >= lists.MIN_LIST_POINTS and any(n is not None for n in numbers):
-                arrays[key] = np.array([NAN if n is None else n for n in numbers])
-        elif isinstance(value, str):
-            settings[key] = value[:MAX_LIST_SETTING]
-        elif isinstance(value, bool | int | float):
-            settings[key] = value
-    columns, unit = lists.columns(arrays)
+    name = run_labels.measure_name(bare(path).stem) or UNNAMED_LIST
+    return document_runs.contents(dict(flatten(document)), name, notes)
+
+
+def _list(path: Path, text: str) -> Content:
+    """Return the points of a list: numbers, rows of numbers, or TensorBoard's download."""
+    values: list[object] = []
+    notes = []
+    try:
+        values.extend(items(text))
+    except CutShortError:
+        notes.append(CUT_DOCUMENT_NOTE)
+    if POINT_TRIPLES.match(text[:200].encode()) is not None:
+        return _curve(path, values, notes)
+    name = run_labels.measure_name(bare(path).stem) or UNNAMED_LIST
+    rows = [[json_number(n) for n in (v if isinstance(v, list) else [v])] for v in values]
+    width = len(rows[0]) if rows else 0
+    numbers = [[NAN if n is None else n for n in row] for row in rows if len(row) == width]
+    array = np.array(numbers, dtype=np.float64).reshape(len(numbers), width)
+    if len(numbers) < len(values):
+        notes.append(f"{len(values) - len(numbers):,} items refused: not {width} numbers")
+    arrays = {name: array}
+    if width == 2 and lists.counts(array[:, 0]):  # noqa: PLR2004 - a step and its value
+        arrays = {"step": array[:, 0], name: array[:, 1]}
+    curves = {key: curve for key, a in arrays.items()
+              if (curve := lists.mean_curve(key, a, notes)) is not None}  # fmt: skip
+    columns, unit = lists.columns(curves)
     if unit == "rows":
         notes.append(lists.NUMBERED_NOTE)
-    return columns, settings, unit, notes
+    return Content(columns, {}, unit, notes)
+
+
+def _curve(path: Path, values: list[object], notes: list[str]) -> Content:
+    """Return the points of TensorBoard's download, under the tag that the file is named by."""
+    stem = bare(path).stem
+    tag = TAG_IN_NAME.fullmatch(stem)
+    columns, refused = Columns(), 0
+    for item in values:
+        numbers = item if isinstance(item, list) else []
+        time, step, value = map(json_number, numbers if len(numbers) == 3 else [None] * 3)  # noqa: PLR2004
+        if (count := to_step(step)) is None or value is None:
+            refused += 1
+        else:
+            columns.add(tag[1] if tag else stem, count, value, NAN if time is None else time)
+    if refused:
+        notes.append(f"{refused:,} points refused: no [time, step, value]")
+    return Content(columns, {}, "steps", notes)
 
 
 READER = Reader(
     name="json-lists",
     title="A JSON document of lists",
-    looks_for="*.json with a list of numbers for each metric",
+    looks_for="*.json with a list of numbers, or of rows, for each metric",
     example="results/training_rewards.json",
     files=("*.json",),
     claims=claims,
     read=read,
     claims_single=claims_single,
+    split=split,
 )

@@ -7,17 +7,13 @@ array whose file has no measure's name ("pendulum_2021.npy") is read where a per
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import arrays, column_guess, lists
+from rlvitals.readers.formats import arrays, column_guess, lists, run_labels
 from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 UNNAMED_ARRAY = "values"  # the key of an array that has no measure's name
-MAX_AVERAGED_COLUMNS = 256  # length of the axis that is averaged: beyond, the array is data
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -46,7 +42,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     curves = {
         key: curve
         for key, values in by_name.items()
-        if (curve := _curve(key, values, notes)) is not None
+        if (curve := lists.mean_curve(key, values, notes)) is not None
     }
     columns, unit = lists.columns(curves)
     if not len(columns):
@@ -63,19 +59,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
 
 
 def _name(path: Path) -> str:
-    stem = path.name.split(".")[0]
-    return stem if column_guess.is_measure(stem) else UNNAMED_ARRAY
-
-
-def _curve(key: str, values: NDArray[np.float64], notes: list[str]) -> NDArray[np.float64] | None:
-    """Return an array as one number a point [n]; None where it is none."""
-    values = values.squeeze()
-    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:  # noqa: PLR2004
-        axis = int(np.argmin(values.shape))
-        notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
-        with np.errstate(all="ignore"):  # infinities of both signs, and overflow
-            values = values.mean(axis=axis)
-    return values if values.ndim == 1 and len(values) >= lists.MIN_LIST_POINTS else None
+    return run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_ARRAY
 
 
 READER = Reader(

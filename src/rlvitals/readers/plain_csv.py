@@ -7,6 +7,7 @@ by row number, and a note reports so.
 
 import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,29 +15,32 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats import column_guess
+from rlvitals.readers import multi_run, table_runs
+from rlvitals.readers.formats import column_guess, step_order
 from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
+from rlvitals.readers.table_runs import Selection
 from rlvitals.types import Log, Setting
 
 JSON_SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".jsonlines"}
 )  # never a table, however damaged
 CSV_DELIMITERS = (",", "\t", ";")
+# One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
+PRINTED_TENSOR = re.compile(
+    r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
+    r"(?:, (?:grad_fn|dtype|device|requires_grad)=[^,]{1,60}|\))*\)*\]*\s*"
+)
+PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
+MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
 MAX_CSV_SETTING = 200  # characters of a setting
 MAX_CSV_COLUMNS = 100_000
 MAX_ORDER_ROWS = 10_000  # rows whose order is looked at
-MIN_ORDER_ROWS = 8  # numbers: of fewer nobody can say
-MAX_FALL_SHARE = 0.2  # share of rows: a counter that was resumed falls less often
-MAX_DISPLACEMENT = (
-    0.1  # share of the rows: how far, on average, a number stands from its place in order
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class _Cursor:
     taken: int = 0  # rows that had a step
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # as `_Reading` has them
     left_out: Mapping[str, int] = field(default_factory=dict)  # cells, by column
+    restarts: int = 0  # of the step column
+    ends: tuple[int, int] | None = None  # the first and the last step
 
 
 def head_of(data: bytes) -> Table | None:
@@ -92,13 +98,48 @@ def head_of(data: bytes) -> Table | None:
 
 
 def claims(path: Path, head: bytes) -> bool:
-    """Return True if the file starts as a table with a step-like column, or clearly is a log."""
+    """Return True if the file starts as a table with a step-like column, or clearly is a log.
+
+    A few rows with a name each and no step-like column are a table of results: it makes no run of
+    its folder.
+    """
+    table = head_of(head)
+    is_log = table is None or bool(table.steps) or not _names_rows(table, head)
+    return is_log and claims_single(path, head)
+
+
+def _names_rows(table: Table, head: bytes) -> bool:
+    """Return True if the rows are few, and their first cells are texts that all differ."""
+    rows = head[table.start :].decode(errors="replace").splitlines()
+    first = [row.partition(table.delimiter)[0].strip() for row in rows if row.strip()]
+    names = {cell for cell in first if _number(cell) is None and cell}
+    return 0 < len(rows) < MIN_LOG_ROWS and len(names) == len(first)
+
+
+def claims_single(path: Path, head: bytes) -> bool:
+    """Return True if the file starts as a table with a step-like column or a measure."""
     table = head_of(head)
     return path.suffix.lower() not in JSON_SUFFIXES and table is not None and table.readable
 
 
+def split(path: Path, head: bytes) -> Mapping[str, Reader]:
+    """Return a reader for each run of a table. Raises UnreadableLog."""
+    with open_log(path) as file:
+        data = file.read(table_runs.MAX_SPLIT_BYTES + 1)
+        table = _table(file, path)
+    if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data):
+        return {}
+    text = data[table.start :].decode(errors="replace")
+    runs = table_runs.selections(table.names, table.steps, text, table.delimiter)
+    return multi_run.readers(READER, runs, _read)
+
+
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     """Read the rows after a cursor. Raises UnreadableLog."""
+    return _read(path, previous, run=Selection())
+
+
+def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tuple[Log, Cursor]:
     resume = previous if isinstance(previous, _Cursor) else _Cursor()
     with open_log(path) as file:
         table = _table(file, path)
@@ -109,7 +150,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
         rows = Rows(lines, len(table.names), refused, table.delimiter)
-        reading = _Reading(table, refused, resume)
+        reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
         cursor = reading.cursor(rows.position())
@@ -133,7 +174,8 @@ def _split(text: str) -> tuple[list[str], str]:
 
 def _are_names(cells: list[str]) -> bool:
     """Return True if a first row names columns: a table of numbers alone has no names."""
-    return 1 < len(cells) <= MAX_CSV_COLUMNS and not any(_is_number(cell) for cell in cells if cell)
+    are_texts = not any(_is_number(cell) or PRINTED_PAIR.search(cell) for cell in cells if cell)
+    return 1 < len(cells) <= MAX_CSV_COLUMNS and are_texts
 
 
 def _is_number(cell: str) -> bool:
@@ -174,28 +216,18 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
                 by_name[name].append(value)
-    return frozenset(name for name, values in by_name.items() if _goes_back(np.array(values)))
-
-
-def _goes_back(values: NDArray[np.float64]) -> bool:
-    """Return True if numbers [n] fall often, and stand far from where order would put them.
-
-    A run that was resumed falls once or a few times; rows that several processes wrote are only a
-    little out of order.
-    """
-    count = len(values)
-    if count < MIN_ORDER_ROWS or (np.diff(values) < 0).mean() <= MAX_FALL_SHARE:
-        return False
-    places = np.empty(count)
-    places[np.argsort(values, kind="stable")] = np.arange(count)
-    return float(np.abs(places - np.arange(count)).mean()) > MAX_DISPLACEMENT * count
+    return step_order.columns_without_order(
+        {name: np.array(values) for name, values in by_name.items()}
+    )
 
 
 class _Reading:
     """Points and state of the rows of one reading."""
 
-    def __init__(self, table: Table, refused: Refusals, resume: _Cursor) -> None:
+    def __init__(self, table: Table, refused: Refusals, resume: _Cursor, run: Selection) -> None:
         self.columns = Columns()
+        self._run = run
+        self._restarts, self._ends = resume.restarts, resume.ends
         self.rows, self.step = resume.rows, resume.step
         self._table, self._refused = table, refused
         self._keys = _unique_keys(table.names)
@@ -208,30 +240,47 @@ class _Reading:
     def cursor(self, position: Position) -> _Cursor:
         """Return the position to resume from."""
         texts = {key: frozenset(values) for key, values in self._texts.items()}
-        return _Cursor(position, self.rows, self.step, self._taken, texts, dict(self._left_out))
+        return _Cursor(
+            *(position, self.rows, self.step, self._taken, texts, dict(self._left_out)),
+            restarts=self._restarts,
+            ends=self._ends,
+        )
 
     def take(self, row: Row) -> None:
         """Take one row of the right width; refuse it where it has no step."""
         if tuple(cell.strip() for cell in row.fields) == self._table.names:
             return  # the head again: a resumed run appended it
         cells = dict(zip(self._keys, row.fields, strict=True))
+        if any(cells[key].strip() != text for key, text in self._run.cells.items()):
+            return
         self.rows += 1
         step = self._step(cells)
         if step is None:
             self._refused.add(row.line, self._why(cells))
+            return
+        if self._run.attempt is not None and not self._is_of_attempt(step):
             return
         self._taken += 1
         time = column_guess.seconds(cells[self._time]) if self._time else None
         for key, cell in cells.items():
             if key == self.step or (key == self._time and time is not None):
                 continue
-            self._cell(key, cell, step, NAN if time is None else time)
+            if key in self._run.cells or key in self._run.left_out:
+                continue
+            name = self._run.columns.get(key, key)
+            self._cell(name, cell, step, NAN if time is None else time)
+
+    def _is_of_attempt(self, step: int) -> bool:
+        first, last = self._ends or (step, step)
+        self._restarts += table_runs.restarts(first, last, step)
+        self._ends = (first, step)
+        return self._restarts == self._run.attempt
 
     def _cell(self, key: str, cell: str, step: int, time: float) -> None:
         if self._table.delimiter == ";" and cell.count(",") == 1 and "." not in cell:
             cell = cell.replace(",", ".")  # tables with semicolons write 0,5
         try:
-            value = parse_number(cell)
+            value = parse_number(PRINTED_TENSOR.sub(r"\1", cell))
         except ValueError:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
@@ -314,4 +363,6 @@ READER = Reader(
     claims=claims,
     read=read,
     sums_up=True,
+    claims_single=claims_single,
+    split=split,
 )

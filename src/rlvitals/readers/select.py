@@ -1,7 +1,7 @@
 """Select the reader of a file."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
@@ -22,6 +22,14 @@ READABLE_ARCHIVE_SUFFIXES = (
     ".7z",
     ".rar",
 )  # several files in one: none is read inside
+# Pickles, and models in them; Dopamine's logs "log_9". Protocols from 2 on start so.
+PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
+DOPAMINE_LOG = re.compile(r"log_\d+")
+PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")
+PICKLE_PROBLEM = "a Python pickle, which is never loaded: loading one runs the code in it"
+PICKLE_HINT = (
+    "save its numbers in Python: json.dump({'rewards': rewards}, open('rewards.json', 'w'))"
+)
 READERS_HINT = "rlvitals readers: it lists the logs that are read"
 
 
@@ -36,6 +44,11 @@ def may_be_log(path: Path) -> bool:
     return _names().match(bare(path).name.lower()) is not None
 
 
+def is_pickle(path: Path) -> bool:
+    """Return True if a file is named as pickles are: one of a model may be anything else."""
+    return path.suffix.lower() in PICKLE_SUFFIXES or DOPAMINE_LOG.fullmatch(path.name) is not None
+
+
 def claim(path: Path) -> Reader | None:
     """Return the reader that claims a file. Raises UnreadableLog where it cannot be opened."""
     head = read_head(path)
@@ -45,7 +58,22 @@ def claim(path: Path) -> Reader | None:
         )
     name = bare(path)
     reader = next((reader for reader in READERS if reader.claims(name, head)), None)
-    return _wrap_packed(reader) if reader and is_packed(path) else reader
+    return _reader_for(reader, path, head) if reader else None
+
+
+def _reader_for(reader: Reader, path: Path, head: bytes) -> Reader:
+    """Return a reader as it reads this file: of several runs, or packed."""
+    try:
+        runs = reader.split(path, head) if reader.split else {}
+    except UnreadableLog:  # reading it says so
+        runs = {}
+    if len(runs) > 1:
+        return replace(reader, runs=partial(_same_runs, runs), split=None)
+    return _wrap_packed(reader) if is_packed(path) else reader
+
+
+def _same_runs(runs: Mapping[str, Reader], _: Path) -> Mapping[str, Reader]:
+    return runs
 
 
 def _wrap_packed(reader: Reader) -> Reader:
@@ -78,7 +106,9 @@ def reader_of(path: Path) -> Reader:
     name = bare(path)
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
-        return _wrap_packed(reader) if is_packed(path) else reader
+        return _reader_for(reader, path, head)
+    if is_pickle(name) or PICKLE_MAGIC.match(head):
+        raise UnreadableLog(PICKLE_PROBLEM, where=str(path), hint=PICKLE_HINT)
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"

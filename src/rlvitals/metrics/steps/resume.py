@@ -4,7 +4,7 @@ Steps go back after a resume, which repeats a stretch, and in an asynchronous wr
 shuffles rows. Several processes, or a logger attached twice, write each row twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ class Straight:
     seams: tuple[int, ...] = ()  # steps at which the run was resumed
     superseded: int = 0  # points of an earlier attempt that the resumed one repeated
     shuffled: int = 0  # points that were only out of order
+    start: int = 0  # the step of the first point in the log
 
 
 def without_repeats(series: Mapping[str, Series]) -> Mapping[str, Series]:
@@ -95,7 +96,22 @@ def straighten(series: Series) -> Straight:
         seams=tuple(int(steps[i]) for i in resumed),
         superseded=int((~keep).sum()),
         shuffled=len(backward) - len(resumed),
+        start=int(steps[0]),
     )
+
+
+def notes(columns: Iterable[Straight]) -> list[str]:
+    """Describe where steps went back, by the column with most seams.
+
+    A run that is at its first step again, or before it, was not resumed.
+    """
+    column = max(columns, key=lambda straight: len(straight.seams), default=None)
+    return [
+        f"{'resumed' if step > column.start else 'the count starts again'} at step {step:,}: "
+        "the later attempt is judged"
+        for step in (column.seams if column else ())
+        if column
+    ]
 
 
 def _runs_again(steps: np.ndarray[tuple[int], np.dtype[np.int64]], i: int) -> bool:

@@ -1,12 +1,15 @@
 """One file per way of printing numbers. Every dialect sees the pieces that hold its hints."""
 
 from rlvitals.readers.console_dialects import (
+    a2c_ppo_acktr,
     bars,
     boxes,
     dicts,
+    keras_rl,
     nemo_reports,
     pairs,
     psr_nsr,
+    recent_stats,
     reward_lists,
     rsl_rl,
     vidur,
@@ -22,6 +25,9 @@ DIALECTS: tuple[Dialect, ...] = (
     rsl_rl.DIALECT,
     dicts.DIALECT,
     nemo_reports.DIALECT,
+    recent_stats.DIALECT,
+    keras_rl.DIALECT,
+    a2c_ppo_acktr.DIALECT,
     pairs.DIALECT,
     reward_lists.DIALECT,
 )

@@ -12,6 +12,7 @@ Strict: the whole line is pairs, one of them step-like, one a measure, and it co
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import fmean
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
@@ -23,8 +24,9 @@ MAX_SEGMENTS = 60
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
 SEGMENT = re.compile(
     r"(?P<key>[A-Za-z_][\w./@()%-]{0,80}(?: [A-Za-z_(][\w./@()%-]{0,40}){0,3}?)"
-    rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER})\)?"
+    rf"(?: *[:=#] *| +)(?:np\.\w{{1,10}}\(|tensor\()?(?P<value>{NUMBER}|none|true|false|--)\)?"
     rf"(?: ?/ ?(?P<total>{NUMBER}))?(?P<percent> ?%)?(?: ?\({NUMBER} ?(?:%|\w{{1,6}})?\))?"
+    rf"(?: ?(?:±|\+/?-) ?{NUMBER})?"  # the deviation, as Tianshou prints it
     r"(?: ?(?:s|ms|sec|secs|seconds|min|h|it/s|steps/s|tokens/s|tok/s|GiB|GB|MB|MiB))?[.:]?",
     re.IGNORECASE,
 )
@@ -38,15 +40,33 @@ ALIGNED = re.compile(r"([:=])\s+(?=[-+.\d]|nan|inf)")
 PADDED = re.compile(r"(?<=[A-Za-z_)])\s{2,}(?=[-+.]?\d)")  # "Episode    10", a name and its number
 # "Epoch:[1/3](20/4292)": the epoch, and the batch within it.
 BATCHES = re.compile(r"\b(epoch):? ?\[(\d+)/\d+\] ?\((\d+/\d+)\)", re.IGNORECASE)
+# "Episode 3 finished after 20 timesteps with reward 20": the guides of Gym.
+FINISHED = re.compile(r"\bfinished (?:after|in) (\d+) (?:time[ -]?)?steps?\b", re.IGNORECASE)
+WITH_REWARD = re.compile(r"\bwith (?:an? )?((?:total |final )?(?:reward|score)s?)(?: of)?\b")
+# What stands in brackets after a space: pairs of their own, "(std 3.0)", "(eps=0.9)".
+BRACKETED_PAIRS = re.compile(r"(?<=\s)\(([A-Za-z_][^()]{1,60})\)")
+# Several numbers under one name: those of the agents, or of the environments.
+AGENT_NUMBERS = re.compile(
+    rf"([A-Za-z_][\w ]{{0,60}}?) ?[:=] ?\[\s*({NUMBER}(?:[\s,]+{NUMBER})+)\s*\]"
+)
+SYMBOLS = re.compile(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")  # arrows, signs, emoji
+# "--- Episode 3 ---", "Ep 3 -> reward 2"
+RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
+# What a printed tensor says of itself, and the epoch of Tianshou's best reward.
+ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
+MAX_TAIL_LENGTH = 30  # characters of words at the end, "NEW BEST"
 COUNTED = frozenset({"step", "episode", "epoch", "iteration", "update", "generation"})
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
     r"(?:[Ss]teps?|STEPS?|[Ee]pisodes?|EPISODE|[Ee]pochs?|EPOCH|[Ii]ter(?:ation)?s?|ITER(?:ATION)?"
-    r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p)\W{0,12}\d"
+    r"|[Uu]pdates?|UPDATE|[Gg]en(?:eration)?s?|GENERATION|[Ff]rames?|\b[Ee]p|[Gg]ames?)\W{0,12}\d"
 )
 # The step without its word, after what the run calls itself.
-COUNTER = re.compile(r"(?:\[[^\[\]]{1,60}\])?\s*(\d{1,9} ?/ ?\d{1,9})\s*[|,:]\s*(?=[A-Za-z_])")
+COUNTER = re.compile(
+    r"(?:(?:\[[^\[\]]{1,60}\])?\s*(\d{1,9} ?/ ?\d{1,9})\s*[|,:]|\[(\d{1,9} ?/ ?\d{1,9})\])\s*"
+    r"(?=[A-Za-z_])"
+)
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
 CLEANRL = re.compile(
@@ -54,7 +74,9 @@ CLEANRL = re.compile(
 )
 CLEANRL_KEY = "charts/episodic_return"
 # What one episode's sum is called where the episode is the step.
-OF_EPISODE = frozenset({"reward", "total_reward", "rewards", "ep_reward", "episode_score", "r"})
+OF_EPISODE = frozenset(
+    {"reward", "total_reward", "rewards", "ep_reward", "ep_r", "episode_score", "r"}
+)
 RENAMED = {
     "average_reward": "avg_reward",
     "mean_reward": "avg_reward",
@@ -82,7 +104,7 @@ class Pairs:
     """The shapes of line seen once (with their row) and more than once (None)."""
 
     open: bool = False
-    shapes: dict[tuple[str, ...], tuple[int, list[Pair], float] | None] = field(
+    shapes: dict[tuple[str, ...], tuple[dict[str, float], float] | str] = field(
         default_factory=dict
     )
     epoch: int = 0
@@ -99,7 +121,7 @@ class Pairs:
         elif len(page.text) > MAX_PAIRS_TEXT_LENGTH or "{" in page.text:
             return
         elif counted := COUNTER.match(page.message):
-            self._line(page, f"step: {counted[1]}, {page.message[counted.end() :]}")
+            self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
         elif STEPPED.search(page.text):
             self._line(page, page.message)
 
@@ -116,26 +138,37 @@ class Pairs:
         row = _row(text)
         if row is None:
             return
-        key, *others = _steps(tuple(row))
+        names = tuple(row)
+        counters = _steps(names)
+        if not _measures(tuple(_name(name, counters[0]) for name in names)):
+            return
+        first = self.shapes.get(names)
+        if first is None:
+            if len(self.shapes) < MAX_SHAPES:
+                self.shapes[names] = ({name: value for name, (value, _) in row.items()}, page.time)
+            return
+        if not isinstance(first, str):
+            cells, time = first
+            grows = (name for name in counters if cells[name] < row[name][0])
+            first = self.shapes[names] = next(grows, counters[0])
+            self._add(page, {name: (value, None) for name, value in cells.items()}, first, time)
+        self._add(page, row, first, page.time)
+
+    def _add(
+        self, page: Page, row: dict[str, tuple[float, float | None]], key: str, time: float
+    ) -> None:
+        """Add a row whose steps are those under `key`."""
         step = to_step(row[key][0])
+        if step is None:
+            return
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
         if PRIME_RL_WORD in values:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
-        if step is None or not _measures(tuple(values)):
-            return
-        if others and key not in column_guess.EPOCH_STEPS:
+        if len(_steps(tuple(row))) > 1 and key not in column_guess.EPOCH_STEPS:
             step = self._within(step, row)
-        total = row[key][1]
-        shape = (key, *values)
         unit = column_guess.step_unit(key)
-        if shape not in self.shapes:
-            if len(self.shapes) < MAX_SHAPES:
-                self.shapes[shape] = (step, list(values.items()), page.time)
-            return
-        if (first := self.shapes[shape]) is not None:
-            page.add_regular(first[0], first[1], unit, first[2])
-            self.shapes[shape] = None
-        page.add_regular(step, values.items(), unit, page.time)
+        page.add_regular(step, values.items(), unit, time)
+        total = row[key][1]
         if total and not self.before and unit == page.shared.unit:
             page.shared.settings["total_steps"] = int(total)
 
@@ -153,18 +186,27 @@ class Pairs:
 def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     text = BATCHES.sub(r"\1: \2, step: \3", text)
+    text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
+    text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
+    text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
     text = PADDED.sub(" ", ALIGNED.sub(r"\1", text.translate(NO_BRACKETS)))
     segments = SPLIT.split(text)
     if not 2 <= len(segments) <= MAX_SEGMENTS:  # noqa: PLR2004 - a step and a measure
         return None
     row: dict[str, tuple[float, float | None]] = {}
+    while segments and _is_tail(segments[-1].strip(" :.-")):
+        segments.pop()
     for segment in segments:
         part = segment.strip(" :.-")
         if not part or BARE.fullmatch(part):
             continue
         found = SEGMENT.fullmatch(part)
-        value = number(found["value"]) if found else None
-        if found is None or value is None:
+        if found is None:
+            return None
+        value = None if found["value"] == "--" else number(found["value"])
+        if value is None and column_guess.is_measure(found["key"]):
+            continue  # nothing was measured: "loss=None"
+        if value is None:
             return None
         name = _plain(found["key"])
         total = number(found["total"]) if found["total"] else None
@@ -172,6 +214,19 @@ def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     if not _steps(tuple(row)):
         row = {_step_of(name): cell for name, cell in row.items()}  # "GRPO step 10/500"
     return row if len(row) > 1 and _steps(tuple(row)) else None
+
+
+def _mean_of_list(match: re.Match[str]) -> str:
+    """Write a list of several agents' or environments' numbers as its mean."""
+    cells = match[2].replace(",", " ").split()
+    numbers = [value for cell in cells if (value := number(cell)) is not None]
+    return f"{match[1]} mean: {fmean(numbers)!r}" if len(numbers) == len(cells) else match[0]
+
+
+def _is_tail(text: str) -> bool:
+    """Return True for words at the end of a line, "NEW BEST": no pair, and no number lost."""
+    holds_more = any(char.isdigit() or char in ":=" for char in text)
+    return len(text) <= MAX_TAIL_LENGTH and not holds_more and SEGMENT.fullmatch(text) is None
 
 
 @lru_cache(maxsize=1024)
@@ -185,7 +240,8 @@ def _step_of(name: str) -> str:
 def _plain(key: str) -> str:
     """Return a printed name as loggers write it: "Grad. Norm" is "grad_norm"."""
     name = re.sub(r"[.()]", "", key).strip()
-    return name if "/" in name else re.sub(r"[\s-]+", "_", name).lower()
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)  # "EpisodeReward"
+    return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 
 
 @lru_cache(maxsize=1024)
@@ -222,6 +278,10 @@ DIALECT = Dialect(
         "enerat",
         "en ",
         "en=",
+        "ep=",
+        "ep:",
+        "ep ",
+        "ame",
         "oss",  # rows that count without a word for it have a measure
         "eward",
     ),

@@ -56,7 +56,9 @@ def find(path: Path, walk: Walk | None = None) -> tuple[Run, ...]:
             where=f"{path} ({f'found {walk.kinds()}' if walk.files else 'it is empty'}"
             + "".join(f"; {note}" for note in notes)
             + ")",
-            hint=select.READERS_HINT,
+            hint=f"pickles are never loaded: {select.PICKLE_HINT}"
+            if any(map(select.is_pickle, walk.files))
+            else select.READERS_HINT,
         )
     runs = _in_databases(claimed, path, notes)
     groups: dict[Path, list[tuple[Path, Reader]]] = defaultdict(list)

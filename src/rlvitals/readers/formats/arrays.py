@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 NPY_MAGIC = b"\x93NUMPY"
 NPZ_MAGIC = b"PK\x03\x04"
+ARRAY_HEADER_BYTES = 128  # that name the type of an array
 MAX_ARRAY_BYTES = 2**28  # of one array, unpacked
 MAX_ARRAYS = 1000  # of a .npz
 # What a damaged file raises in zipfile, zlib and numpy.
@@ -31,6 +32,8 @@ ARRAY_ERRORS = (
 def load(data: bytes) -> NDArray[np.float64]:
     """Return the numbers of an `.npy`, in its shape. Raises ValueError for anything else."""
     problem = "not a whole array of numbers"
+    if b"'descr': '|O'" in data[:ARRAY_HEADER_BYTES]:
+        problem = "an array of Python objects: a pickle"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a header of Python 2

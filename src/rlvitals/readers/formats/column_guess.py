@@ -25,6 +25,7 @@ ENVIRONMENT_STEPS = (
     "environment_steps",
     "actor_steps",  # Acme's shared counter
     "frames",
+    "frame",
     "num_frames",
     "total_frames",
     "totalenvinteracts",
@@ -50,7 +51,8 @@ UPDATE_STEPS = (
 )
 ITERATION_STEPS = ("iteration", "iterations", "iter", "training_iteration", "itr", "it")
 EPOCH_STEPS = ("epoch", "epochs")
-EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games")
+EPISODE_STEPS = ("episode", "episodes", "num_episodes", "episode_num", "ep", "game", "games",
+                 "num_games")  # fmt: skip
 GENERATION_STEPS = ("generation", "generations", "gen")  # of an evolution strategy
 STEP_NAMES = (
     *ENVIRONMENT_STEPS,

@@ -13,12 +13,13 @@ from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import MAX_STEP, Columns
 
 MIN_LIST_POINTS = 2  # of a list: one number is a setting or a result
+MAX_AVERAGED_COLUMNS = 256  # length of the axis that is averaged: beyond, the array is data
 NUMBERED_NOTE = "no step-like list: points are numbered by their place"
 
 
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     """Return lists [n] as columns, and what their steps are ("rows": their place)."""
-    steps = {key: lists[key] for key in column_guess.step_keys(lists) if _counts(lists[key])}
+    steps = {key: lists[key] for key in column_guess.step_keys(lists) if counts(lists[key])}
     points, units = Columns(), set()
     for key, values in lists.items():
         if key in steps:
@@ -30,8 +31,24 @@ def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     return points, units.pop() if len(units) == 1 else "rows"
 
 
-def _counts(values: NDArray[np.float64]) -> bool:
+def counts(values: NDArray[np.float64]) -> bool:
     """Return True if a list counts: whole numbers that never decrease, and grow."""
     is_bounded = bool(np.isfinite(values).all() and (np.abs(values) < MAX_STEP).all())
     return is_bounded and bool((values == np.rint(values)).all() and (np.diff(values) >= 0).all()
                           and values[0] < values[-1])  # fmt: skip
+
+
+def mean_curve(
+    key: str, values: NDArray[np.float64], notes: list[str]
+) -> NDArray[np.float64] | None:
+    """Return an array as one number a point [n]; None where it is no curve.
+
+    Of two dimensions the shorter one is averaged, and `notes` gets a line that says so.
+    """
+    values = values.squeeze()
+    if values.ndim == 2 and min(values.shape) <= MAX_AVERAGED_COLUMNS:  # noqa: PLR2004
+        axis = int(np.argmin(values.shape))
+        notes.append(f"`{key}`: mean over its axis {axis} of {values.shape[axis]}")
+        with np.errstate(all="ignore"):  # infinities of both signs, and overflow
+            values = values.mean(axis=axis)
+    return values if values.ndim == 1 and len(values) >= MIN_LIST_POINTS else None

@@ -1,0 +1,234 @@
+"""Convert the lists of a JSON document to columns, run by run.
+
+    contents({"dqn/rewards": [...], "ppo/rewards": [...], "gamma": 0.99}, "values", notes)
+    # {"dqn": Content, "ppo": Content}, both with gamma among their settings
+
+Lists of one measure under several parents, or under names that differ in the algorithm or the seed,
+are several runs; a policy that does not learn ("random", "baseline") is none. Lists of rows are
+read by the column that counts their steps, those named for an evaluation under "eval/".
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvitals.readers.formats import column_guess, lists, run_labels
+from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
+from rlvitals.readers.formats.json_lines import flatten
+from rlvitals.types import Setting
+
+MAX_LIST_SETTING = 200  # characters of a setting
+MAX_DOCUMENT_RUNS = 200
+MAX_NOTE_LISTS = 4  # lists that a note names
+# Parents of lists that are parts of one run.
+EVALUATION_LIST_WORDS = frozenset(
+    {"eval", "evaluation", "evaluations", "test", "val", "validation"}
+)
+RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
+EVALUATION_KEY_PREFIX = "eval/"
+Rows = Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The columns and settings of one run in a document."""
+
+    columns: Columns
+    settings: dict[str, Setting]
+    unit: str  # of the steps
+    notes: list[str]
+
+
+@dataclass(slots=True)
+class _Lists:
+    """Lists of one run by name: of numbers, and of rows."""
+
+    numbers: dict[str, NDArray[np.float64]]
+    rows: dict[str, Rows]
+
+
+def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> dict[str, Content]:
+    """Return the runs of a document by name, one without a name where it holds a single run.
+
+    `leaves` are its values under names joined by "/"; `unnamed` is the measure of lists whose names
+    hold none.
+    """
+    document = _Lists(
+        {key: array for key, value in leaves.items() if (array := _array(value)) is not None},
+        {key: rows for key, value in leaves.items() if (rows := _rows(value))},
+    )
+    settings: dict[str, Setting] = {
+        key: value[:MAX_LIST_SETTING] if isinstance(value, str) else value
+        for key, value in leaves.items()
+        if isinstance(value, str | bool | int | float)
+    }
+    runs = _by_run(document, unnamed)
+    if not runs:
+        return {"": _content(document, settings, notes)}
+    labels = run_labels.short_labels(label for label in runs)
+    left_out = [label for label in runs if run_labels.is_baseline(label)]
+    learning = [label for label in runs if label not in left_out]
+    if left_out:
+        notes = [*notes, f"not judged, it does not learn: {', '.join(left_out)}"]
+    return {
+        labels[label]: _content(runs[label], _settings_of(label, settings, runs), notes)
+        for label in learning[:MAX_DOCUMENT_RUNS]
+    }
+
+
+def _array(value: object) -> NDArray[np.float64] | None:
+    if not isinstance(value, list) or len(value) < lists.MIN_LIST_POINTS:
+        return None
+    numbers = [json_number(item) for item in value]
+    if all(number is None for number in numbers):
+        return None
+    return np.array([NAN if number is None else number for number in numbers])
+
+
+def _rows(value: object) -> Rows:
+    """Return a list of objects with a measure among their numbers; empty for anything else."""
+    if not isinstance(value, list) or len(value) < lists.MIN_LIST_POINTS:
+        return []
+    rows = [item for item in value if isinstance(item, dict)]
+    return rows if len(rows) == len(value) and _outcomes(rows) | _losses(rows) else []
+
+
+def _numbers(rows: Rows) -> frozenset[str]:
+    return frozenset(k for k, v in flatten(rows[0]) if json_number(v) is not None)
+
+
+def _losses(rows: Rows) -> frozenset[str]:
+    return frozenset(k for k in _numbers(rows) if "loss" in k.lower())
+
+
+def _outcomes(rows: Rows) -> frozenset[str]:
+    return frozenset(filter(column_guess.is_measure, _numbers(rows))) - _losses(rows)
+
+
+def _is_evaluation(key: str) -> bool:
+    return bool(EVALUATION_LIST_WORDS & _tokens(key))
+
+
+def _tokens(key: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", key.lower()))
+
+
+def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
+    """Return the lists of each run by its label; empty where all are of one run."""
+    runs: dict[str, _Lists] = defaultdict(lambda: _Lists({}, {}))
+    trained = {key: rows for key, rows in document.rows.items() if not _is_evaluation(key)}
+    shared = Counter(name for rows in trained.values() for name in _outcomes(rows))
+    for key, rows in trained.items():
+        if any(shared[name] > 1 for name in _outcomes(rows)):
+            runs[key].rows[""] = rows
+    if len(runs) > 1:
+        return runs
+    labels = _labels(document.numbers, unnamed)
+    for key, (label, name) in labels.items():
+        runs[label].numbers[name] = document.numbers[key]
+    for key in column_guess.step_keys(document.numbers):
+        for run in runs.values() if key not in labels else ():
+            run.numbers[key] = document.numbers[key]
+    return runs if len(runs) > 1 else {}
+
+
+def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, str]]:
+    """Return (label of the run, name of the list) for each list, where there are several runs."""
+    by_parent = {key: (key.rpartition("/")[0], key.rpartition("/")[2]) for key in arrays}
+    by_parent = {
+        key: pair
+        for key, pair in by_parent.items()
+        if pair[0] and not RUN_PART_WORDS & _tokens(pair[0])
+    }
+    by_word = {key: run_labels.split_label(key) for key in arrays}
+    by_word = {key: (label, name or unnamed) for key, (label, name) in by_word.items() if label}
+    for pairs in (by_parent, by_word):
+        measures = Counter(
+            name for _, name in pairs.values() if column_guess.is_measure(name) or name == unnamed
+        )
+        shared = {name for name, count in measures.items() if count > 1 and "loss" not in name}
+        shared -= arrays.keys()  # beside a list of the run itself these are parts of it
+        labels = {label for label, name in pairs.values() if name in shared}
+        if len(labels) > 1:
+            return {key: pair for key, pair in pairs.items() if pair[0] in labels}
+    return {}
+
+
+def _settings_of(
+    label: str, settings: Mapping[str, Setting], runs: Mapping[str, object]
+) -> dict[str, Setting]:
+    """Return the settings under a run's name, and those under no run's."""
+    run_settings = {
+        key.removeprefix(f"{label}/"): value
+        for key, value in settings.items()
+        if key.startswith(f"{label}/")
+    }
+    common = {
+        key: value
+        for key, value in settings.items()
+        if not any(key.startswith(f"{name}/") for name in runs)
+    }
+    return common | run_settings
+
+
+def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -> Content:
+    final = _final_evaluations(document.numbers)
+    columns, unit = lists.columns({k: a for k, a in document.numbers.items() if k not in final})
+    if final:
+        notes = [
+            *notes,
+            f"evaluations without steps are not read: {', '.join(final[:MAX_NOTE_LISTS])}",
+        ]
+    notes = [*notes, *([lists.NUMBERED_NOTE] if unit == "rows" and len(columns) else [])]
+    # Training first: it says what the steps are.
+    for key, rows in sorted(document.rows.items(), key=lambda pair: _is_evaluation(pair[0])):
+        rows_unit = _step_unit(rows)
+        if not len(columns):
+            unit = rows_unit
+        elif rows_unit != unit:
+            notes.append(f"`{key}` is not read: it counts {rows_unit}, the lists beside it {unit}")
+            continue
+        _take_rows(columns, EVALUATION_KEY_PREFIX if _is_evaluation(key) else "", rows)
+        if rows_unit == "rows":
+            notes.append(lists.NUMBERED_NOTE)
+    return Content(columns, settings, unit, list(dict.fromkeys(notes)))
+
+
+def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """Return the lists of episodes that were played after training, beside those of training."""
+    evaluations = [key for key in arrays if _is_evaluation(key)]
+    sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
+    sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}
+    return [key for key in evaluations if sizes and len(arrays[key]) not in sizes]
+
+
+def _step_key(rows: Rows) -> str:
+    """Return the key that counts the rows' steps; "" where none does."""
+    for key in column_guess.step_keys(_numbers(rows)):
+        values = [json_number(dict(flatten(row)).get(key)) for row in rows]
+        if lists.counts(np.array([NAN if value is None else value for value in values])):
+            return key
+    return ""
+
+
+def _step_unit(rows: Rows) -> str:
+    key = _step_key(rows)
+    return column_guess.step_unit(key) if key else "rows"
+
+
+def _take_rows(columns: Columns, prefix: str, rows: Rows) -> None:
+    step_key = _step_key(rows)
+    for number, row in enumerate(rows, 1):
+        values = {key: json_number(value) for key, value in flatten(row)}
+        step = to_step(values.pop(step_key, None)) if step_key else number
+        if step is None:
+            continue  # `_step_key` chose a key that every row has
+        columns.add_row(step, ((_column_key(prefix, key), n) for key, n in values.items()))
+
+
+def _column_key(prefix: str, key: str) -> str:
+    return key if key.startswith(("eval", "test", "val_")) else f"{prefix}{key}"

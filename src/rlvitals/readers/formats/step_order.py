@@ -1,0 +1,51 @@
+"""Tell which columns count steps, by the order of their numbers.
+
+columns_without_order({"Episode": numbers, "Total_Steps": numbers})     # frozenset({"Total_Steps"})
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_ORDER_ROWS = 8  # numbers: of fewer nobody can say
+MAX_FALL_SHARE = 0.2  # share of rows: a counter that was resumed falls less often
+MAX_DISPLACEMENT = (
+    0.1  # share of the rows: how far, on average, a number stands from its place in order
+)
+
+
+def columns_without_order(by_name: Mapping[str, NDArray[np.float64]]) -> frozenset[str]:
+    """Return the columns that are in no order, and those that count within another one.
+
+    The arrays of one length are a row's numbers side by side.
+    """
+    in_no_order = {name for name, values in by_name.items() if _goes_back(values)}
+    return frozenset(in_no_order | _inner_counters(by_name))
+
+
+def _inner_counters(by_name: Mapping[str, NDArray[np.float64]]) -> set[str]:
+    """Return the names that start again whenever another one goes on: steps of an episode."""
+    inner = set()
+    for name, values in by_name.items():
+        falls = np.flatnonzero(np.diff(values) < 0)
+        for outer_name, outer in by_name.items():
+            if len(falls) and outer_name != name and len(outer) == len(values):
+                rises = np.diff(outer)
+                if (rises >= 0).all() and (rises[falls] > 0).all():
+                    inner.add(name)
+    return inner
+
+
+def _goes_back(values: NDArray[np.float64]) -> bool:
+    """Return True if numbers [n] fall often, and stand far from where order would put them.
+
+    A run that was resumed falls once or a few times; rows that several processes wrote are only a
+    little out of order.
+    """
+    count = len(values)
+    if count < MIN_ORDER_ROWS or (np.diff(values) < 0).mean() <= MAX_FALL_SHARE:
+        return False
+    places = np.empty(count)
+    places[np.argsort(values, kind="stable")] = np.arange(count)
+    return float(np.abs(places - np.arange(count)).mean()) > MAX_DISPLACEMENT * count

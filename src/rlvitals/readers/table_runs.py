@@ -1,0 +1,141 @@
+"""Find the runs that one table holds: by a column that names them, by columns, by restarts.
+
+algorithm,seed,episode,reward      a run for each algorithm and seed
+episode,dqn_reward,ppo_reward      a run for each algorithm
+episode,reward                     an attempt each time that the episodes start again
+"""
+
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rlvitals.readers.formats import column_guess, run_labels
+from rlvitals.readers.formats.columns import parse_number
+
+# Columns that name the run a row is of. Those of the second list only where a run's rows stand
+# together: of several agents or policies in one run each row has another.
+RUN_COLUMNS = ("algorithm", "algo", "seed", "run", "run_id", "run_name", "trial", "experiment")
+BLOCK_COLUMNS = ("agent", "method", "policy", "model", "variant", "condition", "strategy", "name")
+MIN_RUN_ROWS = 5
+MAX_TABLE_RUNS = 100
+MAX_TABLE_ATTEMPTS = 20  # more restarts are a counter within something, not attempts
+MAX_SPLIT_BYTES = 2**24  # of a file: a larger one is read as one run
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rows and columns of one run in a table."""
+
+    cells: Mapping[str, str] = field(default_factory=dict)  # text of a column in its rows
+    attempt: int | None = None  # from 0: restarts of the step column before its rows
+    columns: Mapping[str, str] = field(default_factory=dict)  # names, where they hold a label
+    left_out: frozenset[str] = frozenset()  # columns of other runs
+
+
+def selections(
+    names: Sequence[str], steps: Sequence[str], text: str, delimiter: str
+) -> dict[str, Selection]:
+    """Return each run's rows and columns by its name; empty where the table is one run.
+
+    `names` are the columns, `steps` those that may count, the most trusted first, and `text` the
+    rows.
+    """
+    if by_column := _by_columns(names):
+        return by_column
+    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter)
+            if len(row) == len(names)]  # fmt: skip
+    if by_cell := _by_cells(names, steps, rows):
+        return by_cell
+    return _attempts(names, steps, rows)
+
+
+def _by_columns(names: Sequence[str]) -> dict[str, Selection]:
+    """Return a run for each label in the names of columns of one measure."""
+    labelled = {name: run_labels.split_label(name) for name in names}
+    runs: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, (label, measure) in labelled.items():
+        if label and measure:
+            runs[label][name] = measure
+    shared = [set(columns.values()) for columns in runs.values()]
+    common = {
+        measure
+        for measure in set().union(*shared)
+        if column_guess.is_measure(measure) and "loss" not in measure
+        and sum(measure in measures for measures in shared) > 1
+    }  # fmt: skip
+    learning = {
+        label: columns
+        for label, columns in runs.items()
+        if common & set(columns.values()) and not run_labels.is_baseline(label)
+    }
+    every = frozenset(name for columns in runs.values() for name in columns)
+    return {
+        label: Selection(columns=columns, left_out=every - columns.keys())
+        for label, columns in learning.items()
+    }
+
+
+def _by_cells(
+    names: Sequence[str], steps: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[str, Selection]:
+    """Return a run for each text, or each pair of texts, in columns that name runs."""
+    for wanted, in_blocks in ((RUN_COLUMNS, False), (BLOCK_COLUMNS, True)):
+        columns = [name for name in names if column_guess.normalise_name(name) in wanted]
+        columns = [name for name in columns if name not in steps[:1]]
+        places = [names.index(name) for name in columns]
+        groups: dict[tuple[str, ...], int] = defaultdict(int)
+        blocks, last = 0, None
+        for row in rows:
+            key = tuple(row[place].strip() for place in places)
+            groups[key] += 1
+            blocks += key != last
+            last = key
+        too_short = min(groups.values(), default=0) < MIN_RUN_ROWS
+        if not 1 < len(groups) <= MAX_TABLE_RUNS or too_short:
+            continue
+        if in_blocks and blocks > len(groups):
+            continue
+        varying = [i for i in range(len(columns)) if len({key[i] for key in groups}) > 1]
+        return {
+            ", ".join(_run_name(columns[i], key[i]) for i in varying): Selection(
+                dict(zip(columns, key, strict=True))
+            )
+            for key in groups
+            if not run_labels.is_baseline("_".join(key))
+        }
+    return {}
+
+
+def _run_name(column: str, cell: str) -> str:
+    return f"{column} {cell}" if _number(cell) is not None or not cell else cell.replace("/", "_")
+
+
+def _attempts(
+    names: Sequence[str], steps: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[str, Selection]:
+    """Return a run for each time that the step column starts again from its first number."""
+    if not steps:
+        return {}
+    place = names.index(steps[0])
+    values = [number for row in rows if (number := _number(row[place])) is not None]
+    sizes = [0]
+    for i, value in enumerate(values):
+        if i and restarts(values[0], values[i - 1], value):
+            sizes.append(0)
+        sizes[-1] += 1
+    if not 1 < len(sizes) <= MAX_TABLE_ATTEMPTS or min(sizes) < MIN_RUN_ROWS:
+        return {}
+    return {f"attempt {i + 1}": Selection(attempt=i) for i in range(len(sizes))}
+
+
+def restarts(first: float, last: float, step: float) -> bool:
+    """Return True if a step column starts again: at or before its first number, after a later."""
+    return step <= first < last
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return parse_number(cell)
+    except ValueError:
+        return None
