@@ -96,7 +96,12 @@ FAULTS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 CLASS_BY_FAULT = {fault: name for name, faults in FAULTS.items() for fault in faults}
-SENSES = ("observation-", "action-", "reward-flipped", "advantages-flipped")  # with an onset: a change
+SENSES = (
+    "observation-",
+    "action-",
+    "reward-flipped",
+    "advantages-flipped",
+)  # with an onset: a change
 
 OUTCOMES = ("outcome/return", "outcome/reward", "reward/mean", "outcome/eval_return")
 LENGTHS = ("outcome/episode_length", "language/length_mean")
@@ -405,7 +410,9 @@ def _findings(diagnosis: rlvitals.Diagnosis) -> dict[str, Facts]:
     strengths: dict[str, float] = {f"finding: {name}": 0.0 for name in CLASSES}
     strengths |= {"finding: no-learning": 0.0, "finding: others": 0.0}
     for rule, finding in diagnosis.findings:
-        name = CLASS_BY_RULE.get(rule.name, "no-learning" if rule.name == "no-learning" else "others")
+        name = CLASS_BY_RULE.get(
+            rule.name, "no-learning" if rule.name == "no-learning" else "others"
+        )
         key = f"finding: {name}"
         strengths[key] = max(strengths[key], 1.0 + float(finding.severity))
     word = str(diagnosis.verdict.word)

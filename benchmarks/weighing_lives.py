@@ -22,7 +22,9 @@ def lives(rows: Sequence[Row], kept: Sequence[Row]) -> None:
         "all": healthy,
     }
     print(f"Judged at {LIFE_PARTS} prefixes of each run, the whole of it last.\n")
-    print("| healthy runs | runs | worlds | frameworks | an alarm at the end | in the whole life | alarms a run | worlds with one |")
+    print(
+        "| healthy runs | runs | worlds | frameworks | an alarm at the end | in the whole life | alarms a run | worlds with one |"
+    )
     print("| --- |" + " --: |" * 7)
     for name, group in groups.items():
         print(f"| {name} |", " | ".join(map(str, _row(group))), "|")
@@ -52,8 +54,12 @@ def certify(healthy: Sequence[Row]) -> None:
     worlds = sorted({row.world for row in healthy})
     ringing = {row.world for row in healthy if any(row.life)}
     count = len(worlds)
-    print(f"{count} healthy worlds. The least level that a conformal limit can hold: 1 in {count + 1}.")
-    print(f"Worlds with an alarm: {len(ringing)}; at most {upper(len(ringing), count):.3f} of new worlds (95 %).")
+    print(
+        f"{count} healthy worlds. The least level that a conformal limit can hold: 1 in {count + 1}."
+    )
+    print(
+        f"Worlds with an alarm: {len(ringing)}; at most {upper(len(ringing), count):.3f} of new worlds (95 %)."
+    )
     print(f"Without any alarm it would be at most {upper(0, count):.3f}.")
     print("| level | at most | worlds for a conformal limit | worlds without an alarm for 95 % |")
     print("| --- | --- | --: | --: |")

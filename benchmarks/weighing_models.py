@@ -11,7 +11,9 @@ from weighing_features import CLASSES, RULES
 from weighing_table import Row
 
 Array = NDArray[np.float64]
-RIDGE = 0.03  # of both models; the least log loss on tier 1's withheld tasks of 0.003 to 0.3
+RIDGE = (
+    0.3  # of both models: of 0.03 to 1 the least log loss of classes on withheld tasks of tier 1
+)
 PRIOR_RUNS = 10.0  # healthy runs that the range of all of them counts beside a profile's own
 MAX_Z = 4.0
 STEPS = 250
@@ -61,9 +63,15 @@ class Scale:
                 np.isfinite(values).sum(axis=0) + PRIOR_RUNS
             )
             ranges[profile] = (
-                np.where(weight > 0, weight * np.nan_to_num(own_middle) + (1 - weight) * middle, middle),
+                np.where(
+                    weight > 0, weight * np.nan_to_num(own_middle) + (1 - weight) * middle, middle
+                ),
                 np.maximum(
-                    np.where(weight > 0, weight * np.nan_to_num(own_spread) + (1 - weight) * spread, spread),
+                    np.where(
+                        weight > 0,
+                        weight * np.nan_to_num(own_spread) + (1 - weight) * spread,
+                        spread,
+                    ),
                     0.05,
                 ),
             )
@@ -150,6 +158,7 @@ class Weighed:
     """Healthy against broken by a monotone logistic model, and the mechanism by a multinomial."""
 
     ridge: float = RIDGE
+    part: str = ""  # "findings" or "numbers": the features of that kind alone
     scale: Scale = field(init=False)
     alarm: tuple[Array, float] = field(init=False)
     cause: tuple[Array, Array] = field(init=False)
@@ -161,7 +170,7 @@ class Weighed:
         known = [row for row in rows if row.label in {"healthy", "broken"}]
         x, broken = self.scale.badness(self.scale.matrix(known)), _broken(known)
         low, high = np.zeros((x.shape[1], 2)), np.zeros((x.shape[1], 2))
-        high[:, 1] = np.inf
+        high[self._used(), 1] = np.inf
         coefficients, intercepts = minimise(
             x, np.stack([1 - broken, broken], axis=1), weights(known), low, high, self.ridge,
             np.zeros(2),
@@ -171,9 +180,13 @@ class Weighed:
         self.classes = tuple(name for name in CLASSES if any(r.mechanism == name for r in named))
         self.usual = _usual_rules(named)
         x = self.scale.matrix(named)
-        targets = np.array([[row.mechanism == name for name in self.classes] for row in named], float)
+        targets = np.array(
+            [[row.mechanism == name for name in self.classes] for row in named], float
+        )
         low, high = self._bounds()
-        self.cause = minimise(x, targets, weights(named), low, high, self.ridge, np.zeros(len(self.classes)))
+        self.cause = minimise(
+            x, targets, weights(named), low, high, self.ridge, np.zeros(len(self.classes))
+        )
         return self
 
     def _bounds(self) -> tuple[Array, Array]:
@@ -183,7 +196,12 @@ class Weighed:
             for feature, sign in {**EVIDENCE[name], f"finding: {name}": 1}.items():
                 i = self.scale.names.index(feature)
                 (low if sign > 0 else high)[i, j] = 0.0
+        low[~self._used()] = high[~self._used()] = 0.0
         return low, high
+
+    def _used(self) -> NDArray[np.bool_]:
+        by_rule = np.array([name.startswith(("finding", "verdict")) for name in self.scale.names])
+        return {"findings": by_rule, "numbers": ~by_rule}.get(self.part, by_rule | True)
 
     def broken(self, rows: Sequence[Row]) -> Array:
         """Return the probability that each run is broken."""

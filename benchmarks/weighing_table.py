@@ -40,9 +40,8 @@ class Row:
     notes: tuple[str, ...]  # every finding, in the order of the diagnosis
     features: dict[str, float]
     signs: dict[str, int] = field(default_factory=dict)
-    # Of a healthy run, for each prefix: the rules at a warning or above; and the features there.
-    life: tuple[tuple[str, ...], ...] = ()
-    life_features: tuple[dict[str, float], ...] = ()
+    # Of a healthy run, for each prefix: severity by rule, of warnings and errors.
+    life: tuple[dict[str, int], ...] = ()
 
     @property
     def framework(self) -> str:
@@ -77,7 +76,7 @@ def load(cache: Path, source: str, root: Path) -> list[Row]:
 
 
 def _read(row: dict) -> Row:
-    lists = ("expects", "alarms", "alarm_steps", "notes", "life", "life_features")
+    lists = ("expects", "alarms", "alarm_steps", "notes", "life")
     return Row(**{key: tuple(value) if key in lists else value for key, value in row.items()})
 
 
@@ -123,8 +122,7 @@ def _world_row(trace: rlvitals.Trace, labelled: LabelledRun, half: str) -> Row:
 def _kept(root: Path) -> Iterator[Row]:
     for run in healthy.read(root / "healthy"):
         trace = rlvitals.trace(root / "healthy" / run.file, settings=run.settings)
-        kind = run.file.split("-healthy")[0].split("-s")[0].rsplit(".json", 1)[0]
-        kind = kind.rstrip("0123456789-")
+        kind = "-".join(run.file.split("-")[:2]).split(".")[0]  # "language-grpo"
         yield _row(
             trace, name=run.file, source="kept", world=kind, trainer=kind.split("-")[0],
             env=kind, label="healthy", fault="", mechanism="", expects=(), decidable=False,
@@ -136,16 +134,6 @@ def _row(trace: rlvitals.Trace, *, label: str, **facts) -> Row:
     diagnosis = rlvitals.diagnose(trace, live=False)
     table = features(trace, diagnosis)
     alarms = [case for case in diagnosis.cases if case.finding.severity >= WARNING]
-    life, life_features = [], []
-    if label == "healthy":
-        for prefix in rlvitals.lab.prefixes(trace, LIFE_PARTS):
-            judged = rlvitals.diagnose(prefix)
-            life.append(
-                tuple(r.name for r, finding in judged.findings if finding.severity >= WARNING)
-            )
-            life_features.append(
-                {name: fact.value for name, fact in features(prefix, judged).items()}
-            )
     return Row(
         **facts,
         label=label,
@@ -156,6 +144,17 @@ def _row(trace: rlvitals.Trace, *, label: str, **facts) -> Row:
         notes=tuple(rule.name for rule, _ in diagnosis.findings),
         features={name: fact.value for name, fact in table.items()},
         signs={name: fact.sign for name, fact in table.items()},
-        life=tuple(life),
-        life_features=tuple(life_features),
+        life=_life(trace) if label == "healthy" else (),
+    )
+
+
+def _life(trace: rlvitals.Trace) -> tuple[dict[str, int], ...]:
+    """Return the warnings and errors of each prefix of a run, the whole of it last."""
+    return tuple(
+        {
+            rule.name: int(finding.severity)
+            for rule, finding in rlvitals.diagnose(prefix).findings
+            if finding.severity >= WARNING
+        }
+        for prefix in rlvitals.lab.prefixes(trace, LIFE_PARTS)
     )
