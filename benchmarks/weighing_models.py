@@ -178,7 +178,7 @@ class Weighed:
         self.alarm = coefficients[:, 1], float(intercepts[1] - intercepts[0])
         named = [row for row in known if row.mechanism and row.label == "broken"]
         self.classes = tuple(name for name in CLASSES if any(r.mechanism == name for r in named))
-        self.usual = _usual_rules(named)
+        self.usual = usual_rules(named)
         x = self.scale.matrix(named)
         targets = np.array(
             [[row.mechanism == name for name in self.classes] for row in named], float
@@ -233,7 +233,7 @@ class Boosted:
         known = [row for row in rows if row.label in {"healthy", "broken"}]
         named = [row for row in known if row.mechanism and row.label == "broken"]
         self.classes = tuple(name for name in CLASSES if any(r.mechanism == name for r in named))
-        self.usual = _usual_rules(named)
+        self.usual = usual_rules(named)
         options = {"max_iter": 30, "max_leaf_nodes": 6, "min_samples_leaf": 5, "max_bins": 32,
                    "l2_regularization": 1.0, "random_state": 0}  # fmt: skip
         self.models = []
@@ -262,7 +262,8 @@ def _broken(rows: Sequence[Row]) -> Array:
     return np.array([row.label == "broken" for row in rows], float)
 
 
-def _usual_rules(rows: Sequence[Row]) -> dict[str, str]:
+def usual_rules(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the rule that most runs of each class expect, one of the class before others."""
     counts = {name: Counter[str]() for name in CLASSES}
     for row in rows:
         own = [rule for rule in row.expects if rule in RULES[row.mechanism]] or list(row.expects)

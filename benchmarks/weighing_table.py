@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import rlvitals
 from rlvitals.faults import folder, healthy
@@ -46,7 +47,7 @@ class Row:
     @property
     def framework(self) -> str:
         """The framework that wrote the log."""
-        return self.trainer.split("-")[0]
+        return "ours" if self.trainer == "rlvitals" else self.trainer.split("-")[0]
 
     @property
     def is_decided(self) -> bool:
@@ -122,15 +123,14 @@ def _world_row(trace: rlvitals.Trace, labelled: LabelledRun, half: str) -> Row:
 def _kept(root: Path) -> Iterator[Row]:
     for run in healthy.read(root / "healthy"):
         trace = rlvitals.trace(root / "healthy" / run.file, settings=run.settings)
-        kind = "-".join(run.file.split("-")[:2]).split(".")[0]  # "language-grpo"
         yield _row(
-            trace, name=run.file, source="kept", world=kind, trainer=kind.split("-")[0],
-            env=kind, label="healthy", fault="", mechanism="", expects=(), decidable=False,
+            trace, name=run.file, source="kept", world=run.task, trainer=run.framework,
+            env=run.task, label="healthy", fault="", mechanism="", expects=(), decidable=False,
             onset=0,
         )  # fmt: skip
 
 
-def _row(trace: rlvitals.Trace, *, label: str, **facts) -> Row:
+def _row(trace: rlvitals.Trace, *, label: str, **facts: Any) -> Row:
     diagnosis = rlvitals.diagnose(trace, live=False)
     table = features(trace, diagnosis)
     alarms = [case for case in diagnosis.cases if case.finding.severity >= WARNING]

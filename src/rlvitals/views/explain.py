@@ -120,6 +120,8 @@ def _rate_lines(rule: Rule) -> Iterator[str]:
     for rate in rates:
         interval = _format_interval(rate.false_alarms)
         share = f"rings on {rate.rang} of {rate.healthy} healthy runs{interval}"
+        if rate.frameworks:
+            share += f" of {rate.tasks} tasks in {rate.frameworks} frameworks"
         errors = f", {rate.errors} of them as an error" if rate.errors else ""
         caught = ""
         if rate.faulted:
