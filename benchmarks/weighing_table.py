@@ -47,7 +47,7 @@ class Row:
     @property
     def framework(self) -> str:
         """The framework that wrote the log."""
-        return "ours" if self.trainer == "rlvitals" else self.trainer.split("-")[0]
+        return "our" if self.trainer == "rlvitals" else self.trainer.split("-")[0]
 
     @property
     def is_decided(self) -> bool:

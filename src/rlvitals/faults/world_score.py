@@ -161,6 +161,12 @@ def _answer_all(arguments: tuple[Path, WorldRun]) -> dict[Column, Answer]:
     }
 
 
+def framework(trainer: str) -> str:
+    """Return the framework of a world's trainer; a trainer of one file is its own."""
+    prefix = trainer.split("-")[0]
+    return {"sb3": "Stable-Baselines3", "our": "rlvitals"}.get(prefix, prefix)
+
+
 def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
     """Diagnose the healthy runs of the dev half, from their logs alone."""
     if not (root / INDEX_NAME).exists():
@@ -172,7 +178,7 @@ def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
                 unpack(root, run, Path(scratch))
                 diagnosis = rlvitals.diagnose(rlvitals.runs(scratch)[0], live=False)
             yield rlvitals.lab.judged(
-                diagnosis, healthy=True, framework=run.trainer.split("-")[0], task=run.world
+                diagnosis, healthy=True, framework=framework(run.trainer), task=run.world
             )
 
 
