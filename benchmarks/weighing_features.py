@@ -8,113 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from weighing_classes import CLASS_BY_RULE, CLASSES
 
 import rlvitals
 from rlvitals.signals.spread import noise_sd
 
 Array = NDArray[np.float64]
 
-# The mechanisms that are weighed, the rules whose finding means one, and the faults of `faults/`
-# that are one. A NaN, a stopped log and a slow machine are decided by rules, not weighed.
-RULES: Mapping[str, tuple[str, ...]] = {
-    "step too large": (
-        "learning-rate-too-high", "kl-spike", "kl-above-target", "clip-fraction-high",
-        "ratio-off-one", "policy-loss-explosion", "gradient-explosion", "learning-rate-jump",
-    ),
-    "not trained": (
-        "updates-hardly-move", "frozen-metric", "policy-loss-flat", "updates-cut-short",
-        "learning-starts-late", "no-gradient", "temperature-out-of-range",
-    ),
-    "no reward": ("constant-reward", "value-loss-vanishes"),
-    "reward too large or noisy": (
-        "impossible-value", "reward-spread-grows", "gradient-always-clipped",
-        "value-loss-explosion",
-    ),
-    "changed in mid-run": ("environment-changed", "return-collapse"),
-    "wrong direction": (),
-    "samples do not fit": ("sampler-mismatch", "samples-stale"),
-    "critic": ("critic-explains-nothing", "value-drifts-from-return", "value-clip-high"),
-    "targets": ("q-divergence", "critic-target-frozen"),
-    "explores too much": ("exploration-never-ends", "exploration-explodes"),
-    "explores too little": ("entropy-collapse", "action-collapse"),
-    "ends of episodes": ("episodes-never-end", "episode-length-jump"),
-}  # fmt: skip
-CLASSES = tuple(RULES)
-CLASS_BY_RULE = {rule: name for name, rules in RULES.items() for rule in rules}
-DECISIVE = (
-    "not-a-number", "accounting-broken", "first-update-off", "first-rows-broken", "ended-early",
-    "throughput-drop", "no-new-rows",
-)  # fmt: skip
-FAULTS: Mapping[str, tuple[str, ...]] = {
-    "step too large": (
-        "learning-rate-x300", "learning-rate-x100", "epochs-60-unclipped", "one-step-rollouts",
-        "rate-x300", "clip-takes-maximum", "rollout-stale", "old-logp-recomputed",
-    ),
-    "not trained": (
-        "learning-rate-x1e-4", "clip-range-tiny", "target-kl-tiny", "policy-frozen", "rate-x1/300",
-        "gradient-clipped-to-nothing", "actor-not-trained", "logp-detached",
-        "optimiser-holds-old-copy", "actor-optimiser-never-steps", "schedule-ends-early",
-        "learning-starts-late", "replay-never-filled", "advantage-broadcast", "units-dead",
-    ),
-    "no reward": ("reward-zero", "reward-clipped-away"),
-    "reward too large or noisy": ("reward-x1000", "reward-outliers", "reward-noise"),
-    "changed in mid-run": (
-        "weights-reset", "observation-frozen-midway", "observations-exchanged",
-        "action-mapping-changed", "weights-reset-midway",
-    ),
-    "wrong direction": (
-        "advantages-flipped", "advantage-sign", "reward-sign", "loss-sign", "reward-flipped",
-        "bootstraps-with-minimum",
-    ),
-    "samples do not fit": (
-        "observation-constant", "observation-noise", "observation-stale", "observation-flipped",
-        "action-random", "action-stuck", "action-swapped", "observation-blank", "observation-late",
-        "action-ignored", "action-clipped-away", "actions-swapped-between-envs",
-        "advantages-of-other-envs", "actions-shuffled", "softmax-over-batch", "reward-shuffled",
-        "returns-run-on", "returns-reversed", "state-not-advanced", "wrong-state-updated",
-        "weights-reset-each-time", "table-cleared", "alive-bonus",
-    ),
-    "critic": (
-        "critic-frozen", "value-coefficient-zero", "critic-coefficient-zero", "critic-not-trained",
-        "critic-target-reward-only", "discount-zero", "gamma-zero",
-    ),
-    "targets": (
-        "target-network-frozen", "target-network-missing", "replay-buffer-of-64",
-        "undiscounted-endless", "target-never-synced", "target-always-synced", "replay-tiny",
-        "replay-rows-mixed", "gamma-one", "done-mask-lost", "loss-broadcast",
-        "gradients-not-cleared",
-    ),
-    "explores too much": (
-        "entropy-bonus-huge", "policy-too-wide", "epsilon-one", "temperature-five",
-        "epsilon-stuck", "epsilon-never-falls", "entropy-huge",
-    ),
-    "explores too little": (
-        "entropy-bonus-negative", "epsilon-zero", "temperature-zero", "entropy-sign",
-    ),
-    "ends of episodes": (
-        "terminal-missing", "terminal-early", "end-not-reported", "ends-after-three-steps",
-    ),
-}  # fmt: skip
-CLASS_BY_FAULT = {fault: name for name, faults in FAULTS.items() for fault in faults}
-SENSES = (
-    "observation-",
-    "action-",
-    "reward-flipped",
-    "advantages-flipped",
-)  # with an onset: a change
-
 OUTCOMES = ("outcome/return", "outcome/reward", "reward/mean", "outcome/eval_return")
 LENGTHS = ("outcome/episode_length", "language/length_mean")
 BLOCKS = 10
 MIN_POINTS = 6
 TINY = 1e-12
-
-
-def mechanism(fault: str, onset: float) -> str:
-    """Return the class of a fault; empty for one that rules decide."""
-    if onset and fault.startswith(SENSES):
-        return "changed in mid-run"
-    return CLASS_BY_FAULT.get(fault, "")
+ZERO = 1e-7
+NO_EXPLANATION = 0.05  # of the variance
+FROZEN_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +120,7 @@ def _step(values: Array) -> tuple[float, float]:
     """Return the largest shift of the mean, in noise, and where in the run it lies."""
     count = len(values)
     cuts = np.unique(np.linspace(0.15 * count, 0.85 * count, 15).astype(int))
-    cuts = cuts[(cuts >= 2) & (cuts <= count - 2)]
+    cuts = cuts[(cuts > 1) & (cuts < count - 1)]
     window = max(count // 7, 2)
     shifts = [
         values[cut : cut + window].mean() - values[max(cut - window, 0) : cut].mean()
@@ -242,7 +150,7 @@ def _same(values: Array) -> float:
 
 
 def _zeros(values: Array) -> float:
-    return float(np.mean(np.abs(values) < 1e-7))
+    return float(np.mean(np.abs(values) < ZERO))
 
 
 def _outliers(values: Array) -> float:
@@ -316,7 +224,7 @@ _MEASURES: Mapping[str, Mapping[str, Measure]] = {
         "level": (-1, lambda v: float(np.clip(np.median(v), -2.0, 1.0))),
         "end": (-1, lambda v: float(np.clip(_third(v, 2), -2.0, 1.0))),
         "worst": (-1, lambda v: -float(np.arcsinh(max(-v.min(), 0.0)))),
-        "low": (1, lambda v: float(np.mean(v < 0.05))),
+        "low": (1, lambda v: float(np.mean(v < NO_EXPLANATION))),
         "variation": (0, _jitter),
         "step": (0, lambda v: _step(v)[0]),
     },
@@ -392,7 +300,7 @@ def _columns(trace: rlvitals.Trace) -> dict[str, Facts]:
     steady = ("optimiser/learning_rate", "policy/clip_range", "optimiser/updates")
     names = [n for n in trace.series if n.startswith(heads) and n not in steady]
     logged = [s for n in names if (s := trace.numbers(n, MIN_POINTS)) is not None]
-    frozen = [_same(s.values) > 0.9 for s in logged]
+    frozen = [_same(s.values) > FROZEN_SHARE for s in logged]
     updates = trace.numbers("optimiser/updates", 1)
     span = max(trace.last_step - trace.first_step, 1)
     starts = [(int(s.steps[0]) - trace.first_step) / span for s in logged]

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from weighing_table import Row
 
 import rlvitals
-from weighing_table import Row
 
 LEVELS = {"badge": 50, "page": 500, "stop": 1000}  # at most one alarm in so many healthy lives
 CONFIDENCE = 0.95

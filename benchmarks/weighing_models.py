@@ -1,13 +1,13 @@
 """The models that `weighing.py` compares: all are fitted on rows and answer with probabilities."""
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
-from weighing_features import CLASSES, RULES
+from weighing_classes import CLASSES, RULES
 from weighing_table import Row
 
 Array = NDArray[np.float64]
@@ -107,13 +107,10 @@ def _raw(rows: Sequence[Row], names: Sequence[str]) -> Array:
 
 def _range(values: Array) -> tuple[Array, Array]:
     """Return the median and the width of the middle 80 %, as standard deviations."""
-    with np.errstate(all="ignore"):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            middle = np.nanmedian(values, axis=0)
-            low, high = np.nanpercentile(values, (10, 90), axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a column of NaN
+        middle = np.nanmedian(values, axis=0)
+        low, high = np.nanpercentile(values, (10, 90), axis=0)
     spread = (high - low) / 2.563
     return np.nan_to_num(middle), np.where(np.isfinite(spread), spread, 1.0)
 
@@ -126,13 +123,14 @@ def weights(rows: Sequence[Row]) -> Array:
 
 
 def minimise(
-    x: Array, targets: Array, weight: Array, low: Array, high: Array, ridge: float, start: Array
+    x: Array, targets: Array, weight: Array, bounds: tuple[Array, Array], ridge: float
 ) -> tuple[Array, Array]:
     """Fit a softmax with ridge and bounds; return coefficients [features, k], intercepts [k].
 
-    Accelerated projected gradient; `targets` [rows, k] sum to 1, bounds are [features, k].
+    Accelerated projected gradient; `targets` [rows, k] sum to 1, each of `bounds` is [features, k].
     """
-    coefficients, intercepts = np.zeros_like(low), start.copy()
+    low, high = bounds
+    coefficients, intercepts = np.zeros_like(low), np.zeros(targets.shape[1])
     ahead, ahead_intercepts, momentum = coefficients, intercepts, 1.0
     rate = 1 / (0.5 * np.linalg.norm(x * np.sqrt(weight)[:, None], 2) ** 2 + 0.5 + ridge)
     for _ in range(STEPS):
@@ -171,10 +169,8 @@ class Weighed:
         x, broken = self.scale.badness(self.scale.matrix(known)), _broken(known)
         low, high = np.zeros((x.shape[1], 2)), np.zeros((x.shape[1], 2))
         high[self._used(), 1] = np.inf
-        coefficients, intercepts = minimise(
-            x, np.stack([1 - broken, broken], axis=1), weights(known), low, high, self.ridge,
-            np.zeros(2),
-        )  # fmt: skip
+        targets = np.stack([1 - broken, broken], axis=1)
+        coefficients, intercepts = minimise(x, targets, weights(known), (low, high), self.ridge)
         self.alarm = coefficients[:, 1], float(intercepts[1] - intercepts[0])
         named = [row for row in known if row.mechanism and row.label == "broken"]
         self.classes = tuple(name for name in CLASSES if any(r.mechanism == name for r in named))
@@ -183,10 +179,7 @@ class Weighed:
         targets = np.array(
             [[row.mechanism == name for name in self.classes] for row in named], float
         )
-        low, high = self._bounds()
-        self.cause = minimise(
-            x, targets, weights(named), low, high, self.ridge, np.zeros(len(self.classes))
-        )
+        self.cause = minimise(x, targets, weights(named), self._bounds(), self.ridge)
         return self
 
     def _bounds(self) -> tuple[Array, Array]:

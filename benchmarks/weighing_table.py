@@ -7,13 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from weighing_classes import CLASS_BY_RULE, DECISIVE, mechanism
+from weighing_features import features
+
 import rlvitals
 from rlvitals.faults import folder, healthy
 from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.ground_truth import label, levels
 from rlvitals.faults.run_diagnosis import is_visible
 from rlvitals.faults.world_runs import LabelledRun, label_runs, read, split, unpack
-from weighing_features import CLASS_BY_RULE, DECISIVE, features, mechanism
 
 LIFE_PARTS = 10  # prefixes of a healthy run
 WARNING = rlvitals.Severity.WARNING
@@ -130,7 +132,7 @@ def _kept(root: Path) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _row(trace: rlvitals.Trace, *, label: str, **facts: Any) -> Row:
+def _row(trace: rlvitals.Trace, *, label: str, **facts: Any) -> Row:  # noqa: ANN401 - fields of Row
     diagnosis = rlvitals.diagnose(trace, live=False)
     table = features(trace, diagnosis)
     alarms = [case for case in diagnosis.cases if case.finding.severity >= WARNING]

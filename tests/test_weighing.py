@@ -1,4 +1,4 @@
-"""The comparison of weighed causes: withheld worlds stay withheld, and limits hold what they say."""
+"""Weighed causes: withheld worlds stay withheld, and limits hold what they say."""
 
 import math
 import sys
@@ -9,14 +9,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from weighing import same_framework, same_pair  # noqa: E402
-from weighing_features import CLASS_BY_FAULT, CLASS_BY_RULE, CLASSES, mechanism  # noqa: E402
-from weighing_lives import conformal_limit, upper  # noqa: E402
-from weighing_models import EVIDENCE, Weighed  # noqa: E402
-from weighing_table import Row  # noqa: E402
+from weighing_classes import CLASS_BY_FAULT, CLASS_BY_RULE, CLASSES, mechanism
+from weighing_lives import conformal_limit, upper
+from weighing_models import EVIDENCE, Weighed
+from weighing_systems import same_framework, same_pair
+from weighing_table import Row
 
-from rlvitals.faults import catalogue  # noqa: E402
-from rlvitals.rules import CATALOGUE  # noqa: E402
+from rlvitals.faults import catalogue
+from rlvitals.rules import CATALOGUE
 
 NUMBERS = sorted({name for signs in EVIDENCE.values() for name in signs})
 FINDINGS = [f"finding: {name}" for name in CLASSES]

@@ -223,4 +223,4 @@ def test_a_sample_is_diagnosed_and_the_page_has_the_section():
     assert all(len(runs) == len(labelled) for runs in answers.values())
     page = (ROOT / bench.SCORE_PAGE).read_text()
     assert world_page.replace_section(page, world_page.read_section(TIER)) == page
-    assert page.endswith((TIER.parent / bench.WEIGHING).read_text())
+    assert page.endswith((TIER.parent / "weighing.md").read_text())

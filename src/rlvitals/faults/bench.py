@@ -20,7 +20,6 @@ SCORE_DIRECTIONS = (
     ("errors", 1), ("warnings", 1),
 )  # fmt: skip
 SAMPLE_INTERVAL = 4  # one run in so many is replayed (twenty diagnoses), or in the sample
-WEIGHING = "weighing.md"  # written by hand from `benchmarks/weighing.py`
 SCORE_PAGE = Path("docs/how-good-is-it.md")
 RATES_MODULE = Path("src/rlvitals/rules/rates.py")
 
@@ -129,7 +128,7 @@ def write(root: Path, jobs: int, path: Path, report: Say) -> None:
         runs=len(runs),
     )
     worlds = world_page.read_section(root.parent / "tier-2")
-    weighing = root.parent / WEIGHING
+    weighing = root.parent / "weighing.md"  # by hand, from `benchmarks/weighing.py`
     text = world_page.replace_section(page(scores), worlds).rstrip()
     SCORE_PAGE.write_text(f"{text}\n\n{weighing.read_text() if weighing.exists() else ''}")
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")

@@ -163,7 +163,7 @@ def _answer_all(arguments: tuple[Path, WorldRun]) -> dict[Column, Answer]:
 
 def framework(trainer: str) -> str:
     """Return the framework of a world's trainer; a trainer of one file is its own."""
-    prefix = trainer.split("-")[0]
+    prefix = trainer.split("-", maxsplit=1)[0]
     return {"sb3": "Stable-Baselines3", "our": "rlvitals"}.get(prefix, prefix)
 
 

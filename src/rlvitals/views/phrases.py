@@ -14,7 +14,7 @@ from rlvitals.diagnosis.replay import Retraction
 from rlvitals.diagnosis.root_cause import Alternative, Case
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules import causes, going_on
-from rlvitals.rules.rate import ENOUGH, Rate
+from rlvitals.rules.rate import ENOUGH
 from rlvitals.rules.rule import Curve, Finding, Severity
 from rlvitals.types import Profile, Trace
 from rlvitals.views import rate_text
@@ -158,20 +158,12 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
         return f"held at a note: measured on {runs} {kind}, {ENOUGH} are needed"
     if rate is None or not healthy_runs or case.severity is Severity.NOTE:
         return ""  # rates count warnings and errors, not notes
+    origin = rate_text.origin(rate)
+    counted = f"{rate.family}; {origin}" if origin else rate.family
     if not is_known:
-        family = f"of {rate.family}{_origin(rate)}; the kind of this run is not known"
+        family = f"of {counted}; the kind of this run is not known"
         return f"rings on {rate.rang} of {healthy_runs} healthy runs {family}"
-    family = f"of this family ({rate.family}{_origin(rate)})"
-    return f"rings on {rate.rang} of {healthy_runs} healthy runs {family}"
-
-
-def _origin(rate: Rate) -> str:
-    """Return on how many frameworks and tasks a rate was counted; empty where not known."""
-    if not rate.frameworks:
-        return ""
-    frameworks = "framework" if rate.frameworks == 1 else "frameworks"
-    tasks = "task" if rate.tasks == 1 else "tasks"
-    return f"; {rate.frameworks} {frameworks}, {rate.tasks} {tasks}"
+    return f"rings on {rate.rang} of {healthy_runs} healthy runs of this family ({counted})"
 
 
 def spent(waste: Waste) -> str:
