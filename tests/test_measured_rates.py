@@ -40,8 +40,22 @@ def test_runs_are_counted_rule_by_rule():
     assert rates["b"] == (Rate("RLHF", 1), Rate(CONTROL, 2, 2, 1, faulted=1))
 
 
+def test_frameworks_and_tasks_are_counted_once_of_the_healthy_runs_that_a_rule_could_judge():
+    sb3, skrl = ("sb3", "cartpole"), ("skrl", "cartpole")
+    runs = [
+        *(Judged(CONTROL, True, {"a": None, "b": None}, "", (), *sb3) for _ in range(3)),
+        Judged(CONTROL, True, {"a": None}, "", (), *skrl),
+        Judged(CONTROL, False, {"b": None}, "", ("b",), "tianshou", "acrobot"),
+        Judged(CONTROL, True, {"c": None}),
+    ]
+    rates = tally(runs)
+    assert (rates["a"][0].healthy, rates["a"][0].frameworks, rates["a"][0].tasks) == (4, 2, 2)
+    assert (rates["b"][0].healthy, rates["b"][0].frameworks, rates["b"][0].tasks) == (3, 1, 1)
+    assert (rates["c"][0].healthy, rates["c"][0].frameworks, rates["c"][0].tasks) == (1, 0, 0)
+
+
 def test_the_written_module_is_the_same_data():
-    rates = {"a": (Rate(CONTROL, 2, 1, 0, 3, 2, 1), Rate("RLHF", 1)), "b": (Rate("RLHF", 7),)}
+    rates = {"a": (Rate(CONTROL, 2, 1, 0, 3, 2, 1, 4, 5), Rate("RLHF", 1)), "b": (Rate("RLHF", 7),)}
     names = {}
     exec(compile(rates_module(rates), "rates", "exec"), names)  # noqa: S102 - our own text
     assert names["RATES"] == rates
@@ -93,6 +107,11 @@ def test_a_finding_shows_its_rate_beside_it():
     )
     assert phrases.false_alarm_rate(found.cases[0], Profile.UNKNOWN) == (
         "rings on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
+    )
+    measured = {name: (replace(rate, frameworks=1, tasks=5),) for name, (rate,) in rates.items()}
+    found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=measured)
+    assert phrases.false_alarm_rate(found.cases[0], profile) == (
+        "rings on 1 of 40 healthy runs of this family (on-policy control; 1 framework, 5 tasks)"
     )
     note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
     assert not phrases.false_alarm_rate(note, profile)

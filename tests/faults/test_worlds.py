@@ -1,5 +1,6 @@
 """The worlds benchmark: its tables, its labels, its scores, and what is committed of it."""
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 import rlvitals
 from rlvitals.cli import main
-from rlvitals.faults import bench, world_page
+from rlvitals.faults import bench, world_page, world_score
 from rlvitals.faults.ground_truth import Label
 from rlvitals.faults.world_runs import LabelledRun, Outcome, WorldRun, label_runs, read, split
 from rlvitals.faults.world_score import (
@@ -216,6 +217,15 @@ def test_every_run_has_its_log_and_its_label():
     assert len({run.trainer for run in runs}) >= 6
 
 
+def test_rates_count_healthy_runs_of_the_dev_half_by_framework_and_world():
+    for judged in itertools.islice(world_score.diagnose_healthy(TIER), 3):
+        assert judged.healthy
+        assert split(judged.task) == "dev"
+        assert judged.framework == world_score.framework(judged.task.split("/", maxsplit=1)[0])
+    names = [world_score.framework(trainer) for trainer in ("sb3-a2c", "our-ppo", "tabular")]
+    assert names == ["Stable-Baselines3", "rlvitals", "tabular"]
+
+
 def test_a_sample_is_diagnosed_and_the_page_has_the_section():
     labelled = [run for run in label_runs(read(TIER)) if run.run.name.endswith("/00")][:4]
     answers = diagnose_runs(TIER, labelled, 1)
@@ -223,3 +233,4 @@ def test_a_sample_is_diagnosed_and_the_page_has_the_section():
     assert all(len(runs) == len(labelled) for runs in answers.values())
     page = (ROOT / bench.SCORE_PAGE).read_text()
     assert world_page.replace_section(page, world_page.read_section(TIER)) == page
+    assert page.endswith((TIER.parent / "weighing.md").read_text())

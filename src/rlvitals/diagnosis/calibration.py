@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 from rlvitals.rules.rate import Rate
 
-# family, healthy runs judged, of these rang, of these as an error, faulted, caught, named first
+# family, healthy runs judged, of these rang, of these as an error, faulted, caught, named first,
+# frameworks and tasks of the healthy runs
 RATES: Mapping[str, tuple[Rate, ...]] = {
 '''
 
@@ -27,24 +28,39 @@ class Judged:
     said: Mapping[str, Severity | None]  # every rule that could judge; None where it was clear
     first: str = ""  # the rule of the first root cause; empty where nothing was found
     expects: tuple[str, ...] = ()  # the rules that should name its fault, where the log shows it
+    framework: str = ""  # that recorded it; empty: not known
+    task: str = ""
 
 
-def judged(diagnosis: Diagnosis, *, healthy: bool, expects: Iterable[str] = ()) -> Judged:
+def judged(
+    diagnosis: Diagnosis,
+    *,
+    healthy: bool,
+    expects: Iterable[str] = (),
+    framework: str = "",
+    task: str = "",
+) -> Judged:
     """Reduce a diagnosis to what is counted. A severity is what the check said, held or not."""
     said: dict[str, Severity | None] = {rule.name: None for rule in diagnosis.clear}
     said |= {case.rule.name: case.said for case in diagnosis.every}
     first = diagnosis.cases[0].rule.name if diagnosis.cases else ""
     family = FAMILIES[diagnosis.trace.profile]
-    return Judged(family, healthy, said, first, tuple(expects))
+    return Judged(family, healthy, said, first, tuple(expects), framework, task)
 
 
 def tally(runs: Iterable[Judged]) -> dict[str, tuple[Rate, ...]]:
     """Count each rule in each family; families and rules without a run are left out."""
     rates: dict[tuple[str, str], Rate] = {}
+    origins: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for run in runs:
         for name in {*run.said, *run.expects}:
-            before = rates.get((name, run.family), Rate(run.family, 0))
-            rates[name, run.family] = _counted(before, run, name)
+            key = name, run.family
+            rates[key] = _counted(rates.get(key, Rate(run.family, 0)), run, name)
+            if run.healthy and run.framework and name in run.said:
+                origins.setdefault(key, set()).add((run.framework, run.task))
+    for key, pairs in origins.items():
+        frameworks = len({framework for framework, _ in pairs})
+        rates[key] = replace(rates[key], frameworks=frameworks, tasks=len(pairs))
     names = sorted({name for name, _ in rates})
     return {name: tuple(rates[key] for key in sorted(rates) if key[0] == name) for name in names}
 

@@ -11,6 +11,8 @@ from rlvitals.errors import UsageError
 from rlvitals.rules.rate import FAMILIES, Rate, Rates
 from rlvitals.storage import safe_files
 
+LATER_COUNTS = ("frameworks", "tasks")  # files written before they were counted lack them
+
 
 def write(path: Path, rates: Mapping[str, Sequence[Rate]]) -> None:
     """Write the rates of each rule, by family. Raises UsageError."""
@@ -34,7 +36,7 @@ def read(path: Path) -> Rates:
             raise UsageError(problem, where=str(path), hint=hint_text)
         return {
             str(name): tuple(
-                Rate(str(rate["family"]), **{count: int(rate[count]) for count in counts})
+                Rate(str(rate["family"]), **{count: _count(rate, count) for count in counts})
                 for rate in rates
             )
             for name, rates in content["rates"].items()
@@ -42,6 +44,10 @@ def read(path: Path) -> Rates:
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         problem = f"these rates cannot be read: {error!r}"
         raise UsageError(problem, where=str(path), hint=hint_text) from error
+
+
+def _count(rate: Mapping[str, int], name: str) -> int:
+    return int(rate.get(name, 0) if name in LATER_COUNTS else rate[name])
 
 
 def attach(diagnosis: Diagnosis, rates: Rates) -> Diagnosis:

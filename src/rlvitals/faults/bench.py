@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvitals
-from rlvitals.faults import folder, healthy, online_eval, table, world_page
+from rlvitals.faults import folder, healthy, online_eval, table, world_page, world_score
 from rlvitals.faults.ground_truth import Label, levels
 from rlvitals.faults.page import Scores, page
 from rlvitals.faults.run_diagnosis import diagnose_runs
@@ -128,7 +128,9 @@ def write(root: Path, jobs: int, path: Path, report: Say) -> None:
         runs=len(runs),
     )
     worlds = world_page.read_section(root.parent / "tier-2")
-    SCORE_PAGE.write_text(world_page.replace_section(page(scores), worlds))
+    weighing = root.parent / "weighing.md"  # by hand, from `benchmarks/weighing.py`
+    text = world_page.replace_section(page(scores), worlds).rstrip()
+    SCORE_PAGE.write_text(f"{text}\n\n{weighing.read_text() if weighing.exists() else ''}")
     report(f"{path}, {SCORE_PAGE}: {table.format_counts(test_score)}")
 
 
@@ -141,6 +143,7 @@ def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.lab
         elif run.label is Label.BROKEN:
             yield replace(counts, expects=counts.expects if run.visible else ())
     yield from healthy.diagnose_healthy(root.parent / "healthy")
+    yield from world_score.diagnose_healthy(root.parent / "tier-2")
 
 
 def check(root: Path, jobs: int, path: Path, report: Say, *, sample: bool = False) -> int:

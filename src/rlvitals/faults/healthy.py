@@ -21,6 +21,17 @@ class HealthyRun:
     settings: dict[str, Any]
     made_by: str
 
+    @property
+    def framework(self) -> str:
+        """The library that trained the run; ours where none is stated."""
+        _, _, libraries = self.made_by.partition(", ")
+        return libraries.split(" ")[0] or "rlvitals"
+
+    @property
+    def task(self) -> str:
+        """The first two parts of the file's name: runs of one task are alike."""
+        return "-".join(self.file.split(".")[0].split("-")[:2])
+
 
 def read(folder: Path) -> tuple[HealthyRun, ...]:
     """List the runs of a folder; empty for a missing folder."""
@@ -34,4 +45,6 @@ def diagnose_healthy(folder: Path) -> Iterator[rlvitals.lab.Judged]:
     """Diagnose every run."""
     for run in read(folder):
         trace = rlvitals.trace(folder / run.file, settings=run.settings)
-        yield rlvitals.lab.judged(rlvitals.diagnose(trace), healthy=True)
+        yield rlvitals.lab.judged(
+            rlvitals.diagnose(trace), healthy=True, framework=run.framework, task=run.task
+        )

@@ -96,7 +96,8 @@ def replace_section(page: str, section: str) -> str:
     """Replace the section in a page, or add it at its end."""
     pattern = re.compile(r"^## Worlds\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
     if pattern.search(page):
-        return pattern.sub(lambda _: section, page)
+        text = pattern.sub(lambda _: f"{section.rstrip()}\n\n", page)
+        return f"{text.rstrip()}\n"
     return f"{page.rstrip()}\n\n{section}"
 
 

@@ -1,7 +1,7 @@
 """Diagnose the runs of the worlds benchmark in four columns, and score the answers by world."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import rlvitals
+from rlvitals.faults.folder import INDEX_NAME
 from rlvitals.faults.ground_truth import Label
 from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, map_parallel
 from rlvitals.faults.score import WARNING, Share, share
@@ -19,6 +20,9 @@ from rlvitals.faults.world_runs import (
     LabelledRun,
     Outcome,
     WorldRun,
+    label_runs,
+    read,
+    split,
     unpack,
 )
 
@@ -155,6 +159,27 @@ def _answer_all(arguments: tuple[Path, WorldRun]) -> dict[Column, Answer]:
         Column.THIRDS: compare_thirds(trace),
         Column.ALWAYS: Answer("learning"),
     }
+
+
+def framework(trainer: str) -> str:
+    """Return the framework of a world's trainer; a trainer of one file is its own."""
+    prefix = trainer.split("-", maxsplit=1)[0]
+    return {"sb3": "Stable-Baselines3", "our": "rlvitals"}.get(prefix, prefix)
+
+
+def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
+    """Diagnose the healthy runs of the dev half, from their logs alone."""
+    if not (root / INDEX_NAME).exists():
+        return
+    for labelled in label_runs(read(root)):
+        run = labelled.run
+        if labelled.label is Label.HEALTHY and split(run.world) == "dev":
+            with TemporaryDirectory() as scratch:
+                unpack(root, run, Path(scratch))
+                diagnosis = rlvitals.diagnose(rlvitals.runs(scratch)[0], live=False)
+            yield rlvitals.lab.judged(
+                diagnosis, healthy=True, framework=framework(run.trainer), task=run.world
+            )
 
 
 def _diagnose(trace: rlvitals.Trace, settings: Mapping[str, Any]) -> Answer:

@@ -47,6 +47,8 @@ class Rate:
     faulted: int = 0  # faulted runs that the rule should name, the fault being effective and logged
     caught: int = 0  # of these, where it rang at all
     first: int = 0  # of these, where it was the first root cause
+    frameworks: int = 0  # of the healthy runs; 0: not known
+    tasks: int = 0  # of the healthy runs, a framework's own; 0: not known
 
     @property
     def false_alarms(self) -> Interval:

@@ -17,6 +17,7 @@ from rlvitals.rules.rate import ENOUGH, Interval
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Rule
 from rlvitals.storage import toml_files
+from rlvitals.views import rate_text
 from rlvitals.views.phrases import number
 
 IN_BRACKETS = re.compile(r"(.+?)\s*\((.+)\)")  # "Policy (π)": a name, then its symbol
@@ -119,7 +120,9 @@ def _rate_lines(rule: Rule) -> Iterator[str]:
     rates = RATES.get(rule.name, ())
     for rate in rates:
         interval = _format_interval(rate.false_alarms)
-        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{interval}"
+        counted = rate_text.origin(rate)
+        of_which = f" of {counted}" if counted else ""
+        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{of_which}{interval}"
         errors = f", {rate.errors} of them as an error" if rate.errors else ""
         caught = ""
         if rate.faulted:

@@ -158,10 +158,12 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
         return f"held at a note: measured on {runs} {kind}, {ENOUGH} are needed"
     if rate is None or not healthy_runs or case.severity is Severity.NOTE:
         return ""  # rates count warnings and errors, not notes
+    origin = rate_text.origin(rate)
+    counted = f"{rate.family}; {origin}" if origin else rate.family
     if not is_known:
-        family = f"of {rate.family}; the kind of this run is not known"
+        family = f"of {counted}; the kind of this run is not known"
         return f"rings on {rate.rang} of {healthy_runs} healthy runs {family}"
-    return f"rings on {rate.rang} of {healthy_runs} healthy runs of this family ({rate.family})"
+    return f"rings on {rate.rang} of {healthy_runs} healthy runs of this family ({counted})"
 
 
 def spent(waste: Waste) -> str:

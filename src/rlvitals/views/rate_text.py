@@ -14,6 +14,15 @@ def sentence(rate: Rate) -> str:
     return f"rings on {rate.rang} of {rate.healthy} of your healthy {runs} ({rate.family}){few}"
 
 
+def origin(rate: Rate) -> str:
+    """Return on how many frameworks and tasks a rate was counted; empty where not known."""
+    if not rate.frameworks:
+        return ""
+    frameworks = "framework" if rate.frameworks == 1 else "frameworks"
+    tasks = "task" if rate.tasks == 1 else "tasks"
+    return f"{rate.frameworks} {frameworks}, {rate.tasks} {tasks}"
+
+
 def table(marks: Sequence[Mark], rates: Mapping[str, Sequence[Rate]]) -> list[str]:
     """Return the number of marked runs, and a line for each rule that rang or should have."""
     if not marks:
