@@ -21,7 +21,6 @@ from rlvitals.types import Trace
 from rlvitals.views.console import COLUMN_GAP
 from rlvitals.views.phrases import number
 
-BY_WORDS = "other keys: a count, share, length, extreme, setting, rate or size, by their words"
 MIN_TEXT_COLUMNS = 24  # of the wrapped cells, which are unreadable below
 
 
@@ -102,7 +101,11 @@ def keys(table: Table) -> list[tuple[str, str, str]]:
 
 def families(table: Table) -> list[tuple[str, str, str]]:
     """Return the pattern, metric and measurement of each family of keys."""
-    others_row = (f"(?:{table.other_prefixes})/.+", f"{STATISTIC.name}/...", BY_WORDS)
+    others_row = (
+        f"(?:{table.other_prefixes})/.+",
+        f"{STATISTIC.name}/...",
+        "other keys: a count, share, length, extreme, setting, rate or size, by their words",
+    )
     return [
         *(
             (f.pattern, f.name.metric.name + "/..." * f.name.metric.family, f.name.how)

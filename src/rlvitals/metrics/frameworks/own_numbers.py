@@ -66,7 +66,6 @@ KEY_KINDS = (
     ),
 )
 UNJUDGED = (*(f"{metric.name}/" for metric, _ in KEY_KINDS), f"{rollouts.STATISTIC.name}/")
-SPLIT_KINDS = KEY_KINDS[4:]  # what may be split by a part's name: "requests_total/shard_0"
 
 
 @lru_cache(maxsize=4096)  # keys
@@ -75,7 +74,7 @@ def name(key: str) -> Name:
     for metric, pattern in KEY_KINDS:
         if re.fullmatch(rf"(?:.+/)?(?:{pattern})", key):
             return Name(metric, "by its name")
-    for metric, pattern in SPLIT_KINDS:
+    for metric, pattern in KEY_KINDS[4:]:  # may end in a part: "requests_total/shard_0"
         if re.fullmatch(rf".+/(?:{pattern})/[^/]+", key):
             return Name(metric, "by its name")
     return Name(rollouts.STATISTIC)
