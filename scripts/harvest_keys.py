@@ -58,7 +58,8 @@ FRAMEWORKS: dict[str, tuple[Source, ...]] = {
     "skyrl": (
         Source(
             ("skyrl/train/**/*.py", "skyrl/backends/skyrl_train/**/*.py"),
-            leave=r"skyrl\.ai|^error/|^\*|:(?:mean|max|min)$|^(?:policy|critic)/\*$",
+            leave=r"skyrl\.ai|^error/|^\*|:(?:mean|max|min)$|^(?:policy|critic)/\*$"
+            r"|^cispo/|^loss_metrics/\*$",  # logged below policy/loss_metrics/
         ),
         Source(
             ("skyrl/backends/skyrl_train/workers/worker.py",),

@@ -7,9 +7,9 @@ from rlvitals import metrics, settings
 from rlvitals.diagnosis.remedies import neutral
 from rlvitals.errors import UsageError, nearest
 from rlvitals.metrics import environments, glossary
-from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup
 from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.metrics.frameworks.own_numbers import UNJUDGED
 from rlvitals.metrics.metric import Band, Metric
 from rlvitals.readers import READERS
 from rlvitals.rules import CATALOGUE
@@ -234,9 +234,7 @@ def _keys(name: str) -> Iterator[str]:
                 f"- {table.title}: `{name}`"
             )
     # What a table only keeps under its own name explains a key that has no other meaning.
-    specific = {
-        c: lines for c, lines in lines_by_metric.items() if not c.startswith(STATISTIC.name)
-    }
+    specific = {c: lines for c, lines in lines_by_metric.items() if not c.startswith(UNJUDGED)}
     for canonical, lines in (specific or lines_by_metric).items():
         metric = metrics.find(canonical)
         if metric is None or _names_match(canonical, name) or _names_match(metric.title, name):

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from rlvitals.errors import harmless
 from rlvitals.metrics import suggest
+from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.metrics.frameworks.key import Table
 from rlvitals.readers import READERS
 from rlvitals.rollouts.dialects import ROLLOUT_DIALECTS
@@ -100,9 +101,17 @@ def keys(table: Table) -> list[tuple[str, str, str]]:
 
 def families(table: Table) -> list[tuple[str, str, str]]:
     """Return the pattern, metric and measurement of each family of keys."""
+    others_row = (
+        f"(?:{table.other_prefixes})/.+",
+        f"{STATISTIC.name}/...",
+        "other keys: a count, share, length, extreme, setting, rate or size, by their words",
+    )
     return [
-        (f.pattern, f.name.metric.name + "/..." * f.name.metric.family, f.name.how)
-        for f in table.families
+        *(
+            (f.pattern, f.name.metric.name + "/..." * f.name.metric.family, f.name.how)
+            for f in table.families
+        ),
+        *([others_row] if table.other_prefixes else []),
     ]
 
 

@@ -152,8 +152,33 @@ def _by_kind(part: str, title: str, unit: str, meaning: str) -> Metric:
 
 STATISTIC = _by_kind(
     "statistic", "Other numbers of the framework", "as logged",
-    "A number of the framework's own under its own name: counts of rollouts, groups and requests,"
-    " extremes, queues. It is shown, and judged by no rule.",
+    "A number under the framework's own name whose meaning is not known here. It is shown, and"
+    " judged by no rule.",
+)  # fmt: skip
+# The kinds below say what sort of number a framework logs; no rule judges them.
+COUNT = _by_kind(
+    "count", "Counts", "count",
+    "How many rollouts, groups, samples, requests or versions there were, or how many stand in a"
+    " queue, under the framework's own name: of the step or since the start, as it keeps them.",
+)  # fmt: skip
+EXTREME = _by_kind(
+    "extreme", "Extremes and spread", "as logged",
+    "The least, the largest, a percentile or the spread of a number over the batch, by name. Its"
+    " mean is a metric of its own where it is logged.",
+)  # fmt: skip
+SHARE_OF = _by_kind(
+    "share", "Shares", "share",
+    "A part of the responses, groups, tokens or requests under the framework's own name.",
+)  # fmt: skip
+LENGTH_OF = _by_kind(
+    "length", "Lengths counted another way", "tokens",
+    "Tokens of a part of the responses, or counted with padding, tools or all turns: not the mean"
+    " length of a response.",
+)  # fmt: skip
+LOGGED_SETTING = _by_kind(
+    "setting", "Settings in force", "as logged",
+    "A threshold, a weight or a limit that the framework logs with every row: chosen or scheduled,"
+    " not measured.",
 )  # fmt: skip
 STOP_REASON = _by_kind(
     "stop_reason", "Why rollouts end", "as logged",
@@ -200,6 +225,11 @@ METRICS = (
     RESPONSE_TIME_MEDIAN,
     RESPONSE_TIME_P99,
     STATISTIC,
+    COUNT,
+    EXTREME,
+    SHARE_OF,
+    LENGTH_OF,
+    LOGGED_SETTING,
     STOP_REASON,
     ERRORS,
     TOOL_USE,

@@ -172,6 +172,31 @@ MACHINE = Metric(
     family=True,
 )
 
+PHASE_RATE = Metric(
+    name="throughput/rate",
+    title="Rates by phase",
+    unit="as logged",
+    kind="performance",
+    meaning="Tokens, samples or operations per second of one phase, replica or device, by name.",
+    better="up",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/tokens_per_second",),
+    family=True,
+)
+
+DATA_SIZE = Metric(
+    name="throughput/size",
+    title="Data moved or stored",
+    unit="as logged",
+    kind="performance",
+    meaning="Bytes, or elements of the weights, that one transfer moves, or that a disk holds.",
+    healthy=Band(low=0.0),
+    possible=NOT_NEGATIVE,
+    see_also=("throughput/phase_time",),
+    family=True,
+)
+
 LOAD = Metric(
     name="throughput/load",
     title="Load of the system",
@@ -352,6 +377,8 @@ METRICS = (
     ELAPSED,
     EVAL_ELAPSED,
     MACHINE,
+    PHASE_RATE,
+    DATA_SIZE,
     LOAD,
     CORES,
     HANDLES,

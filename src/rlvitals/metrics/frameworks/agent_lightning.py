@@ -26,11 +26,10 @@ NAMES = replace(
         Family(r"training/n_sample_dropped/(.+)", Name(rollouts.DROPPED, "of the step")),
         Family(r"training/n_(skipped\w+|\w*mismatch\w*|unmerged\w*)",
                Name(rollouts.DROPPED, "of the step")),
-        Family(r"(?:training|critic)/((?:async/|rollout_level_advantage/)?n?_?\w+)",
-               Name(rollouts.STATISTIC, "of the step")),
-        Family(r"val/(\w+)", Name(rollouts.STATISTIC, "of the validation")),
+        Family(r"(critic/n_\w+)", Name(rollouts.COUNT, "of the step")),
         *verl.NAMES.families,
     ),
+    other_prefixes=rf"training|{verl.NAMES.other_prefixes}",
     marks=(("training/reward",), ("training/n_rollouts",), ("val/n_rollouts",)),
     read_from="microsoft/agent-lightning c632d8d: agentlightning/verl/rollout_adapter.py"
     " (get_train_data_batch, get_test_metrics), trainer.py; the rest is verl's",

@@ -118,6 +118,23 @@ OTHERS = {
     "rw/acc/avg": Name(pairs.ACCURACY, "mean over pairs"),
 }
 
+# By regular expression. A number that stands under another scope too is read from there.
+ACTOR_PATTERNS = {
+    "kl_div_direct": Name(sampler.KL_SIGNED, "k1", estimator="k1", again=True),
+    "kl_div_(?:taylor|dual)": Name(sampler.KL, "k2 and k3", again=True),
+    "rs_filtered_fraction": Name(sampler.REJECTED_TOKENS, "rejection sampling", again=True),
+    "sample_staleness_theta_avg": Name(optimiser.POLICY_LAG, TOKENS, again=True),
+    "sample_staleness_theta_max": Name(optimiser.POLICY_LAG_MAX, "over tokens", again=True),
+    "(sample_staleness_(?:proximal_\\w+|theta_min))": Name(rollouts.COUNT, "updates of lag"),
+    "(v_(?:theta|proximal))": Name(rollouts.COUNT, "version of the policy"),
+    "correct_seq_len": Name(rollouts.LENGTH_RIGHT, "prompt included", again=True),
+    "incorrect_seq_len": Name(rollouts.LENGTH_WRONG, "prompt included", again=True),
+    "((?:clipped_)?(?:new|old)_logp|prox_logp_gt)": Name(sampler.PERPLEXITY, "log-probability"),
+    "(vocab_(?:min|max)_logits)": Name(rollouts.EXTREME, "over the vocabulary"),
+    "(sapo_\\w+)": Name(surrogate.LOSS_WEIGHT, "soft gate of SAPO"),
+    "(rkl_loss)": Name(surrogate.DISTILLATION, "reverse KL to the teacher, in the loss"),
+}
+
 ACTORS = ("ppo_actor", "grpo_actor")
 
 NAMES = Table(
@@ -133,11 +150,17 @@ NAMES = Table(
     },
     families=(
         # Of a tensor only the mean has a name above; its extremes and the rest stand here.
+        Family(r"((?:\w+_actor/(?:\w+/)*|ppo_critic/)\w+/(?:min|max))", Name(rollouts.EXTREME)),
+        *(
+            Family(rf"(?:ppo|grpo)_actor/(?:\w+/)?{keys}(?:/avg)?", name)
+            for keys, name in ACTOR_PATTERNS.items()
+        ),
         Family(
-            r"(?:ppo|grpo)_actor/((?:update/|compute_logp/|version_stats/)*\w+(?:/(?:avg|min|max))?)",
+            r"(?:ppo|grpo)_actor/((?:update/|compute_logp/|version_stats/)*\w+(?:/avg)?)",
             Name(rollouts.STATISTIC),
         ),
-        Family(r"ppo_critic/(\w+)(?:/(?:avg|min|max))?", Name(rollouts.STATISTIC)),
+        Family(r"ppo_critic/(clipped_\w+)/avg", Name(rollouts.EXTREME, "of the clipped values")),
+        Family(r"ppo_critic/(\w+)(?:/avg)?", Name(rollouts.STATISTIC)),
         Family(r"timeperf/(.+)", Name(throughput.PHASE_TIME, "seconds of one training step")),
     ),
     settings={

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from rlvitals.metrics.frameworks import own_numbers
 from rlvitals.metrics.frameworks.key import Name, Table
 
 
@@ -52,11 +53,13 @@ def find(table: Table, key: str) -> tuple[str, Name] | None:
     for bare in _without_prefix(table, key):
         if name := table.keys.get(bare):
             return name.metric.name, name
-        if not _in_families(table, bare):
-            continue
-        for family in table.families:
-            if match := re.fullmatch(family.pattern, bare):
-                return "/".join((family.name.metric.name, *match.groups())), family.name
+        if _in_families(table, bare):
+            for family in table.families:
+                if match := re.fullmatch(family.pattern, bare):
+                    return "/".join((family.name.metric.name, *match.groups())), family.name
+        if table.other_prefixes and re.match(rf"(?:{table.other_prefixes})/.", bare):
+            name = own_numbers.name(bare)
+            return f"{name.metric.name}/{bare}", name
     return None
 
 

@@ -67,11 +67,13 @@ NAMES = replace(
     },
     families=(
         *(f for f in trl_grpo.NAMES.families if f.pattern != trl_grpo.OLD_COMPONENT),
-        Family(r"(entropy/(?:max|min|threshold))", Name(rollouts.STATISTIC)),
-        Family(r"rollout_correction/(.*ppl.*)", Name(sampler.PERPLEXITY)),
+        Family(r"(entropy/(?:max|min))", Name(rollouts.EXTREME, "over tokens")),
         Family(
-            r"((?:rollout_correction|fipo|sdar|gkd)/.+|rlsd_lambda)", Name(surrogate.LOSS_WEIGHT)
+            r"(entropy/threshold|rlsd_lambda|sdar/coef)",
+            Name(rollouts.LOGGED_SETTING),
         ),
+        Family(r"rollout_correction/(.*ppl.*)", Name(sampler.PERPLEXITY)),
+        Family(r"((?:rollout_correction|fipo|sdar|gkd)/.+)", Name(surrogate.LOSS_WEIGHT)),
         Family(r"(MFU)", Name(throughput.MFU, "averaged since this process began")),
         Family(r"(memory)\(GiB\)", Name(throughput.MEMORY, "most reserved so far")),
     ),

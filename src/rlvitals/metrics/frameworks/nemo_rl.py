@@ -107,7 +107,7 @@ NAMES = Table(
     },
     families=(
         Family(r"validation/(.*(?:accuracy|reward|pass[@_]?\w*).*)", HELD_OUT),
-        Family(r"(validation/avg_length)", Name(rollouts.STATISTIC)),
+        Family(r"(validation/avg_length)", Name(rollouts.LENGTH_OF, "of the validation")),
         Family(r"train/reward/((?!mean$|std$|max$|min$)[^/]+)", Name(reward.COMPONENT, BATCH)),
         Family(
             r"train/((?:natural_termination|max_turns_reached)_rate)",
@@ -121,25 +121,34 @@ NAMES = Table(
                Name(rollouts.DROPPED, "since the start")),
         Family(r"(?:train/)?(?:rollout|router)/(.*(?:failure|error|retry|no_healthy).*)",
                Name(rollouts.ERRORS, "since the start")),
-        Family(r"(?:train/)?((?:rollout|gen_fleet|router|delta|delta_verify|wasted)/.+)",
-               Name(rollouts.STATISTIC)),
-        Family(r"(?:train/)?((?:payload_\w+|transfer|turns_per_sample|max_gen_tokens_per_turn)/.+)",
-               Name(rollouts.STATISTIC)),
-        Family(r"(?:train/)?(advantages/(?:sum|std))", Name(surrogate.LOSS_WEIGHT)),
+        Family(r"(?:train/)?((?:delta|delta_verify|payload_bytes)/.+)", Name(throughput.DATA_SIZE)),
+        Family(r"(?:train/)?payload_ratio/(.+)", Name(rollouts.SHARE_OF, "of the bytes sent")),
+        Family(r"(?:train/)?(payload_counts/.+|wasted/failed_trajectory)", Name(rollouts.COUNT)),
+        Family(r"(?:train/)?(advantages/(?:sum|std))", Name(rollouts.EXTREME)),
         Family(r"(?:train/)?(?:on_policy_distillation|mtp)/(.+)", Name(surrogate.DISTILLATION)),
         Family(r"(?:train/)?(?:moe|r3)/(.+)", Name(sampler.ROUTING)),
         Family(r"(?:train/)?reward_model_env/(\w+)_reward", Name(reward.COMPONENT)),
-        Family(r"(?:train/)?vllm/(.+)", Name(rollouts.STATISTIC)),
+        Family(r"(?:train/)?(vllm/spec_acceptance_length)", Name(rollouts.LENGTH_OF)),
         Family(r"(?:train/)?efficiency/(.+)_pct", Name(throughput.PHASE_SHARE, "per cent",
                                                        scale=PER_CENT)),
+        Family(r"(train/(?:num_\w+|global_\w+|buffer_size))", Name(rollouts.COUNT)),
+        Family(r"(train/(?:\w+_sq_mean|values_m\w+))", Name(rollouts.EXTREME)),
+        Family(r"train/avg_trajectory_age", Name(optimiser.POLICY_LAG, "versions, mean")),
+        Family(r"train/vf_clipfrac", Name(value.CLIP_FRACTION, "over tokens")),
+        Family(r"(reward_model_env/num_\w+)", Name(rollouts.COUNT)),
+        Family(r"(?:train/)?(efficiency/\w+_s|transfer/\w+_s)", Name(throughput.PHASE_TIME)),
+        Family(r"(train/kl_loss_scale)", Name(rollouts.LOGGED_SETTING)),
         Family(
             r"train/((?:token|seq|mean_seq|max_seq|min_seq)_mult_prob_error\w*"
-            r"|policy_kl_error|js_divergence_error|probs_ratio_\w+|num_\w+|global_\w+"
-            r"|positive_nll_loss|preference_loss|\w+_sq_mean|values_m\w+|ce_loss|kl_loss_scale"
-            r"|vf_clipfrac|buffer_size|avg_trajectory_age)",
+            r"|policy_kl_error|js_divergence_error|probs_ratio_\w+"
+            r"|positive_nll_loss|preference_loss|ce_loss)",
             Name(surrogate.LOSS_WEIGHT),
         ),
         Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
+    ),
+    other_prefixes=(
+        r"(?:train/)?(?:rollout|gen_fleet|router|wasted|transfer|turns_per_sample"
+        r"|max_gen_tokens_per_turn|vllm)"
     ),
     settings={
         "policy/model_name": "model",

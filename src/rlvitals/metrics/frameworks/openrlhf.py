@@ -153,10 +153,17 @@ NAMES = Table(
             Name(outcome.EVAL_TASK, "pass1 is the mean of k answers, passk the best of them"),
         ),
         Family(
-            r"((?:eval/)?eval_(?:.+_)?(?:truncated_rate|response_length_mean|num_samples)"
-            r"|generated_samples|num_samples|num_action_tokens|weights)",
-            Name(rollouts.STATISTIC),
+            r"((?:eval/)?eval_(?:.+_)?truncated_rate)", Name(rollouts.SHARE_OF, "of an evaluation")
         ),
+        Family(
+            r"((?:eval/)?eval_(?:.+_)?response_length_mean)",
+            Name(rollouts.LENGTH_OF, "of an evaluation"),
+        ),
+        Family(
+            r"((?:eval/)?eval_(?:.+_)?num_samples|generated_samples|num_samples|num_action_tokens)",
+            Name(rollouts.COUNT),
+        ),
+        Family(r"(weights)", Name(rollouts.LOGGED_SETTING)),
         Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
     ),
     settings={

@@ -84,11 +84,14 @@ NAMES = Table(
         Family(r"actor/(?:test_)?domain_mix_(\w+/.+)", Name(rollouts.STATISTIC)),
         Family(r"(?:preprocessor|stats)/(.*(?:filtered_out|too_old)\w*)",
                Name(rollouts.DROPPED, "since the start")),
-        Family(r"(?:preprocessor|stats)/(.+)", Name(rollouts.STATISTIC)),
-        Family(r"actor/(.+)", Name(rollouts.STATISTIC)),
-        Family(r"rl/(.+)", Name(surrogate.LOSS_WEIGHT, TOKENS)),
-        Family(r"throughput/(.+)", Name(rollouts.STATISTIC)),
+        Family(r"((?:preprocessor|stats)/queue/.+)", Name(rollouts.COUNT, "in the queue")),
+        Family(r"rl/value_mse", Name(value.LOSS, "squared error, mean over tokens")),
+        Family(
+            r"rl/(ratio_ref_\w+|token_weight|old_logprobs)", Name(surrogate.LOSS_WEIGHT, TOKENS)
+        ),
+        Family(r"(throughput/\w+_per_(?:micro_batch|step))", Name(rollouts.COUNT)),
     ),
+    other_prefixes="preprocessor|stats|actor|throughput|rl",
     settings={
         "model_path": "model",
         "attempts": "num_generations",

@@ -186,15 +186,21 @@ NAMES = Table(
             Name(surrogate.LOSS_WEIGHT, "of one environment"),
         ),
         Family(r"(routing_confidence/.+)", Name(sampler.ROUTING)),
+        Family(r"(event_loop_lag/.+)", Name(throughput.PHASE_TIME, "seconds of the event loop")),
+        Family(r"(system/ckpt_disk_\w+)", Name(throughput.DATA_SIZE)),
+        Family(r"(off_policy/in_(?:flight|queue)/.+)", Name(rollouts.COUNT, "updates of lag")),
         Family(
-            r"((?:concurrency|curriculum|dispatcher|event_loop_lag|gate|inference|pool|progress"
-            r"|off_policy|watcher|system|kl_ent_ratio)/.+|loss/(?:nan_count|perplexity)"
-            r"|val/perplexity|eval/.+/policy_version)",
-            Name(rollouts.STATISTIC),
+            r"((?:loss/nan|watcher/update)_count|dispatcher/(?:inflight|queued)/.+|pool/unseen"
+            r"|eval/.+/policy_version|progress/(?:[\w]+_)?(?:tokens|samples|rollouts|tasks))",
+            Name(rollouts.COUNT),
         ),
+        Family(r"((?:loss|val)/perplexity|kl_ent_ratio/.+)", Name(sampler.PERPLEXITY)),
         Family(r"time/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
         Family(r"(perf)/mfu", Name(throughput.MFU, "logged in per cent", scale=0.01)),
         Family(r"perf/(peak_memory)", Name(throughput.MEMORY, "reserved on the first process")),
+    ),
+    other_prefixes=(
+        "concurrency|curriculum|dispatcher|gate|inference|pool|progress|off_policy|watcher|system"
     ),
     settings=SETTINGS,
     settings_under=r"(?:trainer|orchestrator)/",

@@ -84,19 +84,22 @@ NAMES = Table(
     },
     families=(
         Family(r"(?:batch|episode)/termination_reason/(.+)", Name(rollouts.STOP_REASON, "share")),
-        Family(r"val/(.+/pass@\d+)", Name(outcome.EVAL_TASK, "validation set")),
+        Family(r"test/mean_nll", Name(optimiser.EVAL_LOSS)),
+        Family(r"((?:optim|train)/perplexity)", Name(sampler.PERPLEXITY)),
+        Family(r"val/distill/(\w+)", Name(surrogate.DISTILLATION, "of the validation")),
+        Family(r"val/(.+/pass@\w+)", Name(outcome.EVAL_TASK, "validation set")),
         Family(r"reward/([^/]+)/mean", Name(outcome.TASK_REWARD, "of one role")),
         Family(r"reward/([^/]+)/(?:std|max|min)", Name(reward.COMPONENT_STD, "of one role")),
         Family(r"groups/(dropped_\w+)", Name(rollouts.DROPPED, "of the step")),
         Family(r"offpolicy/(.*ppl.*|.*abs_diff/min)", Name(sampler.PERPLEXITY)),
+        Family(r"(advantage/[^/]+/fraction_zero)", Name(rollouts.SHARE_OF, "of one role")),
+        Family(r"(advantage/[^/]+/(?:max|min|std|mean))", Name(rollouts.EXTREME, "of one role")),
         Family(r"(?:advantage|offpolicy|rollout_correction)/(.+)", Name(surrogate.LOSS_WEIGHT)),
         Family(r"batch/(dropped_\w+)", Name(rollouts.DROPPED, "of the step")),
         *verl.NAMES.families,
         *tinker.NAMES.families,
-        Family(
-            rf"((?:{COUNTS}|episode|optim|test|env/all/by_episode)/.+)", Name(rollouts.STATISTIC)
-        ),
     ),
+    other_prefixes=rf"{COUNTS}|{verl.NAMES.other_prefixes}",
     settings={**verl.NAMES.settings, **tinker.NAMES.settings},
     prefixes=verl.NAMES.prefixes,
     marks=(

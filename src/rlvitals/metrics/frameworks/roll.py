@@ -14,6 +14,7 @@ from rlvitals.metrics.catalogue import (
     progress,
     reward,
     rollouts,
+    sampler,
     surrogate,
     throughput,
     value,
@@ -34,6 +35,9 @@ ACTOR = {  # pipeline/rlvr/actor_worker.py, loss_func; pipeline/base_worker.py
     "actor/approxkl": Name(policy.APPROX_KL, f"k2, {TOKENS}", estimator="k2"),
     "actor/policykl": Name(policy.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
     "actor/ratio_mean": Name(policy.RATIO, TOKENS),
+    "actor/tis_total_clipfrac": Name(sampler.RATIO_CLIPPED_SHARE, TOKENS),
+    "actor/tis_upper_clipfrac": Name(sampler.RATIO_HIGH_SHARE, TOKENS),
+    "actor/tis_lower_clipfrac": Name(sampler.RATIO_LOW_SHARE, TOKENS),
     "actor/kl_loss": Name(surrogate.KL_LOSS, "k3 to the reference", zero_if_off=True),
     "actor/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
     "actor/lr": Name(optimiser.LEARNING_RATE),
@@ -110,7 +114,11 @@ NAMES = Table(
     families=(
         Family(r"val_(?:correct|score)/((?!all/).+)/mean", Name(outcome.EVAL_TASK, "mean")),
         Family(r"val/(.+/score/mean)", Name(outcome.EVAL_TASK, "mean over its episodes")),
-        Family(r"val/(.+)", Name(rollouts.STATISTIC, "of the validation")),
+        Family(rf"(actor/tis_(?:lower|upper)_bound){AT}", Name(rollouts.LOGGED_SETTING)),
+        Family(
+            rf"(actor/(?:total_samples|valid_samples|samples_\w+|backward_steps|topr_\w+_samples)){AT}",
+            Name(rollouts.COUNT),
+        ),
         Family(rf"actor/(train_infer_\w+|tis_\w+|is_weight_\w+){AT}", Name(surrogate.LOSS_WEIGHT)),
         Family(
             rf"actor/((?:cispo|topr|kimi15|sample_weights|weighted|ratio|valid|final|max_len|error"
@@ -119,21 +127,32 @@ NAMES = Table(
         ),
         Family(r"env/(.+)", Name(outcome.DOMAIN, "as the environment logs it")),
         Family(
+            rf"((?:(?:critic|rollout|tokens)/)?(?:{MEASURES})/(?:max|min|std|diff))",
+            Name(rollouts.EXTREME),
+        ),
+        Family(
+            r"((?:rollout|tokens)/(?:response_length\w*|non_prompt_length|prompt_length"
+            r"|total_length)/mean)",
+            Name(rollouts.LENGTH_OF),
+        ),
+        Family(
+            r"(critic/(?:episode|step)_rewards_norm/mean|scheduler/\w+/score/mean|score/mean)",
+            Name(outcome.DOMAIN, "mean reward of a part of the pipeline"),
+        ),
+        Family(
             rf"((?:(?:critic|rollout|tokens)/)?(?:{MEASURES})/{STATISTIC})",
             Name(rollouts.STATISTIC),
         ),
         Family(r"critic/(\w+_clip_frac|error)", Name(surrogate.LOSS_WEIGHT)),
         Family(r"(?:train|student)/(\w*loss)" + AT, Name(surrogate.DISTILLATION)),
         Family(r"scheduler/(\w+)_filter_count", Name(rollouts.DROPPED, "of the step")),
-        Family(r"scheduler/(.+)", Name(rollouts.STATISTIC)),
-        Family(r"(?:expand|shrink)/(.+)", Name(rollouts.STATISTIC)),
         Family(r"memory/(.+)", Name(throughput.MEMORY)),
         Family(r"system/(max_memory\w+)" + AT, Name(throughput.MEMORY)),
-        Family(r"system/(.+)", Name(rollouts.STATISTIC)),
         Family(r"latency/(.+)", Name(throughput.PHASE_TIME)),
         Family(r"efficiency/(.+)_pct", Name(throughput.PHASE_SHARE, "per cent", scale=0.01)),
         Family(r"time/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
     ),
+    other_prefixes="val|scheduler|expand|shrink|system",
     settings={
         "pretrain": "model",
         "seed": "seed",

@@ -83,12 +83,11 @@ NAMES = Table(
         Family(r"env/((?!all/)[^/]+)/reward/total", Name(outcome.TASK_REWARD, EPISODES)),
         Family(r"(eval\w*)/env/all/(?:reward/total|correct)", HELD_OUT),
         Family(r"(?:test|eval\w*)/[a-z]*nll", Name(optimiser.EVAL_LOSS)),
-        Family(r"env/all/(total_\w+)", Name(rollouts.STATISTIC, "of the batch")),
+        Family(r"(env/all/total_\w+)", Name(rollouts.COUNT, "of the batch")),
         Family(r"env/(?!all/)([^/]+/.+)", Name(outcome.DOMAIN, "of one kind of problem")),
-        Family(
-            r"((?:sampling|training)_client/step\w*|progress/done_frac)", Name(rollouts.STATISTIC)
-        ),
-        Family(r"env/all/(\w+_tokens_per_trajectory)", Name(rollouts.STATISTIC)),
+        Family(r"((?:sampling|training)_client/step\w*)", Name(rollouts.COUNT, "of weights")),
+        Family(r"(progress/done_frac)", Name(rollouts.SHARE_OF, "of the budget")),
+        Family(r"(env/all/\w+_tokens_per_trajectory)", Name(rollouts.LENGTH_OF, "of an episode")),
         Family(r"time/(.+)", Name(throughput.PHASE_TIME, "seconds of one batch")),
     ),
     settings={

@@ -23,8 +23,10 @@ NAMES = replace(
         "sdft/reverse_kl_mean": TEACHER,
     },
     families=(
-        Family(r"((?:env/all/by_group/.+|optim/entropy))", Name(rollouts.STATISTIC)),
+        Family(r"(env/all/by_group/.+)", Name(rollouts.SHARE_OF, "no reward is given")),
+        Family(r"(optim/entropy)", Name(rollouts.STATISTIC)),
         Family(r"teacher_kl/(.+)", Name(surrogate.DISTILLATION, "k1, of one data set")),
+        Family(r"(sdft/(?:num_|total_).+|sdft/\w+_(?:count|positions))", Name(rollouts.COUNT)),
         Family(r"sdft/(.+)", Name(surrogate.DISTILLATION)),
         *tinker.NAMES.families,
     ),

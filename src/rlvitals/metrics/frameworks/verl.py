@@ -225,15 +225,23 @@ NAMES = Table(
         Family(r"(?:actor/)?token_kl/(.+)", Name(surrogate.LOSS_WEIGHT)),
         Family(r"(?:router_replay|rollout/moe|r3)/(.+)", Name(sampler.ROUTING)),
         Family(r"(?:rollout|actor)/(?:\w+/)*((?:max|min|avg)_vio/.+)", Name(sampler.ROUTING)),
+        Family(r"(agent_loop/\w*/?num_preempted\w*(?:/\w+)?)", Name(rollouts.COUNT, "requests")),
+        Family(r"(agent_loop/slowest/\w+_length)", Name(rollouts.LENGTH_OF, "slowest response")),
         Family(r"agent_loop/(.+)", Name(throughput.PHASE_TIME, "seconds of one response")),
         Family(r"(?:perf|train)/(mfu)", Name(throughput.MFU)),
         Family(
-            r"((?:response_length_non_aborted|global_seqlen|num_turns|tool_call_counts|prompt_length"
-            r"|critic/rewards|critic/returns|critic/values|training|fully_async|count|static|monitor"
-            r"|dynamic_resource|hybrid|separate_async|checkpoint_engine|rollout|val-aux/num_turns"
-            r"|generation_timing|val)/.+)",
-            Name(rollouts.STATISTIC),
+            r"(response_length_non_aborted/mean)",
+            Name(rollouts.LENGTH_OF, "without aborted responses"),
         ),
+        Family(r"(val-aux/num_turns/mean)", Name(rollouts.COUNT, "turns of an evaluation")),
+        Family(r"((?:gdpo|reward_extra_info)/.+/(?:max|min))", Name(rollouts.EXTREME)),
+        Family(r"(training/off_policy/\w+_worst/\w+)", Name(rollouts.EXTREME, "oldest token")),
+    ),
+    other_prefixes=(
+        r"response_length_non_aborted|global_seqlen|num_turns|tool_call_counts|prompt_length"
+        r"|critic/rewards|critic/returns|critic/values|training|fully_async|count|static|monitor"
+        r"|dynamic_resource|hybrid|separate_async|checkpoint_engine|rollout|val-aux/num_turns"
+        r"|generation_timing|val"
     ),
     settings={
         "algorithm/adv_estimator": "algorithm",

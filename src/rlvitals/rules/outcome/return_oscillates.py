@@ -26,6 +26,7 @@ mean are not counted. A curriculum changes the task, and the return with it.
 """
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from rlvitals.rules.answers import evaluated, judged
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
@@ -63,9 +64,17 @@ def check(trace: Trace) -> Answer:
         return Clear()
     down = course.lost >= LOST * course.gain and course.gain > 0
     down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
-    # Wherever it ends, what swings so often that nobody can tell a gain was never kept.
-    wild = count >= WILD and judged(trace).state == "unknown"
+    # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
+    # one row is no loss: means of few answers scatter so.
+    wild = count >= WILD and falls(course_of(_without_dips(series))) >= WILD
+    wild = wild and judged(trace).state == "unknown"
     return _finding(trace, (name, series), course, count, lost=down or wild)
+
+
+def _without_dips(series: Series) -> Series:
+    """Return the medians of each three values in a row."""
+    middle = np.median(sliding_window_view(series.values, 3), axis=1)
+    return Series(series.steps[1:-1], series.times[1:-1], middle)
 
 
 def _finding(
