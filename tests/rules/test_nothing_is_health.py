@@ -16,6 +16,7 @@ RUN_NAMES = sorted(path.parent.name for path in RUNS.glob("*/run.toml"))
 # still in order.
 BY_COLUMN = {
     "accounting-broken",
+    "answers-copied",
     "chosen-likelihood-falls",
     "constant-reward",
     "experts-collapse",
@@ -25,6 +26,9 @@ BY_COLUMN = {
     "judge-outage",
     "not-a-number",
     "ratio-off-one",
+    "stop-reason-shifts",
+    "task-regresses",
+    "tasks-without-signal",
 }
 # A break shows in the critic's loss or in its explained variance: each is looked at for itself.
 EITHER = {

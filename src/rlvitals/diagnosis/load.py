@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -51,9 +52,10 @@ def runs(path: Path) -> tuple[Run, ...]:
         try:
             return sources.find(path)
         except UnreadableLog:
-            if not path.exists() or not rollout_index.find(path):
-                raise
-            return (Run(path.name, path, ()),)
+            with suppress(OSError):  # a name too long, a folder that may not be read
+                if path.exists() and rollout_index.find(path):
+                    return (Run(path.name, path, ()),)
+            raise
     from rlvitals.hosted.fetch import fetch  # noqa: PLC0415 - a local run needs no client
 
     return sources.find(fetch(address))

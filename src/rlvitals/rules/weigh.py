@@ -1,8 +1,9 @@
 """How the outcome weighs a symptom: proven stalled it is a fault, else it is worth knowing."""
 
+from rlvitals.metrics.catalogue.outcome import ACCURACY
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Finding, Severity
+from rlvitals.rules.answers import answers, learned
+from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import Standing
 from rlvitals.types import Series, Trace
 
@@ -62,3 +63,10 @@ def by_learning(  # noqa: PLR0913, PLR0917 - the fields of one finding
         counter=counter,
         causes=causes,
     )
+
+
+def clear_by_answers(trace: Trace) -> Clear | Undecided:
+    """Clear what the outcome speaks for, if right answers say so: a total may be what is gamed."""
+    if answers(trace) is None:
+        return Undecided("no reward for right answers is logged", (ACCURACY.name,))
+    return Clear()

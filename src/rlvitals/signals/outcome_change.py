@@ -186,7 +186,8 @@ def outcome_change(
     fine = _blocks(unit - centre)
     blocks = _coarse(fine, unit - centre)
     gain, half = blocks.gain, blocks.half
-    unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
+    with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
+        unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
     min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
     own = MIN_GAIN_SD * short.noise * math.sqrt(short.length) if margin is None else unit_margin

@@ -30,7 +30,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
-from rlvitals.rules.weigh import by_learning, content
+from rlvitals.rules.weigh import by_learning, clear_by_answers, content
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
@@ -59,8 +59,10 @@ def check(trace: Trace) -> Answer:
     if not is_longer and levels[1] >= SHORTER_FACTOR * first:
         return Clear()
     stretch = above(correlation, limit) if is_longer else below(correlation, -limit)
-    if stretch is None or content(learned(trace)):
+    if stretch is None:
         return Clear()
+    if content(learned(trace)):
+        return clear_by_answers(trace)
     level = median(stretch.of(correlation).finite().values) or 0.0
     adjective, verb = ("longer", "grew") if is_longer else ("shorter", "shrank")
     return by_learning(

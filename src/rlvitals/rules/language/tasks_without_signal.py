@@ -53,8 +53,10 @@ def check(trace: Trace) -> Answer:
         stretch = above(series, MIN_DEAD_SHARE.on(trace))
         if stretch is not None and stretch.goes_on and ends[task] > MIN_DEAD_SHARE.on(trace):
             dead[task] = stretch
-    if not dead or min(ends.values()) >= MAX_LIVE_SHARE:
+    if not dead:
         return Clear()
+    if min(ends.values()) >= MAX_LIVE_SHARE:
+        return Undecided("the groups of every task are dead: there is no task to compare with")
     worst = max(dead, key=lambda task: (ends[task], task))
     hopeless = [task for task in dead if _is_lowest(trace, task)]
     evidence, counter = sides(learned(trace))

@@ -26,7 +26,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, start
-from rlvitals.rules.weigh import by_learning, content
+from rlvitals.rules.weigh import by_learning, clear_by_answers, content
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
@@ -45,8 +45,10 @@ def check(trace: Trace) -> Answer:
     limit = TURNS_FACTOR.bound(trace, f"{TURNS_FACTOR.on(trace):g} x this run's start", first)
     stretch = above(turns, limit.value)
     grown = levels[1] > max(limit.value, first + MIN_ADDED_TURNS)
-    if stretch is None or not stretch.goes_on or not grown or content(learned(trace)):
+    if stretch is None or not stretch.goes_on or not grown:
         return Clear()
+    if content(learned(trace)):
+        return clear_by_answers(trace)
     return by_learning(
         trace,
         f"episodes take {levels[1]:.3g} turns, {first:.3g} at the start",
