@@ -1,6 +1,7 @@
 """Build the web application, and run it until Ctrl-C."""
 
 import contextlib
+import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from importlib.resources import files
@@ -17,6 +18,7 @@ from rlvitals.comparison.scores import Axis
 from rlvitals.errors import VitalsError
 from rlvitals.server import compare_page, fleet_page, page_shell, run_files, run_page
 from rlvitals.server.access import AccessCheck
+from rlvitals.server.control import Control, describe
 from rlvitals.server.endpoints import Api, format_problem
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_run import LiveRun
@@ -30,20 +32,33 @@ MAX_CONNECTIONS = 512
 SHUTDOWN_SECONDS = 1  # for open event streams
 
 
-def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str = "") -> Starlette:
+def build(
+    root: Path,
+    settings: Settings,
+    hosts: Iterable[str] = (),
+    token: str = "",
+    *,
+    control: bool = False,
+) -> Starlette:
     """Return the application that serves the runs below a root.
 
     `hosts`: further names that browsers reach it by. `token`: needed by each browser; empty: none.
+    `control`: pages may mark and mute, and send requests to a run's process; else all is read-only.
     """
     fleet = Fleet(root, settings)
 
     def open_run(key: str, time_s: float) -> LiveRun:
         run = run_files.read_run(root, fleet.entry(key))
-        return LiveRun(key, run, settings, time_s)
+        return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
 
     live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
     fleet.open_keys = live.keys
-    endpoints = Api(fleet, live)
+    control_token = secrets.token_urlsafe(24) if control else ""
+
+    def describe_control(run: LiveRun) -> dict[str, object] | None:
+        return {"token": control_token, **describe(run, fleet)} if control else None
+
+    endpoints = Api(fleet, live, describe_control)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -54,7 +69,12 @@ def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str 
         fleet.stop()
 
     app = Starlette(
-        routes=[*_pages(fleet, endpoints), *_assets(), *_api(endpoints)],
+        routes=[
+            *_pages(fleet, endpoints),
+            *_assets(),
+            *_api(endpoints),
+            *(Control(fleet, live).routes() if control else ()),
+        ],
         lifespan=lifespan,
         exception_handlers={HTTPException: _http_problem},
     )
@@ -64,7 +84,7 @@ def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str 
         live.close_streams()
 
     app.state.close_streams = close_streams
-    app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token)
+    app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token, control_token=control_token)
     return app
 
 
@@ -75,8 +95,8 @@ def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
 
     def show_run(request: Request) -> Response:
         run = endpoints.live.get(request.path_params["key"])
-        position, page = run.channel.position(), run.page
-        return HTMLResponse(run_page.document(run.key, page, position), headers=NO_STORE)
+        text = run_page.document(run.page, endpoints.page_data(run))
+        return HTMLResponse(text, headers=NO_STORE)
 
     def show_comparison(request: Request) -> Response:
         axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"

@@ -18,6 +18,7 @@ from rlvitals.errors import UnreadableLog
 from rlvitals.following.folder_tree import FolderTree
 from rlvitals.server import run_files, run_summary
 from rlvitals.server.channel import Channel
+from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.server.run_summary import LAMPS, Summary
 from rlvitals.settings import Settings
@@ -31,6 +32,7 @@ MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 MAX_DIFFERING_SETTINGS = 4  # shown in a line
 CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
+IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 
 @dataclass(slots=True)
@@ -53,7 +55,9 @@ class Fleet:
         self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
         self.differing: tuple[str, ...] = ()  # settings in which the runs differ
         self.entries: dict[str, Entry] = {}
-        self._index = Index(root, _index_file(root), threads=True)
+        index_file = _index_file(root)
+        self.mutes = Mutes(None if index_file == IN_MEMORY else index_file.with_suffix(".mutes"))
+        self._index = Index(root, index_file, threads=True)
         self._judge_id = f"serve {rlvitals.__version__} {_hash(repr(settings))}"
         self._tree = FolderTree(root, time.monotonic)
         self._tree_entries: dict[str, Entry] = {}
@@ -204,7 +208,8 @@ class Fleet:
         entry, row = self.entries[key], self.rows[key]
         mark = self._marks.get(key, "")
         try:
-            answer = batch.judge((run_files.read_run(self.root, entry), self.settings))
+            settings = self.mutes.apply(key, self.settings)
+            answer = batch.judge((run_files.read_run(self.root, entry), settings))
         except UnreadableLog as error:
             answer = error
         with self._lock:
@@ -268,7 +273,7 @@ def _index_file(root: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return Path(":memory:")
+        return IN_MEMORY
     return folder / f"{_hash(os.path.realpath(root))}.index"
 
 
