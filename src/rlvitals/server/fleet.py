@@ -63,7 +63,10 @@ class Fleet:
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the lines
+        self._index_lock = (
+            threading.Lock()
+        )  # one transaction at a time; held while folders are read
         self._stop = threading.Event()
         self._is_listed = threading.Event()  # once the folders were looked through
         self._thread = threading.Thread(target=self._keep_current, name="fleet", daemon=True)
@@ -88,8 +91,9 @@ class Fleet:
     def note(self, key: str, diagnosis: Diagnosis) -> None:
         """Store the diagnosis of a run that was judged elsewhere."""
         with self._lock:
-            if key in self.rows:
-                self._store(key, diagnosis)
+            line = self._store(key, diagnosis) if key in self.rows else None
+        if line is not None:
+            self._keep(line)
 
     def wait(self, seconds: float) -> None:
         """Wait for the first look at the folders, for so long at most."""
@@ -105,9 +109,10 @@ class Fleet:
         """Return the lines that fit every word of a query, the worst first. Raises UsageError."""
         with self._lock:
             rows = list(self.rows.values())
-            if query.strip():
+        if query.strip():
+            with self._index_lock:
                 keys = {indexed.path for indexed in self._index.search(query)}
-                rows = [row for row in rows if row.key in keys or self._fits(row, query)]
+            rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
 
     def _fits(self, row: Summary, query: str) -> bool:
@@ -141,12 +146,13 @@ class Fleet:
 
     def _refresh(self) -> None:
         """Look for new, changed and deleted runs."""
-        self._index.refresh()
+        with self._index_lock:
+            self._index.refresh()
+            indexed = self._index.search()
         if self._tree.may_differ(clock.now()):
             self._tree_entries = {
                 run.name: Entry(run.name, run.root, run) for run in self._tree.find(clock.now())
             }
-        indexed = self._index.search()
         native = {self.root / item.path for item in indexed}
         foreign = {
             key: entry
@@ -180,8 +186,9 @@ class Fleet:
     def _pending(self) -> list[str]:
         """Return the runs to judge: unjudged ones first, failed and running ones before others."""
         time_s = clock.now()
-        with self._lock:
+        with self._index_lock:
             unjudged = set(self._index.unjudged(self._judge_id))
+        with self._lock:
             foreign = {key for key, entry in self.entries.items() if entry.run is not None}
             keys = [key for key in unjudged | foreign if self._is_stale(key, time_s)]
             rows = self.rows
@@ -212,23 +219,32 @@ class Fleet:
             answer = batch.judge((run_files.read_run(self.root, entry), settings))
         except UnreadableLog as error:
             answer = error
+        line = None
         with self._lock:
             self._judgements[key] = _Judgement(clock.now(), mark)
             if isinstance(answer, UnreadableLog):
                 self._put(run_summary.from_error(row, answer.problem))
             else:
-                self._store(key, answer)
+                line = self._store(key, answer)
+        if line is not None:
+            self._keep(line)
 
-    def _store(self, key: str, diagnosis: Diagnosis) -> None:
-        """Show a diagnosis and keep its line in the index for the next start."""
+    def _store(self, key: str, diagnosis: Diagnosis) -> Summary:
+        """Show a diagnosis and return its line."""
         row = self.rows[key]
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
         self._put(line)
-        if self.entries[key].run is None:
-            path = "" if key == "." else key
-            text = json.dumps(asdict(line))
-            self._index.note({path: line.verdict}, self._judge_id, {path: text})
+        return line
+
+    def _keep(self, line: Summary) -> None:
+        """Keep the line of a run folder in the index for the next start."""
+        entry = self.entries.get(line.key)
+        if entry is None or entry.run is not None:
+            return
+        path = "" if line.key == "." else line.key
+        with self._index_lock:
+            self._index.note({path: line.verdict}, self._judge_id, {path: json.dumps(asdict(line))})
 
     def _put(self, row: Summary) -> None:
         old = self.rows.get(row.key)
