@@ -124,6 +124,7 @@ class Api:
             "total": len(rows),
             "lamps": self.fleet.lamps,
             "differing": self.fleet.differing,
+            "trained": self.fleet.trained(),
         })  # fmt: skip
 
     def run(self, request: Request) -> Response:

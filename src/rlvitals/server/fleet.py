@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections import Counter
@@ -31,6 +32,10 @@ MAX_LISTING_SECONDS = 20.0  # that a page waits for the first look at the folder
 MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 MAX_DIFFERING_SETTINGS = 4  # shown in a line
+# Settings that differ between runs of one experiment, or count rather than choose.
+BOOKKEEPING = re.compile(
+    r"seed|total_(steps|epochs|timesteps)|save_|log|num_input_tokens|total_flos|output_dir|(run_)?name|device"
+)
 CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
 IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
@@ -114,6 +119,13 @@ class Fleet:
                 keys = {indexed.path for indexed in self._index.search(query)}
             rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
+
+    def trained(self) -> dict[str, float]:
+        """Return the training time of broken runs and of all judged runs, in seconds."""
+        with self._lock:
+            times = [(row.lamp, row.trained) for row in self.rows.values() if row.trained]
+        broken = sum(seconds for name, seconds in times if name == "bad")
+        return {"bad": broken, "all": sum(seconds for _, seconds in times)}
 
     def _fits(self, row: Summary, query: str) -> bool:
         """Return whether a row fits a query on what the index does not know of it."""
@@ -268,6 +280,8 @@ class Fleet:
         owners: dict[str, int] = {}
         for row in list(self.rows.values()):
             for name, value in row.settings.items():
+                if BOOKKEEPING.match(name.rpartition("/")[2]):
+                    continue
                 values.setdefault(name, set()).add(value)
                 owners[name] = owners.get(name, 0) + 1
         differing = [name for name, distinct in values.items() if len(distinct) > 1]

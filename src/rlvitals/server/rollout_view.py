@@ -23,6 +23,7 @@ MAX_PAIRS = 12  # shown at once
 MAX_SAMPLES = 8  # of a group or a proof, shown at once
 MAX_DIFF_WORDS = 600  # of each text, that are compared
 MAX_TOKENS = 400  # drawn in a strip
+LONG_REPLY_CHARS = 800  # may be higher than what is shown of it
 VIEWS = {"pairs": "one prompt, two steps", "group": "groups side by side"}
 
 
@@ -147,8 +148,8 @@ def _changes(item: Pair) -> Iterator[str]:
 def _column(title: str, index: int, sample: Sample, text: Html) -> Html:
     """Return one side of a pair: its calls of tools, and its text with what changed."""
     calls = [_call(call) for call in sample.tool_calls]
-    return el("div", el("h5", f"{title} · sample {index}"), *_facts(sample), *calls,
-              el("div", text, class_="reply"), _strip(sample))  # fmt: skip
+    return el("div", el("h4", f"{title} · sample {index}"), *_facts(sample), *calls,
+              _reply(text, sample.text), _strip(sample))  # fmt: skip
 
 
 def _side_by_side(samples: Sequence[tuple[int, Sample]]) -> Html:
@@ -160,7 +161,7 @@ def _sample(index: int, sample: Sample, *, prompt: bool) -> Html:
     step = "" if sample.step is None else f" · step {sample.step:,}"
     return el(
         "article",
-        el("h5", f"sample {index}{step}"),
+        el("h4", f"sample {index}{step}"),
         *_facts(sample),
         *([_prompt(sample.prompt)] if prompt else []),
         *map(_turn, sample.turns),
@@ -199,8 +200,10 @@ def _part_row(name: str, value: float, *, total: bool = False) -> Html:
 
 
 def _turn(turn: Turn) -> Html:
-    text = [el("div", paragraphs(turn.text), class_="reply")] if turn.text else []
-    return el("div", el("h6", turn.role), *text, *map(_call, turn.tool_calls), class_="turn")
+    text = [_reply(paragraphs(turn.text), turn.text)] if turn.text else []
+    return el(
+        "div", el("p", turn.role, class_="role"), *text, *map(_call, turn.tool_calls), class_="turn"
+    )
 
 
 def _call(call: ToolCall) -> Html:
@@ -211,8 +214,13 @@ def _call(call: ToolCall) -> Html:
 
 
 def _prompt(text: str) -> Html:
-    return el("div", el("h6", "prompt"), el("div", paragraphs(text), class_="reply"),
-              class_="prompt")  # fmt: skip
+    head = el("p", "prompt", class_="role")
+    return el("div", head, _reply(paragraphs(text), text), class_="prompt")
+
+
+def _reply(shown: Html, text: str) -> Html:
+    """Return a message; a long one scrolls, also by keys."""
+    return el("div", shown, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
 
 
 def _strip(sample: Sample) -> Html:

@@ -169,8 +169,9 @@ def _console_sections(names: Sequence[str]) -> Iterator[Section]:
         yield section(
             "Console",
             el("p", el("select", *options, id="console-file", aria_label="file"), class_="tools"),
-            el("pre", id="console", class_="console", tabindex="0", aria_label="end of the file"),
-        )
+            el("pre", id="console", class_="console", tabindex="0", role="region",
+               aria_label="end of the file"),
+        )  # fmt: skip
 
 
 def _board_head(unit: str) -> Html:

@@ -33,6 +33,7 @@ function startFleet(data) {
     if (!told.rows.length) list.append(html("p", { class: "empty" }, emptyText(search.value, lamp)));
     if (focus) lines.get(focus)?.element.querySelector("a").focus({ preventScroll: true });
     count(told.lamps);
+    tellSpent(told.trained);
     document.documentElement.dataset.ready = "yes";
   }
 
@@ -105,6 +106,13 @@ function startFleet(data) {
     reload: () => soon(0),
   });
   setInterval(() => { if (!document.hidden) for (const { row, element } of lines.values()) tellAge(element, row); }, 5000);
+}
+
+/* Say how much of the training time broken runs took. */
+function tellSpent({ bad, all }) {
+  const place = document.getElementById("spent");
+  place.hidden = !(bad > 0);
+  place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)} %).`;
 }
 
 function emptyText(words, lamp) {
