@@ -13,11 +13,19 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 import rlvitals
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.server import chart_data, compare_page, console, rollout_view, run_page
+from rlvitals.server import (
+    chart_data,
+    compare_page,
+    console,
+    fleet_groups,
+    rollout_view,
+    run_page,
+)
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
+from rlvitals.server.run_summary import Summary
 from rlvitals.types import Series
 from rlvitals.views import json_view
 
@@ -76,6 +84,10 @@ class Api:
                 Parameter("offset", "lines to skip", "integer"),
                 Parameter("limit", f"lines to return, at most {MAX_PAGE_ROWS}", "integer"),
             )),
+            Endpoint("/api/groups", "Group the runs by all settings but the seed", self.groups, (
+                Parameter("search", "words that select runs"),
+                Parameter("lamp", "only runs of a lamp"),
+            )),
             Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
             Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
             Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
@@ -109,9 +121,7 @@ class Api:
     def runs(self, request: Request) -> Response:
         """Return a page of the fleet's lines."""
         query = request.query_params
-        rows = self.fleet.search(query.get("search", ""))
-        if lamp := query.get("lamp", ""):
-            rows = [row for row in rows if row.lamp == lamp]
+        rows = self._rows(request)
         match query.get("sort", "worst"):
             case "newest":
                 rows.sort(key=lambda row: -(row.time or 0.0))
@@ -126,6 +136,18 @@ class Api:
             "differing": self.fleet.differing,
             "trained": self.fleet.trained(),
         })  # fmt: skip
+
+    def groups(self, request: Request) -> Response:
+        """Return the fleet's groups, at most MAX_PAGE_ROWS of them."""
+        groups = fleet_groups.group(self._rows(request), self.fleet.differing)
+        content = [asdict(group) for group in groups[:MAX_PAGE_ROWS]]
+        return JSONResponse({"groups": content, "total": len(groups)})
+
+    def _rows(self, request: Request) -> list[Summary]:
+        """Return the lines that a request selects, the worst first. Raises UsageError."""
+        rows = self.fleet.search(request.query_params.get("search", ""))
+        lamp = request.query_params.get("lamp", "")
+        return [row for row in rows if row.lamp == lamp] if lamp else rows
 
     def run(self, request: Request) -> Response:
         """Return a diagnosis in the JSON format of the command line."""

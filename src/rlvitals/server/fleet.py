@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from rlvitals.diagnosis import batch
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.folder_tree import FolderTree
-from rlvitals.server import run_files, run_summary
+from rlvitals.server import fleet_groups, run_files, run_summary
 from rlvitals.server.channel import Channel
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
@@ -32,10 +31,6 @@ MAX_LISTING_SECONDS = 20.0  # that a page waits for the first look at the folder
 MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 MAX_DIFFERING_SETTINGS = 4  # shown in a line
-# Settings that differ between runs of one experiment, or count rather than choose.
-BOOKKEEPING = re.compile(
-    r"seed|total_(steps|epochs|timesteps)|save_|log|num_input_tokens|total_flos|output_dir|(run_)?name|device"
-)
 CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
 IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
@@ -280,7 +275,7 @@ class Fleet:
         owners: dict[str, int] = {}
         for row in list(self.rows.values()):
             for name, value in row.settings.items():
-                if BOOKKEEPING.match(name.rpartition("/")[2]):
+                if fleet_groups.is_bookkeeping(name):
                     continue
                 values.setdefault(name, set()).add(value)
                 owners[name] = owners.get(name, 0) + 1

@@ -64,6 +64,8 @@ def _tools() -> Html:
            aria_label="filter the runs", autocomplete="off", spellcheck="false"),
         el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
            id="sort", aria_label="order"),
+        el("button", "Group seeds", class_="button", id="group", type="button",
+           aria_pressed="false"),
         el("a", "Compare", class_="button", id="compare", href="/compare", aria_disabled="true"),
         class_="tools", id="tools", role="search",
     )  # fmt: skip

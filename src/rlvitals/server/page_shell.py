@@ -8,8 +8,8 @@ from rlvitals.views.report.html import json_in_html
 from rlvitals.views.report.markup import Html, el
 
 SCRIPTS = (
-    "fleet.js", "live_chart.js", "layers.js", "rollouts.js", "control.js", "run.js", "compare.js",
-    "start.js",
+    "fleet.js", "groups.js", "live_chart.js", "layers.js", "rollouts.js", "control.js", "run.js",
+    "compare.js", "start.js",
 )  # fmt: skip
 
 

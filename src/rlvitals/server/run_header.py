@@ -98,7 +98,7 @@ def _other_cases(subject: Subject, first: Case) -> Iterator[Html]:
 def _progress(subject: Subject) -> Html:
     """Return the state, the step, the time left, and a bar."""
     status = subject.standing
-    texts = [status.state if status.state != "unknown" else "not known whether it goes on"]
+    texts = [status.state if status.state != "unknown" else "it may still be running"]
     total = f" of {status.total:,}" if status.total else ""
     step = el("span", f"{status.step:,}", class_="step", id="step")
     if status.eta is not None and status.state == "running":

@@ -50,6 +50,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     panels = dashboard.panels((_figure_subject(subject),))
     board = _charts(diagnosis.trace, "dashboard", panels)
     parts, layered = _composition(subject)
+    marks = timeline.timeline(subject)
     listed = [
         *_finding_sections(page, diagnosis),
         *_rollout_sections(extras.rollouts),
@@ -65,7 +66,8 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         "div",
         run_header.vitals(page, subject, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
-        el("section", _board_head(diagnosis.trace.step_unit), _grid(board), _absent(panels),
+        el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
+           _absent(panels),
            id="dashboard", class_="dashboard", aria_label="dashboard"),
         *(item.laid_out(PAGE_NUMBER) for item in listed),
         class_="run",
@@ -74,7 +76,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     charts = {chart.name: chart for chart in (*board, *parts, *layered, *html.charts(page))}
     return RunPage(
         version, content, charts, frozenset(chart.name for chart in parts), diagnosis.trace,
-        timeline.timeline(subject), rollout_view.provable(extras.rollouts, diagnosis),
+        marks, rollout_view.provable(extras.rollouts, diagnosis),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from rlvitals.storage.events import Event
 from rlvitals.types import Trace
+from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Subject
 from rlvitals.views.report.tables import cell
 
@@ -73,3 +74,18 @@ def _change(event: Event) -> Iterator[list[object]]:
     ]
     if texts:
         yield [event.step, ", ".join(texts)[:MAX_CHANGE_CHARS]]
+
+
+def legend(marks: Mapping[str, object]) -> Html:
+    """Return what the marks on the charts' axes mean; empty without marks."""
+    shapes = {
+        "checkpoints": ("checkpoint", "M6 2l4 4l-4 4l-4 -4z", "checkpoint"),
+        "seams": ("seam", "M6 0V12", "another attempt"),
+        "changes": ("change", "M6 0V12", "changed settings"),
+    }
+    items = [
+        el("span", el("svg", el("path", d=path, class_=name), aria_hidden="true"), text)
+        for kind, (name, path, text) in shapes.items()
+        if marks[kind]
+    ]
+    return el("p", *items, class_="about legend") if items else Html("")
