@@ -45,20 +45,16 @@ def build(
     `hosts`: further names that browsers reach it by. `token`: needed by each browser; empty: none.
     `control`: pages may mark and mute, and send requests to a run's process; else all is read-only.
     """
-    fleet = Fleet(root, settings)
-
-    def open_run(key: str, time_s: float) -> LiveRun:
-        run = run_files.read_run(root, fleet.entry(key))
-        return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
-
-    live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
-    fleet.open_keys = live.keys
+    fleet, live = _runs(root, settings)
     control_token = secrets.token_urlsafe(24) if control else ""
 
     def describe_control(run: LiveRun) -> dict[str, object] | None:
         return {"token": control_token, **describe(run, fleet)} if control else None
 
     endpoints = Api(fleet, live, describe_control)
+    routes = [*_pages(fleet, endpoints), *_assets(), *_api(endpoints)]
+    if control:
+        routes += Control(fleet, live).routes()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -69,23 +65,24 @@ def build(
         fleet.stop()
 
     app = Starlette(
-        routes=[
-            *_pages(fleet, endpoints),
-            *_assets(),
-            *_api(endpoints),
-            *(Control(fleet, live).routes() if control else ()),
-        ],
-        lifespan=lifespan,
-        exception_handlers={HTTPException: _http_problem},
+        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
     )
-
-    def close_streams() -> None:
-        fleet.channel.close()
-        live.close_streams()
-
-    app.state.close_streams = close_streams
+    app.state.close_streams = (fleet.channel.close, live.close_streams)
     app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token, control_token=control_token)
     return app
+
+
+def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
+    """Return the lines of all runs, and the runs that somebody looks at."""
+    fleet = Fleet(root, settings)
+
+    def open_run(key: str, time_s: float) -> LiveRun:
+        run = run_files.read_run(root, fleet.entry(key))
+        return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
+
+    live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
+    fleet.open_keys = live.keys
+    return fleet, live
 
 
 def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
@@ -168,7 +165,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: Starlette) -> None:
         """Prepare to serve an application of `build`."""
-        self.close_streams: Callable[[], None] = app.state.close_streams
+        self.close_streams: tuple[Callable[[], None], ...] = app.state.close_streams
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -183,5 +180,6 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then the server."""
-        self.close_streams()
+        for close in self.close_streams:
+            close()
         await super().shutdown(sockets)

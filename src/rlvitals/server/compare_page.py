@@ -28,7 +28,6 @@ from rlvitals.views.report.page import Grid
 
 MAX_COMPARED_RUNS = 24
 OVERLAY_CHART_PIXELS = 320
-BAND_TEXT = "Thin lines are runs; a thick line is the mean of a group, the band its 95 % interval."
 # A group's score at a step is the mean of the last tenth before it: it is drawn at their middle.
 MEAN_CENTRE = 1 - DEFAULT_MEAN_PERCENT / 200
 AXIS_TEXTS: dict[Axis, str] = {"steps": "steps", "time": "training time"}
@@ -75,7 +74,8 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
         *([el("p", explanation, class_="explanation")] if explanation else []),
         links,
         chart,
-        el("p", BAND_TEXT, class_="about"),
+        el("p", "Thin lines are runs; a thick line is a group's mean, the band its 95 % interval.",
+           class_="about"),
         *([el("section", el("h2", "Groups"), elements.table(_groups(result)))]
           if len(result.groups) > 1 else []),
         el("section", el("h2", "Runs"), _runs(runs, drawing.members, result)),

@@ -20,11 +20,11 @@ def headline(result: Comparison) -> str:
         if pair.word == "cannot tell":
             return f"No clear difference between {pair.group} and {reference}"
         return f"{pair.group} is {pair.word} than {reference}"
-    words = [pair.word for pair in result.against]
+    answers = [pair.word for pair in result.against]
     counts = {
-        "better": words.count("better"),
-        "worse": words.count("worse"),
-        "without a clear difference": words.count("cannot tell"),
+        "better": answers.count("better"),
+        "worse": answers.count("worse"),
+        "without a clear difference": answers.count("cannot tell"),
     }
     texts = [f"{count} {text}" for text, count in counts.items() if count]
     return f"Against {reference}: {', '.join(texts)}"

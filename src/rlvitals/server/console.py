@@ -9,7 +9,6 @@ from rlvitals.storage import safe_files
 
 CONSOLE_NAMES = ("*.log", "*.out", "*.err", "console*.txt", "output*.txt")
 MAX_CONSOLE_BYTES = 64 << 10  # of the end of a file
-MAX_CONSOLE_FILES = 20
 
 
 def names(run: Run) -> tuple[str, ...]:
@@ -17,7 +16,7 @@ def names(run: Run) -> tuple[str, ...]:
     if not run.root.is_dir():
         return ()
     files = {path.name for pattern in CONSOLE_NAMES for path in run.root.glob(pattern)}
-    return tuple(sorted(files)[:MAX_CONSOLE_FILES])
+    return tuple(sorted(files)[:20])
 
 
 def read_end(run: Run, root: Path, name: str) -> str:

@@ -23,9 +23,9 @@ from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import requests
 from rlvitals.tracking.requests import REQUEST_KINDS
 
-MAX_TEXT_CHARS = 200  # of a cause or a reason
-LABELS = ("healthy", "broken", "wrong")
-DONE_TEXTS: Mapping[str, str] = {
+MAX_CONTROL_TEXT_CHARS = 200  # of a cause or a reason
+MARK_LABELS = ("healthy", "broken", "wrong")
+REQUEST_TEXTS: Mapping[str, str] = {
     "save": "A checkpoint is requested; the training loop saves it when it next looks.",
     "stop": "A stop is requested; the training loop ends when it next looks.",
 }
@@ -57,8 +57,8 @@ class Control:
         """Write a person's label next to the run. Raises UsageError."""
         label = _text(values, "label")
         subject = _text(values, "subject")
-        if label not in LABELS:
-            raise UsageError(f"{label!r} is no label", where="label", hint=", ".join(LABELS))
+        if label not in MARK_LABELS:
+            raise UsageError(f"{label!r} is no label", where="label", hint=", ".join(MARK_LABELS))
         if label == "broken" and not subject:
             raise UsageError("a broken run needs a cause", where="subject", hint="a rule's name")
         if label == "wrong":
@@ -97,7 +97,7 @@ class Control:
             requests.ask(folder.path, kind)
         except OSError as error:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
-        return DONE_TEXTS[kind]
+        return REQUEST_TEXTS[kind]
 
     def _endpoint(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
         def act(values: Values) -> Response:
@@ -135,8 +135,8 @@ def _offered_requests(run: LiveRun) -> Sequence[str]:
 
 def _text(values: Values, name: str) -> str:
     value = values.get(name, "")
-    if not isinstance(value, str) or len(value) > MAX_TEXT_CHARS:
-        raise UsageError(f"{name} must be a text of at most {MAX_TEXT_CHARS} characters")
+    if not isinstance(value, str) or len(value) > MAX_CONTROL_TEXT_CHARS:
+        raise UsageError(f"{name} must be a text of at most {MAX_CONTROL_TEXT_CHARS} characters")
     return value.strip()
 
 

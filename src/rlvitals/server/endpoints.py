@@ -74,9 +74,11 @@ class Api:
         self.fleet, self.live = fleet, live
         self.describe_control = describe_control
         self.streams = 0
+        self.endpoints = (*self._fleet_endpoints(), *self._run_endpoints())
+
+    def _fleet_endpoints(self) -> tuple[Endpoint, ...]:
         keys = Parameter("key", "a run's path; two or more", required=True, repeats=True)
-        metric = Parameter("metric", "canonical name of a metric", required=True)
-        self.endpoints = (
+        return (
             Endpoint("/api/runs", "List the runs, one line each", self.runs, (
                 Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
                 Parameter("lamp", "only runs of a lamp: bad, watch, unknown, pending or good"),
@@ -88,6 +90,18 @@ class Api:
                 Parameter("search", "words that select runs"),
                 Parameter("lamp", "only runs of a lamp"),
             )),
+            Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
+                     (keys, Parameter("axis", "steps or time"))),
+            Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
+                Parameter("key", "a run; without it the changes of all lines"),
+                Parameter("position", "id of the last event that is known"),
+            ), "text/event-stream"),
+            Endpoint("/api/openapi.json", "Describe this API", self.openapi),
+        )  # fmt: skip
+
+    def _run_endpoints(self) -> tuple[Endpoint, ...]:
+        metric = Parameter("metric", "canonical name of a metric", required=True)
+        return (
             Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
             Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
             Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
@@ -99,8 +113,6 @@ class Api:
                      (KEY_QUERY, metric, *RANGE_QUERY)),
             Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
                      (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
-            Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
-                     (keys, Parameter("axis", "steps or time"))),
             Endpoint("/api/rollouts", "Return rollouts as HTML", self.rollouts, (
                 KEY_QUERY, Parameter("view", "pairs, group or proof"),
                 Parameter("step", "of the rollouts", "integer"),
@@ -111,11 +123,6 @@ class Api:
             Endpoint("/api/console", "Return the end of a console file", self.console, (
                 KEY_QUERY, Parameter("name", "of the file in the run's folder", required=True),
             ), "text/plain"),
-            Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
-                Parameter("key", "a run; without it the changes of all lines"),
-                Parameter("position", "id of the last event that is known"),
-            ), "text/event-stream"),
-            Endpoint("/api/openapi.json", "Describe this API", self.openapi),
         )  # fmt: skip
 
     def runs(self, request: Request) -> Response:
@@ -134,7 +141,7 @@ class Api:
             "total": len(rows),
             "lamps": self.fleet.lamps,
             "differing": self.fleet.differing,
-            "trained": self.fleet.trained(),
+            "trained": self.fleet.sum_training_time(),
         })  # fmt: skip
 
     def groups(self, request: Request) -> Response:

@@ -115,7 +115,7 @@ class Fleet:
             rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
 
-    def trained(self) -> dict[str, float]:
+    def sum_training_time(self) -> dict[str, float]:
         """Return the training time of broken runs and of all judged runs, in seconds."""
         with self._lock:
             times = [(row.lamp, row.trained) for row in self.rows.values() if row.trained]

@@ -15,7 +15,7 @@ BOOKKEEPING = re.compile(
     r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
     r"device"
 )
-SEED_NAME = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
+SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
         settings = {n: v for n, v in row.settings.items() if not is_bookkeeping(n)}
         has_seed = any(name.rpartition("/")[2] == "seed" for name in row.settings)
         # Without a logged seed only the name tells the runs of one experiment.
-        key = (row.outcome, *settings.items()) if has_seed else (SEED_NAME.sub("", row.key),)
+        key = (row.outcome, *settings.items()) if has_seed else (SEED_SUFFIX.sub("", row.key),)
         members.setdefault(key, []).append(row)
     groups = [_group(runs, names) for runs in members.values()]
     return sorted(groups, key=lambda item: [-item.lamps[name] / len(item.keys) for name in LAMPS])
@@ -56,7 +56,7 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
     first = rows[0]
     texts = [f"{name.rpartition('/')[2]} {first.settings[name]}" for name in names
              if name in first.settings]  # fmt: skip
-    stems = {SEED_NAME.sub("", row.key) for row in rows}
+    stems = {SEED_SUFFIX.sub("", row.key) for row in rows}
     label = " · ".join([*([stems.pop()] if len(stems) == 1 else []), *texts]) or first.key
     values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
     counts = Counter(row.lamp for row in rows)

@@ -27,7 +27,7 @@ def document(fleet: Fleet) -> str:
         "differing": fleet.differing,
         "page_rows": PAGE_ROWS,
         "labels": LAMP_LABELS,
-        "trained": fleet.trained(),
+        "trained": fleet.sum_training_time(),
     }
     root = fleet.root.resolve().name or str(fleet.root)
     lamps = (

@@ -18,23 +18,22 @@ from rlvitals.rollouts.step_pairs import Pair
 from rlvitals.views.phrases import number
 from rlvitals.views.report.markup import Html, el, join, paragraphs
 
-MAX_STEPS = 400  # offered to choose from
-MAX_PAIRS = 12  # shown at once
-MAX_SAMPLES = 8  # of a group or a proof, shown at once
-MAX_DIFF_WORDS = 600  # of each text, that are compared
-MAX_TOKENS = 400  # drawn in a strip
+MAX_OFFERED_STEPS = 400  # offered to choose from
+MAX_SHOWN_PAIRS = 12  # shown at once
+MAX_SHOWN_SAMPLES = 8  # of a group or a proof, shown at once
+MAX_COMPARED_WORDS = 600  # of each text, that are compared
 LONG_REPLY_CHARS = 800  # may be higher than what is shown of it
-VIEWS = {"pairs": "one prompt, two steps", "group": "groups side by side"}
 
 
 def controls(rollouts: Rollouts) -> Html:
     """Return the choice of view and steps; the script fetches what it chooses."""
     steps = _steps(rollouts)
+    views = {"pairs": "one prompt, two steps", "group": "groups side by side"}
     first, last = (steps[0], steps[-1]) if steps else (0, 0)
     return join(
         el(
             "p",
-            _select("rollout-view", "view", VIEWS, "pairs" if len(steps) > 1 else "group"),
+            _select("rollout-view", "view", views, "pairs" if len(steps) > 1 else "group"),
             _step_select("rollout-step", "step", steps, first),
             _step_select("rollout-against", "against step", steps, last),
             class_="rollout-tools",
@@ -47,9 +46,10 @@ def pairs(rollouts: Rollouts, step: int, against: int) -> Html:
     """Return the prompts that two steps have in common, what moved most first. UsageError."""
     found_pairs = step_pairs.pair(rollouts, step, against)
     noun = "prompt" if len(found_pairs) == 1 else "prompts"
-    more = f"; the first {MAX_PAIRS} are shown" if len(found_pairs) > MAX_PAIRS else ""
+    is_cut = len(found_pairs) > MAX_SHOWN_PAIRS
+    more = f"; the first {MAX_SHOWN_PAIRS} are shown" if is_cut else ""
     head = f"{len(found_pairs):,} {noun} at both steps, the largest change of reward first{more}."
-    articles = (_pair(rollouts, item) for item in found_pairs[:MAX_PAIRS])
+    articles = (_pair(rollouts, item) for item in found_pairs[:MAX_SHOWN_PAIRS])
     return join(el("p", head, class_="about"), *articles)
 
 
@@ -68,7 +68,9 @@ def groups(rollouts: Rollouts, step: int, number_of_group: int) -> Html:
         _group_buttons(position, len(names)),
         _prompt(prompt),
         _rewards_text(rows["reward"][members].tolist()),
-        _side_by_side([(int(i), rollouts.read_sample(int(i))) for i in ordered[:MAX_SAMPLES]]),
+        _side_by_side(
+            [(int(i), rollouts.read_sample(int(i))) for i in ordered[:MAX_SHOWN_SAMPLES]]
+        ),
         _cut_note(len(ordered)),
     )
 
@@ -79,7 +81,7 @@ def proof(rollouts: Rollouts, diagnosis: Diagnosis, rule: str) -> Html:
     if finding is None:
         raise UsageError(f"{rule!r} is no finding of this run", where="rule")
     indices = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
-    samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SAMPLES]]
+    samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SHOWN_SAMPLES]]
     head = f"{len(indices):,} rollouts show {rule}, those that show it best first."
     return join(el("p", head, class_="about"), *(_sample(i, s, prompt=True) for i, s in samples))
 
@@ -102,18 +104,18 @@ def provable(rollouts: Rollouts | None, diagnosis: Diagnosis) -> list[str]:
 def _steps(rollouts: Rollouts) -> list[int]:
     steps = np.unique(rollouts.rows["step"])
     steps = steps[steps != NO_STEP]
-    every = -(-len(steps) // MAX_STEPS) or 1
+    every = -(-len(steps) // MAX_OFFERED_STEPS) or 1
     return [int(step) for step in steps[::-1][::every][::-1]]
 
 
-def _select(name: str, label: str, options: dict[str, str], chosen: str) -> Html:
-    choices = (el("option", text, value=value, selected=value == chosen)
+def _select(name: str, label: str, options: dict[str, str], selected: str) -> Html:
+    choices = (el("option", text, value=value, selected=value == selected)
                for value, text in options.items())  # fmt: skip
     return el("label", join(f"{label} "), el("select", *choices, id=name))
 
 
-def _step_select(name: str, label: str, steps: Sequence[int], chosen: int) -> Html:
-    return _select(name, label, {str(step): f"{step:,}" for step in steps}, str(chosen))
+def _step_select(name: str, label: str, steps: Sequence[int], selected: int) -> Html:
+    return _select(name, label, {str(step): f"{step:,}" for step in steps}, str(selected))
 
 
 def _pair(rollouts: Rollouts, item: Pair) -> Html:
@@ -174,7 +176,7 @@ def _facts(sample: Sample) -> Iterator[Html]:
     """Yield the reward as bars of its parts, and how the rollout ended."""
     if sample.reward is not None:
         rows = [_part_row("reward", sample.reward, total=True)]
-        rows += [_part_row(name, part.value) for name, part in sample.parts.items()]
+        rows += [_part_row(name, reward.value) for name, reward in sample.parts.items()]
         yield el("table", el("tbody", *rows), class_="parts")
     texts = []
     if sample.advantage is not None:
@@ -218,9 +220,9 @@ def _prompt(text: str) -> Html:
     return el("div", head, _reply(paragraphs(text), text), class_="prompt")
 
 
-def _reply(shown: Html, text: str) -> Html:
+def _reply(html: Html, text: str) -> Html:
     """Return a message; a long one scrolls, also by keys."""
-    return el("div", shown, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
+    return el("div", html, class_="reply", tabindex="0" if len(text) > LONG_REPLY_CHARS else None)
 
 
 def _strip(sample: Sample) -> Html:
@@ -228,23 +230,23 @@ def _strip(sample: Sample) -> Html:
     values = sample.tokens.sampler_log_probs or sample.tokens.trainer_log_probs
     if not values:
         return Html("")
-    cells = (
-        el("i", style=f"opacity:{1 - exp(min(value, 0.0)):.2f}") for value in values[:MAX_TOKENS]
-    )
+    cells = (el("i", style=f"opacity:{1 - exp(min(value, 0.0)):.2f}") for value in values[:400])
     title = f"{len(values)} tokens, dark ones are unlikely"
     return el("div", *cells, class_="strip", role="img", aria_label=title, title=title)
 
 
 def _differences(old_text: str, new_text: str) -> tuple[Html, Html]:
     """Return both texts with the words marked that the other lacks."""
-    old, new = old_text.split()[:MAX_DIFF_WORDS], new_text.split()[:MAX_DIFF_WORDS]
+    old, new = old_text.split()[:MAX_COMPARED_WORDS], new_text.split()[:MAX_COMPARED_WORDS]
     old_marked, new_marked = [], []
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        before, after = " ".join(old[i:j]), " ".join(new[k:m])
-        if before:
-            old_marked.append(join(f"{before} ") if tag == "equal" else el("del", f"{before} "))
-        if after:
-            new_marked.append(join(f"{after} ") if tag == "equal" else el("ins", f"{after} "))
+        is_equal = tag == "equal"
+        if j > i:
+            text = f"{' '.join(old[i:j])} "
+            old_marked.append(join(text) if is_equal else el("del", text))
+        if m > k:
+            text = f"{' '.join(new[k:m])} "
+            new_marked.append(join(text) if is_equal else el("ins", text))
     return join(*old_marked), join(*new_marked)
 
 
@@ -268,8 +270,8 @@ def _rewards_text(rewards: Sequence[float]) -> Html:
 
 
 def _cut_note(count: int) -> Html:
-    text = f"The {MAX_SAMPLES} best paid of {count}."
-    return el("p", text, class_="about") if count > MAX_SAMPLES else Html("")
+    text = f"The {MAX_SHOWN_SAMPLES} best paid of {count}."
+    return el("p", text, class_="about") if count > MAX_SHOWN_SAMPLES else Html("")
 
 
 def _number(value: float) -> str:

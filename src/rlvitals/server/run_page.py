@@ -49,12 +49,12 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     page = contents.page(subject, PAGE_NUMBER)
     panels = dashboard.panels((_figure_subject(subject),))
     board = _charts(diagnosis.trace, "dashboard", panels)
-    parts, layered = _composition(subject)
+    reward_charts, layered = _composition(subject)
     marks = timeline.timeline(subject)
     listed = [
         *_finding_sections(page, diagnosis),
         *_rollout_sections(extras.rollouts),
-        *_composition_sections(parts, layered),
+        *_composition_sections(reward_charts, layered),
         sections.measures(page),
         *sections.data_sections(page),
         *_console_sections(extras.console_files),
@@ -73,9 +73,9 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
         class_="run",
         id="run",
     )  # fmt: skip
-    charts = {chart.name: chart for chart in (*board, *parts, *layered, *html.charts(page))}
+    charts = {chart.name: chart for chart in (*board, *reward_charts, *layered, *html.charts(page))}
     return RunPage(
-        version, content, charts, frozenset(chart.name for chart in parts), diagnosis.trace,
+        version, content, charts, frozenset(chart.name for chart in reward_charts), diagnosis.trace,
         marks, rollout_view.provable(extras.rollouts, diagnosis),
     )  # fmt: skip
 
@@ -135,14 +135,16 @@ def _composition(subject: Subject) -> tuple[tuple[Chart, ...], tuple[Chart, ...]
     """Return the charts of the reward's parts, and those of shares and distributions."""
     subjects = (_figure_subject(subject),)
     trace = subject.summary.found.trace
-    parts = [panel for panel in reward_breakdown.panels(subjects) if len(panel.lines) > 1]
+    rewards = [panel for panel in reward_breakdown.panels(subjects) if len(panel.lines) > 1]
     layered = (*actions.panels(subjects), *distributions.panels(subjects))
-    return _charts(trace, "parts", parts), _charts(trace, "layers", layered)
+    return _charts(trace, "parts", rewards), _charts(trace, "layers", layered)
 
 
-def _composition_sections(parts: Sequence[Chart], layered: Sequence[Chart]) -> Iterator[Section]:
-    if parts or layered:
-        yield section("Parts and distributions", _grid((*parts, *layered)))
+def _composition_sections(
+    reward_charts: Sequence[Chart], layered: Sequence[Chart]
+) -> Iterator[Section]:
+    if reward_charts or layered:
+        yield section("Parts and distributions", _grid((*reward_charts, *layered)))
 
 
 def _finding_sections(page: Page, diagnosis: Diagnosis) -> Iterator[Section]:

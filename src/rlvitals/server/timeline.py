@@ -11,7 +11,6 @@ from rlvitals.views.report.page import Subject
 from rlvitals.views.report.tables import cell
 
 MAX_TIMELINE_MARKS = 200  # of each kind, the newest
-MAX_CHANGE_CHARS = 120
 # Share of the points that an average spans, and its text; none: chosen by the noise of each curve.
 AVERAGES = (
     ("", "automatic"), ("0", "none"), ("0.01", "over 1 %"), ("0.05", "over 5 %"),
@@ -73,7 +72,7 @@ def _change(event: Event) -> Iterator[list[object]]:
         if isinstance(value, Mapping)
     ]
     if texts:
-        yield [event.step, ", ".join(texts)[:MAX_CHANGE_CHARS]]
+        yield [event.step, ", ".join(texts)[:120]]
 
 
 def legend(marks: Mapping[str, object]) -> Html:
