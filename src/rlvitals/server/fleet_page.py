@@ -37,7 +37,7 @@ def document(fleet: Fleet) -> str:
         for name in LAMPS
     )  # fmt: skip
     names = ("", "", "run", "verdict", "outcome", "steps")
-    heads = el("div", *(el("span", text) for text in names), class_="line heads",
+    heads = el("div", *(el("span", text) for text in names), class_="heads",
                aria_hidden="true")  # fmt: skip
     table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
     more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
