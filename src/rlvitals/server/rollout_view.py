@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from math import exp, isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UsageError
@@ -15,6 +16,7 @@ from rlvitals.rollouts import evidence, step_pairs
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 from rlvitals.rollouts.sample import Sample, ToolCall, Turn
 from rlvitals.rollouts.step_pairs import Pair
+from rlvitals.rules.rule import Finding
 from rlvitals.views.phrases import number
 from rlvitals.views.report.markup import Html, el, join, paragraphs
 
@@ -80,7 +82,7 @@ def proof(rollouts: Rollouts, diagnosis: Diagnosis, rule: str) -> Html:
     finding = next((item for name, item in diagnosis.findings if name.name == rule), None)
     if finding is None:
         raise UsageError(f"{rule!r} is no finding of this run", where="rule")
-    indices = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
+    indices = _find_proof(rollouts, finding)
     samples = [(int(i), rollouts.read_sample(int(i))) for i in indices[:MAX_SHOWN_SAMPLES]]
     head = f"{len(indices):,} rollouts show {rule}, those that show it best first."
     return join(el("p", head, class_="about"), *(_sample(i, s, prompt=True) for i, s in samples))
@@ -93,12 +95,17 @@ def provable(rollouts: Rollouts | None, diagnosis: Diagnosis) -> list[str]:
     rules = []
     for rule, finding in diagnosis.findings:
         try:
-            indices = evidence.find(rollouts, finding.metric, finding.began, finding.ended)
+            indices = _find_proof(rollouts, finding)
         except UsageError:
             continue
         if len(indices):
             rules.append(rule.name)
     return rules
+
+
+def _find_proof(rollouts: Rollouts, finding: Finding) -> NDArray[np.int64]:
+    is_above = finding.observed > finding.bound.value
+    return evidence.find(rollouts, finding.metric, finding.began, finding.ended, is_above=is_above)
 
 
 def _steps(rollouts: Rollouts) -> list[int]:
