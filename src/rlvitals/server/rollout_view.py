@@ -202,7 +202,7 @@ def _facts(sample: Sample) -> Iterator[Html]:
 
 def _part_row(name: str, value: float, *, total: bool = False) -> Html:
     size = min(abs(value), 1.0) if isfinite(value) else 0.0
-    bar = el("span", style=f"width:{100 * size:.0f}%", class_="minus" if value < 0 else "")
+    bar = el("span", style=f"width:{100 * size:.0f}%", class_="minus" if value < 0 else None)
     cells = (el("th", name, scope="row"), el("td", bar, class_="bar-cell"),
              el("td", _number(value), class_="number"))  # fmt: skip
     return el("tr", *cells, class_="total" if total else None)
