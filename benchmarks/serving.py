@@ -3,31 +3,46 @@
 Both read one series of POINTS rows, ours from a run folder, TensorBoard from its event file. Start
 is the time from the command to the first answer that holds the series. CPU is of the server until
 then. The spike is one point among all. The delay is the time from the write of a row to the answer
-that holds it. RUNS run folders are served once with an empty index and once more.
+that holds it. RUNS run folders are served once with an empty index and once more. VIEWERS browsers
+listen to one stream of messages, of ours and of a bare starlette loop. LARGE_POINTS rows of one
+compacted run are opened.
 """
 
+import asyncio
 import base64
+import contextlib
 import json
 import os
+import selectors
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import psutil
-from torch.utils.tensorboard import SummaryWriter
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 import rlvitals
+from rlvitals.server.channel import Channel
 
 POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
 RUNS = 5_000
+LARGE_POINTS = 20_000_000
+VIEWERS, MESSAGES, MESSAGE_SECONDS = 50, 400, 0.01
+MESSAGE = {"points": "x" * 400}  # about what a row of ten metrics takes
 PORT = 18_265
 OURS = f"http://127.0.0.1:{PORT}/api/charts?key=long&name=run0-chart0"
 ROWS = f"http://127.0.0.1:{PORT}/api/series?key=long&metric=optimiser/loss&first=%d&last=%d"
@@ -103,6 +118,8 @@ def is_packed_spike(data: bytes) -> bool:
 
 
 def theirs(folder: Path) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
     with SummaryWriter(str(folder), flush_secs=1) as writer:
         for step in range(POINTS):
             writer.add_scalar("train/loss", PEAK if step == SPIKE else step % 7, step)
@@ -137,9 +154,112 @@ def fleet(folder: Path) -> None:
                   f"all listed {listed:.1f} s; CPU {cpu:.1f} s, {memory:.0f} MB")  # fmt: skip
 
 
+def large(folder: Path) -> None:
+    """Open a compacted run, and zoom to its spike."""
+    run = rlvitals.start(str(folder / "long"), framework="sb3")
+    spike_step = LARGE_POINTS // 3
+    for step in range(LARGE_POINTS):
+        run.log(step, {"train/loss": PEAK if step == spike_step else step % 7})
+    run.finish()
+    compact = (sys.executable, "-m", "rlvitals", "compact", str(folder / "long"))
+    subprocess.run(compact, check=True, stdout=subprocess.DEVNULL)
+    with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
+        start = until(lambda: b'"columns"' in answer(OURS))
+        cpu, memory = server.numbers()
+        word = "kept" if is_packed_spike(answer(OURS)) else "lost"
+        near = f"&first={spike_step - 500}&last={spike_step + 500}"
+        zoom = until(lambda: is_packed_spike(answer(OURS + near)))
+        print(f"{LARGE_POINTS:,} points, compacted: first chart {start:.1f} s, CPU {cpu:.1f} s, "
+              f"{memory:.0f} MB, spike {word}, zoom {zoom:.2f} s")  # fmt: skip
+
+
+def viewers(_: Path) -> None:
+    """Compare the CPU time of a channel of ours with that of a bare loop."""
+    costs = {}
+    for name in ("bare", "ours"):
+        command = [sys.executable, __file__, "--stream", name]
+        with subprocess.Popen(command) as process:
+            until(lambda: answer(f"http://127.0.0.1:{PORT}/ready"))
+            before = sum(psutil.Process(process.pid).cpu_times()[:2])
+            read_streams()
+            costs[name] = sum(psutil.Process(process.pid).cpu_times()[:2]) - before
+            process.terminate()
+    ratio = costs["ours"] / costs["bare"]
+    print(f"{VIEWERS} viewers, {MESSAGES} messages: {costs['ours']:.2f} s of CPU, "
+          f"a bare loop {costs['bare']:.2f} s, ratio {ratio:.2f}")  # fmt: skip
+
+
+def read_streams() -> None:
+    """Read as VIEWERS browsers until each has the last message."""
+    selector = selectors.DefaultSelector()
+    for _ in range(VIEWERS):
+        viewer = socket.create_connection(("127.0.0.1", PORT))
+        viewer.sendall(b"GET /events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        selector.register(viewer, selectors.EVENT_READ, bytearray())
+    answer(f"http://127.0.0.1:{PORT}/go")
+    open_count = VIEWERS
+    while open_count:
+        for key, _ in selector.select():
+            tail = key.data
+            tail += key.fileobj.recv(1 << 16)
+            if b"the last" in tail:
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+                open_count -= 1
+            del tail[:-100]
+
+
+def stream(name: str) -> None:  # noqa: C901 - a server with both loops
+    """Serve a stream of messages: of our channel, or of a queue for each listener."""
+    channel, queues = Channel(), set()
+    loop: list[asyncio.AbstractEventLoop] = []
+
+    async def bare() -> AsyncIterator[bytes]:
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        queues.add(queue)
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                yield await queue.get()
+
+    def send_bare(content: dict[str, str]) -> None:
+        message = f"event: points\ndata: {json.dumps(content)}\n\n".encode()
+        for queue in queues:
+            loop[0].call_soon_threadsafe(queue.put_nowait, message)
+
+    def send(content: dict[str, str]) -> None:
+        if name == "ours":
+            channel.publish("points", content)
+        else:
+            send_bare(content)
+
+    def send_all() -> None:
+        for _ in range(MESSAGES):
+            send(MESSAGE)
+            time.sleep(MESSAGE_SECONDS)
+        send({"points": "the last"})
+
+    async def events(_: Request) -> StreamingResponse:
+        source = channel.listen("") if name == "ours" else bare()
+        return StreamingResponse(source, media_type="text/event-stream")
+
+    async def ready(_: Request) -> StreamingResponse:
+        return StreamingResponse(iter(["yes"]))
+
+    async def go(_: Request) -> StreamingResponse:
+        loop.append(asyncio.get_running_loop())
+        threading.Thread(target=send_all, daemon=True).start()
+        return StreamingResponse(iter(["yes"]))
+
+    routes = [Route("/events", events), Route("/ready", ready), Route("/go", go)]
+    uvicorn.run(Starlette(routes=routes), port=PORT, log_level="error", http="h11")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--stream"]:
+        stream(sys.argv[2])
+        return
     print(f"Live pages, a series of {POINTS:,} points")
-    for measure in (ours, theirs, fleet):
+    for measure in (ours, theirs, viewers, large, fleet):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
             measure(Path(folder, "runs"))

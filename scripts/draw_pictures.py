@@ -4,10 +4,14 @@ They are drawn from the recorded runs that the tests draw too, so that anyone ca
 `make docs` does. The page of a report is looked at with Chromium, where that is installed.
 """
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -27,7 +31,13 @@ from rlvitals.views.figures.panels import picture
 ROOT = Path(__file__).resolve().parent.parent
 PICTURED = ROOT / "tests" / "views" / "pictured"
 RUNS = ROOT / "tests" / "runs"
+# Of the page of all runs: of each lamp one or more.
+SERVED = (
+    "ppo-cartpole-lr-spike", "grpo-paid-by-length", "rlhf-kl-explodes", "ppo-cartpole-lr-1e-7",
+    "sac-pendulum-healthy", "grpo-healthy", "scheduler-healthy", "ppo-lunarlander-healthy",
+)  # fmt: skip
 DPI = 65
+PORT = 18_266  # of the page that is drawn
 LR, USUAL = ("learning rate x 100", PICTURED / "cluster-lr-x100"), ("usual", PICTURED / "cluster")
 SPIKE = ("learning rate spike", RUNS / "ppo-cartpole-lr-spike" / "run.csv")
 COLLAPSED = ("collapsed", RUNS / "scheduler-collapsed" / "run.csv")
@@ -69,6 +79,7 @@ def main(folder: Path) -> None:
         files.write(drawn, folder / f"{drawn.name.replace('_', '-')}.png", "light", DPI)
     tiny_charts(folder / "tiny-charts.png")
     report(folder / "report.png")
+    served(folder / "serve.png")
 
 
 def tiny_charts(file: Path) -> None:
@@ -110,6 +121,43 @@ def report(picture: Path) -> None:
         command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]
         subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
     print(f"report.png: {picture.stat().st_size:,} bytes")
+
+
+def served(picture: Path) -> None:
+    """Draw the page of all runs, with the recorded runs of the tests."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        print("serve.png is left as it is: no Chromium")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Path(folder) / "runs"
+        for name in SERVED:
+            log = next(path for path in (RUNS / name).iterdir() if path.stem == "run"
+                       and path.suffix in {".csv", ".json"})  # fmt: skip
+            (runs / name).mkdir(parents=True)
+            shutil.copy(log, runs / name)
+        command_line = [sys.executable, "-m", "rlvitals", "serve", str(runs), "--port", str(PORT)]
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
+        with subprocess.Popen(command_line, env=environment) as server:  # noqa: S603 - our own
+            address = f"http://127.0.0.1:{PORT}"
+            while not _are_judged(f"{address}/api/runs", len(SERVED)):
+                time.sleep(0.2)
+            flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--timeout=4000",
+                     "--window-size=1180,640")  # fmt: skip
+            command_line = [program, *flags, f"--screenshot={picture}", address]
+            subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - the same
+            server.terminate()
+    Image.open(picture).quantize(96).save(picture, optimize=True)
+    print(f"serve.png: {picture.stat().st_size:,} bytes")
+
+
+def _are_judged(address: str, count: int) -> bool:
+    try:
+        with urllib.request.urlopen(address) as reply:  # noqa: S310 - our own server
+            content = json.load(reply)
+    except OSError:
+        return False
+    return content["total"] == count and not content["lamps"]["pending"]
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ RATCHETS = {
     "root": Ratchet(3.7, 6, 1, 17),
     "rules": Ratchet(16.5, 115, 29, 889),
     "sanity_checks": Ratchet(3.5, 3, 0, 4),
-    "server": Ratchet(0.0, 0, 0, 51),
+    "server": Ratchet(0.0, 0, 0, 73),
     "signals": Ratchet(1.0, 4, 0, 64),
     "storage": Ratchet(0.9, 9, 0, 123),
     "tracking": Ratchet(0.3, 9, 0, 151),

@@ -162,6 +162,37 @@ def test_runs_are_compared(root, client):
     assert client.get("/compare?key=good").status_code == 422
 
 
+def test_seeds_are_grouped_and_different_settings_are_not(root, client):
+    for seed in (1, 2, 3):
+        record(root / "sweep" / f"seed-{seed}", seed=seed, rate=1e-4)
+    until(lambda: len(judged(client)) == 5)
+    groups = client.get("/api/groups").json()["groups"]
+    sizes = {group["label"]: len(group["keys"]) for group in groups}
+    assert sorted(sizes.values()) == [2, 3]  # `good` and `bad` are of one setting and seed
+    (sweep,) = [group for group in groups if len(group["keys"]) == 3]
+    assert sweep["label"] == "sweep · learning_rate 0.0001"
+    assert sweep["lamps"]["good"] == 3
+    assert sweep["low"] == sweep["high"] == pytest.approx(sweep["middle"])  # one recording
+    assert client.get("/api/groups?lamp=bad").json()["total"] == 1
+
+
+def test_the_headline_says_who_is_better_or_why_nobody_can_say(root, client):
+    for seed in range(3):
+        for name, collapse in (("low", 20), ("high", None), ("same", None)):
+            record(root / name / f"seed-{seed}", points=40, collapse=collapse, seed=seed)
+    until(lambda: len(rows(client)) == 11)
+
+    def page(*keys):
+        return client.get("/compare?" + "&".join(f"key={key}" for key in keys)).text
+
+    seeds = {name: [f"{name}/seed-{seed}" for seed in range(3)] for name in ("low", "high", "same")}
+    assert "high is better than low" in page(*seeds["low"], *seeds["high"])
+    assert "No clear difference between same and high" in page(*seeds["high"], *seeds["same"])
+    few = page(seeds["low"][0], seeds["high"][0])
+    assert "Too few seeds to compare high with low" in few
+    assert "nobody can tell" not in few
+
+
 def test_every_endpoint_is_documented(client):
     document = client.get("/api/openapi.json").json()
     paths = {route.path for route in client.app.routes if route.path.startswith("/api/")}

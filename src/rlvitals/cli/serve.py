@@ -3,6 +3,8 @@
 The page of all runs shows one line for each run below ROOT, the worst first, and judges them in
 the background. A run's page shows its verdict, its findings and its charts, and new rows within
 1.5 s. The server only reads: it changes nothing below ROOT and takes no settings from there.
+With --control the page of a run can mark it as healthy or broken, mark a finding as wrong, mute
+a finding, and ask a running process to save a checkpoint or to stop.
 
 It listens on this machine alone. Elsewhere (--host) each browser needs the token that is printed
 with the address. Ctrl-C ends it.
@@ -10,6 +12,7 @@ with the address. Ctrl-C ends it.
 examples:
   rlvitals serve runs
   rlvitals serve runs --port 8080 --open
+  rlvitals serve runs --control
   rlvitals serve runs --host 0.0.0.0
 """
 
@@ -38,6 +41,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--host", default="127.0.0.1", metavar="NAME",
         help="address to listen on (default: this machine alone)",
     )  # fmt: skip
+    parser.add_argument(
+        "--control", action="store_true",
+        help="offer marks, mutes and requests to running processes (default: read-only)",
+    )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
@@ -65,10 +72,11 @@ def run(args: Namespace) -> int:
     token = "" if is_loopback else secrets.token_urlsafe(24)
     address = _address(args.host, listener.getsockname()[1], token)
     names = () if is_loopback else (args.host, socket.gethostname())
-    application = app.build(args.root.absolute(), options, names, token)
+    application = app.build(args.root.absolute(), options, names, token, control=args.control)
     print(f"serving {args.root} at {address}", flush=True)
     if token:
-        sys.stderr.write("open to the network: whoever has this address can read the runs\n")
+        verb = "read and mark" if args.control else "read"
+        sys.stderr.write(f"open to the network: whoever has this address can {verb} the runs\n")
     if args.open:
         import webbrowser
 

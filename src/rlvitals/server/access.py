@@ -1,7 +1,8 @@
 """Decide which requests are answered: host, origin, token, method, size and rate.
 
 A page on the web can have the reader's browser send requests to a server on loopback. Such a
-request names the web page as its origin, or, after DNS rebinding, the web page's host.
+request names the web page as its origin, or, after DNS rebinding, the web page's host. What
+changes a run also needs the control token, which only this server's own pages contain.
 """
 
 import hmac
@@ -18,7 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_COOKIE = "rlvitals_token"  # noqa: S105 - the name of a cookie
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+CONTROL_HEADER = "x-rlvitals-control"
 MAX_QUERY_BYTES = 8192
+MAX_BODY_BYTES = 4096  # of a request that changes something
 MAX_RATE = 60.0  # requests a second of one address, on average
 MAX_BURST = 300.0  # requests at once
 MAX_ADDRESSES = 1024  # whose rates are counted
@@ -40,9 +43,15 @@ SECURITY_HEADERS = {
 class AccessCheck:
     """ASGI middleware that refuses a request, or passes it on and adds the security headers."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], token: str) -> None:
-        """Wrap an app. `hosts`: names it is reached by; `token`: empty where none is needed."""
-        self.app, self.token = app, token
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str], token: str, control_token: str = ""
+    ) -> None:
+        """Wrap an app.
+
+        `hosts`: names it is reached by. `token`: empty where none is needed. `control_token`: of
+        requests that change something; empty where there are none.
+        """
+        self.app, self.token, self.control_token = app, token, control_token
         self.hosts = frozenset(hosts)
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # allowance, time
 
@@ -63,11 +72,22 @@ class AccessCheck:
 
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the answer to a request that is not passed on; None for one that is."""
-        if scope["method"] not in {"GET", "HEAD"}:
-            return PlainTextResponse("this server is read-only", 405, {"allow": "GET, HEAD"})
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if has_body or len(scope["query_string"]) > MAX_QUERY_BYTES:
+        return self._refuse_form(scope, headers) or self._refuse_sender(scope, headers)
+
+    def _refuse_form(self, scope: Scope, headers: Headers) -> Response | None:
+        """Refuse a request by its method, its size and, where it changes something, its token."""
+        is_change = scope["method"] == "POST" and bool(self.control_token)
+        if is_change and not self._is_from_own_page(headers):
+            return PlainTextResponse("only this server's own pages may change something", 403)
+        if scope["method"] not in {"GET", "HEAD"} and not is_change:
+            text = "this server is read-only: `rlvitals serve --control` takes changes"
+            return PlainTextResponse(text, 405, {"allow": "GET, HEAD"})
+        if _is_too_large(scope, headers, MAX_BODY_BYTES if is_change else 0):
             return PlainTextResponse("the request is too large", 413)
+        return None
+
+    def _refuse_sender(self, scope: Scope, headers: Headers) -> Response | None:
+        """Refuse a request by the name it uses for this server, its origin, rate and cookie."""
         host = headers.get("host", "")
         if not self._is_own_host(host):
             return PlainTextResponse(f"this server is not called {host[:100]!r}", 421)
@@ -115,8 +135,23 @@ class AccessCheck:
         text = "a token is needed: open the address that `rlvitals serve` printed"
         return PlainTextResponse(text, 401)
 
+    def _is_from_own_page(self, headers: Headers) -> bool:
+        """Return whether a page of this server sends a change: it has an origin and the token."""
+        token = headers.get(CONTROL_HEADER, "")
+        return "origin" in headers and hmac.compare_digest(
+            token.encode(), self.control_token.encode()
+        )
+
     def _matches(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())
+
+
+def _is_too_large(scope: Scope, headers: Headers, max_body_bytes: int) -> bool:
+    """Return whether the query or the body is too long; a body without a length is."""
+    length = headers.get("content-length", "0")
+    is_long_body = not length.isdecimal() or int(length) > max_body_bytes
+    is_long_query = len(scope["query_string"]) > MAX_QUERY_BYTES
+    return is_long_body or is_long_query or "transfer-encoding" in headers
 
 
 def _is_own_origin(scope: Scope, headers: Headers) -> bool:

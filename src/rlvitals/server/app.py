@@ -1,6 +1,7 @@
 """Build the web application, and run it until Ctrl-C."""
 
 import contextlib
+import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from importlib.resources import files
@@ -17,6 +18,7 @@ from rlvitals.comparison.scores import Axis
 from rlvitals.errors import VitalsError
 from rlvitals.server import compare_page, fleet_page, page_shell, run_files, run_page
 from rlvitals.server.access import AccessCheck
+from rlvitals.server.control import Control, describe
 from rlvitals.server.endpoints import Api, format_problem
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_run import LiveRun
@@ -30,20 +32,29 @@ MAX_CONNECTIONS = 512
 SHUTDOWN_SECONDS = 1  # for open event streams
 
 
-def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str = "") -> Starlette:
+def build(
+    root: Path,
+    settings: Settings,
+    hosts: Iterable[str] = (),
+    token: str = "",
+    *,
+    control: bool = False,
+) -> Starlette:
     """Return the application that serves the runs below a root.
 
     `hosts`: further names that browsers reach it by. `token`: needed by each browser; empty: none.
+    `control`: pages may mark and mute, and send requests to a run's process; else all is read-only.
     """
-    fleet = Fleet(root, settings)
+    fleet, live = _runs(root, settings)
+    control_token = secrets.token_urlsafe(24) if control else ""
 
-    def open_run(key: str, time_s: float) -> LiveRun:
-        run = run_files.read_run(root, fleet.entry(key))
-        return LiveRun(key, run, settings, time_s)
+    def describe_control(run: LiveRun) -> dict[str, object] | None:
+        return {"token": control_token, **describe(run, fleet)} if control else None
 
-    live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
-    fleet.open_keys = live.keys
-    endpoints = Api(fleet, live)
+    endpoints = Api(fleet, live, describe_control)
+    routes = [*_pages(fleet, endpoints), *_assets(), *_api(endpoints)]
+    if control:
+        routes += Control(fleet, live).routes()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -54,18 +65,24 @@ def build(root: Path, settings: Settings, hosts: Iterable[str] = (), token: str 
         fleet.stop()
 
     app = Starlette(
-        routes=[*_pages(fleet, endpoints), *_assets(), *_api(endpoints)],
-        lifespan=lifespan,
-        exception_handlers={HTTPException: _http_problem},
+        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
     )
-
-    def close_streams() -> None:
-        fleet.channel.close()
-        live.close_streams()
-
-    app.state.close_streams = close_streams
-    app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token)
+    app.state.close_streams = (fleet.channel.close, live.close_streams)
+    app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token, control_token=control_token)
     return app
+
+
+def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
+    """Return the lines of all runs, and the runs that somebody looks at."""
+    fleet = Fleet(root, settings)
+
+    def open_run(key: str, time_s: float) -> LiveRun:
+        run = run_files.read_run(root, fleet.entry(key))
+        return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
+
+    live = LiveRuns(open_run, lambda run: fleet.note(run.key, run.diagnosis))
+    fleet.open_keys = live.keys
+    return fleet, live
 
 
 def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
@@ -75,8 +92,8 @@ def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
 
     def show_run(request: Request) -> Response:
         run = endpoints.live.get(request.path_params["key"])
-        position, page = run.channel.position(), run.page
-        return HTMLResponse(run_page.document(run.key, page, position), headers=NO_STORE)
+        text = run_page.document(run.page, endpoints.page_data(run))
+        return HTMLResponse(text, headers=NO_STORE)
 
     def show_comparison(request: Request) -> Response:
         axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
@@ -148,7 +165,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: Starlette) -> None:
         """Prepare to serve an application of `build`."""
-        self.close_streams: Callable[[], None] = app.state.close_streams
+        self.close_streams: tuple[Callable[[], None], ...] = app.state.close_streams
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -163,5 +180,6 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then the server."""
-        self.close_streams()
+        for close in self.close_streams:
+            close()
         await super().shutdown(sockets)

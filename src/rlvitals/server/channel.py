@@ -20,6 +20,12 @@ class _Listener:
 
     loop: asyncio.AbstractEventLoop
     queue: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
+    timer: asyncio.TimerHandle | None = None
+
+    def ping(self) -> None:
+        """Keep the connection open, from now on until `timer` is cancelled."""
+        self.put(PING)
+        self.timer = self.loop.call_later(PING_SECONDS, self.ping)
 
     def put(self, message: bytes) -> None:
         if self.queue.qsize() >= MAX_QUEUED_MESSAGES:
@@ -53,8 +59,11 @@ class Channel:
             self._count += 1
             message = f"id: {self._boot}-{self._count}\nevent: {kind}\ndata: {text}\n\n".encode()
             self._recent.append((self._count, message))
+            by_loop: dict[asyncio.AbstractEventLoop, list[_Listener]] = {}
             for listener in self._listeners:
-                listener.loop.call_soon_threadsafe(listener.put, message)
+                by_loop.setdefault(listener.loop, []).append(listener)
+            for loop, listeners in by_loop.items():  # one wake-up for all of them
+                loop.call_soon_threadsafe(_put_all, listeners, message)
 
     def close(self) -> None:
         """End the streams of all listeners."""
@@ -77,16 +86,12 @@ class Channel:
             yield b"retry: 1000\n\n"
             for message in missed:
                 yield message
-            while True:
-                try:
-                    async with asyncio.timeout(PING_SECONDS):
-                        queued = await listener.queue.get()
-                except TimeoutError:
-                    queued = PING
-                if queued is None:
-                    return
+            listener.timer = listener.loop.call_later(PING_SECONDS, listener.ping)
+            while (queued := await listener.queue.get()) is not None:
                 yield queued
         finally:
+            if listener.timer is not None:
+                listener.timer.cancel()
             with self._lock:
                 self._listeners.discard(listener)
                 self.quiet_since = time.monotonic()
@@ -99,3 +104,8 @@ class Channel:
         if boot != self._boot or not number.isdecimal() or int(number) + 1 < oldest:
             return [f"id: {self._boot}-{self._count}\nevent: reload\ndata: {{}}\n\n".encode()]
         return [message for count, message in self._recent if count > int(number)]
+
+
+def _put_all(listeners: list[_Listener], message: bytes) -> None:
+    for listener in listeners:
+        listener.put(message)

@@ -1,46 +1,88 @@
 """Pack the charts of a run for a range of steps and the width of a screen."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals import metrics
+from rlvitals.server.run_page import RunPage
 from rlvitals.types import Series, Trace
-from rlvitals.views.charts.chart import Chart, Packer
-from rlvitals.views.figures.figure import Line
+from rlvitals.views.charts.chart import Chart, Packed, Packer
+from rlvitals.views.figures.figure import Kind, Line, Panel
+
+MAX_MEANS = 1000  # points of an average
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a screen shows of the charts."""
+
+    steps: tuple[int, int] | None = None  # visible range, both ends included; None: all
+    average: float | None = None  # share of the points; 0: none; None: as noisy as the curve is
 
 
 def pack(
-    charts: Iterable[Chart], judged: Trace, trace: Trace, steps: tuple[int, int] | None
+    charts: Iterable[Chart], page: RunPage, trace: Trace, options: Options
 ) -> dict[str, object]:
-    """Return the charts and their columns, as JSON.
+    """Return the charts of a page and their columns, as JSON.
 
-    `judged` is the trace that the charts were made of, `trace` its current state. `steps` is the
-    visible range, both ends included; None: all.
+    `page.judged` is the trace that the charts were made of, `trace` its current state.
     """
-    first, last = steps or (trace.first_step, trace.last_step)
+    first, last = options.steps or (trace.first_step, trace.last_step)
     packer = Packer()
     cuts: dict[int, Series] = {}
     documents = []
     for chart in charts:
         lines = []
         for line in chart.panel.lines:
-            series = _current(line, judged, trace)
-            if steps is not None:
+            series = _current(line, page.judged, trace)
+            if options.steps is not None:
                 series = cuts.setdefault(id(series), _cut(series, first, last))
-            lines.append(replace(line, series=series))
+            lines.append(replace(line, series=series, smooth=_is_smooth(line, options)))
         panel = replace(chart.panel, lines=tuple(lines))
         document = packer.chart(replace(chart, panel=panel, first=first, last=last))
+        if options.average:
+            _add_averages(packer, document, panel, options.average)
         # By curve: the metric whose new points continue it; None for what a rule computed.
         document["metrics"] = [
-            line.metric if judged.get(line.metric) is line.series else None
+            line.metric if page.judged.get(line.metric) is line.series else None
             for line in chart.panel.lines
         ]
         document["band"] = _healthy_band(chart, trace)
         documents.append(document)
     return {"first": first, "last": last, "charts": documents, "columns": packer.columns}
+
+
+def _is_smooth(line: Line, options: Options) -> bool:
+    """Return whether the chart itself draws an average."""
+    return line.smooth and options.average is None
+
+
+def _add_averages(packer: Packer, document: Packed, panel: Panel, share: float) -> None:
+    """Pack the moving average of each curve that may have one."""
+    curves = cast("list[Packed]", document["curves"])
+    for line, curve in zip(panel.lines, curves, strict=True):
+        if panel.kind is Kind.LINES and line.metric and len(line.series) > 1:
+            steps, means = average(line.series, share)
+            curve["average"] = packer.add(steps, means)
+
+
+def average(series: Series, share: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the mean around each point over a share of the points, at most MAX_MEANS of them.
+
+    The window is centred; near the ends it is shorter on both sides.
+    """
+    finite = series.finite()
+    count = len(finite)
+    sums = np.concatenate(([0.0], np.cumsum(finite.values)))
+    picked = np.unique(np.linspace(0, max(count - 1, 0), min(count, MAX_MEANS)).astype(np.int64))
+    half = np.minimum(np.minimum(picked, count - 1 - picked), round(share * count / 2))
+    means = (sums[picked + half + 1] - sums[picked - half]) / (2 * half + 1)
+    return finite.steps[picked], means
 
 
 def columns(series: Series, steps: tuple[int, int] | None) -> Mapping[str, list[float | int | str]]:

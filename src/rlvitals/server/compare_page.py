@@ -11,21 +11,25 @@ from rlvitals.comparison import compare, grouping, learning_curves
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
-from rlvitals.comparison.scores import Axis
+from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT, Axis
 from rlvitals.errors import UsageError
 from rlvitals.rules.standing import label
-from rlvitals.server import page_shell
+from rlvitals.server import compare_words, page_shell
 from rlvitals.server.live_run import LiveRun
+from rlvitals.server.run_header import LAMP_WORDS
+from rlvitals.server.run_summary import RECORDER_PREFIX, lamp
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart, Packer
 from rlvitals.views.figures.figure import Line, Panel
 from rlvitals.views.report import elements
-from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Grid
 
 MAX_COMPARED_RUNS = 24
 OVERLAY_CHART_PIXELS = 320
+# A group's score at a step is the mean of the last tenth before it: it is drawn at their middle.
+MEAN_CENTRE = 1 - DEFAULT_MEAN_PERCENT / 200
 AXIS_TEXTS: dict[Axis, str] = {"steps": "steps", "time": "training time"}
 
 
@@ -34,6 +38,7 @@ class Overlay:
     """A comparison, its chart as JSON, and the groups of its runs."""
 
     result: Comparison
+    members: Sequence[Member]  # the runs, in the order they were selected
     data: dict[str, object]
 
 
@@ -47,7 +52,7 @@ def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
     members = [Member(run.trace, run.key.rpartition("/")[0] or run.key) for run in runs]
     options = CompareOptions(axis=axis)
     result = compare.compare(members, options)
-    return Overlay(result, _chart(runs, members, options, result))
+    return Overlay(result, members, _chart(runs, members, options, result))
 
 
 def document(runs: Sequence[LiveRun], axis: Axis) -> str:
@@ -60,17 +65,20 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
     chart = el(
         "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
     )
+    explanation = compare_words.explanation(result)
     return page_shell.document(
         "compare",
         "Compare",
         drawing.data,
-        el("h1", result.sentence, class_="sentence"),
-        el("p", "Lines are runs; the band is the 95 % interval of a group of several seeds.",
-           class_="about"),
+        el("h1", compare_words.headline(result), class_="sentence"),
+        *([el("p", explanation, class_="explanation")] if explanation else []),
         links,
         chart,
-        el("section", el("h2", "Groups"), elements.table(_groups(result))),
-        el("section", el("h2", "Runs"), elements.table(_scores(result)), _links(runs)),
+        el("p", "Thin lines are runs; a thick line is a group's mean, the band its 95 % interval.",
+           class_="about"),
+        *([el("section", el("h2", "Groups"), elements.table(_groups(result)))]
+          if len(result.groups) > 1 else []),
+        el("section", el("h2", "Runs"), _runs(runs, drawing.members, result)),
         el("section", el("h2", "Settings that differ"), elements.table(settings)),
         crumbs=el("span", el("span", "/", class_="slash", aria_hidden="true"), "compare",
                   class_="crumb"),
@@ -139,7 +147,7 @@ def _bands(
         if len(group.runs) > 1 and finite.any():
             bands.append({
                 "part": number,
-                "steps": curve.place[finite].tolist(),
+                "steps": (curve.place[finite] * MEAN_CENTRE).tolist(),
                 "middle": curve.score[finite].tolist(),
                 "low": curve.score_low[finite].tolist(),
                 "high": curve.score_high[finite].tolist(),
@@ -149,7 +157,11 @@ def _bands(
 
 def _groups(result: Comparison) -> Grid:
     rows = []
-    answers = {pair.group: f"{pair.word}: {pair.why}" for pair in result.against}
+    by_label = {group.label: group for group in result.groups}
+    answers = {
+        pair.group: compare_words.answer(pair, by_label[pair.group], by_label[pair.reference])
+        for pair in result.against
+    }
     for group in result.groups:
         interval = "one seed has none"
         if isfinite(group.typical.low):
@@ -159,30 +171,53 @@ def _groups(result: Comparison) -> Grid:
             group.label, str(group.seeds), phrases.number(group.mean), interval,
             answers.get(group.label, "the reference"),
         ))  # fmt: skip
-    return Grid(("group", "seeds", "mean", "95 %", "against the reference"), tuple(rows))
+    heads = ("group", "seeds", f"{label(result.metric)}, mean", "95 % interval", "answer")
+    return Grid(heads, tuple(rows))
 
 
-def _scores(result: Comparison) -> Grid:
-    rows = [
-        (group.label, run.name, run.seed, phrases.number(run.score), run.failed)
-        for group in result.groups
-        for run in group.runs
-    ]
-    return Grid(("group", "run", "seed", label(result.metric), "failed"), tuple(rows))
-
-
-def _links(runs: Sequence[LiveRun]) -> Html:
-    links = (el("a", run.key, href=f"/run/{quote_key(run.key)}", class_="rule") for run in runs)
-    return el("p", *links, class_="run-links")
+def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison) -> Html:
+    """Return a line for each run with its verdict, linked to its page."""
+    groups = {
+        id(member): group.label
+        for group in grouping.groups(members, CompareOptions().by)
+        for member in group.members
+    }
+    scores = {(group.label, run.name): run for group in result.groups for run in group.runs}
+    rows = []
+    for run, member in zip(runs, members, strict=True):
+        lamp_name, verdict = lamp(run.diagnosis), run.diagnosis.verdict.word.value
+        group = groups[id(member)]
+        score = scores.get((group, run.trace.name))
+        mark = el("span", class_=f"lamp {lamp_name}", role="img", aria_label=LAMP_WORDS[lamp_name])
+        rows.append(el(
+            "tr",
+            el("td", mark, join(" "), el("a", run.key, href=f"/run/{quote_key(run.key)}")),
+            el("td", el("b", verdict, class_=f"word {lamp_name}")),
+            el("td", run.diagnosis.verdict.why, class_="reason-cell"),
+            el("td", group, class_="group-cell"),
+            el("td", phrases.number(score.score) if score else "", class_="number"),
+            el("td", score.failed if score else "", class_="group-cell"),
+        ))  # fmt: skip
+    heads = (("run", ""), ("verdict", ""), ("why", "reason-cell"), ("group", "group-cell"),
+             (label(result.metric), ""), ("failed", "group-cell"))  # fmt: skip
+    head = el("tr", *(el("th", text, scope="col", class_=name or None) for text, name in heads))
+    table = el("table", el("thead", head), el("tbody", *rows), class_="compared")
+    return el("div", table, class_="wide")
 
 
 def _differing_settings(traces: Sequence[Trace], keys: Sequence[str]) -> Grid:
-    """Return the settings in which runs differ, a column for each run."""
+    """Return the settings in which runs differ, a row for each run."""
     names = sorted({name for trace in traces for name in trace.settings})
-    rows = []
-    for name in names:
-        values = [str(trace.settings.get(name, "")) for trace in traces]
-        if len(set(values)) > 1:
-            rows.append((name, *values))
-    note = "" if rows else "None: the runs log the same settings."
-    return Grid(("setting", *keys), tuple(rows), note)
+    differing = [
+        name
+        for name in names
+        if len({str(trace.settings.get(name, "")) for trace in traces}) > 1
+        and not name.startswith(RECORDER_PREFIX)
+    ]
+    if not differing:
+        return Grid((), (), "None: the runs log the same settings.")
+    rows = tuple(
+        (key, *(str(trace.settings.get(name, "")) for name in differing))
+        for key, trace in zip(keys, traces, strict=True)
+    )
+    return Grid(("run", *differing), rows)

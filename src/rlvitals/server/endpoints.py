@@ -3,20 +3,29 @@
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 import rlvitals
 from rlvitals.comparison.scores import Axis
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.server import chart_data, compare_page, run_page
+from rlvitals.server import (
+    chart_data,
+    compare_page,
+    console,
+    fleet_groups,
+    rollout_view,
+    run_page,
+)
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
+from rlvitals.server.run_summary import Summary
 from rlvitals.types import Series
 from rlvitals.views import json_view
 
@@ -24,6 +33,8 @@ MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
 MAX_CHARTS_PER_REQUEST = 40
 CSV_TYPE = "text/csv; charset=utf-8"
+
+Describe = Callable[[LiveRun], Mapping[str, object] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +69,16 @@ RANGE_QUERY = (
 class Api:
     """The endpoints over a fleet and its open runs."""
 
-    def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
-        """Serve these runs."""
+    def __init__(self, fleet: Fleet, live: LiveRuns, describe_control: Describe) -> None:
+        """Serve these runs. `describe_control`: what a page's buttons need; None: no buttons."""
         self.fleet, self.live = fleet, live
+        self.describe_control = describe_control
         self.streams = 0
+        self.endpoints = (*self._fleet_endpoints(), *self._run_endpoints())
+
+    def _fleet_endpoints(self) -> tuple[Endpoint, ...]:
         keys = Parameter("key", "a run's path; two or more", required=True, repeats=True)
-        metric = Parameter("metric", "canonical name of a metric", required=True)
-        self.endpoints = (
+        return (
             Endpoint("/api/runs", "List the runs, one line each", self.runs, (
                 Parameter("search", "words that select runs: ppo tag:sweep lr<1e-3"),
                 Parameter("lamp", "only runs of a lamp: bad, watch, unknown, pending or good"),
@@ -72,16 +86,10 @@ class Api:
                 Parameter("offset", "lines to skip", "integer"),
                 Parameter("limit", f"lines to return, at most {MAX_PAGE_ROWS}", "integer"),
             )),
-            Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
-            Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
-            Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
-                KEY_QUERY, Parameter("name", "a chart of the page", required=True, repeats=True),
-                Parameter("version", "of the page that asks", "integer"), *RANGE_QUERY,
+            Endpoint("/api/groups", "Group the runs by all settings but the seed", self.groups, (
+                Parameter("search", "words that select runs"),
+                Parameter("lamp", "only runs of a lamp"),
             )),
-            Endpoint("/api/series", "Return the points of a metric", self.series,
-                     (KEY_QUERY, metric, *RANGE_QUERY)),
-            Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
-                     (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
             Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
                      (keys, Parameter("axis", "steps or time"))),
             Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
@@ -91,12 +99,36 @@ class Api:
             Endpoint("/api/openapi.json", "Describe this API", self.openapi),
         )  # fmt: skip
 
+    def _run_endpoints(self) -> tuple[Endpoint, ...]:
+        metric = Parameter("metric", "canonical name of a metric", required=True)
+        return (
+            Endpoint("/api/run", "Return the diagnosis of a run", self.run, (KEY_QUERY,)),
+            Endpoint("/api/content", "Return the texts of a page", self.content, (KEY_QUERY,)),
+            Endpoint("/api/charts", "Return charts as a screen shows them", self.charts, (
+                KEY_QUERY, Parameter("name", "a chart of the page", required=True, repeats=True),
+                Parameter("version", "of the page that asks", "integer"), *RANGE_QUERY,
+                Parameter("average", "share of the points that an average spans; 0: none"),
+            )),
+            Endpoint("/api/series", "Return the points of a metric", self.series,
+                     (KEY_QUERY, metric, *RANGE_QUERY)),
+            Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
+                     (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
+            Endpoint("/api/rollouts", "Return rollouts as HTML", self.rollouts, (
+                KEY_QUERY, Parameter("view", "pairs, group or proof"),
+                Parameter("step", "of the rollouts", "integer"),
+                Parameter("against", "the step that pairs are compared with", "integer"),
+                Parameter("group", "number of the group within the step", "integer"),
+                Parameter("rule", "the finding that is proved"),
+            )),
+            Endpoint("/api/console", "Return the end of a console file", self.console, (
+                KEY_QUERY, Parameter("name", "of the file in the run's folder", required=True),
+            ), "text/plain"),
+        )  # fmt: skip
+
     def runs(self, request: Request) -> Response:
         """Return a page of the fleet's lines."""
         query = request.query_params
-        rows = self.fleet.search(query.get("search", ""))
-        if lamp := query.get("lamp", ""):
-            rows = [row for row in rows if row.lamp == lamp]
+        rows = self._rows(request)
         match query.get("sort", "worst"):
             case "newest":
                 rows.sort(key=lambda row: -(row.time or 0.0))
@@ -109,7 +141,20 @@ class Api:
             "total": len(rows),
             "lamps": self.fleet.lamps,
             "differing": self.fleet.differing,
+            "trained": self.fleet.sum_training_time(),
         })  # fmt: skip
+
+    def groups(self, request: Request) -> Response:
+        """Return the fleet's groups, at most MAX_PAGE_ROWS of them."""
+        groups = fleet_groups.group(self._rows(request), self.fleet.differing)
+        content = [asdict(group) for group in groups[:MAX_PAGE_ROWS]]
+        return JSONResponse({"groups": content, "total": len(groups)})
+
+    def _rows(self, request: Request) -> list[Summary]:
+        """Return the lines that a request selects, the worst first. Raises UsageError."""
+        rows = self.fleet.search(request.query_params.get("search", ""))
+        lamp = request.query_params.get("lamp", "")
+        return [row for row in rows if row.lamp == lamp] if lamp else rows
 
     def run(self, request: Request) -> Response:
         """Return a diagnosis in the JSON format of the command line."""
@@ -119,9 +164,13 @@ class Api:
     def content(self, request: Request) -> Response:
         """Return what a page shows of the last judgement, to replace older texts."""
         run = self.get_run(request)
-        position, page = run.channel.position(), run.page
-        data = run_page.data(run.key, page, position)
-        return JSONResponse({"html": page.content, "data": data})
+        data = self.page_data(run)
+        return JSONResponse({"html": run.page.content, "data": data})
+
+    def page_data(self, run: LiveRun) -> dict[str, object]:
+        """Return what the script of a run's page needs."""
+        position = run.channel.position()
+        return {**run_page.data(run.key, run.page, position), "control": self.describe_control(run)}
 
     def charts(self, request: Request) -> Response:
         """Return charts and their columns; 409 where the page is older than the judgement."""
@@ -132,7 +181,31 @@ class Api:
             return JSONResponse({"problem": "the run was judged again: load the page anew"}, 409)
         names = request.query_params.getlist("name")[:MAX_CHARTS_PER_REQUEST]
         charts = [page.charts[name] for name in names if name in page.charts]
-        return JSONResponse(chart_data.pack(charts, page.judged, run.trace, _steps(request)))
+        options = chart_data.Options(_steps(request), _share(request, "average"))
+        return JSONResponse(chart_data.pack(charts, page, run.trace, options))
+
+    def rollouts(self, request: Request) -> Response:
+        """Return pairs, a group or the proof of a finding as HTML."""
+        run = self.get_run(request)
+        if run.rollouts is None:
+            raise UsageError("the run has no rollouts", where="key")
+        step = _integer(request, "step") or 0
+        match request.query_params.get("view", "pairs"):
+            case "group":
+                html = rollout_view.groups(run.rollouts, step, _integer(request, "group") or 0)
+            case "proof":
+                rule = request.query_params.get("rule", "")
+                html = rollout_view.proof(run.rollouts, run.diagnosis, rule)
+            case _:
+                against = _integer(request, "against") or 0
+                html = rollout_view.pairs(run.rollouts, step, against)
+        return JSONResponse({"html": html})
+
+    def console(self, request: Request) -> Response:
+        """Return the last lines of a console file as text."""
+        name = request.query_params.get("name", "")
+        run = self.get_run(request).run
+        return PlainTextResponse(console.read_end(run, self.fleet.root, name))
 
     def series(self, request: Request) -> Response:
         """Return the columns of a metric as JSON."""
@@ -241,6 +314,18 @@ def _integer(request: Request, name: str) -> int | None:
     except (OverflowError, ValueError):
         raise UsageError(f"{text[:40]!r} is no number", where=name) from None
     return max(min(number, 2**62), -(2**62))
+
+
+def _share(request: Request, name: str) -> float | None:
+    """Return a parameter from 0 to 1; None where it is absent."""
+    text = request.query_params.get(name, "")
+    try:
+        share = float(text) if text else None
+    except ValueError:
+        share = math.nan
+    if share is not None and not 0 <= share <= 1:
+        raise UsageError(f"{text[:40]!r} is no share", where=name, hint="0 to 1")
+    return share
 
 
 def _steps(request: Request) -> tuple[int, int] | None:

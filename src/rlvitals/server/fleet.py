@@ -16,8 +16,9 @@ from rlvitals.diagnosis import batch
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.following.folder_tree import FolderTree
-from rlvitals.server import run_files, run_summary
+from rlvitals.server import fleet_groups, run_files, run_summary
 from rlvitals.server.channel import Channel
+from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.server.run_summary import LAMPS, Summary
 from rlvitals.settings import Settings
@@ -31,6 +32,7 @@ MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
 MAX_DIFFERING_SETTINGS = 4  # shown in a line
 CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
+IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 
 @dataclass(slots=True)
@@ -53,13 +55,18 @@ class Fleet:
         self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
         self.differing: tuple[str, ...] = ()  # settings in which the runs differ
         self.entries: dict[str, Entry] = {}
-        self._index = Index(root, _index_file(root), threads=True)
+        index_file = _index_file(root)
+        self.mutes = Mutes(None if index_file == IN_MEMORY else index_file.with_suffix(".mutes"))
+        self._index = Index(root, index_file, threads=True)
         self._judge_id = f"serve {rlvitals.__version__} {_hash(repr(settings))}"
         self._tree = FolderTree(root, time.monotonic)
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the lines
+        self._index_lock = (
+            threading.Lock()
+        )  # one transaction at a time; held while folders are read
         self._stop = threading.Event()
         self._is_listed = threading.Event()  # once the folders were looked through
         self._thread = threading.Thread(target=self._keep_current, name="fleet", daemon=True)
@@ -84,8 +91,9 @@ class Fleet:
     def note(self, key: str, diagnosis: Diagnosis) -> None:
         """Store the diagnosis of a run that was judged elsewhere."""
         with self._lock:
-            if key in self.rows:
-                self._store(key, diagnosis)
+            line = self._store(key, diagnosis) if key in self.rows else None
+        if line is not None:
+            self._keep(line)
 
     def wait(self, seconds: float) -> None:
         """Wait for the first look at the folders, for so long at most."""
@@ -101,10 +109,18 @@ class Fleet:
         """Return the lines that fit every word of a query, the worst first. Raises UsageError."""
         with self._lock:
             rows = list(self.rows.values())
-            if query.strip():
+        if query.strip():
+            with self._index_lock:
                 keys = {indexed.path for indexed in self._index.search(query)}
-                rows = [row for row in rows if row.key in keys or self._fits(row, query)]
+            rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
+
+    def sum_training_time(self) -> dict[str, float]:
+        """Return the training time of broken runs and of all judged runs, in seconds."""
+        with self._lock:
+            times = [(row.lamp, row.trained) for row in self.rows.values() if row.trained]
+        broken = sum(seconds for name, seconds in times if name == "bad")
+        return {"bad": broken, "all": sum(seconds for _, seconds in times)}
 
     def _fits(self, row: Summary, query: str) -> bool:
         """Return whether a row fits a query on what the index does not know of it."""
@@ -137,12 +153,13 @@ class Fleet:
 
     def _refresh(self) -> None:
         """Look for new, changed and deleted runs."""
-        self._index.refresh()
+        with self._index_lock:
+            self._index.refresh()
+            indexed = self._index.search()
         if self._tree.may_differ(clock.now()):
             self._tree_entries = {
                 run.name: Entry(run.name, run.root, run) for run in self._tree.find(clock.now())
             }
-        indexed = self._index.search()
         native = {self.root / item.path for item in indexed}
         foreign = {
             key: entry
@@ -176,8 +193,9 @@ class Fleet:
     def _pending(self) -> list[str]:
         """Return the runs to judge: unjudged ones first, failed and running ones before others."""
         time_s = clock.now()
-        with self._lock:
+        with self._index_lock:
             unjudged = set(self._index.unjudged(self._judge_id))
+        with self._lock:
             foreign = {key for key, entry in self.entries.items() if entry.run is not None}
             keys = [key for key in unjudged | foreign if self._is_stale(key, time_s)]
             rows = self.rows
@@ -204,26 +222,36 @@ class Fleet:
         entry, row = self.entries[key], self.rows[key]
         mark = self._marks.get(key, "")
         try:
-            answer = batch.judge((run_files.read_run(self.root, entry), self.settings))
+            settings = self.mutes.apply(key, self.settings)
+            answer = batch.judge((run_files.read_run(self.root, entry), settings))
         except UnreadableLog as error:
             answer = error
+        line = None
         with self._lock:
             self._judgements[key] = _Judgement(clock.now(), mark)
             if isinstance(answer, UnreadableLog):
                 self._put(run_summary.from_error(row, answer.problem))
             else:
-                self._store(key, answer)
+                line = self._store(key, answer)
+        if line is not None:
+            self._keep(line)
 
-    def _store(self, key: str, diagnosis: Diagnosis) -> None:
-        """Show a diagnosis and keep its line in the index for the next start."""
+    def _store(self, key: str, diagnosis: Diagnosis) -> Summary:
+        """Show a diagnosis and return its line."""
         row = self.rows[key]
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
         self._put(line)
-        if self.entries[key].run is None:
-            path = "" if key == "." else key
-            text = json.dumps(asdict(line))
-            self._index.note({path: line.verdict}, self._judge_id, {path: text})
+        return line
+
+    def _keep(self, line: Summary) -> None:
+        """Keep the line of a run folder in the index for the next start."""
+        entry = self.entries.get(line.key)
+        if entry is None or entry.run is not None:
+            return
+        path = "" if line.key == "." else line.key
+        with self._index_lock:
+            self._index.note({path: line.verdict}, self._judge_id, {path: json.dumps(asdict(line))})
 
     def _put(self, row: Summary) -> None:
         old = self.rows.get(row.key)
@@ -247,6 +275,8 @@ class Fleet:
         owners: dict[str, int] = {}
         for row in list(self.rows.values()):
             for name, value in row.settings.items():
+                if fleet_groups.is_bookkeeping(name):
+                    continue
                 values.setdefault(name, set()).add(value)
                 owners[name] = owners.get(name, 0) + 1
         differing = [name for name, distinct in values.items() if len(distinct) > 1]
@@ -268,7 +298,7 @@ def _index_file(root: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return Path(":memory:")
+        return IN_MEMORY
     return folder / f"{_hash(os.path.realpath(root))}.index"
 
 

@@ -27,6 +27,7 @@ def document(fleet: Fleet) -> str:
         "differing": fleet.differing,
         "page_rows": PAGE_ROWS,
         "labels": LAMP_LABELS,
+        "trained": fleet.sum_training_time(),
     }
     root = fleet.root.resolve().name or str(fleet.root)
     lamps = (
@@ -35,6 +36,9 @@ def document(fleet: Fleet) -> str:
            type="button", data_lamp=name, aria_pressed="false")
         for name in LAMPS
     )  # fmt: skip
+    names = ("", "", "run", "verdict", "outcome", "steps")
+    heads = el("div", *(el("span", text) for text in names), class_="heads",
+               aria_hidden="true")  # fmt: skip
     table = el("div", id="runs", class_="fleet", role="list", aria_label="runs")
     more = el("button", "Show more", type="button", id="more", class_="button", hidden=True)
     return page_shell.document(
@@ -45,6 +49,8 @@ def document(fleet: Fleet) -> str:
         el("div", *lamps, class_="lamps", role="group", aria_label="show only"),
         _tools(),
         el("p", id="problem", class_="problem", hidden=True),
+        el("p", id="spent", class_="about"),
+        heads,
         table,
         el("p", more, class_="more-rows"),
     )
@@ -58,6 +64,8 @@ def _tools() -> Html:
            aria_label="filter the runs", autocomplete="off", spellcheck="false"),
         el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
            id="sort", aria_label="order"),
+        el("button", "Group seeds", class_="button", id="group", type="button",
+           aria_pressed="false"),
         el("a", "Compare", class_="button", id="compare", href="/compare", aria_disabled="true"),
         class_="tools", id="tools", role="search",
     )  # fmt: skip

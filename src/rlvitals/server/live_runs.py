@@ -72,6 +72,10 @@ class LiveRuns:
         self._note(run)
         return run
 
+    def judge(self, run: LiveRun) -> None:
+        """Judge an open run, after those that wait to be judged."""
+        self._judges.submit(self._judge, run).result()
+
     def drop(self, key: str) -> None:
         """Forget a run that no longer exists."""
         with self._lock:

@@ -7,7 +7,10 @@ from rlvitals.views.charts import assets
 from rlvitals.views.report.html import json_in_html
 from rlvitals.views.report.markup import Html, el
 
-SCRIPTS = ("fleet.js", "live_chart.js", "run.js", "compare.js", "start.js")
+SCRIPTS = (
+    "fleet.js", "groups.js", "live_chart.js", "layers.js", "rollouts.js", "control.js", "run.js",
+    "compare.js", "start.js",
+)  # fmt: skip
 
 
 def script() -> str:

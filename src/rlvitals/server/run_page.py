@@ -1,28 +1,24 @@
 """Lay out a run's page: vital signs, dashboard, findings, metrics, and what was recorded."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from rlvitals.diagnosis.root_cause import Case
-from rlvitals.rules.rule import Severity
-from rlvitals.server import page_shell
-from rlvitals.server.run_summary import lamp
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.marks import Mark
+from rlvitals.rollouts.rollout_columns import Rollouts
+from rlvitals.server import page_shell, rollout_view, run_header, timeline
 from rlvitals.types import Trace
-from rlvitals.views import phrases
 from rlvitals.views.charts.chart import Chart
-from rlvitals.views.figures import dashboard, figure
-from rlvitals.views.figures.figure import Kind
+from rlvitals.views.figures import actions, dashboard, distributions, figure, reward_breakdown
+from rlvitals.views.figures.figure import Kind, Panel
 from rlvitals.views.report import contents, elements, html, sections
+from rlvitals.views.report.elements import Section, section
 from rlvitals.views.report.markup import Html, el, join
 from rlvitals.views.report.page import Page, Subject
 
-LAMP_WORDS = {
-    "good": "healthy", "watch": "needs a look", "bad": "broken", "unknown": "unknown",
-    "pending": "pending",
-}  # fmt: skip
 DASHBOARD_CHART_PIXELS = 150
-MAX_CAUSES = 3  # named in the header
+STACKED = "stacked"  # the form of a chart of the reward's parts
+PAGE_NUMBER = 0  # of the run among those of a report: one
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,45 +28,68 @@ class RunPage:
     version: int  # number of the judgement
     content: Html
     charts: dict[str, Chart]
+    stacked: frozenset[str]  # names of the charts whose curves are drawn as stacked areas
     judged: Trace  # what the charts were made of
+    timeline: dict[str, object]
+    provable: list[str]  # rules whose finding some rollouts show
 
 
-def build(subject: Subject, version: int) -> RunPage:
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a run's page shows besides its diagnosis."""
+
+    mark: Mark | None = None  # a person's label
+    rollouts: Rollouts | None = None
+    console_files: tuple[str, ...] = ()  # names of text files in the run's folder
+
+
+def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     """Lay out the page of a judged run."""
-    page = contents.page(subject, 0)
-    board = _dashboard_charts(subject)
-    charts = {chart.name: chart for chart in (*board, *html.charts(page))}
+    diagnosis = subject.summary.found
+    page = contents.page(subject, PAGE_NUMBER)
+    panels = dashboard.panels((_figure_subject(subject),))
+    board = _charts(diagnosis.trace, "dashboard", panels)
+    reward_charts, layered = _composition(subject)
+    marks = timeline.timeline(subject)
     listed = [
-        sections.findings(page),
+        *_finding_sections(page, diagnosis),
+        *_rollout_sections(extras.rollouts),
+        *_composition_sections(reward_charts, layered),
         sections.measures(page),
         *sections.data_sections(page),
+        *_console_sections(extras.console_files),
         sections.coverage_section(page.unjudged),
     ]
     links = [el("a", "Dashboard", href="#dashboard")]
-    links += [el("a", item.title, href=f"#{item.anchor(0)}") for item in listed]
+    links += [el("a", item.title, href=f"#{item.anchor(PAGE_NUMBER)}") for item in listed]
     content = el(
         "div",
-        _vitals(page, subject),
+        run_header.vitals(page, subject, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
-        el("section", el("h2", "Dashboard"), _grid(board), id="dashboard", class_="dashboard"),
-        *(item.laid_out(0) for item in listed),
+        el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
+           _absent(panels),
+           id="dashboard", class_="dashboard", aria_label="dashboard"),
+        *(item.laid_out(PAGE_NUMBER) for item in listed),
         class_="run",
         id="run",
-    )
-    return RunPage(version, content, charts, subject.summary.found.trace)
+    )  # fmt: skip
+    charts = {chart.name: chart for chart in (*board, *reward_charts, *layered, *html.charts(page))}
+    return RunPage(
+        version, content, charts, frozenset(chart.name for chart in reward_charts), diagnosis.trace,
+        marks, rollout_view.provable(extras.rollouts, diagnosis),
+    )  # fmt: skip
 
 
-def document(key: str, page: RunPage, position: str) -> str:
-    """Return the page. `position`: the newest message that it contains."""
-    trace = page.judged
+def document(page: RunPage, content: Mapping[str, object]) -> str:
+    """Return the page. `content`: what its script needs."""
+    key = str(content["key"])
     crumbs = el("span", el("span", "/", class_="slash", aria_hidden="true"), key, class_="crumb")
-    return page_shell.document(
-        "run", trace.name or key, data(key, page, position), page.content, crumbs=crumbs
-    )
+    name = page.judged.name or key
+    return page_shell.document("run", name, content, page.content, crumbs=crumbs)
 
 
 def data(key: str, page: RunPage, position: str) -> dict[str, object]:
-    """Return what the page's script needs to know of a run."""
+    """Return what the page's script needs of a run. `position`: its newest message."""
     trace = page.judged
     return {
         "key": key,
@@ -79,121 +98,107 @@ def data(key: str, page: RunPage, position: str) -> dict[str, object]:
         "first": trace.first_step,
         "last": trace.last_step,
         "unit": trace.step_unit,
-        "seams": list(trace.lifecycle.seams),
+        **page.timeline,
+        "provable": page.provable,
         "charts": {
-            name: {"title": chart.panel.title, "unit": chart.panel.unit, "tall": chart.tall}
+            name: {
+                "title": chart.panel.title,
+                "unit": chart.panel.unit,
+                "tall": chart.tall,
+                "form": form(page, chart),
+            }
             for name, chart in page.charts.items()
         },
     }
 
 
-def _dashboard_charts(subject: Subject) -> tuple[Chart, ...]:
-    """Return the logged charts of the dashboard figure."""
-    trace = subject.summary.found.trace
-    panels = dashboard.panels((figure.Subject(subject.summary.name, subject.summary.found),))
+def form(page: RunPage, chart: Chart) -> str:
+    """Return how the curves of a chart are drawn: a `Kind`, or `STACKED`."""
+    return STACKED if chart.name in page.stacked else chart.panel.kind.value
+
+
+def _figure_subject(subject: Subject) -> figure.Subject:
+    return figure.Subject(subject.summary.name, subject.summary.found)
+
+
+def _charts(trace: Trace, name: str, panels: Iterable[Panel]) -> tuple[Chart, ...]:
+    """Return the charts of the panels that are drawn over steps and have a curve."""
     return tuple(
-        Chart(f"dashboard-{number}", panel, trace.first_step, trace.last_step,
+        Chart(f"{name}-{number}", panel, trace.first_step, trace.last_step,
               DASHBOARD_CHART_PIXELS)
         for number, panel in enumerate(panels)
-        if panel.kind is Kind.LINES and panel.lines
+        if panel.kind in {Kind.LINES, Kind.SHARES, Kind.BANDS} and panel.lines
     )  # fmt: skip
 
 
-def _grid(charts: tuple[Chart, ...]) -> Html:
+def _composition(subject: Subject) -> tuple[tuple[Chart, ...], tuple[Chart, ...]]:
+    """Return the charts of the reward's parts, and those of shares and distributions."""
+    subjects = (_figure_subject(subject),)
+    trace = subject.summary.found.trace
+    rewards = [panel for panel in reward_breakdown.panels(subjects) if len(panel.lines) > 1]
+    layered = (*actions.panels(subjects), *distributions.panels(subjects))
+    return _charts(trace, "parts", rewards), _charts(trace, "layers", layered)
+
+
+def _composition_sections(
+    reward_charts: Sequence[Chart], layered: Sequence[Chart]
+) -> Iterator[Section]:
+    if reward_charts or layered:
+        yield section("Parts and distributions", _grid((*reward_charts, *layered)))
+
+
+def _finding_sections(page: Page, diagnosis: Diagnosis) -> Iterator[Section]:
+    yield sections.findings(page)
+    if diagnosis.muted:
+        rows = (
+            el(
+                "li",
+                el("code", muted.rule.name),
+                join(f" {muted.finding.summary} · muted: {muted.reason} "),
+                data_muted=muted.rule.name,
+            )
+            for muted in diagnosis.muted
+        )
+        yield section("Muted", el("ul", *rows, class_="muted"), count=str(len(diagnosis.muted)))
+
+
+def _rollout_sections(rollouts: Rollouts | None) -> Iterator[Section]:
+    if rollouts is not None and len(rollouts):
+        yield section("Rollouts", rollout_view.controls(rollouts), count=f"{len(rollouts):,}")
+
+
+def _console_sections(names: Sequence[str]) -> Iterator[Section]:
+    if names:
+        options = (el("option", name, value=name) for name in names)
+        yield section(
+            "Console",
+            el("p", el("select", *options, id="console-file", aria_label="file"), class_="tools"),
+            el("pre", id="console", class_="console", tabindex="0", role="region",
+               aria_label="end of the file"),
+        )  # fmt: skip
+
+
+def _board_head(unit: str) -> Html:
+    """Return the heading of the dashboard with the choice of the average."""
+    smoothing = el(
+        "label",
+        "average ",
+        el("select", *(el("option", text, value=value) for value, text in timeline.AVERAGES),
+           id="smoothing"),
+        class_="smoothing",
+    )  # fmt: skip
+    heading = el("h2", "Dashboard ", el("span", f"by {unit}", class_="count"))
+    return el("div", heading, smoothing, class_="board-head")
+
+
+def _grid(charts: Sequence[Chart]) -> Html:
     if not charts:
         return el("p", "None of the metrics of the dashboard is logged.", class_="about")
     return el("div", *(el("div", elements.chart(c), class_="metric") for c in charts),
               class_="cards wide-cards")  # fmt: skip
 
 
-def _vitals(page: Page, subject: Subject) -> Html:
-    """Return the header: the verdict, its cause, since when, what to try, how often it is wrong."""
-    diagnosis = subject.summary.found
-    lamp_name = lamp(diagnosis)
-    title = el(
-        "h1",
-        el("span", class_=f"lamp {lamp_name}", role="img",
-           aria_label=f"lamp: {LAMP_WORDS[lamp_name]}"),
-        el("span", page.verdict.word.value, class_=f"word {lamp_name}"),
-        el("span", page.verdict.why, class_="why"),
-    )  # fmt: skip
-    severe = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
-    return el(
-        "header",
-        el("p", page.headline.removeprefix(f"{page.name} · "), class_="about"),
-        title,
-        _progress(subject),
-        *([_cause(severe[0], subject)] if severe else []),
-        el(
-            "ul",
-            *(
-                _sign(item.sign, item.topic, item.text)
-                for item in page.tldr
-                if sections.is_news(item, page)
-            ),
-            class_="signs",
-        ),
-        class_=f"vitals {lamp_name}",
-        id="vitals",
-    )
-
-
-def _sign(sign: str, topic: str, text: str) -> Html:
-    return el(
-        "li",
-        el("span", topic, class_="topic"),
-        el("span", phrases.SIGN_MARKS[sign], class_="sign", aria_label=sign, role="img"),
-        el("span", text, class_="text"),
-        class_=sign,
-    )
-
-
-def _cause(case: Case, subject: Subject) -> Html:
-    """Return the worst finding in four lines."""
-    trace = subject.summary.found.trace
-    lines = list(phrases.details(case, trace))
-    shown_labels = {"steps": "since", "likely causes": "likely cause", "try": "try",
-                    "measured": "this alarm"}  # fmt: skip
-    rows: list[Html] = []
-    for label, group in groupby(lines, key=lambda line: line.label):
-        if label in shown_labels:
-            texts = [line.text for line in group]
-            rows.append(el("div", el("dt", shown_labels[label]), el("dd", texts[0])))
-    other_links = list(_other_cases(subject, case))
-    if other_links:
-        rows.append(el("div", el("dt", "also"), el("dd", join(*other_links))))
-    link = el("a", case.rule.name, href="#run0-findings", class_="rule", data_rule=case.rule.name)
-    severity = case.finding.severity.name.lower()
-    tag = el("span", severity, class_=f"tag {severity}")
-    head = el("p", tag, Html(" "), el("strong", case.finding.summary), Html(" "), link)
-    return el("div", head, el("dl", *rows, class_="brief"), class_="cause")
-
-
-def _other_cases(subject: Subject, first: Case) -> Iterator[Html]:
-    names = [case for case in subject.summary.found.cases if case is not first]
-    for case in names[:MAX_CAUSES]:
-        severity = case.finding.severity.name.lower()
-        yield el("a", case.rule.name, href="#run0-findings", class_=f"rule {severity}",
-                 data_rule=case.rule.name)  # fmt: skip
-        yield Html(" ")
-    if len(names) > MAX_CAUSES:
-        yield join(f"and {len(names) - MAX_CAUSES} more")
-
-
-def _progress(subject: Subject) -> Html:
-    """Return the state, the step, the time left, and a bar."""
-    status = subject.standing
-    texts = [status.state if status.state != "unknown" else "not known whether it goes on"]
-    total = f" of {status.total:,}" if status.total else ""
-    step = el("span", f"{status.step:,}", class_="step", id="step")
-    if status.eta is not None and status.state == "running":
-        texts.append(f"{phrases.duration(status.eta)} left")
-    if status.trained is not None:
-        texts.append(f"trained for {phrases.duration(status.trained)}")
-    bar = Html("")
-    if status.fraction is not None:
-        share = round(100 * status.fraction)
-        bar = el("span", el("span", style=f"width:{share}%"), class_="progress", role="progressbar",
-                 aria_valuenow=share, aria_valuemin=0, aria_valuemax=100,
-                 aria_label="steps done")  # fmt: skip
-    return el("p", bar, step, join(f"{total} {status.unit} · {' · '.join(texts)}"), class_="state")
+def _absent(panels: Iterable[Panel]) -> Html:
+    """Return which charts of the dashboard have nothing to show."""
+    titles = [p.title.lower() for p in panels if p.kind is Kind.LINES and not p.lines]
+    return el("p", f"Not logged: {', '.join(titles)}.", class_="about") if titles else Html("")

@@ -41,6 +41,7 @@ class Summary:
     step: int | None = None
     total: int | None = None
     eta: float | None = None  # seconds
+    trained: float | None = None  # seconds
     outcome: str = ""  # the metric's label
     value: str = ""  # its last number
     spark: tuple[int | None, ...] = ()  # heights from 0 to SPARK_LEVELS; None is a gap
@@ -87,6 +88,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         state=status.state,
         step=status.step,
         total=status.total,
+        trained=status.trained,
         eta=status.eta if status.state == "running" else None,
         outcome=label(metric) if metric else "",
         value=phrases.number(float(numbers.values[-1])) if numbers and len(numbers) else "",

@@ -9,12 +9,13 @@ function startFleet(data) {
   const sort = document.getElementById("sort");
   const more = document.getElementById("more");
   const compare = document.getElementById("compare");
+  const group = document.getElementById("group");
   const problem = document.getElementById("problem");
   const lampButtons = [...document.querySelectorAll("[data-lamp]")];
   const selected = new Set();
   const lines = new Map();
   let [differing, lamp, total, limit] = [data.differing, "", data.total, data.page_rows];
-  let [waiting, asked] = [null, 0];
+  let [waiting, asked, grouped] = [null, 0, false];
 
   function put(row) {
     const line = fleetLine(row, differing, data.labels, selected);
@@ -33,6 +34,7 @@ function startFleet(data) {
     if (!told.rows.length) list.append(html("p", { class: "empty" }, emptyText(search.value, lamp)));
     if (focus) lines.get(focus)?.element.querySelector("a").focus({ preventScroll: true });
     count(told.lamps);
+    tellSpent(told.trained);
     document.documentElement.dataset.ready = "yes";
   }
 
@@ -47,17 +49,27 @@ function startFleet(data) {
     waiting = null;
     const number = ++asked;
     const query = new URLSearchParams({ search: search.value, sort: sort.value, lamp, limit });
-    const answer = await fetch(`/api/runs?${query}`).catch(() => null);
+    const answer = await fetch(`/api/${grouped ? "groups" : "runs"}?${query}`).catch(() => null);
     if (!answer || number !== asked) return;
     const told = await answer.json();
     problem.hidden = answer.ok;
     problem.textContent = answer.ok ? "" : `${told.problem}. ${told.hint ?? ""}`;
-    if (answer.ok) show(told);
+    if (!answer.ok) return;
+    if (!grouped) return show(told);
+    lines.clear();
+    more.hidden = true;
+    list.replaceChildren(...told.groups.map((group) => groupLine(group, data.labels)));
+  }
+
+  function switchGroups(on) {
+    grouped = on;
+    group.setAttribute("aria-pressed", String(on));
+    changed();
   }
 
   const soon = (ms) => { waiting ??= setTimeout(fetchRows, ms); };
   const changed = () => {
-    keepInAddress({ search: search.value || null, lamp: lamp || null, sort: sort.value === "worst" ? null : sort.value });
+    keepInAddress({ search: search.value || null, lamp: lamp || null, sort: sort.value === "worst" ? null : sort.value, group: grouped ? "seeds" : null });
     clearTimeout(waiting);
     waiting = setTimeout(fetchRows, 150);
   };
@@ -84,6 +96,8 @@ function startFleet(data) {
   if (data.lamps[wanted.get("lamp")] !== undefined) choose(wanted.get("lamp"));
   else if (search.value || sort.value !== "worst") changed();
 
+  if (wanted.get("group") === "seeds") switchGroups(true);
+  group.addEventListener("click", () => switchGroups(!grouped));
   search.addEventListener("input", changed);
   sort.addEventListener("change", changed);
   document.getElementById("tools").addEventListener("submit", (event) => event.preventDefault());
@@ -98,13 +112,20 @@ function startFleet(data) {
       count(lamps);
       const old = lines.get(row.key)?.row;
       if (old) put(row);
-      if (!old || old.lamp !== row.lamp) soon(REFRESH_MS);
+      if (grouped || !old || old.lamp !== row.lamp) soon(REFRESH_MS);
     },
     removed: ({ lamps }) => { count(lamps); soon(200); },
     differing: ({ names }) => { differing = names; for (const { row } of [...lines.values()]) put(row); },
     reload: () => soon(0),
   });
   setInterval(() => { if (!document.hidden) for (const { row, element } of lines.values()) tellAge(element, row); }, 5000);
+}
+
+/* Say how much of the training time broken runs took. */
+function tellSpent({ bad, all }) {
+  const place = document.getElementById("spent");
+  place.hidden = !(bad > 0);
+  place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)} %).`;
 }
 
 function emptyText(words, lamp) {

@@ -43,10 +43,21 @@ class LiveView extends View {
 
   async fetch(names, range = "") {
     const asked = names.map((name) => `&name=${encodeURIComponent(name)}`).join("");
-    const address = `/api/charts?key=${encodeURIComponent(this.data.key)}&version=${this.version}${asked}${range}`;
+    const average = this.average ? `&average=${this.average}` : "";
+    const address = `/api/charts?key=${encodeURIComponent(this.data.key)}&version=${this.version}${asked}${range}${average}`;
     const answer = await fetch(address).catch(() => null);
     if (answer?.status === 409) this.onstale?.();
     return answer?.ok ? answer.json() : null;
+  }
+
+  /* Draw other averages; the curves stay as they are. */
+  setAverage(share) {
+    this.average = share;
+    for (const chart of this.charts) {
+      if (!chart.loaded) continue;
+      if (chart.seen) this.want(chart);
+      else chart.loaded = 0;
+    }
   }
 
   /* Add rows that were just written. */
@@ -68,6 +79,7 @@ class LiveChart extends Chart {
     const { title, unit, tall } = view.data.charts[name];
     super(place, { title, unit, tall, scale: "linear", curves: [], marks: [], limits: [], low: null, high: null }, view);
     Object.assign(this, { name, base: [], detail: false });
+    this.scaleButton.textContent = "log"; // until it is drawn
     place.inert = true;
     this.canvas.addEventListener("click", (event) => this.follow(event));
     place.querySelector(".chart-head").append(exportMenu(this));
@@ -101,7 +113,29 @@ class LiveChart extends Chart {
     super.draw(width);
     if (!this.area) return;
     this.drawBand();
+    this.drawTimeline();
     this.drawPins();
+  }
+
+  /* Mark checkpoints on the axis, and the steps at which settings changed. */
+  drawTimeline() {
+    const { area, canvas, view: { data } } = this;
+    const inside = (x) => x >= area.left && x <= area.right;
+    for (const [step, text] of data.changes) {
+      const x = area.x(step);
+      if (!inside(x)) continue;
+      canvas.querySelector(".below").append(svg("line", { class: "change", x1: x, x2: x, y1: area.top, y2: area.bottom }, svg("title", {}, `${written(step)}: ${text}`)));
+      if (this.told.tall) canvas.querySelector(".above").append(svg("path", { class: "change-head", d: `M${x - 4} ${area.top}h8v5l-4 3l-4 -3z` }, svg("title", {}, `${written(step)}: ${text}`)));
+    }
+    let last = -Infinity;
+    for (const [step, health, text] of data.checkpoints) {
+      const x = area.x(step);
+      if (!inside(x) || x - last < 6) continue;
+      last = x;
+      const state = /unusable|failed|hung|collapsed|unstable|error/.test(health) ? "bad" : /stalled|plateau|warning/.test(health) ? "watch" : /learning|converged|healthy|ok/.test(health) ? "good" : "none";
+      canvas.querySelector(".above").append(svg("path", { class: `checkpoint ${state}`, d: `M${x} ${area.bottom - 4}l4 4l-4 4l-4 -4z` },
+        svg("title", {}, `${text} at ${written(step)}${health ? `: ${health}` : ""}`)));
+    }
   }
 
   /* Shade the range in which the metric is healthy; one that holds all in sight tells nothing. */

@@ -1,18 +1,30 @@
 /* A run's page: its charts, the search among its metrics, and what comes while it is open. */
 
 function startRun(data) {
-  let [view, charts] = [null, new Map()];
+  let [view, charts, average] = [null, new Map(), new URLSearchParams(location.search).get("average") ?? ""];
   const news = document.getElementById("news");
 
   function lay(told) {
     const old = view;
     view = new LiveView(told);
     if (old && !old.whole) [view.first, view.last] = [old.first, old.last];
+    view.average = average;
     charts = new Map();
     for (const place of document.querySelectorAll("[data-chart]")) {
-      if (told.charts[place.dataset.chart]) charts.set(place, new LiveChart(place, place.dataset.chart, view));
+      const form = told.charts[place.dataset.chart]?.form;
+      if (form) charts.set(place, new (form === "lines" ? LiveChart : LayeredChart)(place, place.dataset.chart, view));
     }
     watchCharts(charts);
+    const choice = document.getElementById("smoothing");
+    choice.value = average;
+    choice.addEventListener("change", () => {
+      average = choice.value;
+      view.setAverage(average);
+      keepInAddress({ average: average || null });
+    });
+    offerProofs(told.provable, startRollouts(told.key));
+    startConsole(told.key);
+    startControl(told, told.control, news, refresh);
     searchMetrics(document.getElementById("run"));
     view.onstale = refresh;
     view.onshow = () => keepInAddress({ first: view.whole ? null : Math.floor(view.first), last: view.whole ? null : Math.ceil(view.last) });

@@ -79,17 +79,18 @@ class Packer:
         if key not in self.drawn:
             drawn = curve(line, CHART_WIDTH_PIXELS, chart.first, chart.last)
             steps, values = visible_points(line.series, drawn)
-            column = self._add(steps, values)
+            column = self.add(steps, values)
             average = None
             if drawn.smooth is not None:
                 steps, means = drawn.smooth
                 every = -(-len(steps) // 400)  # at most 400 points
                 last_first = slice(None, None, -every)  # the last point is always among them
-                average = self._add(steps[last_first][::-1], means[last_first][::-1])
+                average = self.add(steps[last_first][::-1], means[last_first][::-1])
             self.drawn[key] = column, average, drawn
         return self.drawn[key]
 
-    def _add(self, steps: NDArray[np.int64], values: NDArray[np.float64]) -> int:
+    def add(self, steps: NDArray[np.int64], values: NDArray[np.float64]) -> int:
+        """Pack a column and return its number."""
         self.columns.append({"steps": pack_steps(steps), "values": pack_values(values)})
         return len(self.columns) - 1
 

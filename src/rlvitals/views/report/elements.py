@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.manual_page import INLINE_MARKUP, blocks
@@ -67,12 +68,13 @@ def details(lines: Sequence[Line]) -> Html:
 def doc(text: str) -> Html:
     """Return a rule's page as HTML: headings, paragraphs, lists, formulas."""
     blocks_drawn: list[Html] = []
-    for kind, items in blocks(text.strip()):
+    for kind, group in groupby(blocks(text.strip()), key=itemgetter(0)):
         name = {"item": "li", "formula": "pre", "paragraph": "p"}.get(kind)
         if kind.startswith("heading"):
             name = "h5"
         if name:
-            blocks_drawn.append(el(name, *_spans(items)))
+            drawn = [el(name, *_spans(items)) for _, items in group]
+            blocks_drawn += [el("ul", *drawn)] if name == "li" else drawn
     return el("div", *blocks_drawn, class_="doc")
 
 
@@ -99,12 +101,12 @@ def table(grid: Grid) -> Html:
     body = el("tbody", *(el("tr", *map(_cell, row)) for row in grid.rows))
     rows = el("table", *([head] if grid.heads else []), body)
     note = el("p", grid.note, class_="table-note") if grid.note else Html("")
-    return join(note, el("div", rows, class_="scroll") if grid.rows else Html(""))
+    return join(note, el("div", rows, class_="scroll", tabindex="0") if grid.rows else Html(""))
 
 
 def _cell(text: str) -> Html:
     if NUMBER_CELL.fullmatch(text):
         return el("td", text, class_="number")
     if len(text) > LONG_CELL_CHARS or "\n" in text:
-        return el("td", el("div", paragraphs(text), class_="text"))
+        return el("td", el("div", paragraphs(text), class_="text", tabindex="0"))
     return el("td", text)

@@ -95,7 +95,7 @@ def _finding(finding: Found, *, folded: bool = False) -> Html:
             )
         )
     if folded or finding.severity is Severity.NOTE:
-        blocks = [el("details", el("summary", head), *blocks)]
+        blocks = [el("details", el("summary", el("h4", head)), *blocks)]
     else:
         blocks.insert(0, el("h4", head))
     return el("article", *blocks, class_=f"finding {severity}")

@@ -1,0 +1,55 @@
+/* The buttons of a server that was started with --control: marks, mutes and requests. */
+
+function startControl(data, control, news, refresh) {
+  if (!control) return;
+
+  async function send(path, values) {
+    const answer = await fetch(path, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-rlvitals-control": control.token },
+      body: JSON.stringify({ key: data.key, ...values }),
+    }).catch(() => null);
+    const told = answer ? await answer.json().catch(() => ({ problem: "the server refused it" })) : { problem: "the server does not answer" };
+    news.textContent = told.done ?? [told.problem, told.hint].filter(Boolean).join("; ");
+    setTimeout(() => { news.textContent = ""; }, 5000);
+    if (answer?.ok) refresh();
+  }
+
+  const button = (text, act) => {
+    const made = html("button", { type: "button", class: "button" }, text);
+    made.addEventListener("click", act);
+    return made;
+  };
+
+  /* A button that asks for a line of text first. */
+  const asking = (text, label, act) => {
+    const box = html("input", { type: "text", "aria-label": label, placeholder: label, maxlength: 200, required: "" });
+    const form = html("form", {}, box, html("button", { class: "button" }, text));
+    const folded = html("details", { class: "asking" }, html("summary", { class: "button" }, `${text} …`), form);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      folded.open = false;
+      act(box.value);
+    });
+    folded.addEventListener("toggle", () => folded.open && box.focus());
+    return folded;
+  };
+
+  const names = { save: "Save a checkpoint", stop: "Stop gently" };
+  const row = html("p", { class: "actions" },
+    button("Mark healthy", () => send("/api/mark", { label: "healthy" })),
+    asking("Mark broken", "the cause", (subject) => send("/api/mark", { label: "broken", subject })),
+    ...control.requests.map((kind) => button(names[kind], () => send("/api/request", { kind }))));
+  document.querySelector("#vitals").append(row);
+
+  const rules = new Set([...document.querySelectorAll("#run0-findings .finding > h4 code, #run0-findings .finding > details > summary code")].map((one) => one.textContent));
+  for (const rule of rules) {
+    actionsOf(rule)?.append(
+      button("Wrong alarm", () => send("/api/mark", { label: "wrong", subject: rule })),
+      asking("Mute", "why it is accepted", (reason) => send("/api/mute", { rule, reason })));
+  }
+  for (const item of document.querySelectorAll("[data-muted]")) {
+    const rule = item.dataset.muted;
+    if (control.mutes.includes(rule)) item.append(button("Unmute", () => send("/api/mute", { rule, undo: true })));
+  }
+}

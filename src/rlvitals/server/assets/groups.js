@@ -1,0 +1,22 @@
+/* The lines of the fleet grouped by all settings but the seed. */
+
+const MOST_COMPARED = 24; // runs of one comparison
+
+function groupLine(group, labels) {
+  const lamps = Object.entries(group.lamps).filter(([, count]) => count);
+  const worst = lamps[0][0];
+  const words = lamps.map(([name, count]) => `${count} ${labels[name]}`).join(", ");
+  const several = group.keys.length > 1;
+  const keys = group.keys.slice(0, MOST_COMPARED).map((key) => `key=${encodeURIComponent(key)}`).join("&");
+  const address = several ? `/compare?${keys}` : `/run/${group.keys[0].split("/").map(encodeURIComponent).join("/")}`;
+  const span = several && group.low !== null ? `${written(group.low)} to ${written(group.high)}` : "";
+  return html("div", { class: `line group is-${worst}`, role: "listitem" },
+    html("span", {}),
+    html("span", { class: `lamp ${worst}`, role: "img", "aria-label": labels[worst] }),
+    html("div", { class: "who" }, html("a", { class: "name", href: address }, group.label)),
+    html("div", { class: "what" }, html("b", { class: `word ${worst}` }, words),
+      html("div", { class: "reason" }, span && `${group.outcome}: ${span}`)),
+    html("div", { class: "outcome" }, html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
+      html("span", {}, `${group.outcome}${several ? ", interquartile mean" : ""}`))),
+    html("div", { class: "far" }, `${group.keys.length} ${several ? "runs" : "run"}`));
+}

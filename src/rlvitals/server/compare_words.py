@@ -1,0 +1,75 @@
+"""Write what a comparison shows as sentences of its page."""
+
+from math import isfinite
+
+from rlvitals.comparison.result import Against, Comparison, Group
+from rlvitals.comparison.statistics import MIN_SEEDS
+from rlvitals.rules.standing import label
+from rlvitals.views.phrases import number
+
+
+def headline(result: Comparison) -> str:
+    """Return the answer in one line."""
+    if not result.against:
+        return result.sentence
+    reference = result.against[0].reference
+    if len(result.against) == 1:
+        pair = result.against[0]
+        if pair.word == "cannot tell" and _has_few_seeds(pair, result):
+            return f"Too few seeds to compare {pair.group} with {reference}"
+        if pair.word == "cannot tell":
+            return f"No clear difference between {pair.group} and {reference}"
+        return f"{pair.group} is {pair.word} than {reference}"
+    answers = [pair.word for pair in result.against]
+    counts = {
+        "better": answers.count("better"),
+        "worse": answers.count("worse"),
+        "without a clear difference": answers.count("cannot tell"),
+    }
+    texts = [f"{count} {text}" for text, count in counts.items() if count]
+    return f"Against {reference}: {', '.join(texts)}"
+
+
+def explanation(result: Comparison) -> str:
+    """Return the numbers behind the headline; empty with several groups, which have a table."""
+    if len(result.against) != 1:
+        return ""
+    pair = result.against[0]
+    groups = {group.label: group for group in result.groups}
+    group, reference = groups[pair.group], groups[pair.reference]
+    text = f"{label(result.metric)} {number(group.mean)} against {number(reference.mean)}"
+    difference = pair.difference
+    if isfinite(difference.low):
+        text += f", a difference of {difference.value:+.4g} "
+        text += f"(95 % interval {difference.low:+.4g} to {difference.high:+.4g})"
+    return f"{text}. {answer(pair, group, reference, name_word=False)}".rstrip()
+
+
+def answer(pair: Against, group: Group, reference: Group, *, name_word: bool = True) -> str:
+    """Return how a group compares with the reference, and why nothing can be said if so."""
+    if pair.word != "cannot tell":
+        return pair.word if name_word else ""
+    reason = _reason(pair, min(group.seeds, reference.seeds))
+    if pair.more_seeds is not None:
+        noun = "seed" if pair.more_seeds == 1 else "seeds"
+        reason += (
+            f"; {pair.more_seeds} more {noun} in each group would narrow the interval "
+            f"to ±{pair.matters:.3g}"
+        )
+    return f"no clear difference: {reason}" if name_word else f"{reason[0].upper()}{reason[1:]}."
+
+
+def _has_few_seeds(pair: Against, result: Comparison) -> bool:
+    seeds = [group.seeds for group in result.groups if group.label in {pair.group, pair.reference}]
+    return min(seeds) < MIN_SEEDS
+
+
+def _reason(pair: Against, seeds: int) -> str:
+    if seeds < MIN_SEEDS:
+        noun = "seed" if seeds == 1 else "seeds"
+        return f"{seeds} {noun} in a group do not show how far seeds differ, {MIN_SEEDS} are needed"
+    if pair.difference.value == 0 and pair.difference.low == pair.difference.high:
+        return "the scores are equal"
+    if not pair.difference.excludes_zero:
+        return "the interval of the difference includes 0"
+    return f"{pair.permutation:.0%} of random regroupings of these runs differ as much"

@@ -1,0 +1,147 @@
+"""Change what may be changed from a run's page: its mark, its mutes, a request to its process.
+
+Offered by `rlvitals serve --control` alone. `access` has checked that this server's own page asks.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rlvitals.diagnosis import load, marks
+from rlvitals.diagnosis.marks import Mark
+from rlvitals.errors import UnreadableLog, UsageError, nearest
+from rlvitals.options import Mute
+from rlvitals.server.endpoints import format_problem
+from rlvitals.server.fleet import Fleet
+from rlvitals.server.live_run import LiveRun
+from rlvitals.server.live_runs import LiveRuns
+from rlvitals.storage.run_folder import RunFolder
+from rlvitals.tracking import requests
+from rlvitals.tracking.requests import REQUEST_KINDS
+
+MAX_CONTROL_TEXT_CHARS = 200  # of a cause or a reason
+MARK_LABELS = ("healthy", "broken", "wrong")
+REQUEST_TEXTS: Mapping[str, str] = {
+    "save": "A checkpoint is requested; the training loop saves it when it next looks.",
+    "stop": "A stop is requested; the training loop ends when it next looks.",
+}
+
+Values = Mapping[str, object]
+Action = Callable[[LiveRun, Values], str]  # returns what was done, as a sentence
+
+
+class Control:
+    """The requests that change something, over a fleet and its open runs."""
+
+    def __init__(self, fleet: Fleet, live: LiveRuns) -> None:
+        """Change these runs."""
+        self.fleet, self.live = fleet, live
+
+    def routes(self) -> list[Route]:
+        """Return the routes; each takes JSON with the run's `key`."""
+        actions: Mapping[str, Action] = {
+            "/api/mark": self.mark,
+            "/api/mute": self.mute,
+            "/api/request": self.request,
+        }
+        return [
+            Route(path, self._endpoint(action), methods=["POST"])
+            for path, action in actions.items()
+        ]
+
+    def mark(self, run: LiveRun, values: Values) -> str:
+        """Write a person's label next to the run. Raises UsageError."""
+        label = _text(values, "label")
+        subject = _text(values, "subject")
+        if label not in MARK_LABELS:
+            raise UsageError(f"{label!r} is no label", where="label", hint=", ".join(MARK_LABELS))
+        if label == "broken" and not subject:
+            raise UsageError("a broken run needs a cause", where="subject", hint="a rule's name")
+        if label == "wrong":
+            _check_finding(run, subject)
+        features = marks.features(run.diagnosis)
+        marks.write(run.run, Mark(label, "" if label == "healthy" else subject, features))
+        self.live.judge(run)
+        return f"Marked {label}{f': {subject}' if label != 'healthy' else ''}."
+
+    def mute(self, run: LiveRun, values: Values) -> str:
+        """Mute a rule of the run, or let it count again. Raises UsageError."""
+        rule, reason = _text(values, "rule"), _text(values, "reason")
+        try:
+            if values.get("undo"):
+                self.fleet.mutes.remove(run.key, rule)
+            elif not reason:
+                raise UsageError("a mute needs a reason", where="reason", hint="why it is accepted")
+            else:
+                load.muted((Mute(rule=rule, reason=reason, where="rule"),))
+                self.fleet.mutes.add(run.key, rule, reason)
+        except OSError as error:
+            raise UsageError(f"the mute cannot be kept: {error}", where="rule") from error
+        run.settings = self.fleet.mutes.apply(run.key, self.fleet.settings)
+        self.live.judge(run)
+        return f"{rule} {'counts again' if values.get('undo') else 'is muted for this run'}."
+
+    def request(self, run: LiveRun, values: Values) -> str:
+        """Ask the run's process to save or to stop. Raises UsageError, UnreadableLog."""
+        kind = _text(values, "kind")
+        if kind not in REQUEST_KINDS:
+            raise UsageError(f"{kind!r} is no request", where="kind", hint=", ".join(REQUEST_KINDS))
+        folder = RunFolder.open(run.run.root)
+        try:
+            if status := requests.last_status(folder):
+                raise UsageError(f"the run has ended: {status}", where=run.key)
+            requests.ask(folder.path, kind)
+        except OSError as error:
+            raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
+        return REQUEST_TEXTS[kind]
+
+    def _endpoint(self, action: Action) -> Callable[[Request], Awaitable[Response]]:
+        def act(values: Values) -> Response:
+            run = self.live.get(str(values.get("key", "")))
+            return JSONResponse({"done": action(run, values)})
+
+        async def answer(request: Request) -> Response:
+            try:
+                values = dict(json.loads(await request.body()))
+            except (TypeError, ValueError):
+                return JSONResponse({"problem": "the body is no JSON object"}, 400)
+            try:
+                return await run_in_threadpool(act, values)
+            except (KeyError, UsageError, UnreadableLog) as error:
+                return format_problem(request, error)
+
+        return answer
+
+
+def describe(run: LiveRun, fleet: Fleet) -> dict[str, object]:
+    """Return what the page's buttons offer: requests, and mutes that can be taken back."""
+    return {"requests": _offered_requests(run), "mutes": sorted(fleet.mutes.rules(run.key))}
+
+
+def _offered_requests(run: LiveRun) -> Sequence[str]:
+    """Return the requests that the process of a recorded, unfinished run may heed."""
+    if run.trace.lifecycle.over:
+        return ()
+    try:
+        folder = RunFolder.open(run.run.root)
+        return () if requests.last_status(folder) else REQUEST_KINDS
+    except (OSError, UnreadableLog):
+        return ()
+
+
+def _text(values: Values, name: str) -> str:
+    value = values.get(name, "")
+    if not isinstance(value, str) or len(value) > MAX_CONTROL_TEXT_CHARS:
+        raise UsageError(f"{name} must be a text of at most {MAX_CONTROL_TEXT_CHARS} characters")
+    return value.strip()
+
+
+def _check_finding(run: LiveRun, rule: str) -> None:
+    names = [finding.name for finding, _ in run.diagnosis.findings]
+    if rule not in names:
+        hint = nearest(rule, names) or ", ".join(names)
+        raise UsageError(f"the run has no finding {rule!r}", where="subject", hint=hint)

@@ -1,0 +1,71 @@
+"""Group the lines of the fleet by all settings but the seed."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.comparison import statistics
+from rlvitals.server.run_summary import LAMPS, Summary
+
+# Settings that differ between runs of one experiment, or count rather than choose.
+BOOKKEEPING = re.compile(
+    r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
+    r"device"
+)
+SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetGroup:
+    """Runs with the same settings but for the seed."""
+
+    label: str
+    keys: tuple[str, ...]
+    lamps: dict[str, int]
+    outcome: str  # the metric's label
+    middle: float | None  # interquartile mean of the last outcomes
+    low: float | None
+    high: float | None
+
+
+def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
+    """Return the groups of runs, those with the worst lamps first.
+
+    `names`: the settings that differ in the fleet, which label a group.
+    """
+    members: dict[tuple[object, ...], list[Summary]] = {}
+    for row in rows:
+        settings = {n: v for n, v in row.settings.items() if not is_bookkeeping(n)}
+        has_seed = any(name.rpartition("/")[2] == "seed" for name in row.settings)
+        # Without a logged seed only the name tells the runs of one experiment.
+        key = (row.outcome, *settings.items()) if has_seed else (SEED_SUFFIX.sub("", row.key),)
+        members.setdefault(key, []).append(row)
+    groups = [_group(runs, names) for runs in members.values()]
+    return sorted(groups, key=lambda item: [-item.lamps[name] / len(item.keys) for name in LAMPS])
+
+
+def is_bookkeeping(setting: str) -> bool:
+    """Return whether a setting does not distinguish experiments."""
+    return BOOKKEEPING.match(setting.rpartition("/")[2]) is not None
+
+
+def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
+    first = rows[0]
+    texts = [f"{name.rpartition('/')[2]} {first.settings[name]}" for name in names
+             if name in first.settings]  # fmt: skip
+    stems = {SEED_SUFFIX.sub("", row.key) for row in rows}
+    label = " · ".join([*([stems.pop()] if len(stems) == 1 else []), *texts]) or first.key
+    values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
+    counts = Counter(row.lamp for row in rows)
+    return FleetGroup(
+        label=label,
+        keys=tuple(row.key for row in rows),
+        lamps={name: counts[name] for name in LAMPS},
+        outcome=first.outcome,
+        middle=statistics.interquartile_mean([values]) if len(values) else None,
+        low=float(values[0]) if len(values) else None,
+        high=float(values[-1]) if len(values) else None,
+    )

@@ -1,0 +1,90 @@
+"""Collect what stands on a run's axis of steps: checkpoints, attempts, changes of settings."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from rlvitals.storage.events import Event
+from rlvitals.types import Trace
+from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.page import Subject
+from rlvitals.views.report.tables import cell
+
+MAX_TIMELINE_MARKS = 200  # of each kind, the newest
+# Share of the points that an average spans, and its text; none: chosen by the noise of each curve.
+AVERAGES = (
+    ("", "automatic"), ("0", "none"), ("0.01", "over 1 %"), ("0.05", "over 5 %"),
+    ("0.2", "over 20 %"),
+)  # fmt: skip
+
+
+def timeline(subject: Subject) -> dict[str, object]:
+    """Return the `checkpoints`, the `changes` of settings and the `seams` of a run.
+
+    A checkpoint is [step, health, text], a change [step, text], a seam an attempt's first step.
+    """
+    trace = subject.summary.found.trace
+    checkpoints = sorted(_checkpoints(subject))[-MAX_TIMELINE_MARKS:]
+    changes = [change for event in subject.events for change in _change(event)]
+    seams = {*trace.lifecycle.seams, *_attempts(subject.events, trace)}
+    return {
+        "checkpoints": checkpoints,
+        "changes": changes[-MAX_TIMELINE_MARKS:],
+        "seams": sorted(seams)[-MAX_TIMELINE_MARKS:],
+    }
+
+
+def _checkpoints(subject: Subject) -> Iterator[list[object]]:
+    """Yield sealed checkpoints with their health, and others that the log names."""
+    inspection = subject.standing.checkpoints
+    steps = set()
+    for item in inspection.seen if inspection is not None else ():
+        steps.add(item.step)
+        problem = "" if item.usable else f", {item.state.value}"
+        health = item.health if item.usable else "unusable"
+        yield [item.step, health, f"checkpoint {item.folder.name}{problem}"]
+    logged = {event.step for event in subject.events if event.kind == "checkpoint"}
+    logged.update(subject.summary.found.trace.lifecycle.checkpoints)
+    for step in logged - steps:
+        if step is not None:
+            yield [step, "", "checkpoint"]
+
+
+def _attempts(recorded: Iterable[Event], trace: Trace) -> Iterator[int]:
+    """Yield the first step of each attempt after the first, by the time of its start."""
+    starts = [event.time for event in recorded if event.kind == "start"][1:]
+    longest = max(trace.series.values(), key=len, default=None)
+    if longest is None or not np.isfinite(longest.times).all():
+        return
+    for start in starts:
+        index = int(longest.times.searchsorted(start))
+        if 0 < index < len(longest):
+            yield int(longest.steps[index])
+
+
+def _change(event: Event) -> Iterator[list[object]]:
+    changed = event.facts.get("changed")
+    if event.kind != "settings" or event.step is None or not isinstance(changed, Mapping):
+        return
+    texts = [
+        f"{name} {cell(value.get('from'))} → {cell(value.get('to'))}"
+        for name, value in changed.items()
+        if isinstance(value, Mapping)
+    ]
+    if texts:
+        yield [event.step, ", ".join(texts)[:120]]
+
+
+def legend(marks: Mapping[str, object]) -> Html:
+    """Return what the marks on the charts' axes mean; empty without marks."""
+    shapes = {
+        "checkpoints": ("checkpoint", "M6 2l4 4l-4 4l-4 -4z", "checkpoint"),
+        "seams": ("seam", "M6 0V12", "another attempt"),
+        "changes": ("change", "M6 0V12", "changed settings"),
+    }
+    items = [
+        el("span", el("svg", el("path", d=path, class_=name), aria_hidden="true"), text)
+        for kind, (name, path, text) in shapes.items()
+        if marks[kind]
+    ]
+    return el("p", *items, class_="about legend") if items else Html("")

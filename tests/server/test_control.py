@@ -1,0 +1,141 @@
+"""`--control`: only the server's own pages change something, and only what they offer."""
+
+import json
+
+import pytest
+from served import build, record, until
+from starlette.testclient import TestClient
+
+from rlvitals.server.access import CONTROL_HEADER, MAX_BODY_BYTES
+
+ORIGIN = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "runs"
+    record(folder / "bad", collapse=40)
+    return folder
+
+
+@pytest.fixture
+def client(root):
+    with TestClient(build(root, control=True), base_url="http://127.0.0.1") as opened:
+        until(lambda: opened.get("/api/runs").json()["lamps"]["bad"])
+        yield opened
+
+
+def page_data(client, key="bad"):
+    text = client.get(f"/run/{key}").text
+    return json.loads(text.split('id="data">')[1].split("</script>")[0])
+
+
+def token(client):
+    return {CONTROL_HEADER: page_data(client)["control"]["token"]}
+
+
+def send(client, path, values, headers=None):
+    headers = {**ORIGIN, **token(client)} if headers is None else headers
+    return client.post(path, json={"key": "bad", **values}, headers=headers)
+
+
+def findings(client):
+    found = client.get("/api/run?key=bad").json()["findings"]
+    return [finding["rule"] for finding in found]
+
+
+def test_a_run_is_marked_and_its_page_says_so(client, root):
+    assert send(client, "/api/mark", {"label": "healthy"}).status_code == 200
+    line = json.loads((root / "bad" / "marks.jsonl").read_text().splitlines()[-1])
+    assert (line["label"], line["run"]) == ("healthy", "bad")
+    assert "marked healthy by a person" in client.get("/run/bad").text
+    rule = findings(client)[0]
+    assert send(client, "/api/mark", {"label": "wrong", "subject": rule}).status_code == 200
+    assert f"{rule} is marked a wrong alarm" in client.get("/run/bad").text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"label": "nice"},
+        {"label": "broken"},
+        {"label": "wrong", "subject": "no-such-rule"},
+        {"label": "broken", "subject": "x" * 300},
+        {"label": ["healthy"]},
+    ],
+)
+def test_a_wrong_mark_is_refused(client, root, values):
+    answer = send(client, "/api/mark", values)
+    assert answer.status_code == 400
+    assert answer.json()["problem"]
+    assert not (root / "bad" / "marks.jsonl").exists()
+
+
+def test_a_muted_finding_is_set_apart_until_it_is_taken_back(client, root):
+    rule = findings(client)[0]
+    files = sorted(root.rglob("*"))
+    assert send(client, "/api/mute", {"rule": rule, "reason": ""}).status_code == 400
+    assert send(client, "/api/mute", {"rule": "no-such", "reason": "x"}).status_code == 400
+    assert send(client, "/api/mute", {"rule": rule, "reason": "known <b>"}).status_code == 200
+    assert rule not in findings(client)
+    page = client.get("/run/bad").text
+    assert "muted: known &lt;b&gt;" in page
+    assert page_data(client)["control"]["mutes"] == [rule]
+    assert sorted(root.rglob("*")) == files  # the served folder is not written
+    with TestClient(build(root), base_url="http://127.0.0.1") as again:  # it is kept
+        until(lambda: again.get("/api/runs").json()["rows"])
+        assert rule not in findings(again)
+    assert send(client, "/api/mute", {"rule": rule, "undo": True}).status_code == 200
+    assert rule in findings(client)
+
+
+def test_a_running_process_is_asked_to_save_and_stop(client, root):
+    run = record(root / "growing", points=30, finish=False)
+    until(lambda: "growing" in client.get("/").text)
+    assert page_data(client, "growing")["control"]["requests"] == ["save", "stop"]
+    for kind in ("save", "stop"):
+        assert send(client, "/api/request", {"key": "growing", "kind": kind}).status_code == 200
+    until(lambda: run.requests().stop)
+    run.finish()
+    ended = send(client, "/api/request", {"kind": "stop"})
+    assert ended.status_code == 400
+    assert "ended" in ended.json()["problem"]
+    assert send(client, "/api/request", {"key": "growing", "kind": "shell"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": "http://127.0.0.1"},
+        {"origin": "https://evil.example", "token": True},
+        {"token": True},
+        {"origin": "http://127.0.0.1", CONTROL_HEADER: "guess"},
+        {"origin": "http://127.0.0.1", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors",
+         "token": True},
+    ],
+)  # fmt: skip
+def test_other_pages_change_nothing(client, root, headers):
+    if headers.pop("token", False):
+        headers |= token(client)
+    answer = send(client, "/api/mark", {"label": "healthy"}, headers)
+    assert answer.status_code == 403
+    assert not (root / "bad" / "marks.jsonl").exists()
+
+
+def test_other_methods_paths_and_sizes_are_refused(client):
+    headers = {**ORIGIN, **token(client)}
+    assert client.put("/api/mark", headers=headers).status_code == 405
+    assert client.post("/api/runs", headers=headers).status_code == 405
+    assert client.post("/api/mark", content=b"[1", headers=headers).status_code == 400
+    assert client.post("/api/mark", content=b"[1]", headers=headers).status_code == 400
+    big = b"x" * (MAX_BODY_BYTES + 1)
+    assert client.post("/api/mark", content=big, headers=headers).status_code == 413
+    assert send(client, "/api/mark", {"key": "../bad", "label": "healthy"}).status_code == 404
+
+
+def test_without_control_no_page_has_a_token(root):
+    with TestClient(build(root), base_url="http://127.0.0.1") as client:
+        until(lambda: client.get("/api/runs").json()["lamps"]["bad"])
+        assert page_data(client)["control"] is None
+        assert client.post("/api/mark", json={"key": "bad"}, headers=ORIGIN).status_code == 405
