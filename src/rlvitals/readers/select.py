@@ -67,9 +67,9 @@ def _reader_for(reader: Reader, path: Path, head: bytes) -> Reader:
         runs = reader.split(path, head) if reader.split else {}
     except UnreadableLog:  # reading it says so
         runs = {}
-    if len(runs) > 1:
-        return replace(reader, runs=partial(_same_runs, runs), split=None)
-    return _wrap_packed(reader) if is_packed(path) else reader
+    if is_packed(path):
+        reader, runs = _wrap_packed(reader), {k: _wrap_packed(run) for k, run in runs.items()}
+    return replace(reader, runs=partial(_same_runs, runs)) if len(runs) > 1 else reader
 
 
 def _same_runs(runs: Mapping[str, Reader], _: Path) -> Mapping[str, Reader]:

@@ -172,7 +172,10 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
         return None
     series = picked[1]
     width = len(series) // PARTS
-    course = block_means(series.values, width)
+    with np.errstate(over="ignore"):
+        course = block_means(series.values, width)
+    if not np.isfinite(course).all():  # a mean beyond every float is no level
+        return None
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
     best, lowest, last = course[top], course[bottom], course[-END_BLOCKS:].mean()
