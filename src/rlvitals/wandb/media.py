@@ -59,7 +59,7 @@ class Table:
         names = [str(name) for name in self.columns]
         return {
             name: [
-                f"<{type(row[i]).__name__}>" if _is_medium(row[i]) else row[i] for row in self.data
+                f"<{type(row[i]).__name__}>" if _is_object(row[i]) else row[i] for row in self.data
             ]
             for i, name in enumerate(names)
         }
@@ -123,6 +123,18 @@ class Plotly(Medium):
     """`wandb.Plotly`."""
 
 
+class Graph(Medium):
+    """`wandb.Graph`."""
+
+
+class Classes(Medium):
+    """`wandb.Classes`."""
+
+
+class JoinedTable(Medium):
+    """`wandb.JoinedTable`."""
+
+
 class Chart(Medium):
     """The result of `wandb.plot...`."""
 
@@ -177,5 +189,6 @@ class _Plot:
 plot = _Plot()
 
 
-def _is_medium(value: object) -> bool:
-    return isinstance(value, Medium)
+def _is_object(value: object) -> bool:
+    """Return whether a cell is a medium, ours or W&B's own, which is noted by its name."""
+    return isinstance(value, Medium) or type(value).__module__.partition(".")[0] == "wandb"

@@ -1,0 +1,1 @@
+"""One module for each library: `follow(module)` records the library's calls."""
