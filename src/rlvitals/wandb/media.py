@@ -1,7 +1,9 @@
 """The media types that scripts log. Tables and histograms are recorded, pictures only noted."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 
@@ -170,6 +172,14 @@ class Artifact:
     def add(self, obj: object, name: str) -> None:
         """Name an object of it."""
         self.files.append(f"{name} ({type(obj).__name__})")
+
+    @contextmanager
+    def new_file(self, name: str, mode: str = "x", encoding: str | None = None) -> Iterator[IO[Any]]:
+        """Name a file of it; what is written to the file is not kept."""
+        self.files.append(name)
+        is_binary = "b" in mode
+        with TemporaryFile("wb" if is_binary else "w", encoding=encoding) as file:
+            yield file
 
     def wait(self, *_: object) -> "Artifact":
         """Return at once: nothing is sent."""

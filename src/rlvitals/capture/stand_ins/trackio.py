@@ -1,5 +1,7 @@
 """`trackio`, with runs of the W&B look-alike: its interface is W&B's."""
 
+from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 from rlvitals.capture import mirror
@@ -13,7 +15,8 @@ __all__ = [
 __version__ = "0.43.0"
 TRACKER = "trackio"
 
-_runs: list[Run] = []  # that are open, the oldest first
+# `trackio.context_vars.current_run`, which verl asks for.
+context_vars = SimpleNamespace(current_run=ContextVar[Run | None]("current_run", default=None))
 
 
 def init(
@@ -30,14 +33,15 @@ def init(
     run = mirror.begin(TRACKER, f"{project}/{name}", facts, config)
     if run is None:
         raise UsageError("nothing is recorded in this process", hint="rlvitals run --instead")
-    _runs.append(run)
+    context_vars.current_run.set(run)
     return run
 
 
 def _current() -> Run:
-    if not _runs:
+    run: Run | None = context_vars.current_run.get()
+    if run is None:
         raise RuntimeError("Call trackio.init() first.")  # as Trackio
-    return _runs[-1]
+    return run
 
 
 def log(metrics: Any, step: int | None = None) -> None:
@@ -68,4 +72,4 @@ def alert(title: str, text: str = "", level: Any = None, **_: object) -> None:
 def finish() -> None:
     """End the run."""
     _current().finish()
-    _runs.pop()
+    context_vars.current_run.set(None)
