@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -69,6 +70,12 @@ class Anything(metaclass=Stub):
         return None
 
 
+class Timer(Anything):
+    """A timer that took a second."""
+
+    duration = 1.0
+
+
 class LoneFiles(MetaPathFinder, Loader):
     """Serves some modules from a checkout's commit, and stubs for all else of their packages."""
 
@@ -87,11 +94,19 @@ class LoneFiles(MetaPathFinder, Loader):
         path = self.framework.files.get(module.__name__)
         if path is None:
             module.__dict__.update(self.framework.values.get(module.__name__, {}))
-            module.__getattr__ = Stub.__getattr__.__get__(Anything)  # type: ignore[method-assign]
+            module.__getattr__ = partial(self._attribute, module)  # type: ignore[method-assign]
             return
         source = read(self.checkout, self.framework.commit, path)
         module.__package__ = module.__name__.rpartition(".")[0]
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - the point of it
+
+
+    def _attribute(self, module: ModuleType, name: str) -> Any:
+        """Return a module inside a stub where its names have values; else anything."""
+        inner = f"{module.__name__}.{name}"
+        if inner in self.framework.values:
+            return importlib.import_module(inner)
+        return getattr(Anything, name)
 
 
 def _is_installed(name: str) -> bool:
@@ -246,7 +261,8 @@ def drive_open_instruct(grpo_fast: Any) -> None:
         "vllm_num_engines": 1, "vllm_tensor_parallel_size": 1, "learning_rate": 1e-6,
     }  # fmt: skip
     args = make_dataclass("Args", list(fields))(**fields)
-    grpo_fast.setup_experiment_tracking(args, args, args, args, args)
+    others = [make_dataclass(name, [name])(1) for name in ("tokenizer", "model", "stream", "vllm")]
+    grpo_fast.setup_experiment_tracking(args, *others)
     grpo_fast.maybe_save_checkpoint = lambda *_: 0.0
     policies = SimpleNamespace(models=[Anything()])
     for step in range(1, STEPS + 1):
@@ -400,7 +416,7 @@ FRAMEWORKS = {
                 "calculate_utilization_metrics": lambda **_: {},
             },
             "open_instruct.rubrics.evolving_rubric_step": {"RUBRIC_TABLE_KEY": "rubrics"},
-            "open_instruct.rl_utils": {"Timer": Anything},
+            "open_instruct.rl_utils": {"Timer": Timer},
         },
     ),
     "PipelineRL": Framework(
@@ -426,7 +442,7 @@ FRAMEWORKS = {
     "tinker-cookbook": Framework(
         "thinking-machines-lab/tinker-cookbook", "9dfcc3a2cf44432d621a01005073dc6d76a1e87a",
         {"tinker_cookbook.utils.ml_log": "tinker_cookbook/utils/ml_log.py"}, drive_tinker,
-        "env/all/reward/total", ("chz",),
+        "env/all/reward/total", ("chz",), values={"chz": {"is_chz": lambda _: False}},
     ),
 }  # fmt: skip
 
@@ -481,7 +497,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--beside", dest="mode", action="store_const", const="--beside")
     parser.add_argument("--list", action="store_true", help="print the repositories and commits")
     parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     if args.list or args.checkouts is None:
         for name, framework in FRAMEWORKS.items():
             print(f"{name:16} https://github.com/{framework.repository} {framework.commit}")

@@ -28,6 +28,7 @@ TRACKERS = {
 # A library, and the module that is served in its place; the modules inside it likewise.
 STAND_INS = {
     "wandb.sdk.lib.runid": "rlvitals.wandb.util",
+    "wandb.sdk.lib.config_util": "rlvitals.wandb.errors",
     "wandb.sdk.lib": "rlvitals.wandb.sdk",
     "wandb.sdk.mailbox.mailbox_handle": "rlvitals.wandb.errors",
     "wandb.sdk.mailbox": "rlvitals.wandb.sdk",
@@ -129,7 +130,7 @@ def _stand_in(name: str) -> str | None:
 def install(mode: str = "") -> None:
     """Follow, or replace, what is imported from now on and what is imported already."""
     mode = mode or os.environ.get(MODE_VARIABLE, "")
-    if mode not in MODES:
+    if mode not in MODES or any(isinstance(finder, Following) for finder in sys.meta_path):
         return
     if mode == "instead":
         sys.meta_path.insert(0, Replacing())

@@ -154,7 +154,9 @@ def _claim(first: Path) -> Path:
 
     The ranks of one launch share a folder: each claims as often as the others.
     """
-    claims = Path(os.environ.get(CLAIMS_VARIABLE, ""))
+    if CLAIMS_VARIABLE not in os.environ:  # a notebook
+        return _numbered(first, len(_folders) + 1)
+    claims = Path(os.environ[CLAIMS_VARIABLE])
     place = launcher_rank.read_place(os.environ)
     who = f"process {os.getpid()}"
     if place.world_size > 1:  # ranks of one node have one parent, also after a restart
@@ -162,7 +164,7 @@ def _claim(first: Path) -> Path:
         who = f"launch {os.getppid() if local else place.launch}"
     who = f"{who}, run {len(_folders) + 1}"
     for number in range(1, MAX_RUNS):
-        folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        folder = _numbered(first, number)
         try:
             with (claims / str(number)).open("x", encoding="utf-8") as file:
                 file.write(f"{who}\n{folder}")
@@ -173,6 +175,10 @@ def _claim(first: Path) -> Path:
             return first.with_name(f"{first.name}-{os.uname().nodename}-{os.getpid()}")
         return folder
     raise OSError(f"more than {MAX_RUNS} runs")
+
+
+def _numbered(first: Path, number: int) -> Path:
+    return first if number == 1 else first.with_name(f"{first.name}-{number}")
 
 
 def read_claims(claims: Path) -> list[Path]:

@@ -13,6 +13,10 @@ class AuthenticationError(CommError):
     """A login that is refused: never raised here."""
 
 
+class ConfigError(VitalsError):
+    """`wandb.sdk.lib.config_util.ConfigError`: never raised here, where a config may change."""
+
+
 class ServerResponseError(CommError):
     """`wandb.sdk.mailbox.mailbox_handle.ServerResponseError`: never raised here."""
 

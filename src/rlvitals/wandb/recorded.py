@@ -7,7 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rlvitals.errors import UsageError
 from rlvitals.tracking.settings_mapping import Config
+from rlvitals.tracking.warnings_log import error_text
 from rlvitals.wandb.errors import not_here
 from rlvitals.wandb.media import Artifact, Medium, Table
 from rlvitals.wandb.steps import Axes, Row, Steps
@@ -94,7 +96,12 @@ class Run:
             self.recording.note("log() was called with a step below an earlier one: kept as said")
         self.rows += 1
         row_step = None if step is None else int(step)
-        self._steps.add(dict(_flat(data)), row_step, commit=commit)
+        try:
+            self._steps.add(dict(_flat(data)), row_step, commit=commit)
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an object that cannot be asked what it is
+            self.recording.note(f"log() of W&B not recorded: {error_text(error)}")
         self._watching.step = self._steps.step
 
     def define_metric(
@@ -196,6 +203,9 @@ class Run:
 
     def log_code(self, *_: object, **__: object) -> None:
         """Do nothing: the run records its git commit and what differs from it."""
+
+    def _label(self, *_: object, **__: object) -> None:
+        """Do nothing: Hugging Face's callback names itself here."""
 
     def mark_preempting(self) -> None:
         """Record that the machine is about to be taken away."""

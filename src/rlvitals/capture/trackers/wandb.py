@@ -38,6 +38,8 @@ def _begin(module: Any, run: Any, *_: object, **arguments: Any) -> None:
     if copy is None:
         return
     _mirrors[run] = copy
+    # A program that ends without `finish`: what it set in the config until then.
+    copy.recording.at_finish(lambda _: _copy_config(run, copy))
     if arguments.get("sync_tensorboard") or module.patched.get("tensorboard"):
         copy.recording.on_step = copy.set_tensorboard_step
 
