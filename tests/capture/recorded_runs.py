@@ -11,7 +11,9 @@ SOURCE = str(Path(rlvitals.__file__).parent.parent)
 
 
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "_RLVITALS", "PYTEST"))}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "_RLVITALS", "PYTEST"))
+    }
     quiet = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "PYTHONPATH": SOURCE}
     return {**kept, **quiet, **more}
 

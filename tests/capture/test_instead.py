@@ -41,7 +41,9 @@ def test_four_trackers_are_one_run(tmp_path):
 
 def test_what_is_not_served_is_refused_by_name(tmp_path):
     script = "import wandb\ntry:\n    import wandb.keras\nexcept ImportError as error:\n"
-    script += "    print(error)\ntry:\n    wandb.Api()\nexcept wandb.Error as error:\n    print(error)"
+    script += (
+        "    print(error)\ntry:\n    wandb.Api()\nexcept wandb.Error as error:\n    print(error)"
+    )
     done = run(tmp_path, script, flags=("--instead", "-o", "rec"))
     assert "No module named 'wandb.keras'" in done.stdout
     assert "wandb.Api needs a server" in done.stdout

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 import time
 from pathlib import Path
 
@@ -15,4 +16,4 @@ def load_ipython_extension(shell: object) -> None:
     folder = Path("runs", name).absolute()
     os.environ.setdefault(recorder.FOLDER_VARIABLE, str(folder))
     imports.install("beside")
-    print(f"rlvitals: what this notebook logs is recorded in {folder}")
+    sys.stdout.write(f"rlvitals: what this notebook logs is recorded in {folder}\n")

@@ -25,6 +25,7 @@ import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,8 +86,7 @@ def run(args: Namespace) -> int:
 
 def _default_name(words: Sequence[str]) -> str:
     """Return the name of the script or module with the time."""
-    following = zip(words, words[1:], strict=False)
-    module = next((name for flag, name in following if flag == "-m"), "")
+    module = next((name for flag, name in pairwise(words) if flag == "-m"), "")
     script = next((word for word in words if word.endswith(".py")), words[0])
     name = module.rpartition(".")[2] or Path(script).stem
     return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

@@ -2,6 +2,16 @@
 
 from rlvitals.errors import UsageError, VitalsError
 
+__all__ = [
+    "AuthenticationError",
+    "CommError",
+    "ConfigError",
+    "Error",
+    "ServerResponseError",
+    "UsageError",
+    "not_here",
+]
+
 Error = VitalsError
 
 
@@ -26,5 +36,5 @@ def not_here(name: str) -> UsageError:
     return UsageError(
         f"wandb.{name} needs a server of Weights & Biases; this module records into folders",
         where="rlvitals.wandb",
-        hint="import wandb itself where you need it; rlvitals.trace(folder) reads what was recorded",
+        hint="import wandb itself there; rlvitals.trace(folder) reads what was recorded",
     )

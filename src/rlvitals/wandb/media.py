@@ -174,7 +174,9 @@ class Artifact:
         self.files.append(f"{name} ({type(obj).__name__})")
 
     @contextmanager
-    def new_file(self, name: str, mode: str = "x", encoding: str | None = None) -> Iterator[IO[Any]]:
+    def new_file(
+        self, name: str, mode: str = "x", encoding: str | None = None
+    ) -> Iterator[IO[Any]]:
         """Name a file of it; what is written to the file is not kept."""
         self.files.append(name)
         is_binary = "b" in mode

@@ -96,12 +96,7 @@ class Run:
             self.recording.note("log() was called with a step below an earlier one: kept as said")
         self.rows += 1
         row_step = None if step is None else int(step)
-        try:
-            self._steps.add(dict(_flat(data)), row_step, commit=commit)
-        except UsageError:
-            raise
-        except Exception as error:  # noqa: BLE001 - an object that cannot be asked what it is
-            self.recording.note(f"log() of W&B not recorded: {error_text(error)}")
+        self._steps.add(dict(_flat(data)), row_step, commit=commit)
         self._watching.step = self._steps.step
 
     def define_metric(
@@ -252,7 +247,12 @@ class Run:
                 self.recording.log(row_step, numbers)
                 self._keep(numbers)
             for key in cells.keys() - numbers.keys():
-                self._record_value(row_step, key, cells[key])
+                try:
+                    self._record_value(row_step, key, cells[key])
+                except UsageError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - of an object that answers wrongly
+                    self.recording.note(f"of W&B: {key} is not recorded: {error_text(error)}")
 
     def _record_value(self, step: int, key: str, value: Any) -> None:
         if isinstance(value, str):
@@ -308,5 +308,7 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return True
     shape = getattr(value, "shape", None)
-    return isinstance(value, int | float) or (shape is not None and math.prod(shape) == 1)
+    return isinstance(shape, tuple) and math.prod(shape) == 1  # torch's sizes are tuples too

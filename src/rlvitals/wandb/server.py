@@ -1,4 +1,4 @@
-"""Names of `wandb` that work with a server: each is there, and refuses by name when it is called."""
+"""Names of `wandb` that need a server: each refuses by its name when it is called."""
 
 from typing import NoReturn
 

@@ -55,7 +55,7 @@ class Axes:
         self.choice = self.choice.define(keys, metric)
 
     def follow(self, column: str, step: int) -> None:
-        """Place all keys without a step metric at this step of a column that is logged elsewhere."""
+        """Place all keys without a step metric at this step, of a column logged elsewhere."""
         self.main = column
         self.last[column] = step
 

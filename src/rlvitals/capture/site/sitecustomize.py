@@ -1,6 +1,7 @@
-"""Install the import hook in each Python process of `rlvitals run`, then run the next sitecustomize.
+"""Install the import hook in each Python process of `rlvitals run`.
 
-This folder is the first of PYTHONPATH. A Python that has no rlvitals loads the one beside this file.
+This folder is the first of PYTHONPATH. A Python without rlvitals loads the one of this file. The
+sitecustomize that this one hides is run afterwards.
 """
 
 import sys
@@ -15,9 +16,7 @@ PACKAGE = HERE.parent.parent
 def _load_package() -> None:
     """Make `import rlvitals` work without adding its environment to `sys.path`."""
     file = PACKAGE / "__init__.py"
-    spec = util.spec_from_file_location(
-        "rlvitals", file, submodule_search_locations=[str(PACKAGE)]
-    )
+    spec = util.spec_from_file_location("rlvitals", file, submodule_search_locations=[str(PACKAGE)])
     if spec is None or spec.loader is None:
         return
     package = util.module_from_spec(spec)

@@ -29,7 +29,7 @@ def _share(run_id: str) -> Share | None:
     return _shares[run_id]
 
 
-def _log_metric(  # noqa: PLR0913 - as MLflow has them
+def _log_metric(  # noqa: PLR0913, PLR0917 - as MLflow has them
     _: object,
     client: object,
     run_id: str,
@@ -46,7 +46,7 @@ def _log_metric(  # noqa: PLR0913 - as MLflow has them
         share.log(step or 0, {key: value}, **axes)
 
 
-def _log_batch(  # noqa: PLR0913 - as MLflow has them
+def _log_batch(
     _: object,
     client: object,
     run_id: str,

@@ -41,7 +41,8 @@ def _begin(module: Any, run: Any, *_: object, **arguments: Any) -> None:
     # A program that ends without `finish`: what it set in the config until then.
     copy.recording.at_finish(lambda _: _copy_config(run, copy))
     if arguments.get("sync_tensorboard") or module.patched.get("tensorboard"):
-        copy.recording.on_step = copy.set_tensorboard_step
+        share: Any = copy.recording
+        share.on_step = copy.set_tensorboard_step
 
 
 def _log(_: object, run: Any, *args: Any, **kwargs: Any) -> None:

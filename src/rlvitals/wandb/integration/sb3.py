@@ -32,10 +32,8 @@ class WandbCallback(BaseCallback):
             self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def _init_callback(self) -> None:
-        facts = {"algo": type(self.model).__name__}
-        for name, value in vars(self.model).items():
-            if type(value) in {float, int, str}:
-                facts[name] = value
+        plain = {k: v for k, v in vars(self.model).items() if type(v) in {float, int, str}}
+        facts = {"algo": type(self.model).__name__, **plain}
         run = session.current_run()
         if self.gradient_save_freq > 0:
             run.watch(self.model.policy, log=self.log, log_freq=self.gradient_save_freq)
