@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rlvitals.capture import command
 
-PAIRS, WANTED = 7, 0.02  # runs of each kind; a share of the CPU time, at most
-TOTAL_STEPS = 20_480  # environment steps
+PAIRS, WANTED = 3, 0.02  # runs of each kind; a share of the CPU time, at most
+TOTAL_STEPS = 61_440  # environment steps
 SCRIPT = Path(__file__).resolve().parents[1] / "tests" / "integrations" / "cleanrl_style.py"
 LOOP = "    for _iteration in range(args.total_timesteps // batch_size):\n"
 MARK = "        start_seconds = time.process_time() if _iteration < 2 else start_seconds\n"

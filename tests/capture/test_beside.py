@@ -160,3 +160,25 @@ def test_ranks_of_one_launch_share_a_folder(tmp_path):
     assert recorded["reward"] == [(i, i) for i in range(5)]
     assert recorded["rank/1/reward"] == [(i, i + 10) for i in range(5)]
     assert not (tmp_path / "rec-2").exists()
+
+
+NOTEBOOK = """
+from IPython.testing.globalipapp import start_ipython
+shell = start_ipython()
+shell.run_line_magic("load_ext", "rlvitals")
+shell.run_cell('''
+from tensorboardX import SummaryWriter
+writer = SummaryWriter("tb")
+for i in range(3):
+    writer.add_scalar("reward", i, i)
+writer.close()
+''')
+"""
+
+
+def test_a_notebook_records_with_one_line(tmp_path):
+    pytest.importorskip("IPython")
+    done = plain(tmp_path, NOTEBOOK)
+    assert "what this notebook logs is recorded in" in done.stdout, done.stderr
+    (folder,) = tmp_path.glob("runs/notebook-*")
+    assert series(folder)["reward"] == [(0, 0), (1, 1), (2, 2)]

@@ -9,6 +9,7 @@ import time
 import pytest
 from recorded_runs import command, environment, run
 
+from rlvitals.capture.command import check
 from rlvitals.cli import main
 
 SILENT = "import sys\nprint('out'); print('err', file=sys.stderr); sys.exit({code})"
@@ -80,6 +81,15 @@ def test_a_python_without_rlvitals_loads_ours(tmp_path):
 def test_a_python_that_would_not_record_is_refused(flags, capsys):
     assert main(["run", "--", "python3.11", *flags, "train.py"]) == 2
     assert "does not load what records" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["-WdefaultIES"], ["-uX", "EIS"], ["-m", "SEI", "-I"], ["-cEI"], ["t.py", "-I"], ["-u", "-"]],
+)
+def test_a_python_that_records_is_not_refused(flags):
+    check(["/usr/bin/python3", *flags])
+    check(["bash", "-E", "train.sh"])
 
 
 def test_flags_of_the_script_are_its_own(capsys, tmp_path):

@@ -2,5 +2,5 @@
 
 `rlvitals run` starts the program with `site/` on PYTHONPATH. Its `sitecustomize` installs the
 import hook of `imports`; the functions of `trackers` follow a library once it is imported, and
-`recorder` decides which run folder a call belongs to.
+`run_folders` decides which run folder a call belongs to.
 """

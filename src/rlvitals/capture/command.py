@@ -11,36 +11,40 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rlvitals.capture import imports, recorder
+from rlvitals.capture import imports, run_folders
 from rlvitals.errors import UsageError
 
 SITE_FOLDER = Path(__file__).parent / "site"
 PYTHON = re.compile(r"python(\d+(\.\d+)?)?(\.exe)?")
-# Flags of Python that take an argument: the next word is no script.
-ARGUMENT_FLAGS = ("W", "X")
+ARGUMENT_FLAGS = "WX"  # flags of Python with a value: the rest of the word, or the next one
+PROGRAM_FLAGS = "cm"  # what follows is the program and its own arguments
 DEAF_FLAGS = "ISE"  # with them Python reads no PYTHONPATH, or no sitecustomize
 # Passed on to the command. A terminal sends the first three to both by itself.
 TERMINAL_SIGNALS = ("SIGINT", "SIGQUIT", "SIGHUP")
-SIGNALS = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
+PASSED_SIGNALS = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
 
 
 def check(command: Sequence[str]) -> None:
     """Raise UsageError for a Python that would not load our sitecustomize."""
     if not PYTHON.fullmatch(Path(command[0]).name):
         return
-    words = iter(command[1:])
-    for word in words:
-        if not word.startswith("-") or word in {"-", "-m", "-c"}:
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if not argument.startswith("-") or argument == "-":
             return
-        flags = word[1:]
-        if not word.startswith("--") and (deaf := next((f for f in flags if f in DEAF_FLAGS), "")):
-            raise UsageError(
-                f"python -{deaf} does not load what records the program's calls",
-                where=" ".join(command[:3]),
-                hint=f"run it without -{deaf}",
-            )
-        if flags in ARGUMENT_FLAGS:
-            next(words, None)
+        for position, flag in enumerate(argument[1:], start=2):
+            if flag in DEAF_FLAGS and not argument.startswith("--"):
+                raise UsageError(
+                    f"python -{flag} does not load what records the program's calls",
+                    where=" ".join(command[:3]),
+                    hint=f"run it without -{flag}",
+                )
+            if flag in PROGRAM_FLAGS:
+                return
+            if flag in ARGUMENT_FLAGS:
+                if position == len(argument):
+                    next(arguments, None)
+                break
 
 
 def environment(
@@ -51,9 +55,9 @@ def environment(
     return {
         **environ,
         "PYTHONPATH": path,
-        imports.MODE_VARIABLE: mode,
-        recorder.FOLDER_VARIABLE: str(folder.absolute()),
-        recorder.CLAIMS_VARIABLE: str(claims),
+        imports.CAPTURE_MODE_VARIABLE: mode,
+        run_folders.FOLDER_VARIABLE: str(folder.absolute()),
+        run_folders.CLAIMS_VARIABLE: str(claims),
     }
 
 
@@ -75,10 +79,10 @@ def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
 @contextmanager
 def _passing_on(child: "subprocess.Popen[Any]") -> Iterator[None]:
     def pass_on(number: int, _: FrameType | None) -> None:
-        if signal.Signals(number).name not in TERMINAL_SIGNALS or not _in_foreground():
+        if signal.Signals(number).name not in TERMINAL_SIGNALS or not _terminal_reaches_both():
             child.send_signal(number)
 
-    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in PASSED_SIGNALS if hasattr(signal, name)]
     handlers = {
         number: signal.signal(number, pass_on)
         for number in numbers
@@ -91,7 +95,7 @@ def _passing_on(child: "subprocess.Popen[Any]") -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _in_foreground() -> bool:
+def _terminal_reaches_both() -> bool:
     """Return whether a terminal sends its signals to this process and to the command."""
     try:
         with Path("/dev/tty").open() as terminal:

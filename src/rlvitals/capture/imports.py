@@ -14,16 +14,16 @@ from types import ModuleType
 
 from rlvitals.capture import ray_hook
 
-MODE_VARIABLE = "_RLVITALS_CAPTURE"  # "beside" or "instead"; unset: nothing is recorded
-MODES = ("beside", "instead")
+CAPTURE_MODE_VARIABLE = "_RLVITALS_CAPTURE"  # "beside" or "instead"; unset: nothing is recorded
+CAPTURE_MODES = ("beside", "instead")
 # A module of a library, and ours whose `follow(module)` records its calls.
 TRACKERS = {
-    "wandb": "wandb",
-    "trackio": "trackio",
-    "swanlab": "swanlab",
-    "mlflow.tracking.client": "mlflow",
-    "torch.utils.tensorboard.writer": "tensorboard",
-    "tensorboardX.writer": "tensorboard",
+    "wandb": "wandb_calls",
+    "trackio": "trackio_calls",
+    "swanlab": "swanlab_calls",
+    "mlflow.tracking.client": "mlflow_calls",
+    "torch.utils.tensorboard.writer": "writer_calls",
+    "tensorboardX.writer": "writer_calls",
 }
 # A library, and the module that is served in its place; the modules inside it likewise.
 STAND_INS = {
@@ -102,35 +102,35 @@ class Replacing(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """Return a spec for a replaced library and for the modules inside it."""
         del path, target
-        own = _stand_in(name)
-        if own is None:
+        stand_in = _stand_in(name)
+        if stand_in is None:
             return None
         try:
-            spec = importlib.util.find_spec(own)
+            spec = importlib.util.find_spec(stand_in)
         except ModuleNotFoundError:  # inside a module that is no package
             spec = None
         return None if spec is None else ModuleSpec(name, self, is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
         """Put our module where the import system looks for the one it created."""
-        own = _stand_in(module.__name__)
-        if own is not None:
-            sys.modules[module.__name__] = importlib.import_module(own)
+        stand_in = _stand_in(module.__name__)
+        if stand_in is not None:
+            sys.modules[module.__name__] = importlib.import_module(stand_in)
         if module.__name__ == "wandb":
-            importlib.import_module("rlvitals.capture.stand_ins.wandb").connect()
+            importlib.import_module("rlvitals.capture.stand_ins.wandb_opening").connect()
 
 
 def _stand_in(name: str) -> str | None:
-    for library, own in STAND_INS.items():
+    for library, stand_in in STAND_INS.items():
         if name == library or name.startswith(f"{library}."):
-            return own + name[len(library) :]
+            return stand_in + name[len(library) :]
     return None
 
 
 def install(mode: str = "") -> None:
     """Follow, or replace, what is imported from now on and what is imported already."""
-    mode = mode or os.environ.get(MODE_VARIABLE, "")
-    if mode not in MODES or any(isinstance(finder, Following) for finder in sys.meta_path):
+    mode = mode or os.environ.get(CAPTURE_MODE_VARIABLE, "")
+    if mode not in CAPTURE_MODES or any(isinstance(finder, Following) for finder in sys.meta_path):
         return
     if mode == "instead":
         sys.meta_path.insert(0, Replacing())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvitals.capture.recorder import Source, join
+from rlvitals.capture.run_folders import Source, join
 from rlvitals.tracking.settings_mapping import as_mapping
 from rlvitals.wandb.recorded import Run
 
@@ -32,8 +32,13 @@ def begin(
     )
     if share is None:
         return None
-    rest = {"id": run_id, "tags": tags, "disabled": False, "resumed": bool(facts.get("resumed"))}
-    mirror = Run(share, {**texts, **rest}, first_step)
+    identity = {
+        "id": run_id,
+        "tags": tags,
+        "disabled": False,
+        "resumed": bool(facts.get("resumed")),
+    }
+    mirror = Run(share, {**texts, **identity}, first_step)
     if settings:
         mirror.config.update(settings)
     return mirror

@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 RAY_VARIABLE = "RAY_RUNTIME_ENV_HOOK"  # Ray: the dotted name of a function
-NEXT_VARIABLE = "_RLVITALS_CAPTURE_RAY_HOOK"  # the hook that was set before ours
-WORKER_VARIABLES = ("PYTHONPATH", "_RLVITALS_CAPTURE", "_RLVITALS_CAPTURE_FOLDER")
+NEXT_VARIABLE = "_RLVITALS_CAPTURE_RAY_HOOK"  # the hook that was set first
+WORKER_VARIABLES = (
+    "PYTHONPATH",
+    "_RLVITALS_CAPTURE",
+    "_RLVITALS_CAPTURE_FOLDER",
+    "_RLVITALS_CAPTURE_CLAIMS",
+)
 
 
 def install() -> None:
     """Set the hook for `ray.init` in this process; one that is set already is called first."""
-    before, ours = os.environ.get(RAY_VARIABLE, ""), f"{__name__}.{add.__name__}"
-    if before != ours:
+    earlier, ours = os.environ.get(RAY_VARIABLE, ""), f"{__name__}.{add.__name__}"
+    if earlier != ours:
         os.environ[RAY_VARIABLE] = ours
-        if before:
-            os.environ[NEXT_VARIABLE] = before
+        if earlier:
+            os.environ[NEXT_VARIABLE] = earlier
 
 
 def add(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -58,22 +58,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FOLDER",
         help="the run folder (default: runs/ and the script's name with the time)",
     )
-    parser.add_argument("command_words", nargs=REMAINDER, metavar="-- COMMAND ...")
+    parser.add_argument(
+        "command_words",
+        nargs=REMAINDER,
+        metavar="-- COMMAND ...",
+        help="what to run, with its arguments",
+    )
 
 
 def run(args: Namespace) -> int:
     """Run the command, print its run folders and verdicts, return its exit code."""
-    from rlvitals.capture import command, recorder
+    from rlvitals.capture import command, run_folders
 
-    words = args.command_words[1:] if args.command_words[:1] == ["--"] else args.command_words
-    if not words:
+    arguments = args.command_words[1:] if args.command_words[:1] == ["--"] else args.command_words
+    if not arguments:
         raise UsageError("which command?", hint="rlvitals run -- python train.py")
-    command.check(words)
-    folder = args.output or Path("runs", _default_name(words))
+    command.check(arguments)
+    folder = args.output or Path("runs", _default_name(arguments))
     with TemporaryDirectory(prefix="rlvitals-run-") as claims:
         environ = command.environment(args.mode, folder, Path(claims), os.environ)
-        code = command.run(words, environ)
-        folders = recorder.read_claims(Path(claims))
+        code = command.run(arguments, environ)
+        folders = run_folders.read_claims(Path(claims))
     if not folders:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no Python process of the command called wandb, "
@@ -84,10 +89,10 @@ def run(args: Namespace) -> int:
     return command.end_like(code)
 
 
-def _default_name(words: Sequence[str]) -> str:
+def _default_name(arguments: Sequence[str]) -> str:
     """Return the name of the script or module with the time."""
-    module = next((name for flag, name in pairwise(words) if flag == "-m"), "")
-    script = next((word for word in words if word.endswith(".py")), words[0])
+    module = next((name for flag, name in pairwise(arguments) if flag == "-m"), "")
+    script = next((argument for argument in arguments if argument.endswith(".py")), arguments[0])
     name = module.rpartition(".")[2] or Path(script).stem
     return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 

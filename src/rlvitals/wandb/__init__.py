@@ -29,7 +29,7 @@ from rlvitals.wandb.media import (
     plot,
 )
 from rlvitals.wandb.recorded import AlertLevel, Run
-from rlvitals.wandb.server import (
+from rlvitals.wandb.refusals import (
     Api,
     agent,
     api,

@@ -6,8 +6,8 @@ gets without a step stands at the step that was written last.
 
 from typing import Any
 
-from rlvitals.capture import recorder
-from rlvitals.capture.trackers import tensorboard
+from rlvitals.capture import run_folders
+from rlvitals.capture.trackers import writer_calls
 from rlvitals.wandb import session
 from rlvitals.wandb.recorded import Run
 
@@ -15,7 +15,7 @@ from rlvitals.wandb.recorded import Run
 def patch(save: bool = True, root_logdir: str = "", **_: object) -> None:
     """Follow the writers from the next `wandb.init()` on, or in the run that has begun."""
     del save, root_logdir  # nothing is uploaded; all folders belong to the run
-    tensorboard.follow_imported()
+    writer_calls.follow_writers()
     if session.state.run is not None:
         follow(session.state.run)
     else:
@@ -24,10 +24,10 @@ def patch(save: bool = True, root_logdir: str = "", **_: object) -> None:
 
 def follow(run: Run) -> None:
     """Record what TensorBoard's writers write into a run, from now on."""
-    tensorboard.follow_imported()
+    writer_calls.follow_writers()
     recording: Any = run.recording
-    if not isinstance(recording, recorder.Share):
-        recording = recorder.share(recording, recorder.Source("wandb", run.id))
+    if not isinstance(recording, run_folders.Share):
+        recording = run_folders.share(recording, run_folders.Source("wandb", run.id))
         run.recording = recording
     recording.on_step = run.set_tensorboard_step
     session.state.follows_tensorboard = False

@@ -14,7 +14,6 @@ __all__ = [
     "define_metric", "finish", "get_run", "init", "log", "login",
 ]  # fmt: skip
 __version__ = "0.10.3"
-TRACKER = "swanlab"
 
 _runs: list[Run] = []  # that are open, the oldest first
 
@@ -35,7 +34,7 @@ def init(
     facts = {name: options.get(name) for name in ("group", "tags", "job_type")}
     facts |= {"project": project, "entity": workspace, "notes": description}
     facts["name"] = experiment_name or options.get("name")
-    run = mirror.begin(TRACKER, str(options.get("id") or generate_id()), facts, config)
+    run = mirror.begin("swanlab", str(options.get("id") or generate_id()), facts, config)
     if run is None:
         raise UsageError("nothing is recorded in this process", hint="rlvitals run --instead")
     _runs.append(run)

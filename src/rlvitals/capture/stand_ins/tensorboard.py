@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rlvitals.capture.recorder import SHARED_TRACKER, Source, join
+from rlvitals.capture.run_folders import SHARED_TRACKER, Source, join
 from rlvitals.integrations import torch_tensorboard
 
 __all__ = ["SummaryWriter"]

@@ -13,7 +13,6 @@ __all__ = [
     "alert", "finish", "init", "log", "log_artifact", "log_system", "save",
 ]  # fmt: skip
 __version__ = "0.43.0"
-TRACKER = "trackio"
 
 # `trackio.context_vars.current_run`, which verl asks for.
 context_vars = SimpleNamespace(current_run=ContextVar[Run | None]("current_run", default=None))
@@ -30,7 +29,7 @@ def init(
     """Begin a run; where it would be hosted or synchronised is of no effect."""
     del space_id, options
     facts = {"project": project, "name": name, "group": group}
-    run = mirror.begin(TRACKER, f"{project}/{name}", facts, config)
+    run = mirror.begin("trackio", f"{project}/{name}", facts, config)
     if run is None:
         raise UsageError("nothing is recorded in this process", hint="rlvitals run --instead")
     context_vars.current_run.set(run)

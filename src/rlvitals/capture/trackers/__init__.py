@@ -1,1 +1,1 @@
-"""One module for each library: `follow(module)` records the library's calls."""
+"""Modules with a function `follow(module)`, which records the calls of one library each."""

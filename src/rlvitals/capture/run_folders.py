@@ -38,7 +38,7 @@ class Recording:
     run: "Run"
     shares: "list[Share]" = field(default_factory=list)  # that are open
     trackers: set[str] = field(default_factory=set)  # that are or were open
-    owners: dict[str, Source] = field(default_factory=dict)  # of each key: who logged it first
+    owners: dict[str, Source] = field(default_factory=dict)  # of each key: the first to log it
     status: str = "finished"
 
 
@@ -154,31 +154,25 @@ def _claim(first: Path) -> Path:
 
     The ranks of one launch share a folder: each claims as often as the others.
     """
-    if CLAIMS_VARIABLE not in os.environ:  # a notebook
-        return _numbered(first, len(_folders) + 1)
-    claims = Path(os.environ[CLAIMS_VARIABLE])
-    place = launcher_rank.read_place(os.environ)
-    who = f"process {os.getpid()}"
-    if place.world_size > 1:  # ranks of one node have one parent, also after a restart
-        local = os.environ.get("LOCAL_WORLD_SIZE") == str(place.world_size)
-        who = f"launch {os.getppid() if local else place.launch}"
-    who = f"{who}, run {len(_folders) + 1}"
+    claims = Path(os.environ.get(CLAIMS_VARIABLE, os.devnull))
+    launch = launcher_rank.read_place(os.environ)
+    claimant = f"process {os.getpid()}"
+    if launch.world_size > 1:  # ranks of one node have one parent, also after a restart
+        local = os.environ.get("LOCAL_WORLD_SIZE") == str(launch.world_size)
+        claimant = f"launch {os.getppid() if local else launch.launch}"
+    claimant = f"{claimant}, run {len(_folders) + 1}"
     for number in range(1, MAX_RUNS):
-        folder = _numbered(first, number)
+        folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
             with (claims / str(number)).open("x", encoding="utf-8") as file:
-                file.write(f"{who}\n{folder}")
+                file.write(f"{claimant}\n{folder}")
         except FileExistsError:
-            if (claims / str(number)).read_text(encoding="utf-8").partition("\n")[0] != who:
+            if (claims / str(number)).read_text(encoding="utf-8").partition("\n")[0] != claimant:
                 continue
         except OSError:  # another machine: nobody there claims for us
             return first.with_name(f"{first.name}-{os.uname().nodename}-{os.getpid()}")
         return folder
     raise OSError(f"more than {MAX_RUNS} runs")
-
-
-def _numbered(first: Path, number: int) -> Path:
-    return first if number == 1 else first.with_name(f"{first.name}-{number}")
 
 
 def read_claims(claims: Path) -> list[Path]:

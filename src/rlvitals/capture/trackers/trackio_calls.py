@@ -7,8 +7,6 @@ from weakref import WeakKeyDictionary
 from rlvitals.capture import calls, mirror
 from rlvitals.wandb.recorded import Run
 
-TRACKER = "trackio"
-
 _mirrors: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()  # by Trackio's run
 
 
@@ -22,7 +20,7 @@ def follow(module: Any) -> None:
 def _begin(run: Any, *_: object, **arguments: Any) -> None:
     facts = {name: getattr(run, name, None) for name in ("name", "project", "group")}
     run_id = f"{facts['project']}/{facts['name']}"
-    copy = mirror.begin(TRACKER, run_id, facts, arguments.get("config"))
+    copy = mirror.begin("trackio", run_id, facts, arguments.get("config"))
     if copy is not None:
         _mirrors[run] = copy
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from rlvitals.capture import calls
-from rlvitals.capture.recorder import Share, Source, join
+from rlvitals.capture.run_folders import Share, Source, join
+from rlvitals.readers.formats.literals import setting
 
-TRACKER = "mlflow"
-MILLISECONDS = 1000.0  # of a second; MLflow's times are in milliseconds
+MILLISECONDS_PER_SECOND = 1000.0  # MLflow's times are in milliseconds
 
 _shares: dict[str, Share | None] = {}  # by MLflow's run id
 
@@ -25,7 +25,7 @@ def follow(module: Any) -> None:
 
 def _share(run_id: str) -> Share | None:
     if _shares.get(run_id) is None:
-        _shares[run_id] = join(Source(TRACKER, run_id))
+        _shares[run_id] = join(Source("mlflow", run_id))
     return _shares[run_id]
 
 
@@ -42,7 +42,7 @@ def _log_metric(  # noqa: PLR0913, PLR0917 - as MLflow has them
 ) -> None:
     del client
     if (share := _share(run_id)) is not None:
-        axes = {} if timestamp is None else {"time": timestamp / MILLISECONDS}
+        axes = {} if timestamp is None else {"time": timestamp / MILLISECONDS_PER_SECOND}
         share.log(step or 0, {key: value}, **axes)
 
 
@@ -62,9 +62,9 @@ def _log_batch(
     for metric in metrics:
         rows.setdefault((metric.step or 0, metric.timestamp), {})[metric.key] = metric.value
     for (step, timestamp), row in rows.items():
-        share.log(step, row, time=timestamp / MILLISECONDS)
+        share.log(step, row, time=timestamp / MILLISECONDS_PER_SECOND)
     if params:
-        share.update_settings({param.key: param.value for param in params})
+        share.update_settings({param.key: _value(param.value) for param in params})
 
 
 def _log_param(
@@ -72,7 +72,12 @@ def _log_param(
 ) -> None:
     del client
     if (share := _share(run_id)) is not None:
-        share.update_settings({key: value})
+        share.update_settings({key: _value(value)})
+
+
+def _value(value: Any) -> Any:
+    """Return a parameter as it was before MLflow made it a text."""
+    return setting(value) if isinstance(value, str) else value
 
 
 def _log_text(

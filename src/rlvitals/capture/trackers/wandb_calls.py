@@ -7,8 +7,7 @@ from weakref import WeakKeyDictionary
 from rlvitals.capture import calls, mirror
 from rlvitals.wandb.recorded import Run
 
-TRACKER = "wandb"
-METHODS = ("define_metric", "alert", "save", "mark_preempting")
+RUN_METHODS = ("define_metric", "alert", "save", "mark_preempting")
 
 _mirrors: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()  # by W&B's run
 
@@ -23,7 +22,7 @@ def _follow_class(kind: type) -> None:
     calls.follow(kind, "log", _log)
     calls.follow(kind, "finish", _finish)
     calls.follow(kind, "__exit__", _exit)
-    for method in METHODS:
+    for method in RUN_METHODS:
         calls.follow(kind, method, partial(_record, method))
 
 
@@ -34,7 +33,7 @@ def _begin(module: Any, run: Any, *_: object, **arguments: Any) -> None:
         _follow_class(type(run))
         module.log = run.log
     facts = {name: getattr(run, name, None) for name in (*mirror.TEXTS, "tags", "resumed")}
-    copy = mirror.begin(TRACKER, str(run.id), facts, dict(run.config), int(run.step or 0))
+    copy = mirror.begin("wandb", str(run.id), facts, dict(run.config), int(run.step or 0))
     if copy is None:
         return
     _mirrors[run] = copy

@@ -6,10 +6,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rlvitals.capture import calls, imports
-from rlvitals.capture.recorder import SHARED_TRACKER, Source, join
+from rlvitals.capture.run_folders import SHARED_TRACKER, Source, join
 from rlvitals.integrations.torch_tensorboard import SummaryWriter
 
-METHODS = (
+WRITER_METHODS = (
     "add_scalar",
     "add_scalars",
     "add_histogram",
@@ -19,19 +19,21 @@ METHODS = (
 )
 # Counted once in the run's notes.
 MEDIA_METHODS = ("add_image", "add_images", "add_figure", "add_video", "add_audio", "add_embedding")
-WRITER_MODULES = tuple(name for name, own in imports.TRACKERS.items() if own == SHARED_TRACKER)
+WRITER_MODULES = tuple(
+    name for name, follower in imports.TRACKERS.items() if follower == "writer_calls"
+)
 
 _mirrors: WeakKeyDictionary[Any, SummaryWriter] = WeakKeyDictionary()  # by the program's writer
 
 
 def follow(module: Any) -> None:
     """Record what the writers of a module write."""
-    for method in (*METHODS, *MEDIA_METHODS):
+    for method in (*WRITER_METHODS, *MEDIA_METHODS):
         calls.follow(module.SummaryWriter, method, partial(_record, method))
     calls.follow(module.SummaryWriter, "close", _close)
 
 
-def follow_imported() -> None:
+def follow_writers() -> None:
     """Follow the writers that are imported, and those that will be."""
     if not any(isinstance(finder, imports.Following) for finder in sys.meta_path):
         sys.meta_path.insert(0, imports.Following())

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from rlvitals.capture.recorder import Source, join
+from rlvitals.capture.run_folders import Source, join
 from rlvitals.wandb import session
 
 
 def connect() -> None:
     """Open the runs of `wandb.init` as this process's other trackers open theirs."""
-    session.state.open = _open
+    session.state.open = _join
 
 
-def _open(run_id: str, arguments: dict[str, Any]) -> Any:
+def _join(run_id: str, arguments: dict[str, Any]) -> Any:
     return join(Source("wandb", run_id), **arguments)

@@ -6,8 +6,6 @@ from weakref import WeakKeyDictionary
 from rlvitals.capture import calls, mirror
 from rlvitals.wandb.recorded import Run
 
-TRACKER = "swanlab"
-
 _mirrors: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()  # by SwanLab's run
 
 
@@ -21,7 +19,7 @@ def follow(module: Any) -> None:
 def _begin(run: Any, *_: object, **arguments: Any) -> None:
     facts = {**arguments, "name": arguments.get("name") or arguments.get("experiment_name")}
     run_id = str(getattr(run, "id", "") or facts["name"])
-    copy = mirror.begin(TRACKER, run_id, facts, arguments.get("config"))
+    copy = mirror.begin("swanlab", run_id, facts, arguments.get("config"))
     if copy is not None:
         _mirrors[run] = copy
 
