@@ -1,9 +1,10 @@
 """Measure the CPU time that `rlvitals run` adds to the program it records.
 
-The program is PPO on CartPole in CleanRL's style with torch's SummaryWriter. It runs in turns alone
-and recorded, each time in a process of its own. Of each pair are compared the CPU time of all
-threads from the second update on, as a ratio, and that of the rest, imports and the start and end
-of a run, as a difference. The verdict afterwards is not the program's and is left out.
+The program is PPO on CartPole in CleanRL's style with torch's SummaryWriter. Two measures: the
+whole program in turns alone and recorded, a ratio of the CPU time of all threads for each pair; and
+`add_scalar` itself, recorded and not, in blocks that take turns in one process, the least of each.
+The second leaves out what else the machine does; times the calls of a CPU second of the program it
+is the share that following the calls adds.
 """
 
 import os
@@ -15,59 +16,84 @@ from pathlib import Path
 
 from rlvitals.capture import command
 
-PAIRS, WANTED = 3, 0.02  # runs of each kind; a share of the CPU time, at most
-TOTAL_STEPS = 61_440  # environment steps
-SCRIPT = Path(__file__).resolve().parents[1] / "tests" / "integrations" / "cleanrl_style.py"
-LOOP = "    for _iteration in range(args.total_timesteps // batch_size):\n"
-MARK = "        start_seconds = time.process_time() if _iteration < 2 else start_seconds\n"
-END = "\n    print(start_seconds, time.process_time())\n"
+PAIRS, WANTED = 5, 0.02  # runs of each kind; a share of the CPU time, at most
+TOTAL_STEPS = 20_480  # environment steps
+BLOCKS, CALLS = 30, 200  # of `add_scalar`
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+END = """
+
+    print(json.dumps([time.process_time(), calls]))
+"""
+COUNTER = """
+calls = 0
+class SummaryWriter(SummaryWriter):
+    def add_scalar(self, *args):
+        global calls
+        calls += 1
+        super().add_scalar(*args)
+"""
+CALL_PROGRAM = f"""
+import json, time
+from torch.utils.tensorboard import SummaryWriter
+writer, recorded = SummaryWriter("tb"), SummaryWriter.add_scalar
+alone = recorded.__wrapped__
+def block(add, step):
+    start = time.thread_time()
+    for i in range({CALLS}):
+        add(writer, "losses/value_loss", 0.5, step + i)
+    return (time.thread_time() - start) / {CALLS}
+times = [[block(add, {CALLS} * i) for add in (alone, recorded)] for i in range({BLOCKS})]
+print(json.dumps([min(seconds) for seconds in zip(*times)]))
+"""
 
 
 def program() -> str:
-    """Return the program, which prints its CPU seconds at the second update and at its end."""
-    text = SCRIPT.read_text().replace("total_timesteps = 1024", f"total_timesteps = {TOTAL_STEPS}")
-    return text.replace(LOOP, LOOP + MARK) + END
+    """Return the training, which prints its CPU seconds and its calls of `add_scalar`."""
+    text = (TESTS / "integrations" / "cleanrl_style.py").read_text()
+    text = text.replace("total_timesteps = 1024", f"total_timesteps = {TOTAL_STEPS}")
+    line = "from torch.utils.tensorboard import SummaryWriter\n"
+    return text.replace(line, line + COUNTER) + END
 
 
-def cpu_seconds(*, records: bool) -> tuple[float, float]:
-    """Run the program; return the CPU seconds of its training, and of all else it took."""
+def run(text: str, *, records: bool) -> list[float]:
+    """Run a program; return the numbers that it prints."""
+
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "ppo.py").write_text(program())
+        (folder / "ppo.py").write_text(text)
         environ = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         if records:
             (folder / "claims").mkdir()
-            environ = command.environment("beside", folder / "recorded", folder / "claims", environ)
-        child = subprocess.Popen(
-            [sys.executable, "ppo.py", "run"], cwd=folder, env=environ, stdout=subprocess.PIPE
-        )
-        output = child.stdout.read() if child.stdout else b""
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode or records != (folder / "recorded" / "run.json").exists():
-            raise RuntimeError(f"the program ended with {child.returncode}, or was not recorded")
-    start, end = map(float, output.split())
-    return end - start, usage.ru_utime + usage.ru_stime - (end - start)
+            environ = command.environment("beside", folder / "rec", folder / "claims", environ)
+        words = [sys.executable, "ppo.py", "run"]
+        output = subprocess.run(words, cwd=folder, env=environ, check=True, capture_output=True)
+        if records != (folder / "rec" / "run.json").exists():
+            raise RuntimeError("recorded where it should not be, or the other way")
+        return [float(number) for number in json.loads(output.stdout)]
 
 
 def main() -> list[str]:
-    """Run the pairs and return the table's rows."""
-    ratios, starts, alone_seconds = [], [], []
+    """Run the pairs and the calls; return the table's rows."""
+    ratios, alone_seconds, call_count = [], [], 0.0
     for pair in range(PAIRS):
         order = (False, True) if pair % 2 else (True, False)
-        seconds = {records: cpu_seconds(records=records) for records in order}
-        ratios.append(seconds[True][0] / seconds[False][0])
-        starts.append(seconds[True][1] - seconds[False][1])
-        alone_seconds.append(seconds[False][0])
-        print(f"{ratios[-1]:.3f} times, {starts[-1]:+.2f} s at the start and end", flush=True)
+        seconds = {}
+        for records in order:
+            seconds[records], call_count = run(program(), records=records)
+        ratios.append(seconds[True] / seconds[False])
+        alone_seconds.append(seconds[False])
+        print(f"{seconds[False]:.2f} s alone, {seconds[True]:.2f} s recorded", flush=True)
+    alone, recorded = run(CALL_PROGRAM, records=True)
+    second = statistics.median(alone_seconds)
+    share = (recorded - alone) * call_count / second
     ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-    start = f"{statistics.median(starts):.2f} s"
-    alone = f"{statistics.median(alone_seconds):.1f}"
     rows = [
-        "| program | CPU s of training | recorded, times | start and end |",
-        "| --- | --- | --- | --- |",
-        f"| wanted | | < {1 + WANTED:.2f} | |",
-        f"| PPO, {TOTAL_STEPS:,} steps, {PAIRS} pairs | {alone} | {ratio} | {start} |",
+        "| PPO | CPU s alone | recorded, times | `add_scalar` | recorded | its share |",
+        "| --- | --- | --- | --- | --- | --- |",
+        f"| wanted | | < {1 + WANTED:.2f} | | | < {WANTED:.0%} |",
+        f"| {TOTAL_STEPS:,} steps, {PAIRS} pairs | {second:.1f} | {ratio} | {alone * 1e6:.0f} us "
+        f"| {recorded * 1e6:.0f} us | {share:.1%} of {call_count:,.0f} calls |",
     ]
     print(*rows, sep="\n")
     return rows

@@ -1,6 +1,5 @@
 """Follow Trackio's runs, whose calls are those of W&B."""
 
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,8 +12,9 @@ _mirrors: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()  # by Trackio's run
 def follow(module: Any) -> None:
     """Record the runs that `trackio.init` begins."""
     calls.follow(module, "init", _begin)
-    for method in ("log", "alert", "finish"):
-        calls.follow(module.Run, method, partial(_record, method))
+    calls.follow(module.Run, "log", _log)
+    calls.follow(module.Run, "alert", _alert)
+    calls.follow(module.Run, "finish", _finish)
 
 
 def _begin(run: Any, *_: object, **arguments: Any) -> None:
@@ -25,11 +25,18 @@ def _begin(run: Any, *_: object, **arguments: Any) -> None:
         _mirrors[run] = copy
 
 
-def _record(method: str, _: object, run: Any, *args: Any, **kwargs: Any) -> None:
-    if (copy := _mirrors.get(run)) is None:
-        return
-    if method == "alert":
-        kwargs = {name: kwargs[name] for name in ("title", "text", "level") if name in kwargs}
-    getattr(copy, method)(*args, **kwargs)
-    if method == "finish":
-        del _mirrors[run]
+def _log(_: object, run: Any, metrics: Any, step: int | None = None, *__: object) -> None:
+    if (copy := _mirrors.get(run)) is not None:
+        copy.log(metrics, step)
+
+
+def _alert(
+    _: object, run: Any, title: str, text: str | None = None, level: Any = None, **__: object
+) -> None:
+    if (copy := _mirrors.get(run)) is not None:
+        copy.alert(title, text or "", level)
+
+
+def _finish(_: object, run: Any) -> None:
+    if (copy := _mirrors.pop(run, None)) is not None:
+        copy.finish()
