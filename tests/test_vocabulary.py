@@ -111,7 +111,7 @@ RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 15),
     "capture": Ratchet(0.0, 0, 0, 26),
     "checkpoints": Ratchet(0.9, 10, 1, 107),
-    "cli": Ratchet(0.5, 0, 0, 80),
+    "cli": Ratchet(0.5, 0, 0, 81),
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 83),
     "doctor": Ratchet(0.7, 0, 0, 28),
