@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+import capturing
 import checkpointing
 import cluster
 import comparing
@@ -35,6 +36,7 @@ BENCHMARKS = (
     following,
     serving,
     hooks,
+    capturing,
     language,
     diagnosing,
     diagnosing_peers,

@@ -9,6 +9,7 @@ from held import notes
 import rlvitals
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "record-a-training.md"
+OTHER_PAGE = PAGE.with_name("record-anything.md")
 BLOCKS = re.findall(r"## (.*?)\n.*?```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 
 
@@ -28,3 +29,11 @@ def test_what_is_shown_runs_and_records(title, code, tmp_path, monkeypatch, caps
 
 def test_every_section_is_there():
     assert len(BLOCKS) == 5
+
+
+def test_the_page_on_other_trackers_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", OTHER_PAGE.read_text(), flags=re.DOTALL)
+    exec(compile(code, OTHER_PAGE.name, "exec"), {})  # noqa: S102 - our own page
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert list(rlvitals.read(folder)[0].series["eval/return"].steps) == [500]

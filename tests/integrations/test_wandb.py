@@ -164,7 +164,7 @@ def test_what_else_can_be_logged():
 
 
 def test_what_means_nothing_here_is_said_once_and_is_not_fatal():
-    run = wandb.init(sync_tensorboard=True, monitor_gym=True, colour="red", anonymous="allow")
+    run = wandb.init(monitor_gym=True, colour="red", anonymous="allow")
     for _ in range(3):
         run.log({"v": wandb.Video(None), "list": [1, 2]}, telemetry=1)
         run.log("no mapping")
@@ -172,7 +172,7 @@ def test_what_means_nothing_here_is_said_once_and_is_not_fatal():
     run.log_code(".")
     wandb.finish()
     said = [one for one in notes(only()) if "of W&B" in one]
-    told = ("sync_tensorboard", "monitor_gym", "colour", "telemetry", "v (", "list (", "of a str")
+    told = ("monitor_gym", "colour", "telemetry", "v (", "list (", "of a str")
     assert [len([one for one in said if word in one]) for word in told] == [1] * len(told)
     assert not any("anonymous" in one for one in said)
 
@@ -273,8 +273,105 @@ def test_a_block_that_fails_is_a_failed_run():
 
 def test_names_of_the_module():
     for name in wandb.__all__:
-        if name not in {"run", "config", "summary"}:
+        if name not in {"run", "config", "summary", "api", "attach"}:
             assert hasattr(real, name), name
             assert getattr(wandb, name) is not None
     with pytest.raises(AttributeError, match="talks to no server"):
-        _ = wandb.Api
+        _ = wandb.keras
+
+
+def test_names_are_there_before_a_run_begins():
+    names = {}
+    exec("from rlvitals.wandb import *", names)  # noqa: S102 - at module level only
+    assert {"config", "summary", "run", "Api", "init"} <= set(names)
+    assert hasattr(wandb, "config")
+    for call in (lambda: wandb.config.lr, lambda: wandb.summary.update({"a": 1})):
+        with pytest.raises(wandb.Error, match="no run has begun"):
+            call()
+    with pytest.raises(wandb.errors.UsageError, match="no run has begun"):
+        wandb.config["lr"] = 1
+
+
+@pytest.mark.parametrize("name", ["Api", "sweep", "agent", "use_artifact", "restore"])
+def test_what_needs_a_server_is_refused_by_its_name(name):
+    with pytest.raises(wandb.Error, match=f"wandb.{name} needs a server"):
+        getattr(wandb, name)("me/project/run")
+
+
+def test_the_writers_of_tensorboard_are_followed(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    wandb.init(sync_tensorboard=True, config={"lr": 1})
+    with SummaryWriter(tmp_path / "events") as writer:
+        for i in range(5):
+            writer.add_scalar("charts/episodic_return", i, 100 * i)
+            wandb.log({"eval/score": -i})
+        writer.add_image("picture", np.zeros((3, 2, 2)), 1)
+    wandb.finish()
+    read = log(only())
+    assert list(read.series["charts/episodic_return"].steps) == [0, 100, 200, 300, 400]
+    assert list(read.series["eval/score"].steps) == [0, 100, 200, 300, 400]
+    assert len([one for one in notes(only()) if "add_image" in one]) == 1
+    assert len(list((tmp_path / "events").iterdir())) == 1
+    with SummaryWriter(tmp_path / "later") as writer:  # no run has begun
+        writer.add_scalar("x", 1, 1)
+    wandb.tensorboard.patch(root_logdir="events")
+    run = wandb.init(name="second")
+    with SummaryWriter(tmp_path / "patched") as writer:
+        writer.add_scalar("x", 2, 7)
+    wandb.finish()
+    assert rows(run.dir)[0] == (7, {"x": 2})
+
+
+def test_the_last_row_of_a_script_that_never_finishes_is_kept():
+    run = wandb.init()
+    run.log({"a": 1}, step=3)
+    run.recording.finish()  # as at the end of the process
+    run.finished = True
+    assert rows(only()) == [(3, {"a": 1})]
+
+
+def test_the_callback_for_stable_baselines3(tmp_path):
+    from stable_baselines3 import PPO
+
+    from rlvitals.wandb.integration.sb3 import WandbCallback
+
+    run = wandb.init(sync_tensorboard=True)
+    model = PPO(
+        "MlpPolicy", "CartPole-v1", n_steps=64, tensorboard_log=str(tmp_path / "tb"), seed=1
+    )
+    callback = WandbCallback(
+        gradient_save_freq=10, model_save_path=str(tmp_path / "m"), model_save_freq=100
+    )
+    model.learn(192, callback=callback)
+    wandb.finish()
+    read = log(run.dir)
+    assert list(read.series["time/fps"].steps) == [64, 128, 192]
+    assert settings(run.dir)["algo"] == "PPO"
+    assert settings(run.dir)["n_steps"] == 64
+    assert any(name.startswith("gradients/") for name in read.histograms)
+    assert (tmp_path / "m" / "model.zip").exists()
+
+
+def test_an_object_that_cannot_be_asked_is_a_note():
+    class Strange:
+        columns = data = 3
+
+    wandb.init()
+    wandb.log({"a": Strange()})
+    wandb.log({"a": 1})
+    wandb.finish()
+    assert rows(only()) == [(1, {"a": 1})]
+    assert any("a is not recorded" in one for one in notes(only()))
+
+
+def test_an_artifact_s_new_file_is_named():
+    run = wandb.init()
+    artifact = wandb.Artifact("texts", type="samples")
+    with artifact.new_file("step_1/texts.jsonl.zip", mode="wb") as file:
+        file.write(b"bytes")
+    run.log_artifact(artifact)
+    run.log_model("policy.pt", name="policy")
+    wandb.finish()
+    names = [(one["name"], one["files"]) for one in events(only(), "artifact")]
+    assert names == [("texts", ["texts.jsonl.zip"]), ("policy", ["policy.pt"])]

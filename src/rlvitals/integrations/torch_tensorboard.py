@@ -59,7 +59,11 @@ class SummaryWriter:
         **__: object,
     ) -> None:
         """Record a number."""
-        self.run.log(self._step(tag, global_step), {tag: scalar_value}, time=walltime)
+        step = self._step(tag, global_step)
+        if walltime is None:  # the short way of a run: half the time
+            self.run.log(step, {tag: scalar_value})
+        else:
+            self.run.log(step, {tag: scalar_value}, time=walltime)
 
     def add_scalars(
         self,

@@ -1,7 +1,9 @@
 """The media types that scripts log. Tables and histograms are recorded, pictures only noted."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 
@@ -59,7 +61,7 @@ class Table:
         names = [str(name) for name in self.columns]
         return {
             name: [
-                f"<{type(row[i]).__name__}>" if _is_medium(row[i]) else row[i] for row in self.data
+                f"<{type(row[i]).__name__}>" if _is_object(row[i]) else row[i] for row in self.data
             ]
             for i, name in enumerate(names)
         }
@@ -123,6 +125,18 @@ class Plotly(Medium):
     """`wandb.Plotly`."""
 
 
+class Graph(Medium):
+    """`wandb.Graph`."""
+
+
+class Classes(Medium):
+    """`wandb.Classes`."""
+
+
+class JoinedTable(Medium):
+    """`wandb.JoinedTable`."""
+
+
 class Chart(Medium):
     """The result of `wandb.plot...`."""
 
@@ -159,6 +173,16 @@ class Artifact:
         """Name an object of it."""
         self.files.append(f"{name} ({type(obj).__name__})")
 
+    @contextmanager
+    def new_file(
+        self, name: str, mode: str = "x", encoding: str | None = None
+    ) -> Iterator[IO[Any]]:
+        """Name a file of it; what is written to the file is not kept."""
+        self.files.append(name)
+        is_binary = "b" in mode
+        with TemporaryFile("wb" if is_binary else "w", encoding=encoding) as file:
+            yield file
+
     def wait(self, *_: object) -> "Artifact":
         """Return at once: nothing is sent."""
         return self
@@ -177,5 +201,6 @@ class _Plot:
 plot = _Plot()
 
 
-def _is_medium(value: object) -> bool:
-    return isinstance(value, Medium)
+def _is_object(value: object) -> bool:
+    """Return whether a cell is a medium, ours or W&B's own, which is noted by its name."""
+    return isinstance(value, Medium) or type(value).__module__.partition(".")[0] == "wandb"

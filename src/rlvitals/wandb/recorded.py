@@ -7,8 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rlvitals.errors import UsageError
 from rlvitals.tracking.settings_mapping import Config
-from rlvitals.wandb.media import Artifact, Histogram, Medium, Table
+from rlvitals.tracking.warnings_log import error_text
+from rlvitals.wandb.errors import not_here
+from rlvitals.wandb.media import Artifact, Medium, Table
 from rlvitals.wandb.steps import Axes, Row, Steps
 from rlvitals.wandb.watching import Watching
 
@@ -27,7 +30,9 @@ class AlertLevel(StrEnum):
 class Run:
     """A run under W&B's names; `recording` is the rlvitals run."""
 
-    def __init__(self, recording: "Recording", facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self, recording: "Recording", facts: Mapping[str, Any], first_step: int = 0
+    ) -> None:
         """Record into `recording`; `facts` are the run's id, project and other metadata."""
         self.recording = recording
         self.id: str = facts["id"]
@@ -46,10 +51,12 @@ class Run:
         self.summary = Config(self._record_summary)
         self.ignored: set[str] = set()
         self._axes = Axes()
-        self._steps = Steps(self._emit)
+        self._steps = Steps(self._emit, first_step)
+        self.rows = 0  # calls of `log()`
         self._reductions: dict[str, str] = {}  # key -> which of its values the summary keeps
         self._watching = Watching(recording)
         self.finished = False
+        recording.at_finish(lambda _: self._steps.flush())  # a script that never calls `finish()`
 
     @property
     def step(self) -> int:
@@ -60,6 +67,18 @@ class Run:
     def path(self) -> str:
         """Entity, project and id, as W&B writes them."""
         return "/".join(segment for segment in (self.entity, self.project, self.id) if segment)
+
+    def project_name(self) -> str:
+        """Return the project's name."""
+        return self.project
+
+    def get_url(self) -> str | None:
+        """Return None: there is no page."""
+        return self.url
+
+    def set_tensorboard_step(self, step: int) -> None:
+        """Record what is logged without a step at TensorBoard's step from now on."""
+        self._axes.follow("global_step", step)
 
     def log(
         self,
@@ -75,6 +94,7 @@ class Run:
             return
         if step is not None and int(step) < self._steps.step:
             self.recording.note("log() was called with a step below an earlier one: kept as said")
+        self.rows += 1
         row_step = None if step is None else int(step)
         self._steps.add(dict(_flat(data)), row_step, commit=commit)
         self._watching.step = self._steps.step
@@ -166,8 +186,21 @@ class Run:
         )
         return artifact
 
+    def log_model(self, path: str | Path, name: str | None = None, **_: object) -> Artifact:
+        """Record the name of a model's file."""
+        return self.log_artifact(path, name=name, type="model")
+
+    def use_artifact(self, *_: object, **__: object) -> None:
+        """Raise UsageError: files are downloaded from a server."""
+        raise not_here("Run.use_artifact")
+
+    use_model = link_model = link_artifact = use_artifact
+
     def log_code(self, *_: object, **__: object) -> None:
         """Do nothing: the run records its git commit and what differs from it."""
+
+    def _label(self, *_: object, **__: object) -> None:
+        """Do nothing: Hugging Face's callback names itself here."""
 
     def mark_preempting(self) -> None:
         """Record that the machine is about to be taken away."""
@@ -214,15 +247,23 @@ class Run:
                 self.recording.log(row_step, numbers)
                 self._keep(numbers)
             for key in cells.keys() - numbers.keys():
-                self._record_value(row_step, key, cells[key])
+                try:
+                    self._record_value(row_step, key, cells[key])
+                except UsageError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - of an object that answers wrongly
+                    self.recording.note(f"of W&B: {key} is not recorded: {error_text(error)}")
 
     def _record_value(self, step: int, key: str, value: Any) -> None:
         if isinstance(value, str):
             self.recording.log_text(step, key, value)
         elif isinstance(value, Table):
             self.recording.log_table(step, key, value.as_columns())
-        elif isinstance(value, Histogram):
+        elif hasattr(value, "histogram") and hasattr(value, "bins"):  # ours, or W&B's own
             self.recording.log_histogram(step, key, edges=value.bins, counts=value.histogram)
+        elif hasattr(value, "columns") and hasattr(value, "data"):  # W&B's own table
+            table = Table(columns=value.columns, data=value.data)
+            self.recording.log_table(step, key, table.as_columns())
         elif hasattr(value, "shape"):
             self.recording.log_histogram(step, key, value)
         elif value is not None:
@@ -267,5 +308,7 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return True
     shape = getattr(value, "shape", None)
-    return isinstance(value, int | float) or (shape is not None and math.prod(shape) == 1)
+    return isinstance(shape, tuple) and math.prod(shape) == 1  # torch's sizes are tuples too

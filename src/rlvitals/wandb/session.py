@@ -3,10 +3,10 @@
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.errors import UsageError
 from rlvitals.tracking.null_run import NullRun
@@ -17,19 +17,24 @@ from rlvitals.wandb.media import Artifact
 from rlvitals.wandb.recorded import Metric, Run
 from rlvitals.wandb.util import generate_id
 
+if TYPE_CHECKING:
+    from rlvitals.tracking.run import Run as Recording
+
 # Without meaning where nothing is sent, and without loss: not worth a note.
 SILENT_OPTIONS = {
     "allow_val_change", "anonymous", "config_exclude_keys", "config_include_keys", "force",
-    "group", "job_type", "mode", "reinit", "resume", "save_code", "settings",
+    "group", "job_type", "mode", "reinit", "resume", "save_code", "settings", "sync_tensorboard",
 }  # fmt: skip
 DISABLED_MODES = {"disabled", "dryrun-disabled"}
 
 
 @dataclass(slots=True)
 class State:
-    """The run of this process, if there is one."""
+    """The run of this process, if there is one, and what its next run is recorded into."""
 
     run: Run | None = None
+    follows_tensorboard: bool = False  # `wandb.tensorboard.patch` was called
+    open: "Callable[[str, dict[str, Any]], Recording | None] | None" = None  # id, `start`'s options
 
 
 state = State()
@@ -66,6 +71,10 @@ def init(
     facts = {**texts, "tags": tuple(tags or filter(None, _environment("tags").split(",")))}
     state.run = run = _begin(Path(dir or _environment("dir") or "."), facts, settings, options)
     run.config.update(settings)
+    if options.get("sync_tensorboard") or state.follows_tensorboard:
+        from rlvitals.wandb import tensorboard  # noqa: PLC0415 - only for scripts that ask for it
+
+        tensorboard.follow(run)
     unknown = {key for key, value in options.items() if key not in SILENT_OPTIONS and value}
     run.ignore(*(f"init({key}=...)" for key in sorted(unknown)))
     return run
@@ -84,7 +93,7 @@ def _select_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dic
 def _begin(
     root: Path, facts: Mapping[str, Any], config: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Run:
-    mode = str(options.get("mode") or _environment("mode"))
+    mode = str(options.get("mode") or _setting(options, "mode") or _environment("mode"))
     run_id = facts["id"] or generate_id()
     name = facts["name"] or run_id
     run_facts = {
@@ -99,18 +108,26 @@ def _begin(
         return Run(NullRun(folder, name, config), run_facts)
     run_facts["resumed"] = folder.exists()
     resume = str(options.get("resume") or _environment("resume"))
-    recording = start(
-        folder,
-        project=facts["project"] or None,
-        name=name,
-        group=facts["group"] or None,
-        seed=config["seed"] if isinstance(config.get("seed"), int) else None,
-        settings={"job_type": facts["job_type"]} if facts["job_type"] else None,
-        resume=resume if resume in {"must", "never"} else "auto",
-        tags=facts["tags"],
-        notes=facts["notes"],
-    )
+    arguments: dict[str, Any] = {
+        "project": facts["project"] or None,
+        "name": name,
+        "group": facts["group"] or None,
+        "seed": config["seed"] if isinstance(config.get("seed"), int) else None,
+        "settings": {"job_type": facts["job_type"]} if facts["job_type"] else None,
+        "tags": facts["tags"],
+        "notes": facts["notes"],
+    }
+    recording = state.open(run_id, arguments) if state.open is not None else None
+    if recording is None:
+        mode = resume if resume in {"must", "never"} else "auto"
+        recording = start(folder, resume=mode, **arguments)
     return Run(recording, run_facts)
+
+
+def _setting(options: Mapping[str, Any], name: str) -> Any:
+    """Return one of `init(settings=...)`: a mapping, or a `Settings`."""
+    settings = options.get("settings")
+    return settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
 
 
 def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
@@ -167,6 +184,11 @@ def save(*args: Any, **kwargs: Any) -> list[str]:
 def log_artifact(*args: Any, **kwargs: Any) -> Artifact:
     """Record an artifact by its names: see `Run.log_artifact`."""
     return current_run().log_artifact(*args, **kwargs)
+
+
+def log_model(*args: Any, **kwargs: Any) -> Artifact:
+    """Record the name of a model's file: see `Run.log_model`."""
+    return current_run().log_model(*args, **kwargs)
 
 
 def mark_preempting() -> None:

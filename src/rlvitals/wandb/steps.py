@@ -54,6 +54,11 @@ class Axes:
         """Follow `define_metric(keys, step_metric=metric)`."""
         self.choice = self.choice.define(keys, metric)
 
+    def follow(self, column: str, step: int) -> None:
+        """Place all keys without a step metric at this step, of a column logged elsewhere."""
+        self.main = column
+        self.last[column] = step
+
     def split(self, step: int, row: Row) -> Iterator[tuple[int, Row]]:
         """Split a row by the steps of its keys."""
         self.rows += 1

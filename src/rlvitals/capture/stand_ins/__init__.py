@@ -1,0 +1,1 @@
+"""Modules that `rlvitals run --instead` serves under the names of other libraries."""

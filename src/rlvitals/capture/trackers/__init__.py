@@ -1,0 +1,1 @@
+"""Modules with a function `follow(module)`, which records the calls of one library each."""

@@ -1,0 +1,114 @@
+"""Run a training, unchanged, and record what it logs to other trackers.
+
+The calls that the command's Python processes make to wandb, trackio, swanlab, mlflow and to the
+SummaryWriter of torch and tensorboardX are recorded into a run folder. With --beside, the default,
+the libraries work as ever; with --instead, wandb, trackio, swanlab and the writers are replaced by
+look-alikes that need no account, no network and no installation.
+
+At the end the folder and the verdict are printed on stderr. A second run of the same program is
+recorded into FOLDER-2, and so on; ranks of one launch share a folder.
+
+exit code: that of the command
+           2  wrong usage, or the command cannot be started
+
+Python's -I, -E and -S keep a process from recording.
+
+examples:
+  rlvitals run -- python ppo.py --seed 1
+  rlvitals run -o runs/seed-1 -- torchrun --nproc-per-node 2 train.py
+  rlvitals run --instead -- python -m verl.trainer.main_ppo trainer.logger=wandb
+"""
+
+import os
+import secrets
+import sys
+import time
+from argparse import REMAINDER, ArgumentParser, Namespace
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rlvitals.cli.command import Command
+from rlvitals.errors import UnreadableLog, UsageError, harmless
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the mode, the folder and the command."""
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--beside",
+        dest="mode",
+        action="store_const",
+        const="beside",
+        default="beside",
+        help="record beside the real libraries (default)",
+    )
+    mode.add_argument(
+        "--instead",
+        dest="mode",
+        action="store_const",
+        const="instead",
+        help="record in place of the libraries, which need not be installed",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="the run folder (default: runs/ and the script's name with the time)",
+    )
+    parser.add_argument(
+        "command_words",
+        nargs=REMAINDER,
+        metavar="-- COMMAND ...",
+        help="what to run, with its arguments",
+    )
+
+
+def run(args: Namespace) -> int:
+    """Run the command, print its run folders and verdicts, return its exit code."""
+    from rlvitals.capture import command, run_folders
+
+    arguments = args.command_words[1:] if args.command_words[:1] == ["--"] else args.command_words
+    if not arguments:
+        raise UsageError("which command?", hint="rlvitals run -- python train.py")
+    command.check(arguments)
+    folder = args.output or Path("runs", _default_name(arguments))
+    with TemporaryDirectory(prefix="rlvitals-run-") as claims:
+        environ = command.environment(args.mode, folder, Path(claims), os.environ)
+        code = command.run(arguments, environ)
+        folders = run_folders.read_claims(Path(claims))
+    if not folders:
+        sys.stderr.write(
+            "rlvitals: nothing was recorded: no Python process of the command called wandb, "
+            "trackio, swanlab, mlflow or a SummaryWriter\n"
+        )
+    for recorded in folders:
+        sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
+    return command.end_like(code)
+
+
+def _default_name(arguments: Sequence[str]) -> str:
+    """Return the name of the script or module with the time."""
+    module = next((name for flag, name in pairwise(arguments) if flag == "-m"), "")
+    script = next((argument for argument in arguments if argument.endswith(".py")), arguments[0])
+    name = module.rpartition(".")[2] or Path(script).stem
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _verdict(folder: Path) -> str:
+    """Return a line with the folder and what `diagnose` says of it."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals import api
+    from rlvitals.views import brief
+
+    path = os.path.relpath(folder)
+    try:
+        text = brief.text(brief.document(path, api.diagnose(folder))).partition("\n")[0]
+    except UnreadableLog as error:
+        text = f"{path}: {error.problem}"
+    return harmless(text)
+
+
+COMMAND = Command("run", __doc__, add_arguments, run)

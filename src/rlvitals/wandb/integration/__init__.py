@@ -1,0 +1,1 @@
+"""`wandb.integration`: of other libraries, `sb3` is here."""

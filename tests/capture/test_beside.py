@@ -1,0 +1,184 @@
+"""Programs recorded beside the real libraries: what is recorded, and that nothing else changes."""
+
+import pytest
+from recorded_runs import plain, run, series
+
+import rlvitals
+
+# CleanRL's shape, with what a training computes printed at its end.
+CLEANRL = """
+import hashlib, random
+import numpy as np
+import wandb
+from tensorboardX import SummaryWriter
+
+settings = {"seed": 1, "learning_rate": 2.5e-4, "total_timesteps": 4000}
+wandb.init(project="cleanrl", name="ppo", sync_tensorboard=True, config=settings)
+writer = SummaryWriter("runs/ppo")
+writer.add_text("hyperparameters", "|param|value|\\n|-|-|\\n|gamma|0.99|")
+random.seed(1), np.random.seed(1)
+total = hashlib.sha256()
+for i in range(40):
+    step, value = 100 * (i + 1), 20 + 4 * i + np.random.rand() + random.random()
+    total.update(str(value).encode())
+    writer.add_scalar("charts/episodic_return", value, step)
+    writer.add_scalar("losses/approx_kl", np.float32(0.01), step)
+    if i % 10 == 0:
+        wandb.log({"eval/score": value})
+wandb.config.update({"late": 2})
+writer.close()
+print(total.hexdigest(), "wandb.Run" if type(wandb.run).__name__ == "Run" else "?")
+"""
+
+
+def test_a_cleanrl_script_is_recorded_unchanged(tmp_path):
+    alone = plain(tmp_path, CLEANRL)
+    done = run(tmp_path, CLEANRL)
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout) == (0, alone.stdout)
+    assert "LEARNING rec: " in done.stderr.splitlines()[-1]
+    recorded = series(tmp_path / "rec")
+    assert [step for step, _ in recorded["charts/episodic_return"]] == [*range(100, 4001, 100)]
+    assert [step for step, _ in recorded["eval/score"]] == [100, 1100, 2100, 3100]
+    settings = rlvitals.trace(tmp_path / "rec").settings
+    expected = {"seed": 1, "learning_rate": 2.5e-4, "gamma": 0.99, "late": 2}
+    assert expected.items() <= settings.items()
+    assert len(list(tmp_path.glob("runs/ppo/events.out*"))) == 2  # of both runs of the script
+
+
+TRACKERS = {
+    "trackio": """
+import trackio
+trackio.init(project="p", name="n", config={"lr": 0.5})
+for i in range(12):
+    trackio.log({"reward": i / 12})
+trackio.finish()
+""",
+    "swanlab": """
+import swanlab
+swanlab.init(project="p", name="n", config={"lr": 0.5}, mode="offline", log_dir="logs")
+for i in range(12):
+    swanlab.log({"reward": i / 12}, step=i)
+swanlab.finish()
+""",
+    "mlflow": """
+import mlflow
+mlflow.set_tracking_uri("sqlite:///mlruns.db")
+with mlflow.start_run():
+    mlflow.log_params({"lr": 0.5})
+    for i in range(6):
+        mlflow.log_metric("reward", i / 12, step=i)
+    client = mlflow.MlflowClient()
+    for i in range(6, 12):
+        mlflow.log_metrics({"reward": i / 12}, step=i)
+""",
+    "wandb": """
+import wandb
+with wandb.init(mode="disabled", config={"lr": 0.5}) as run:
+    for i in range(12):
+        run.log({"reward": i / 12})
+""",
+    "tensorboard": """
+from torch.utils.tensorboard import SummaryWriter
+with SummaryWriter("tb") as writer:
+    writer.add_hparams({"lr": 0.5}, {})
+    for i in range(12):
+        writer.add_scalar("reward", i / 12, i)
+""",
+}
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_each_library_s_calls_are_recorded(tracker, tmp_path):
+    package = {"tensorboard": "torch.utils.tensorboard"}.get(tracker, tracker)
+    pytest.importorskip(package)
+    if tracker == "mlflow":
+        pytest.importorskip("sqlalchemy")
+    done = run(tmp_path, TRACKERS[tracker], TRACKIO_DIR=str(tmp_path / "trackio"))
+    assert done.returncode == 0, done.stderr
+    assert "is not recorded" not in done.stderr
+    assert series(tmp_path / "rec")["reward"] == [(i, i / 12) for i in range(12)]
+    assert rlvitals.read(tmp_path / "rec")[0].settings["lr"] == 0.5
+
+
+SEVERAL = """
+from tensorboardX import SummaryWriter
+import trackio
+trackio.init(project="p", name="n")
+train, test = SummaryWriter("tb/train"), SummaryWriter("tb/test")
+for i in range(3):
+    trackio.log({"loss": i, "only": 1}, step=i)
+    train.add_scalar("loss", i, i)
+    train.add_scalar("acc", i, i)
+    test.add_scalar("acc", -i, i)
+for writer in (train, test):
+    writer.close()
+trackio.finish()
+again = SummaryWriter("tb/second")
+again.add_scalar("loss", 7.0, 0)
+again.close()
+"""
+
+
+def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
+    done = run(tmp_path, SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
+    assert done.returncode == 0, done.stderr
+    recorded = series(tmp_path / "rec")
+    assert recorded["loss"] == [(0, 0), (1, 1), (2, 2)]
+    assert recorded["acc"] == [(0, 0), (1, 1), (2, 2)]
+    assert recorded["test/acc"] == [(0, 0), (1, -1), (2, -2)]
+    assert series(tmp_path / "rec-2")["loss"] == [(0, 7.0)]
+    assert [line.count("rec-2") for line in done.stderr.splitlines()[-2:]] == [0, 1]
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path):
+    (tmp_path / "rec").write_text("a file")
+    done = run(tmp_path, SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "rec").read_text() == "a file"
+
+
+RANKS = """
+import os, subprocess, sys
+if "RANK" not in os.environ:
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}
+    ranks = [
+        subprocess.Popen([sys.executable, __file__], env={**os.environ, **shared, "RANK": str(i)})
+        for i in range(2)
+    ]
+    sys.exit(max(rank.wait() for rank in ranks))
+from tensorboardX import SummaryWriter
+writer = SummaryWriter("tb" + os.environ["RANK"])
+for i in range(5):
+    writer.add_scalar("reward", i + 10 * int(os.environ["RANK"]), i)
+"""
+
+
+def test_ranks_of_one_launch_share_a_folder(tmp_path):
+    done = run(tmp_path, RANKS)
+    assert done.returncode == 0, done.stderr
+    recorded = series(tmp_path / "rec")
+    assert recorded["reward"] == [(i, i) for i in range(5)]
+    assert recorded["rank/1/reward"] == [(i, i + 10) for i in range(5)]
+    assert not (tmp_path / "rec-2").exists()
+
+
+NOTEBOOK = """
+from IPython.testing.globalipapp import start_ipython
+shell = start_ipython()
+shell.run_line_magic("load_ext", "rlvitals")
+shell.run_cell('''
+from tensorboardX import SummaryWriter
+writer = SummaryWriter("tb")
+for i in range(3):
+    writer.add_scalar("reward", i, i)
+writer.close()
+''')
+"""
+
+
+def test_a_notebook_records_with_one_line(tmp_path):
+    pytest.importorskip("IPython")
+    done = plain(tmp_path, NOTEBOOK)
+    assert "what this notebook logs is recorded in" in done.stdout, done.stderr
+    (folder,) = tmp_path.glob("runs/notebook-*")
+    assert series(folder)["reward"] == [(0, 0), (1, 1), (2, 2)]

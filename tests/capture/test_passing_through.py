@@ -1,0 +1,99 @@
+"""Exit codes, signals, streams and other sitecustomize modules pass through the verb."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from recorded_runs import command, environment, run
+
+from rlvitals.capture.command import check
+from rlvitals.cli import main
+
+SILENT = "import sys\nprint('out'); print('err', file=sys.stderr); sys.exit({code})"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
+    done = run(tmp_path, SILENT.format(code=code))
+    assert (done.returncode, done.stdout) == (code, "out\n")
+    assert done.stderr.startswith("err\n")
+    assert "nothing was recorded" in done.stderr
+
+
+def test_input_reaches_the_command(tmp_path):
+    words = command("sh", "-c", "read line; echo $line")
+    done = subprocess.run(
+        words, input="typed\n", capture_output=True, text=True, check=False,
+        cwd=tmp_path, env=environment(),
+    )  # fmt: skip
+    assert done.stdout == "typed\n"
+
+
+def test_a_signal_that_ends_the_command_ends_the_verb(tmp_path):
+    done = run(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_a_signal_to_the_verb_reaches_the_command(tmp_path):
+    script = (
+        "import signal, sys, time, pathlib\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "pathlib.Path('ready').touch()\ntime.sleep(60)"
+    )
+    (tmp_path / "train.py").write_text(script)
+    verb = subprocess.Popen(
+        command(sys.executable, "train.py"), cwd=tmp_path, env=environment(),
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while not (tmp_path / "ready").exists():
+        time.sleep(0.05)
+    verb.terminate()
+    assert verb.wait(60) == 7
+
+
+def test_a_sitecustomize_that_was_there_runs_too(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("print('theirs')")
+    script = "import sitecustomize, sys\nprint(sitecustomize.__file__, *sys.path)"
+    path = os.pathsep.join((str(site), environment()["PYTHONPATH"]))
+    done = run(tmp_path, script, PYTHONPATH=path)
+    *theirs, where = done.stdout.splitlines()
+    assert set(theirs) == {"theirs"}
+    assert where.startswith(str(site / "sitecustomize.py"))
+    assert "capture/site" not in where
+
+
+def test_a_python_without_rlvitals_loads_ours(tmp_path):
+    script = "import rlvitals, sys\nprint(rlvitals.__file__, rlvitals.capture.__name__)"
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run(
+        command("/usr/bin/env", sys.executable, "-s", "train.py"),
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.endswith("rlvitals.capture\n"), done.stderr
+
+
+@pytest.mark.parametrize("flags", [["-I"], ["-uS"], ["-W", "ignore", "-E"]])
+def test_a_python_that_would_not_record_is_refused(flags, capsys):
+    assert main(["run", "--", "python3.11", *flags, "train.py"]) == 2
+    assert "does not load what records" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["-WdefaultIES"], ["-uX", "EIS"], ["-m", "SEI", "-I"], ["-cEI"], ["t.py", "-I"], ["-u", "-"]],
+)
+def test_a_python_that_records_is_not_refused(flags):
+    check(["/usr/bin/python3", *flags])
+    check(["bash", "-E", "train.sh"])
+
+
+def test_flags_of_the_script_are_its_own(capsys, tmp_path):
+    assert main(["run", "-o", str(tmp_path / "r"), "--", "python-not-here", "-I"]) == 2
+    assert "cannot be started" in capsys.readouterr().err
+    assert main(["run", "--"]) == 2
+    assert "which command?" in capsys.readouterr().err
