@@ -149,6 +149,8 @@ def _more(name: str, found: OutcomeChange) -> str:
         return ""
     return f"; about {found.more:,} more points of the {label(name)} may tell"
 
+MAX_LEVEL = 1e300  # beyond, differences and means overflow
+
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
@@ -174,7 +176,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     width = len(series) // PARTS
     with np.errstate(over="ignore"):
         course = block_means(series.values, width)
-    if not np.isfinite(course).all():  # a mean beyond every float is no level
+    if np.abs(course).max() > MAX_LEVEL:
         return None
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
