@@ -109,6 +109,7 @@ class Ratchet(NamedTuple):
 
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 15),
+    "alerts": Ratchet(0.0, 0, 0, 42),
     "checkpoints": Ratchet(0.9, 10, 1, 107),
     "cli": Ratchet(0.5, 0, 0, 80),
     "comparison": Ratchet(1.0, 3, 0, 49),

@@ -19,13 +19,15 @@ examples:
   rlvitals follow runs/my_run --until-end
   rlvitals follow runs --json
   rlvitals follow runs --once
+  rlvitals follow runs --alert desktop
 """
 
 import os
+import shlex
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,7 @@ from rlvitals.settings import Settings
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
+    from rlvitals.alerts.routes import Route
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.following.changes import Change
     from rlvitals.following.loop import Watch
@@ -61,6 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for key in ("fail_on", "only", "ignore", "profile", "baseline"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
+    flags.add_alerts(parser)
     parser.add_argument("--notes", action="store_true", help="tell findings that are notes too")
     parser.add_argument("--json", action="store_true", help="print an object a line, points too")
 
@@ -76,6 +80,10 @@ def run(args: Namespace) -> int:
             raise UsageError(
                 "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
             )
+    routes = flags.alert_routes(args)
+    if args.once and routes:
+        hint = "rlvitals follow PATH --alert desktop, without --once"
+        raise UsageError("one look sends no alerts", where="--once", hint=hint)
     settings = {path: flags.settings_for(path, args) for path in args.paths}
     for path in args.paths:
         if not os.path.lexists(path):
@@ -94,13 +102,35 @@ def run(args: Namespace) -> int:
         if watch.waiting and not watch.runs:
             raise watch.waiting[0].problem or UnreadableLog("nothing to read")
     else:
+        changes = follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch))
         try:
-            show(follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch)))
+            show(_send_alerts(changes, watch, routes) if routes else changes)
         except KeyboardInterrupt:
             _clear()
             raise
     fail_on = next(iter(settings.values())).diagnose.fail_on
     return diagnose.worst(_codes(watch, fail_on))
+
+
+def _send_alerts(
+    changes: "Iterable[Change]", watch: "Watch", routes: "Sequence[Route]"
+) -> "Iterator[Change]":
+    """Pass changes on, and each judgement to the alerts."""
+    from rlvitals.alerts.sender import Sender
+    from rlvitals.following.changes import Judged
+
+    def link(name: str) -> str:
+        roots = (followed.run.root for followed in watch.runs if followed.name == name)
+        return f"rlvitals diagnose {shlex.quote(str(next(roots, name)))}"
+
+    sender = Sender(routes, link)
+    try:
+        for change in changes:
+            if isinstance(change, Judged):
+                sender.update(change.run, change.diagnosis)
+            yield change
+    finally:
+        sender.close()
 
 
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
