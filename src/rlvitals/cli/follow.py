@@ -93,7 +93,7 @@ def run(args: Namespace) -> int:
             sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
     moment = next(iter(settings.values())).diagnose.now
     watch = Watch(
-        {path: _make_judge(path_settings) for path, path_settings in settings.items()},
+        {path: make_judge(path_settings) for path, path_settings in settings.items()},
         clock=lambda: clock.now(moment),
     )
     show = _make_printer(args)
@@ -140,7 +140,7 @@ def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
     ]
 
 
-def _make_judge(settings: Settings) -> "Judge":
+def make_judge(settings: Settings) -> "Judge":
     """Return a function that judges the runs at one path like `diagnose`. Raises UsageError."""
     from rlvitals.diagnosis import baseline, batch, load
 

@@ -22,7 +22,7 @@ HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by 
 # Verbs of other tools: what is run in their place, or what to type here.
 VERB_ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
-    "watch": "follow", "tail": "follow", "monitor": "follow", "version": "--version",
+    "tail": "follow", "monitor": "follow", "version": "--version",
     "ui": "serve", "web": "serve", "dashboard": "serve",
 }  # fmt: skip
 ELSEWHERE = {
