@@ -65,6 +65,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
     flags.add_alerts(parser)
+    parser.add_argument(
+        "--stop-on", choices=("error",), help="ask a run to stop in which an error stands"
+    )
     parser.add_argument("--notes", action="store_true", help="tell findings that are notes too")
     parser.add_argument("--json", action="store_true", help="print an object a line, points too")
 
@@ -103,8 +106,9 @@ def run(args: Namespace) -> int:
             raise watch.waiting[0].problem or UnreadableLog("nothing to read")
     else:
         changes = follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch))
+        changes = _send_alerts(changes, watch, routes) if routes else changes
         try:
-            show(_send_alerts(changes, watch, routes) if routes else changes)
+            show(_ask_stops(changes, watch) if args.stop_on else changes)
         except KeyboardInterrupt:
             _clear()
             raise
@@ -131,6 +135,31 @@ def _send_alerts(
             yield change
     finally:
         sender.close()
+
+
+def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]":
+    """Pass changes on, and ask each recorded run to stop in which an error stands, once."""
+    from rlvitals.following.changes import Judged, Restarted, Resumed
+    from rlvitals.intervene.stop_rule import StopRule
+    from rlvitals.rules.going_on import goes_on
+    from rlvitals.storage.run_folder import is_run
+    from rlvitals.tracking import requests
+
+    rules: dict[str, StopRule] = {}
+    asked_runs: set[str] = set()
+    for change in changes:
+        yield change
+        if isinstance(change, Restarted | Resumed):
+            rules.pop(change.run, None)
+            asked_runs.discard(change.run)
+        if not isinstance(change, Judged) or change.run in asked_runs:
+            continue
+        reason = rules.setdefault(change.run, StopRule()).update(change.diagnosis)
+        root = next(each.run.root for each in watch.runs if each.name == change.run)
+        if reason and goes_on(change.diagnosis.trace) and is_run(root):
+            requests.ask(root, "stop", reason)
+            asked_runs.add(change.run)
+            sys.stderr.write(f"{harmless(change.run)} is asked to stop: {harmless(reason)}\n")
 
 
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
