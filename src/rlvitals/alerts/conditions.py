@@ -167,7 +167,7 @@ def _limit_alarm(trace: Trace, condition: Condition) -> Alarm | None:
 def _parse_limit(text: str, match: re.Match[str]) -> Condition:
     metric = match["metric"]
     if find_metric(metric) is None:
-        hint = "rlvitals metrics lists the names; --map NAME=METRIC maps your own"
+        hint = "`rlvitals metrics` lists the names; --map NAME=METRIC maps your own"
         raise UsageError(f"no metric is called {metric!r}", where=text, hint=hint)
     try:
         value = float(match["value"])

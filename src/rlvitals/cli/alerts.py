@@ -1,7 +1,7 @@
 """Send a test message to the channels of your own alerts.toml.
 
-Alerts are sent by `rlvitals follow` and `rlvitals serve`, with --alerts or --alert. The file lies
-in the configuration folder, ~/.config/rlvitals/alerts.toml; no file near a run is read. Each
+Alerts are sent by `rlvitals follow PATH` and `rlvitals serve`, with --alerts or --alert. The file
+lies in the configuration folder, ~/.config/rlvitals/alerts.toml; no file near a run is read. Each
 section [[alert]] is one channel: desktop, ntfy, slack, discord, teams, webhook, email, command.
 
 exit code: 0  each message was taken

@@ -76,24 +76,12 @@ def run(args: Namespace) -> int:
     """Follow the runs, print the changes and return the exit code of their last state."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
-    from rlvitals.hosted import address
 
-    for path in args.paths:
-        if address.parse(path) is not None:
-            raise UsageError(
-                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
-            )
     routes = flags.alert_routes(args)
-    if args.once and routes:
-        hint = "rlvitals follow PATH --alert desktop, without --once"
-        raise UsageError("one look sends no alerts", where="--once", hint=hint)
+    if args.once and (routes or args.stop_on):
+        raise UsageError("one look neither sends alerts nor asks to stop", where="--once")
     settings = {path: flags.settings_for(path, args) for path in args.paths}
-    for path in args.paths:
-        if not os.path.lexists(path):
-            if args.once:
-                hint = f"ls {path.parent}, or without --once to wait for it"
-                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
-            sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
+    _check_paths(args)
     moment = next(iter(settings.values())).diagnose.now
     watch = Watch(
         {path: make_judge(path_settings) for path, path_settings in settings.items()},
@@ -114,6 +102,22 @@ def run(args: Namespace) -> int:
             raise
     fail_on = next(iter(settings.values())).diagnose.fail_on
     return diagnose.worst(_codes(watch, fail_on))
+
+
+def _check_paths(args: Namespace) -> None:
+    """Raise UsageError for a hosted run, UnreadableLog where one look finds nothing."""
+    from rlvitals.hosted import address
+
+    for path in args.paths:
+        if address.parse(path) is not None:
+            raise UsageError(
+                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
+            )
+        if not os.path.lexists(path):
+            if args.once:
+                hint = f"ls {path.parent}, or without --once to wait for it"
+                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
+            sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
 
 
 def _send_alerts(

@@ -1,8 +1,8 @@
 """Watch growing runs on a screen: verdicts, findings, four curves and the console's last lines.
 
-Up and down select a run, q ends. The runs are read and judged as `rlvitals follow` does it. The
-console is the newest file *.log or *.out in the run's folder. --once prints the screen as
-it stands now and needs no terminal.
+Up and down select a run, q ends. The runs are read and judged as `rlvitals follow PATH` does it.
+The console is the newest file *.log or *.out in the run's folder. --once prints the screen as it
+stands now and needs no terminal.
 
 examples:
   rlvitals watch runs

@@ -1,4 +1,4 @@
-"""Start `rlvitals follow` beside a run that is recorded, as a process of its own.
+"""Start `rlvitals follow PATH` beside a run that is recorded, as a process of its own.
 
 It judges the run, sends alerts and asks the run to stop. A process takes no time from the training
 loop's interpreter and outlives it, so that the end of a killed training is told as well.

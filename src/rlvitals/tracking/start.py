@@ -64,8 +64,8 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 
     `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
     `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
-    into one table. `durable` writes each call before it returns. `alerts` and `stop_on` start
-    `rlvitals follow` beside the run. `strict`, the default under pytest, makes wrong calls raise.
+    into one table. `durable` writes each call before it returns. `alerts` and `stop_on` judge the
+    run in a process beside it. `strict`, the default under pytest, makes wrong calls raise.
     Raises UsageError for a wrong option; an unwritable folder is a warning, VitalsError if strict.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict

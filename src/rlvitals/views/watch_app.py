@@ -1,4 +1,4 @@
-"""The screen of `rlvitals watch`, by textual: it draws frames and takes keys."""
+"""The screen of `rlvitals watch PATH`, by textual: it draws frames and takes keys."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Write the screen of `rlvitals watch` as lines of text of a given size."""
+"""Write the screen of `rlvitals watch PATH` as lines of text of a given size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
