@@ -129,7 +129,7 @@ RATCHETS = {
     "server": Ratchet(0.0, 0, 0, 73),
     "signals": Ratchet(1.0, 4, 0, 64),
     "storage": Ratchet(0.9, 9, 0, 123),
-    "tracking": Ratchet(0.3, 9, 0, 154),
+    "tracking": Ratchet(0.3, 9, 0, 153),
     "trainers": Ratchet(0.6, 13, 0, 275),
     "views": Ratchet(0.9, 5, 0, 209),
     "wandb": Ratchet(0.0, 1, 0, 3),
