@@ -20,7 +20,7 @@ MIN_FRAME_COLUMNS, MIN_FRAME_ROWS = 60, 18  # smaller screens are cut
 WIDE_COLUMNS, FLAT_ROWS = 120, 14  # from and up to which four curves stand side by side
 MAX_VERDICT_ROWS = 2
 MAX_CURVES = 4
-MAX_FINDINGS, MAX_CONSOLE_ROWS = 4, 3
+MAX_FINDING_LINES, MAX_CONSOLE_ROWS = 4, 3
 MAX_NAME_COLUMNS = 28
 CURVE_METRICS = (  # after the outcome: the first three that are logged
     policy.APPROX_KL.name, policy.KL_TO_REFERENCE.name, exploration.ENTROPY.name,
@@ -113,7 +113,7 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
     """Return a line for each of the worst root causes."""
     cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
     lines = []
-    for case in cases[:MAX_FINDINGS]:
+    for case in cases[:MAX_FINDING_LINES]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
         line = Text.assemble(
             (f" {case.finding.severity.name.lower()}[{case.rule.name}]", colour),
