@@ -111,7 +111,7 @@ RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 15),
     "alerts": Ratchet(0.0, 0, 0, 43),
     "checkpoints": Ratchet(0.9, 10, 1, 107),
-    "cli": Ratchet(0.5, 0, 0, 84),
+    "cli": Ratchet(0.5, 0, 0, 85),
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 83),
     "doctor": Ratchet(0.7, 0, 0, 28),

@@ -22,7 +22,7 @@ from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
 
 DEFAULT_CONDITIONS = ("error", "failed", "silent")
-SILENT, FINISHED = "silent", "finished"
+SILENT, RUN_FINISHED = "silent", "finished"
 SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 LIMIT_PATTERN = re.compile(
     r"(?P<metric>\S+)\s*(?P<sign>[<>])\s*(?P<value>\S+)(?:\s+after\s+(?P<after>\S+))?"
@@ -68,7 +68,7 @@ def parse(text: str) -> Condition:
     if limit is not None:
         return _parse_limit(name, limit)
     rules = {rule.name for rule in CATALOGUE}
-    states = {*SEVERITIES, SILENT, FINISHED, *(verdict.value for verdict in Word)}
+    states = {*SEVERITIES, SILENT, RUN_FINISHED, *(verdict.value for verdict in Word)}
     if name not in rules | states:
         raise UsageError(
             f"{text!r} is no condition",
@@ -109,9 +109,9 @@ def _find_states(diagnosis: Diagnosis, names: set[str]) -> Iterator[Alarm]:
             phrases.VERDICT_COLOURS[verdict.word], "info"
         )
         yield Alarm(subject, severity, verdict.why, trace.last_step, is_final=is_final)
-    if FINISHED in names and trace.lifecycle.over and not trace.lifecycle.failed:
+    if RUN_FINISHED in names and trace.lifecycle.over and not trace.lifecycle.failed:
         text = f"the run has ended: {verdict.word.value}, {verdict.why}"
-        yield Alarm(FINISHED, "info", text, trace.last_step, is_final=True)
+        yield Alarm(RUN_FINISHED, "info", text, trace.last_step, is_final=True)
 
 
 def _walk(cases: Sequence[Case], cause: str = "") -> Iterator[tuple[Case, str]]:
