@@ -17,6 +17,7 @@ examples:
   rlvitals serve runs --alerts
 """
 
+import contextlib
 import os
 import secrets
 import socket
@@ -94,11 +95,8 @@ def run(args: Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    try:
+    with contextlib.closing(sender) if sender else contextlib.nullcontext():
         app.Server(application).run([listener])
-    finally:
-        if sender is not None:
-            sender.close()
     return EXIT_OK
 
 
