@@ -109,9 +109,10 @@ class Ratchet(NamedTuple):
 
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 15),
+    "alerts": Ratchet(0.0, 0, 0, 43),
     "capture": Ratchet(0.0, 0, 0, 26),
     "checkpoints": Ratchet(0.9, 10, 1, 107),
-    "cli": Ratchet(0.5, 0, 0, 81),
+    "cli": Ratchet(0.5, 0, 0, 87),
     "comparison": Ratchet(1.0, 3, 0, 49),
     "diagnosis": Ratchet(21.5, 44, 8, 84),
     "doctor": Ratchet(0.7, 0, 0, 28),
@@ -119,6 +120,7 @@ RATCHETS = {
     "following": Ratchet(2.2, 1, 1, 30),
     "hosted": Ratchet(0.0, 0, 0, 24),
     "integrations": Ratchet(0.2, 5, 1, 40),
+    "intervene": Ratchet(0.0, 0, 0, 2),
     "metrics": Ratchet(1.0, 7, 2, 777),
     "readers": Ratchet(1.8, 30, 3, 704),
     "rollouts": Ratchet(2.9, 0, 0, 79),
@@ -128,9 +130,9 @@ RATCHETS = {
     "server": Ratchet(0.0, 0, 0, 73),
     "signals": Ratchet(1.0, 4, 0, 64),
     "storage": Ratchet(0.9, 9, 0, 123),
-    "tracking": Ratchet(0.3, 9, 0, 151),
+    "tracking": Ratchet(0.3, 9, 0, 153),
     "trainers": Ratchet(0.6, 13, 0, 275),
-    "views": Ratchet(0.9, 5, 0, 196),
+    "views": Ratchet(0.9, 5, 0, 209),
     "wandb": Ratchet(0.0, 1, 0, 3),
 }
 # Each file of its kind ends with one: a descriptor is no constant.

@@ -14,6 +14,39 @@ def option(default: OptionT, doc: str, *, choices: tuple[str, ...] = (), item: s
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """The defaults of `rlvitals.start()`."""
+
+    mode: str = option(
+        "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
+        choices=("on", "off"),
+    )  # fmt: skip
+    folder: str = option("", "the run folder", item="FOLDER")
+    project: str = option("", "what the run belongs to", item="TEXT")
+    name: str = option("", "the run's name", item="TEXT")
+    framework: str = option(
+        "", "whose names the logged keys are, where they do not tell: `sb3`, `trl-grpo`, `verl`",
+        item="NAME",
+    )  # fmt: skip
+    group: str = option("", "runs that differ in their seed alone", item="TEXT")
+    tags: tuple[str, ...] = option((), "words to find the run by", item="TAG")
+    sinks: tuple[str, ...] = option((), "what else to write", item="SINK")
+    durable: bool = option(False, "write each call at once: nothing is lost on SIGKILL")
+    flush_seconds: float = option(0.15, "seconds that rows wait in memory at most", item="N")
+    facts: bool = option(
+        True, "store git commit and diff, packages, host and seeds: what a repetition needs"
+    )
+    rollouts_mib: float = option(
+        1024.0, "MiB of rollouts in the run folder, without secrets (0: none)", item="N"
+    )
+    alerts: bool = option(False, "send the alerts of your own `alerts.toml`")
+    stop_on: str = option("", "ask the training to stop where this stands", choices=("error",))
+    machine_seconds: float = option(
+        10.0, "seconds between two looks at the machine (0: none)", item="N"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Monitoring:
     """Files written in addition to the run's own. Without this section, none are.
 

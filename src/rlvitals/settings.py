@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from rlvitals.errors import UsageError, nearest
-from rlvitals.options import Monitoring, Mute, Plot
+from rlvitals.options import Monitoring, Mute, Plot, Recording
 from rlvitals.options import option as _option
 from rlvitals.storage import toml_files
 from rlvitals.storage.toml_files import SettingsFile
@@ -52,37 +52,6 @@ class Diagnose:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """The defaults of `rlvitals.start()`."""
-
-    mode: str = _option(
-        "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
-        choices=("on", "off"),
-    )  # fmt: skip
-    folder: str = _option("", "the run folder", item="FOLDER")
-    project: str = _option("", "what the run belongs to", item="TEXT")
-    name: str = _option("", "the run's name", item="TEXT")
-    framework: str = _option(
-        "", "whose names the logged keys are, where they do not tell: `sb3`, `trl-grpo`, `verl`",
-        item="NAME",
-    )  # fmt: skip
-    group: str = _option("", "runs that differ in their seed alone", item="TEXT")
-    tags: tuple[str, ...] = _option((), "words to find the run by", item="TAG")
-    sinks: tuple[str, ...] = _option((), "what else to write", item="SINK")
-    durable: bool = _option(False, "write each call at once: nothing is lost on SIGKILL")
-    flush_seconds: float = _option(0.15, "seconds that rows wait in memory at most", item="N")
-    facts: bool = _option(
-        True, "store git commit and diff, packages, host and seeds: what a repetition needs"
-    )
-    rollouts_mib: float = _option(
-        1024.0, "MiB of rollouts in the run folder, without secrets (0: none)", item="N"
-    )
-    machine_seconds: float = _option(
-        10.0, "seconds between two looks at the machine (0: none)", item="N"
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """All sections with their values."""
 
@@ -91,7 +60,7 @@ class Settings:
     settings: Mapping[str, Scalar] = field(default_factory=dict)  # of the run: target_kl = 0.02
     thresholds: Mapping[str, float] = field(default_factory=dict)  # "rule.word" -> number
     muted: tuple[Mute, ...] = ()
-    recording: Recording = Recording()
+    recording: Recording = field(default_factory=Recording)
     monitoring: Monitoring | None = None  # where nothing speaks of it
     plot: Plot = field(default_factory=Plot)
 

@@ -4,11 +4,15 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals import settings
+from rlvitals.errors import UsageError
 from rlvitals.settings import FREE_SECTIONS, Settings
 from rlvitals.storage import toml_files
+
+if TYPE_CHECKING:  # it loads numpy
+    from rlvitals.alerts.routes import Route
 
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LIVENESS_OPTIONS = (
@@ -84,6 +88,43 @@ def _read_section(section: str, args: Namespace) -> dict[str, Any]:
         # Overrides a lower layer with the opposite value; commands refuse both flags together.
         values = {"live": False, "finished": False, **values}
     return settings.check(section, values, "the command line")
+
+
+def add_alerts(parser: ArgumentParser) -> None:
+    """Add `--alerts`, `--alert` and `--alert-when`."""
+    parser.add_argument(
+        "--alerts", action="store_true", help="send the alerts of your own alerts.toml"
+    )
+    parser.add_argument(
+        "--alert", action="append", metavar="CHANNEL[=URL]",
+        help="send alerts there: desktop, ntfy=URL, slack=URL, discord=URL, teams=URL, webhook=URL",
+    )  # fmt: skip
+    parser.add_argument(
+        "--alert-when", action="append", metavar="CONDITION",
+        help="when --alert sends: error, warning, silent, a verdict, a rule, a limit such as "
+        "'outcome/return < 100 after 1M' (default: error, failed, silent)",
+    )  # fmt: skip
+
+
+def alert_routes(args: Namespace) -> "tuple[Route, ...]":
+    """Return the routes of `--alerts` and `--alert`. Raises UsageError."""
+    if not (args.alerts or args.alert):
+        if args.alert_when:
+            raise UsageError(
+                "--alert-when needs a channel", where="--alert-when", hint="--alert desktop"
+            )
+        return ()
+    from rlvitals.alerts import routes
+
+    file_routes: tuple[Route, ...] = ()
+    if args.alerts:
+        file = routes.path(os.environ)
+        if file is None:
+            raise UsageError("there is no home folder", where="--alerts", hint="--alert desktop")
+        file_routes = routes.read(file, os.environ)
+    conditions = args.alert_when or ()
+    flag_routes = (routes.from_flag(text, conditions, os.environ) for text in args.alert or ())
+    return (*file_routes, *flag_routes)
 
 
 def add_run_path(parser: ArgumentParser) -> None:

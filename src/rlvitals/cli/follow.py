@@ -19,13 +19,15 @@ examples:
   rlvitals follow runs/my_run --until-end
   rlvitals follow runs --json
   rlvitals follow runs --once
+  rlvitals follow runs --alert desktop
 """
 
 import os
+import shlex
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,7 @@ from rlvitals.settings import Settings
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
+    from rlvitals.alerts.routes import Route
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.following.changes import Change
     from rlvitals.following.loop import Watch
@@ -61,6 +64,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     for key in ("fail_on", "only", "ignore", "profile", "baseline"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
+    flags.add_alerts(parser)
+    parser.add_argument(
+        "--stop-on", choices=("error",), help="ask a run to stop in which an error stands"
+    )
     parser.add_argument("--notes", action="store_true", help="tell findings that are notes too")
     parser.add_argument("--json", action="store_true", help="print an object a line, points too")
 
@@ -69,23 +76,15 @@ def run(args: Namespace) -> int:
     """Follow the runs, print the changes and return the exit code of their last state."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
-    from rlvitals.hosted import address
 
-    for path in args.paths:
-        if address.parse(path) is not None:
-            raise UsageError(
-                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
-            )
+    routes = flags.alert_routes(args)
+    if args.once and (routes or args.stop_on):
+        raise UsageError("one look neither sends alerts nor asks to stop", where="--once")
     settings = {path: flags.settings_for(path, args) for path in args.paths}
-    for path in args.paths:
-        if not os.path.lexists(path):
-            if args.once:
-                hint = f"ls {path.parent}, or without --once to wait for it"
-                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
-            sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
+    _check_paths(args)
     moment = next(iter(settings.values())).diagnose.now
     watch = Watch(
-        {path: _make_judge(path_settings) for path, path_settings in settings.items()},
+        {path: make_judge(path_settings) for path, path_settings in settings.items()},
         clock=lambda: clock.now(moment),
     )
     show = _make_printer(args)
@@ -94,13 +93,77 @@ def run(args: Namespace) -> int:
         if watch.waiting and not watch.runs:
             raise watch.waiting[0].problem or UnreadableLog("nothing to read")
     else:
+        changes = follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch))
+        changes = _send_alerts(changes, watch, routes) if routes else changes
         try:
-            show(follow(watch, until_end=args.until_end, sleep=_make_sleep(args, watch)))
+            show(_ask_stops(changes, watch) if args.stop_on else changes)
         except KeyboardInterrupt:
             _clear()
             raise
     fail_on = next(iter(settings.values())).diagnose.fail_on
     return diagnose.worst(_codes(watch, fail_on))
+
+
+def _check_paths(args: Namespace) -> None:
+    """Raise UsageError for a hosted run, UnreadableLog where one look finds nothing."""
+    from rlvitals.hosted import address
+
+    for path in args.paths:
+        if address.parse(path) is not None:
+            raise UsageError(
+                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
+            )
+        if not os.path.lexists(path):
+            if args.once:
+                hint = f"ls {path.parent}, or without --once to wait for it"
+                raise UnreadableLog("there is nothing at this path", where=str(path), hint=hint)
+            sys.stderr.write(f"nothing is at {harmless(str(path))} yet: waiting for it\n")
+
+
+def _send_alerts(
+    changes: "Iterable[Change]", watch: "Watch", routes: "Sequence[Route]"
+) -> "Iterator[Change]":
+    """Pass changes on, and each judgement to the alerts."""
+    from rlvitals.alerts.sender import Sender
+    from rlvitals.following.changes import Judged
+
+    def link(name: str) -> str:
+        roots = (followed.run.root for followed in watch.runs if followed.name == name)
+        return f"rlvitals diagnose {shlex.quote(str(next(roots, name)))}"
+
+    sender = Sender(routes, link)
+    try:
+        for change in changes:
+            if isinstance(change, Judged):
+                sender.update(change.run, change.diagnosis)
+            yield change
+    finally:
+        sender.close()
+
+
+def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]":
+    """Pass changes on, and ask each recorded run to stop in which an error stands, once."""
+    from rlvitals.following.changes import Judged, Restarted, Resumed
+    from rlvitals.intervene.stop_rule import StopRule
+    from rlvitals.rules.going_on import goes_on
+    from rlvitals.storage.run_folder import is_run
+    from rlvitals.tracking import requests
+
+    rules: dict[str, StopRule] = {}
+    asked_runs: set[str] = set()
+    for change in changes:
+        yield change
+        if isinstance(change, Restarted | Resumed):
+            rules.pop(change.run, None)
+            asked_runs.discard(change.run)
+        if not isinstance(change, Judged) or change.run in asked_runs:
+            continue
+        reason = rules.setdefault(change.run, StopRule()).update(change.diagnosis)
+        root = next(each.run.root for each in watch.runs if each.name == change.run)
+        if reason and goes_on(change.diagnosis.trace) and is_run(root):
+            requests.ask(root, "stop", reason)
+            asked_runs.add(change.run)
+            sys.stderr.write(f"{harmless(change.run)} is asked to stop: {harmless(reason)}\n")
 
 
 def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
@@ -110,7 +173,7 @@ def _codes(watch: "Watch", fail_on: str) -> Sequence[int]:
     ]
 
 
-def _make_judge(settings: Settings) -> "Judge":
+def make_judge(settings: Settings) -> "Judge":
     """Return a function that judges the runs at one path like `diagnose`. Raises UsageError."""
     from rlvitals.diagnosis import baseline, batch, load
 

@@ -22,7 +22,7 @@ HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by 
 # Verbs of other tools: what is run in their place, or what to type here.
 VERB_ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
-    "watch": "follow", "tail": "follow", "monitor": "follow", "version": "--version",
+    "tail": "follow", "monitor": "follow", "version": "--version",
     "ui": "serve", "web": "serve", "dashboard": "serve",
 }  # fmt: skip
 ELSEWHERE = {
@@ -31,7 +31,7 @@ ELSEWHERE = {
     "init": "nothing is set up first: `rlvitals.start(folder)` in the training script",
     "login": "no account is needed",
     "sync": "`rlvitals backup RUN TARGET`",
-    "alert": "`rlvitals follow PATH --json`, one object a line for a program that alerts",
+    "alert": "`rlvitals follow PATH --alert desktop`, and `rlvitals alerts test`",
 }
 INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # by argparse
 EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the signal's number, as in shells

@@ -14,17 +14,28 @@ examples:
   rlvitals serve runs --port 8080 --open
   rlvitals serve runs --control
   rlvitals serve runs --host 0.0.0.0
+  rlvitals serve runs --alerts
 """
 
+import contextlib
 import os
 import secrets
 import socket
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, Command
 from rlvitals.errors import UnreadableLog, UsageError
+
+if TYPE_CHECKING:  # loaded where they are used
+    from starlette.applications import Starlette
+
+    from rlvitals.alerts.routes import Route
+    from rlvitals.alerts.sender import Sender
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -46,6 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="offer marks, mutes and requests to running processes (default: read-only)",
     )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    flags.add_alerts(parser)
 
 
 def run(args: Namespace) -> int:
@@ -65,6 +77,7 @@ def run(args: Namespace) -> int:
         ) from error
     from rlvitals import settings
 
+    routes = flags.alert_routes(args)
     # The nearest settings file above ROOT: one below may have come with the runs.
     options = settings.load(args.root.absolute().parent, {}, os.environ)
     listener = _bind(args.host, args.port)
@@ -73,6 +86,7 @@ def run(args: Namespace) -> int:
     address = _address(args.host, listener.getsockname()[1], token)
     names = () if is_loopback else (args.host, socket.gethostname())
     application = app.build(args.root.absolute(), options, names, token, control=args.control)
+    sender = _start_alerts(application, routes, address.partition("?")[0])
     print(f"serving {args.root} at {address}", flush=True)
     if token:
         verb = "read and mark" if args.control else "read"
@@ -81,8 +95,24 @@ def run(args: Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    app.Server(application).run([listener])
+    with contextlib.closing(sender) if sender else contextlib.nullcontext():
+        app.Server(application).run([listener])
     return EXIT_OK
+
+
+def _start_alerts(
+    application: "Starlette", routes: "Sequence[Route]", address: str
+) -> "Sender | None":
+    """Send an alert about each run that the fleet judges; None without a route."""
+    if not routes:
+        return None
+    from urllib.parse import quote
+
+    from rlvitals.alerts.sender import Sender
+
+    sender = Sender(routes, lambda key: f"{address}run/{quote(key)}")
+    application.state.fleet.on_judged = sender.update
+    return sender
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -38,6 +38,7 @@ MOST_MORE = 10  # times the points there are: more is no plan
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run
+MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
 def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
@@ -148,8 +149,6 @@ def _more(name: str, found: OutcomeChange) -> str:
     if not 0 < found.more <= MOST_MORE * found.points:
         return ""
     return f"; about {found.more:,} more points of the {label(name)} may tell"
-
-MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ def build(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
     )
     app.state.close_streams = (fleet.channel.close, live.close_streams)
+    app.state.fleet = fleet
     app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token, control_token=control_token)
     return app
 

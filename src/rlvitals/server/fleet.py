@@ -51,6 +51,7 @@ class Fleet:
         self.root, self.settings = root, settings
         self.channel = Channel()
         self.open_keys: Callable[[], frozenset[str]] = frozenset  # runs that are judged elsewhere
+        self.on_judged: Callable[[str, Diagnosis], None] = lambda *_: None
         self.rows: dict[str, Summary] = {}
         self.lamps = Counter(dict.fromkeys(LAMPS, 0))  # number of runs by lamp
         self.differing: tuple[str, ...] = ()  # settings in which the runs differ
@@ -242,6 +243,7 @@ class Fleet:
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
         self._put(line)
+        self.on_judged(key, diagnosis)
         return line
 
     def _keep(self, line: Summary) -> None:

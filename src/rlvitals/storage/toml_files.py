@@ -21,7 +21,7 @@ CONFIG_VARIABLE = "RLVITALS_CONFIG"
 MAX_SETTINGS_BYTES = 1 << 20  # of a settings file
 RESTRICTED_OPTIONS = {
     "diagnose": ("jobs",),
-    "recording": ("mode", "folder", "sinks"),
+    "recording": ("mode", "folder", "sinks", "alerts", "stop_on"),
 }
 CONFINED_OPTIONS = {"diagnose": ("baseline", "rates")}  # paths that must stay in the file's folder
 
@@ -100,14 +100,20 @@ def _options(
         yield from ((section, key) for key in keys if key in sections.get(section, {}))
 
 
-def _home(environ: Mapping[str, str]) -> Path | None:
-    """Return the settings file in the user's configuration folder."""
+def config_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's configuration folder, whether it exists or not; None without a home."""
     try:
         base = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     except RuntimeError:  # no home folder
         return None
-    path = base / "rlvitals" / SETTINGS_FILE
-    return path if _is_file(path) else None
+    return base / "rlvitals"
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    """Return the settings file in the user's configuration folder."""
+    folder = config_folder(environ)
+    path = None if folder is None else folder / SETTINGS_FILE
+    return path if path is not None and _is_file(path) else None
 
 
 def _distrust(path: Path, start: Path, *, records: bool) -> str:

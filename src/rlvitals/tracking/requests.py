@@ -38,14 +38,15 @@ class Control:
         self._saves = self._stops = 0  # written by the thread that looks
         self._saved = 0  # written by the loop
 
-    def look(self) -> list[str]:
-        """Read the new requests and return their kinds. Raises OSError."""
+    def look(self) -> list[dict[str, object]]:
+        """Read the new requests; return for each the facts of its event. Raises OSError."""
         scan = events.read(self._path, self._cursor)
         self._cursor = scan.cursor
-        kinds = [event.kind for event in scan.events if event.kind in REQUEST_KINDS]
+        requests = [event for event in scan.events if event.kind in REQUEST_KINDS]
+        kinds = [event.kind for event in requests]
         self._saves += kinds.count("save")
         self._stops += kinds.count("stop")
-        return kinds
+        return [_event_facts(event) for event in requests]
 
     def requests(self) -> Requests:
         """Return the pending requests."""
@@ -68,6 +69,13 @@ def last_status(run: RunFolder) -> str:
     return str(first_rank_facts[-1].get("status", "finished")) if first_rank_facts else ""
 
 
-def ask(folder: Path, kind: str) -> None:
+def ask(folder: Path, kind: str, reason: str = "") -> None:
     """Append a request for the loop that records into a folder. Raises OSError."""
-    events.append(folder / REQUESTS_FILE, kind)
+    facts = {"reason": reason} if reason else {}
+    events.append(folder / REQUESTS_FILE, kind, None, **facts)
+
+
+def _event_facts(event: events.Event) -> dict[str, object]:
+    """Return what the recorder's event says of a request."""
+    reason = event.facts.get("reason")
+    return {"what": event.kind, **({"reason": reason} if isinstance(reason, str) else {})}

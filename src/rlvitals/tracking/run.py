@@ -345,8 +345,8 @@ class Run(TrackerNames):
         self._notes.add(text)
 
     def _look(self) -> None:
-        for kind in self._control.look():
-            self.event("asked", self.step, what=kind)
+        for facts in self._control.look():
+            self.event("asked", self.step, **facts)
 
     def _end(self, status: str, trace: str, exit_code: int | None) -> None:
         for call in reversed(self._endings):

@@ -14,7 +14,7 @@ from typing import cast
 
 from rlvitals import settings as options
 from rlvitals.errors import UsageError, VitalsError
-from rlvitals.settings import Recording
+from rlvitals.options import Recording
 from rlvitals.storage import redact
 from rlvitals.storage.run_folder import (
     RUN_FILE,
@@ -26,7 +26,7 @@ from rlvitals.storage.run_folder import (
     read_about,
 )
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking import launcher_rank, media, run_services, tensors
+from rlvitals.tracking import companion, launcher_rank, media, run_services, tensors
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.settings_mapping import as_mapping
@@ -57,27 +57,27 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     durable: bool = False,
     strict: bool | None = None,
     flush_seconds: float | None = None,
+    alerts: bool | None = None,
+    stop_on: str | None = None,
 ) -> Run:
     """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `config` is another name of `settings`: a mapping, or parsed arguments. `framework` is the
-    source of the logged keys' names: "verl". `sinks` names what else to write, or maps each name
-    to its options. `columns`: names that CSV and Parquet sinks put into one table. `durable`
-    writes each call before it returns; else a killed process loses the last `flush_seconds`.
-    `strict` makes wrong calls raise: the default under pytest. Raises UsageError for a wrong
-    folder, sink or option; a folder that cannot be written is a warning, VitalsError if `strict`.
+    `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
+    `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
+    into one table. `durable` writes each call before it returns. `alerts` and `stop_on` judge the
+    run in a process beside it. `strict`, the default under pytest, makes wrong calls raise.
+    Raises UsageError for a wrong option; an unwritable folder is a warning, VitalsError if strict.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
-    options = _load_options(texts | {"durable": durable or None, "flush_seconds": flush_seconds})
-    recording = options.recording
+    texts |= {"durable": durable or None, "flush_seconds": flush_seconds, "alerts": alerts}
+    options, recording = _load_options(texts | {"stop_on": stop_on})
     run_settings, wrong = _settings(settings, config, strict=is_strict)
     if recording.mode == "off":
         return NullRun(_path(recording), recording.name, run_settings)
     sink_options = selection.select(sinks, options, columns)
-    number = seed if seed is None or is_strict else tensors.to_int64(seed)
-    launch = _Launch(recording, sink_options, resume, run_settings, number, media.text(notes))
+    launch = _Launch(recording, sink_options, resume, run_settings, seed, media.text(notes))
     return _begin_or_warn(launch, wrong, strict=is_strict)
 
 
@@ -136,12 +136,16 @@ def _begin_or_warn(launch: "_Launch", wrong: Sequence[str], *, strict: bool) -> 
     return run
 
 
-def _load_options(arguments: Mapping[str, object]) -> options.Settings:
-    """Combine a call's arguments with the environment, the settings file and the defaults."""
+def _load_options(arguments: Mapping[str, object]) -> tuple[options.Settings, Recording]:
+    """Combine a call's arguments with the environment, the settings file and the defaults.
+
+    Returns all settings, and those of recording.
+    """
     values = {key: value for key, value in arguments.items() if value is not None}
     checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
-    return options.load(near, {"recording": checked}, os.environ, records=True)
+    settings = options.load(near, {"recording": checked}, os.environ, records=True)
+    return settings, settings.recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,8 @@ class _Launch:
         """Create or join the folder, open the sinks, start the thread."""
         process = launcher_rank.read_place(os.environ)
         path = self._folder(process)
-        opening = _open_run(path, self._run_info(path), process, durable=self.recording.durable)
+        info = self._run_info(path, strict=strict)
+        opening = _open_run(path, info, process, durable=self.recording.durable)
         sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
@@ -177,6 +182,8 @@ class _Launch:
         learn = self.recording.facts and process.rank == 0
         run_services.begin(run, pump, folder.events, machine_seconds=seconds, learn=learn)
         facts = {"resumed": opening.resumed, "compiled": run.compiled}
+        if process.rank == 0:
+            companion.begin(run, self.recording)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 
@@ -199,13 +206,14 @@ class _Launch:
             raise UsageError("a run is here already", where=str(path), hint='resume="auto"')
         return path
 
-    def _run_info(self, path: Path) -> About:
+    def _run_info(self, path: Path, *, strict: bool) -> About:
+        seed = self.seed if self.seed is None or strict else tensors.to_int64(self.seed)
         return About(
             name=self.recording.name or path.resolve().name,
             project=self.recording.project,
             group=self.recording.group,
             framework=self.recording.framework,
-            seed=self.seed,
+            seed=seed,
             settings=redact.clean_mapping(self.settings),
             tags=self.recording.tags,
             notes=redact.clean_text(self.notes),

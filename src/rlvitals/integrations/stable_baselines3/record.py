@@ -28,12 +28,16 @@ class Record(BaseCallback):
     Every return by itself, NaN with the tensor and the step it appeared in, speed of each interval,
     gradient norms before clipping, action counts, exploration of off-policy algorithms, all
     hyperparameters, and the logger's own keys. Training is the same, bit for bit.
-    Without a run one is started, and finished when training ends.
+    Without a run one is started, and finished when training ends; then `stop_on="error"` ends a
+    training in which an error stands, as `rlvitals.start(stop_on="error")` does.
     """
 
-    def __init__(self, run: "Run | None" = None, *, every: int = DEFAULT_LOOK_STEPS) -> None:
+    def __init__(
+        self, run: "Run | None" = None, *, every: int = DEFAULT_LOOK_STEPS, stop_on: str = ""
+    ) -> None:
         """Record into `run`; summarise the rollouts every `every` environment steps."""
         super().__init__()
+        self.stop_on = stop_on
         self.run: Any = run
         self.own = run is None
         self.every = every
@@ -44,7 +48,7 @@ class Record(BaseCallback):
         if self.own:
             from rlvitals.tracking.start import start  # noqa: PLC0415 - only where it is asked for
 
-            self.run = start()
+            self.run = start(stop_on=self.stop_on or None)
         self.guard = Guard(self.run)
         self.episodes: Episodes | None = None
         self.gradients: Gradients | None = None

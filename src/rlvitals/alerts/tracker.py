@@ -1,0 +1,87 @@
+"""Decide which alarms are told and which are taken back, each once.
+
+An alarm is told when it has stood for `wait` seconds. One that passes before is never told; one
+that was told and passes is taken back. An alarm that returns must stand twice as long each time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rlvitals.alerts.conditions import Alarm
+
+WAIT_SECONDS = 60.0  # that an alarm stands before it is told
+MAX_WAIT_SECONDS = 3600.0  # for one that has returned often
+MAX_RUNS = 10_000  # whose alarms are remembered; the longest unseen ones are forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell: an alarm of a run, or that it is over."""
+
+    run: str
+    alarm: Alarm
+    time: float  # seconds since the epoch, at which the alarm was first seen
+    is_cleared: bool = False
+
+
+@dataclass(slots=True)
+class _Course:
+    """The course of one alarm of one run."""
+
+    alarm: Alarm
+    seen_at: float  # when it was first seen, in epoch seconds
+    stands: bool = True
+    is_told: bool = False
+    returns: int = 0
+
+
+@dataclass(slots=True)
+class _RunState:
+    """The alarms of one run; `is_old`: it has shown no new row since the program began."""
+
+    courses: dict[str, _Course] = field(default_factory=dict)
+    is_old: bool = True
+
+
+class Tracker:
+    """The alarms of all runs on their way to one channel."""
+
+    def __init__(self, start: float, wait: float = WAIT_SECONDS) -> None:
+        """`start`: epoch seconds; a run whose rows are all older is no news."""
+        self._start, self._wait = start, wait
+        self._runs: dict[str, _RunState] = {}
+
+    def update(
+        self, run: str, alarms: Mapping[str, Alarm], time_s: float, last_row: float | None = None
+    ) -> None:
+        """Take the alarms that hold now. `last_row`: epoch seconds; inf for a run that goes on."""
+        state = self._runs.pop(run, None) or _RunState()
+        self._runs[run] = state  # runs are in the order of their last update
+        state.is_old = state.is_old and (last_row is None or last_row < self._start)
+        for subject, alarm in alarms.items():
+            course = state.courses.setdefault(subject, _Course(alarm, time_s))
+            if not (course.stands or course.is_told):
+                course.seen_at = time_s
+            course.alarm, course.stands = alarm, True
+        for subject in state.courses.keys() - alarms.keys():
+            state.courses[subject].stands = False
+        if len(self._runs) > MAX_RUNS:
+            del self._runs[next(iter(self._runs))]
+
+    def collect(self, time_s: float) -> Iterator[Notice]:
+        """Yield what is to be told now."""
+        for run, state in self._runs.items():
+            for course in () if state.is_old else state.courses.values():
+                if course.is_told and not course.stands:
+                    course.is_told = False
+                    course.returns += 1
+                    yield Notice(run, course.alarm, course.seen_at, is_cleared=True)
+                elif self._is_due(course, time_s):
+                    course.is_told = True
+                    yield Notice(run, course.alarm, course.seen_at)
+
+    def _is_due(self, course: _Course, time_s: float) -> bool:
+        if course.is_told or not course.stands or course.alarm.cause:
+            return False
+        wait = min(self._wait * 2**course.returns, MAX_WAIT_SECONDS)
+        return course.alarm.is_final or time_s - course.seen_at >= wait

@@ -1,0 +1,56 @@
+"""Decide from successive diagnoses whether a run that goes on should stop.
+
+    rule = StopRule()
+    if reason := rule.update(diagnosis):
+        ...
+
+A run should stop where an error stands at three judgements, each on a log at least 5 % longer, and
+its outcome improves at none of them. Nothing is decided before learning has begun.
+`benchmarks/stopping.py` counts the healthy runs that this stops, and the compute that it saves.
+"""
+
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.rules.answers import judged
+from rlvitals.rules.going_on import in_grace
+from rlvitals.rules.rule import Severity
+
+MIN_LOG_GROWTH = 0.05  # of the steps, between two judgements that count
+# Of 1 to 6, chosen on the splits `tuning` and `seen` of `benchmarks/stopping.py`: from 2 to 3, a
+# third fewer of the runs are stopped that end well, and a tenth less compute is saved.
+MIN_JUDGEMENTS = 3
+
+
+class StopRule:
+    """The judgements of one run, in order."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._errors: frozenset[str] = frozenset()  # rules whose error has stood so far
+        self._count = 0  # judgements at which they stood
+        self._step = 0  # of the last of these
+
+    def update(self, diagnosis: Diagnosis) -> str:
+        """Return why the run should stop; "" where it should not."""
+        trace, errors = diagnosis.trace, find_errors(diagnosis)
+        lasting = errors & self._errors
+        if not lasting:
+            self._errors, self._count, self._step = errors, 1, trace.last_step
+            return ""
+        self._errors = lasting
+        length = max(self._step - trace.first_step, 1)
+        if trace.last_step - self._step >= MIN_LOG_GROWTH * length:
+            self._count, self._step = self._count + 1, trace.last_step
+        if self._count < MIN_JUDGEMENTS:
+            return ""
+        rule, finding = next(pair for pair in diagnosis.findings if pair[0].name in lasting)
+        return f"{rule.name}: {finding.summary}"
+
+
+def find_errors(diagnosis: Diagnosis) -> frozenset[str]:
+    """Return the rules with an error that counts: none while the outcome improves, or early."""
+    trace = diagnosis.trace
+    if in_grace(trace) or judged(trace).improves:
+        return frozenset()
+    return frozenset(
+        rule.name for rule, finding in diagnosis.findings if finding.severity is Severity.ERROR
+    )

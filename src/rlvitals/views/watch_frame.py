@@ -1,0 +1,175 @@
+"""Write the screen of `rlvitals watch PATH` as lines of text of a given size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.errors import harmless
+from rlvitals.metrics.catalogue import exploration, language, optimiser, policy, value
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rule import Severity
+from rlvitals.rules.standing import label
+from rlvitals.types import Series, Trace
+from rlvitals.views import braille, phrases
+
+MIN_FRAME_COLUMNS, MIN_FRAME_ROWS = 60, 18  # smaller screens are cut
+WIDE_COLUMNS, FLAT_ROWS = 120, 14  # from and up to which four curves stand side by side
+MAX_VERDICT_ROWS = 2
+MAX_CURVES = 4
+MAX_FINDING_LINES, MAX_CONSOLE_ROWS = 4, 3
+MAX_NAME_COLUMNS = 28
+CURVE_METRICS = (  # after the outcome: the first three that are logged
+    policy.APPROX_KL.name, policy.KL_TO_REFERENCE.name, exploration.ENTROPY.name,
+    value.EXPLAINED_VARIANCE.name, optimiser.GRAD_NORM.name, value.LOSS.name,
+    language.LENGTH_MEAN.name, optimiser.LOSS.name, policy.LOSS.name,
+)  # fmt: skip
+KEY_HELP = "up/down: run · q: quit"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One run as the screen shows it."""
+
+    name: str
+    state: str  # "growing", "quiet" or "over"
+    diagnosis: Diagnosis | None = None  # None: not judged yet
+    console: tuple[str, ...] = ()  # last lines of its console
+
+
+def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, head: str) -> Text:
+    """Return the screen: [rows] lines of at most `columns` cells. `head`: the first line."""
+    columns, rows = max(columns, MIN_FRAME_COLUMNS), max(rows, MIN_FRAME_ROWS)
+    lines = [Text(_cut(head, columns), "bold")]
+    list_rows = min(len(runs), max(3, rows // 5))
+    first = min(max(0, selected - list_rows // 2), max(0, len(runs) - list_rows))
+    width = min(max((len(run.name) for run in runs), default=0), MAX_NAME_COLUMNS)
+    for number, run in enumerate(runs[first : first + list_rows], first):
+        line = _run_line(run, width, columns)
+        if number == selected:
+            line.stylize("reverse")
+        lines.append(line)
+    lines.append(Text("─" * columns, "dim"))
+    if runs:
+        run = runs[min(selected, len(runs) - 1)]
+        lines += _details(run, columns, rows - len(lines) - 1)
+    lines += [Text()] * (rows - 1 - len(lines))
+    return Text("\n").join((*lines[: rows - 1], Text(_cut(KEY_HELP, columns), "dim")))
+
+
+def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
+    """Return the line of a run in the list: verdict, name, state, step, outcome."""
+    diagnosis = run.diagnosis
+    badge, colour, texts = "pending", "", ["not judged yet"]
+    if diagnosis is not None:
+        verdict = diagnosis.verdict.word
+        badge, colour = verdict.value, phrases.VERDICT_COLOURS[verdict]
+        trace = diagnosis.trace
+        step = f"step {trace.last_step:,}"
+        if trace.budget is not None:
+            step += f" of {trace.budget.steps:,}"
+        texts = [run.state, step, *_outcome_texts(trace), phrases.counts(diagnosis)]
+    name = set_cell_size(harmless(run.name), width)
+    line = Text.assemble((f" {badge:<10}", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
+    line.truncate(columns, overflow="ellipsis", pad=True)
+    return line
+
+
+def _outcome_texts(trace: Trace) -> list[str]:
+    metric = judged(trace).metric
+    series = trace.numbers(metric) if metric else None
+    if series is None:
+        return []
+    return [f"{label(metric)} {phrases.number(float(series.values[-1]))}"]
+
+
+def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
+    """Return the verdict, the findings, the curves and the console of one run."""
+    if run.diagnosis is None:
+        return [Text(f" {_cut(run.name, columns - 24)}: not judged yet", "dim")]
+    console = [
+        Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-MAX_CONSOLE_ROWS:]
+    ]
+    lines = [*_verdict_lines(run.diagnosis, columns), *_finding_lines(run.diagnosis, columns)]
+    lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
+    return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
+
+
+def _verdict_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
+    verdict = diagnosis.verdict
+    badge = verdict.word.value.upper()
+    room = MAX_VERDICT_ROWS * (columns - 2) - len(badge) - 1
+    text = Text.assemble(
+        (badge, f"bold {phrases.VERDICT_COLOURS[verdict.word]}"), f" {_cut(verdict.why, room)}"
+    )
+    lines = text.wrap(Console(), columns - 2)[:MAX_VERDICT_ROWS]
+    return [Text.assemble(" ", line) for line in lines]
+
+
+def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
+    """Return a line for each of the worst root causes."""
+    cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
+    lines = []
+    for case in cases[:MAX_FINDING_LINES]:
+        colour = phrases.SEVERITY_COLOURS[case.finding.severity]
+        line = Text.assemble(
+            (f" {case.finding.severity.name.lower()}[{case.rule.name}]", colour),
+            f" {harmless(case.finding.summary)}",
+            (f" since {case.finding.began:,}", "dim"),
+        )
+        line.truncate(columns, overflow="ellipsis")
+        lines.append(line)
+    if hidden := len(cases) - len(lines):
+        lines[-1] = Text(f" and {hidden + 1} more: rlvitals diagnose", "dim")
+    return lines or [Text(" no warning stands", "dim")]
+
+
+def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
+    """Return the curves: four side by side on a wide and low screen, else two by two."""
+    curves = _choose_curves(trace)
+    is_flat = columns >= WIDE_COLUMNS and rows < FLAT_ROWS
+    across = MAX_CURVES if is_flat else 2
+    groups = [curves[start : start + across] for start in range(0, len(curves), across)]
+    if not groups:
+        return []
+    height = rows // len(groups) - 1
+    if height < 1:
+        return []
+    width = columns // across - 1
+    lines = []
+    for group in groups:
+        titles = [set_cell_size(_curve_title(*curve, width - 1), width + 1) for curve in group]
+        lines.append(Text(f" {''.join(titles)}".rstrip()))
+        drawn = [braille.draw(series, width - 1, height) for _, series in group]
+        lines += [Text(" " + "  ".join(row), "cyan") for row in zip(*drawn, strict=True)]
+    return lines
+
+
+def _choose_curves(trace: Trace) -> list[tuple[str, Series]]:
+    """Return the outcome and the first of `CURVE_METRICS` that are logged, with their names."""
+    outcome = judged(trace).metric
+    names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
+    return [(name, trace[name]) for name in names if name in trace and len(trace[name])][
+        :MAX_CURVES
+    ]
+
+
+def _curve_title(name: str, series: Series, width: int) -> str:
+    """Return the name of a curve, its range and its last value."""
+    numbers = series.finite()
+    if not len(numbers):
+        return _cut(f"{name}: no number", width)
+    low, high = float(numbers.values.min()), float(numbers.values.max())
+    missing = len(series) - len(numbers)
+    text = f"{label(name)} {phrases.number(float(numbers.values[-1]))}"
+    text += f"  [{phrases.number(low)}, {phrases.number(high)}]"
+    return _cut(f"{text}  {missing} not finite" if missing else text, width)
+
+
+def _cut(text: str, columns: int) -> str:
+    cut = Text(harmless(text))
+    cut.truncate(columns, overflow="ellipsis")
+    return cut.plain

@@ -1,0 +1,114 @@
+"""When a run is asked to stop, and that it then does."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from recording_checks import happened
+from waiting import HANG_SECONDS
+
+import rlvitals
+from rlvitals.cli import follow
+from rlvitals.diagnosis.replay import prefixes
+from rlvitals.following.changes import Judged
+from rlvitals.following.loop import Watch
+from rlvitals.intervene.stop_rule import StopRule
+from rlvitals.settings import Settings
+
+RUNS = Path(__file__).parents[1] / "runs"
+
+
+def grow(name, parts=6):
+    """Return the diagnoses of a run as it grew."""
+    file = RUNS / name / "run.csv"
+    trace = rlvitals.trace(file if file.exists() else RUNS / name)
+    return [rlvitals.diagnose(prefix) for prefix in prefixes(trace, parts)[:-1]]
+
+
+def first_stop(diagnoses):
+    rule = StopRule()
+    return next((n for n, each in enumerate(diagnoses) if rule.update(each)), None)
+
+
+def test_a_broken_run_is_stopped_at_the_third_judgement_at_the_earliest():
+    diagnoses = grow("ppo-cartpole-lr-x300")
+    number = first_stop(diagnoses)
+    assert number is not None
+    assert number >= 2
+    rule = StopRule()
+    repeated = [rule.update(diagnoses[-1]) for _ in range(5)]
+    assert repeated == [""] * 5, "the log did not grow"
+
+
+@pytest.mark.parametrize("name", ["ppo-cartpole-healthy", "rlhf-healthy"])
+def test_a_healthy_run_is_not(name):
+    assert first_stop(grow(name)) is None
+
+
+def test_an_error_that_passes_starts_anew():
+    broken, healthy = grow("ppo-cartpole-lr-x300"), grow("ppo-cartpole-healthy")
+    rule = StopRule()
+    reasons = [rule.update(each) for each in (*broken[-3:-1], healthy[-2], broken[-1])]
+    assert reasons == [""] * 4
+
+
+def test_follow_asks_the_run_once_and_the_recorder_tells_its_loop(tmp_path, capsys):
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log(1, {"loss": 1.0})
+        run.flush()
+        watch = Watch({tmp_path / "run": follow.make_judge(Settings())})
+        list(watch.look(patient=True))
+        name = watch.runs[0].name
+        diagnoses = [
+            replace(d, trace=replace(d.trace, name=name)) for d in grow("ppo-cartpole-lr-x300")
+        ]
+        changes = [Judged(name, 0.0, each, turned=False, first=False) for each in diagnoses * 2]
+        assert list(follow._ask_stops(changes, watch)) == changes
+        deadline = time.monotonic() + HANG_SECONDS
+        while not run.requests().stop and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert run.requests().stop
+    (asked,) = happened(tmp_path / "run", "asked")
+    assert asked.facts["what"] == "stop"
+    assert "entropy" in asked.facts["reason"] or "learning" in asked.facts["reason"]
+    assert "run is asked to stop" in capsys.readouterr().err
+
+
+def find_companions():
+    return [child for child in psutil.Process().children() if "follow" in child.cmdline()]
+
+
+def test_a_companion_ends_with_its_run(tmp_path):
+    """A real process beside a real run."""
+    with rlvitals.start(tmp_path / "run", stop_on="error") as run:
+        (process,) = find_companions()
+        flags = [str(tmp_path / "run"), "--until-end", "--stop-on", "error"]
+        assert process.cmdline()[-4:] == flags
+        assert process.nice() >= psutil.Process().nice()
+        for step in range(50):
+            run.log(step, {"loss": 1.0 / (step + 1)})
+    psutil.wait_procs([process], timeout=HANG_SECONDS)
+    assert not process.is_running()
+
+
+def test_no_companion_unless_asked_for(tmp_path):
+    rlvitals.start(tmp_path / "run").finish()
+    (tmp_path / "rlvitals.toml").write_text('[recording]\nalerts = true\nstop_on = "error"\n')
+    rlvitals.start(tmp_path / "second").finish()  # a file that came with the runs
+    assert find_companions() == []
+    with pytest.raises(rlvitals.UsageError, match="stop_on cannot be 'eror'"):
+        rlvitals.start(tmp_path / "other", stop_on="eror")
+
+
+def test_a_companion_that_cannot_run_is_a_note(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "empty"))
+    with rlvitals.start(tmp_path / "run", alerts=True) as run:
+        deadline = time.monotonic() + HANG_SECONDS
+        notes = ""
+        while "no alerts" not in notes and time.monotonic() < deadline:
+            time.sleep(0.1)
+            notes = json.dumps([*map(str, run._notes.counts)])
+        assert "there is no file of alerts" in notes
