@@ -85,9 +85,7 @@ def main() -> list[str]:
     second = statistics.median(alone_seconds)
     share = (recorded - alone) * call_count / second
     ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-    call = (
-        f"{alone * 1e6:.1f} us | {recorded * 1e6:.1f} us | {share:.1%} for {call_count:,.0f}"
-    )
+    call = f"{alone * 1e6:.1f} us | {recorded * 1e6:.1f} us | {share:.1%} for {call_count:,.0f}"
     rows = [
         "| PPO | CPU s alone | recorded, times | `add_scalar` | recorded | its share |",
         "| --- | --- | --- | --- | --- | --- |",

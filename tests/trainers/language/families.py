@@ -41,7 +41,7 @@ def tokenizer(end="<|im_end|>", pad="<|endoftext|>", chat=CHAT, special=()):
     made.train_from_iterator(LINES, how)
     return hf.PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token=end, pad_token=pad, chat_template=chat,
-        bos_token="<bos>",  # noqa: S106 - no secret
+        bos_token="<bos>",
     )  # fmt: skip
 
 
