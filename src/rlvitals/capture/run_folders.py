@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "_RLVITALS_CAPTURE_FOLDER"  # of the first run; the next ones are `<folder>-2`...
 CLAIMS_VARIABLE = "_RLVITALS_CAPTURE_CLAIMS"  # a folder with one file for each run folder
-MAX_RUNS = 10_000  # of one program
+MAX_RUN_FOLDERS = 10_000  # of one program
 SHARED_TRACKER = "tensorboard"  # several writers of one run are usual: train/ and test/
 
 
@@ -161,7 +161,7 @@ def _claim(first: Path) -> Path:
         local = os.environ.get("LOCAL_WORLD_SIZE") == str(launch.world_size)
         claimant = f"launch {os.getppid() if local else launch.launch}"
     claimant = f"{claimant}, run {len(_folders) + 1}"
-    for number in range(1, MAX_RUNS):
+    for number in range(1, MAX_RUN_FOLDERS):
         folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
             with (claims / str(number)).open("x", encoding="utf-8") as file:
@@ -172,7 +172,7 @@ def _claim(first: Path) -> Path:
         except OSError:  # another machine: nobody there claims for us
             return first.with_name(f"{first.name}-{os.uname().nodename}-{os.getpid()}")
         return folder
-    raise OSError(f"more than {MAX_RUNS} runs")
+    raise OSError(f"more than {MAX_RUN_FOLDERS} runs")
 
 
 def read_claims(claims: Path) -> list[Path]:
