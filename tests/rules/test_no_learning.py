@@ -5,8 +5,9 @@ from dataclasses import replace
 import made_traces as made
 import numpy as np
 import pytest
-from loading import MEASURED
+from loading import MEASURED, RUNS
 
+import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged
@@ -125,3 +126,11 @@ def test_a_composed_reward_is_flat_where_its_easy_parts_are_full(gain):
     )  # fmt: skip
     assert isinstance(RULE.ask(run), Clear) == (gain > 0)
     assert (diagnose(run, rates=MEASURED).verdict.word is Word.LEARNING) == (gain > 0)
+
+
+def test_a_return_that_rose_and_fell_below_its_start_is_no_flat_one():
+    """Its settings are left out: the budget is not known."""
+    found = rlvitals.diagnose(RUNS / "ppo-cartpole-lr-spike" / "run.csv")
+    names = [rule.name for rule, _ in found.findings]
+    assert "return-collapse" in names
+    assert "no-learning" not in names

@@ -82,13 +82,16 @@ def plainly_rises(values: Array, material: float) -> bool:
 def plainly_falls(values: Array, material: float) -> bool:
     """Return True if a short log of returns ends far below its first ones: see `plainly_rises`.
 
-    Three times what counts, for a log of any length, as a fall may raise an alarm.
+    Three times what counts, for a log of any length, as a fall may raise an alarm. One that gained
+    more than it lost in between is judged by its best.
     """
     head = values[: max(3, len(values) // 10)]
     tail = values[-max(LEAST // 2, len(values) // 3) :]
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
-    return bool(tail.max() < head.min()) and loss >= max(PLAINLY * material, LOUD * noise)
+    gained = float(values.max()) - (median(head) or 0.0)
+    falls = bool(tail.max() < head.min()) and gained < loss
+    return falls and loss >= max(PLAINLY * material, LOUD * noise)
 
 
 def never_better(values: Array, first: float, last: float, material: float) -> bool:
