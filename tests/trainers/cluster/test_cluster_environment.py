@@ -117,6 +117,25 @@ def test_the_oldest_requests_are_seen_one_by_one():
     assert filled > 1000
 
 
+def test_changes_of_the_queues_and_recent_arrivals_by_hand():
+    envs = ClusterVectorEnv(2, stagger=False, load=3.0, queue_limit=8)
+    first, _ = envs.reset(seed=0)
+    column = {name: i - 12 for i, name in enumerate(envs.global_features)}
+    assert (first[:, [column["qps"], column["qps_recent"]]] == 1.0).all()  # the rate, at first
+    cluster, waiting, seconds, mean_gap = envs.cluster, np.zeros(2), np.zeros(2), None
+    changes = []
+    for step in range(40):
+        observation = envs.step(np.full(2, step % 4))[0]
+        gap, change = cluster.now - seconds, cluster.replicas.size.sum(axis=1) / 32 - waiting
+        mean_gap = gap if mean_gap is None else mean_gap + 0.2 * (gap - mean_gap)
+        recent = np.minimum(1 / (mean_gap * cluster.arrivals.rate), 4.0)
+        assert observation[:, column["queue_total_delta"]] == pytest.approx(change, abs=1e-6)
+        assert observation[:, column["qps_recent"]] == pytest.approx(recent, rel=1e-5)
+        waiting, seconds = waiting + change, cluster.now.copy()
+        changes.append(change)
+    assert np.min(changes) < 0 < np.max(changes)
+
+
 def test_replicas_can_be_relabelled():
     found = []
     for order in ([0, 1, 2], [2, 0, 1]):

@@ -100,6 +100,8 @@ def test_a_lead_is_taken_seed_by_seed():
     assert found.high - found.mean == pytest.approx(4.303 * shares.std(ddof=1) / np.sqrt(3))
     assert found.mean - found.low == pytest.approx(found.high - found.mean)
     assert np.isnan(lead([evaluation], [evaluation]).low)
+    with pytest.raises(ValueError, match="shorter"):
+        lead([evaluation] * 2, [evaluation])
 
 
 def test_the_sentence_compares_with_the_best_in_each_and_says_when_nothing_can_be_told():

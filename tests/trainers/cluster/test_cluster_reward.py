@@ -105,6 +105,7 @@ def test_the_delta_score_by_hand():
     throughput = info["finished"] * info["target_qps"]
     latency, target = info["estimated_latency"], info["target_qps"]
     tp_ema, lat_ema = throughput[0], latency[0]
+    throughput_emas, latency_emas = [tp_ema], [lat_ema]
     assert (info["delta_score"][0] == 0).all()
     for t in range(1, len(latency)):
         faster = (throughput[t] - tp_ema) / np.maximum(tp_ema, 0.1 * target[t])
@@ -116,7 +117,11 @@ def test_the_delta_score_by_hand():
             tp_ema + 0.2 * (throughput[t] - tp_ema),
             lat_ema + 0.2 * (latency[t] - lat_ema),
         )
-    assert info["latency_ema"][-1] == pytest.approx(lat_ema)
+        throughput_emas.append(tp_ema)
+        latency_emas.append(lat_ema)
+    # Of each decision, not of the last: a later decision leaves an earlier `info` as it was.
+    assert info["throughput_ema"] == pytest.approx(np.array(throughput_emas))
+    assert info["latency_ema"] == pytest.approx(np.array(latency_emas))
 
 
 def test_evenly_spread_decisions_earn_the_most():

@@ -391,6 +391,13 @@ def test_demonstrations_of_a_file_are_cloned(tmp_path):
     assert isinstance(cluster, ClusterConfig)
 
 
+def test_a_run_records_every_setting_but_its_folder():
+    settings = factory.flat(config(ppo_config__learning_rate=0.02, cluster__load=0.7))
+    assert len(settings) == len(KEYS) - 1
+    assert "output_dir" not in settings
+    assert (settings["learning_rate"], settings["cluster.load"]) == (0.02, 0.7)
+
+
 def test_what_is_kept_is_said_to_the_checkpoints(tmp_path):
     made = programs.training(tmp_path, **{"checkpointing.keep_healthy": False})
     assert made.checkpoints.policy.healthy is False

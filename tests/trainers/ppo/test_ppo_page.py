@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rlvitals import UsageError, VitalsError
 from rlvitals.trainers.ppo import environments, networks, sample_actions
-from rlvitals.trainers.ppo.config import PPOConfig, ReferenceConfig, ScheduleConfig
+from rlvitals.trainers.ppo.config import Config, PPOConfig, ReferenceConfig, ScheduleConfig
 from rlvitals.trainers.ppo.normalizer import Moments, RewardNormaliser
 from rlvitals.trainers.ppo.ppo import PPO
 from rlvitals.trainers.ppo.rollout import (
@@ -54,6 +54,14 @@ def rollout(rewards, values, next_values, terminated, done=None):
         valid=np.ones_like(done), values=np.array(values, np.float32)[:, None],
         next_values=np.array(next_values, np.float32)[:, None], facts={}, episodes=(),
     )  # fmt: skip
+
+
+def test_layers_are_as_wide_as_the_setting_says_by_default():
+    shapes = networks.parameters_of(networks.build(5, 3)).values()
+    weights = [shape for shape in shapes if len(shape) == 2]
+    first, second = Config().network.hidden_sizes
+    inner = [(first, 5), (second, first)]
+    assert weights == [*inner, (3, second), *inner, (1, second)]
 
 
 def test_advantages_by_hand():
@@ -265,6 +273,14 @@ def test_target_kl_ends_the_epochs():
     near = trainer(config=PPOConfig(**{**as_dict(config), "target_kl": 0.01})).iterate()[1]
     assert near["stopped_early"] == 1.0
     assert near["minibatches"] < far["minibatches"] == 160
+
+
+def test_the_first_minibatch_beyond_target_kl_is_the_last_of_the_update():
+    held = trainer()
+    exceeded = iter([False, True])  # a later minibatch would be within the target again
+    held._kl_exceeded = lambda _: next(exceeded, False)
+    stats = held.iterate()[1]
+    assert (stats["minibatches"], stats["stopped_early"]) == (1.0, 1.0)
 
 
 def test_the_adaptive_coefficient_moves_towards_its_target():
