@@ -88,17 +88,22 @@ class Share:
             self._run.log_histogram(step, name, values, **bins)
 
     def finish(self, status: str = "finished", **facts: Any) -> None:
-        """Leave the run; the last to leave ends it, as failed where any tracker failed."""
+        """Leave the run; the last to leave ends it, as failed where any tracker failed.
+
+        What was logged before is on disk: a writer that is never closed keeps the run open.
+        """
         recording = self._recording
         if self not in recording.shares:
             return
         recording.shares.remove(self)
         if status != "finished":
             recording.status = status
-        if not recording.shares:
-            if recording in _recordings:
-                _recordings.remove(recording)
-            self._run.finish(recording.status, **facts)
+        if recording.shares:
+            self._run.flush()
+            return
+        if recording in _recordings:
+            _recordings.remove(recording)
+        self._run.finish(recording.status, **facts)
 
     def __exit__(
         self,
