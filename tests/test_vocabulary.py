@@ -213,3 +213,9 @@ def test_modules_have_names_of_their_own():
     names = Counter(path.stem for path in trees() if path.stem != "__init__")
     shared = {name for name, count in names.items() if count > 1}
     assert len(shared) <= SHARED_MODULE_NAMES, sorted(shared)
+
+
+def test_test_modules_have_names_of_their_own():
+    """The folders of tests are no packages: pytest imports each module by its base name."""
+    names = Counter(path.name for path in (SOURCE.parents[1] / "tests").rglob("*.py"))
+    assert not [name for name, count in names.items() if count > 1 and name != "conftest.py"]
