@@ -1,22 +1,33 @@
 """Unpack the logs in an archive: `.zip`, `.tar`, and a tar that gzip, bzip2 or xz packed."""
 
+import bz2
+import gzip
+import lzma
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from lzma import LZMAError
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from rlvitals.errors import UnreadableLog
 
 MAX_ARCHIVE_FILES = 20_000
 MAX_ARCHIVE_BYTES = 2**31  # of the files, unpacked
 ARCHIVE_BLOCK_BYTES = 2**20
+MAX_HEADER_BYTES = 2**22  # of a member of a tar: its long name, its attributes
+MAX_TAR_BYTES = MAX_ARCHIVE_BYTES + 2**28  # with the headers
+MAX_MAGIC_BYTES = 6  # the longest of UNPACKERS
+UNPACKERS: Mapping[bytes, Callable[[Path], BufferedIOBase]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
 # What a damaged or encrypted archive raises in zipfile, tarfile and the decompressors.
 UNPACK_ERRORS = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError),
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
     *(RuntimeError, NotImplementedError, ValueError),
 )
 
@@ -27,18 +38,18 @@ def unpack(path: Path, folder: Path) -> Path:
     Links, devices and files with a path out of the folder are left out. Raises UnreadableLog for
     an archive that is damaged, encrypted or larger than MAX_ARCHIVE_BYTES.
     """
-    target = folder / path.name.split(".")[0]
+    target = folder / (path.name.split(".")[0] or "archive")  # of a hidden file, ".zip"
     while target.exists():  # two archives of one name
         target = target.with_name(f"{target.name} again")
     target.mkdir(parents=True)
     size = count = 0
     try:
-        for name, file in _files(path):
+        for name, file in _members(path):
             inside = PurePosixPath(name)
             count += 1
             if count > MAX_ARCHIVE_FILES:
                 raise _error(path, f"an archive of more than {MAX_ARCHIVE_FILES:,} files")
-            if inside.is_absolute() or ".." in inside.parts:
+            if file is None or inside.is_absolute() or ".." in inside.parts:
                 continue
             destination = target.joinpath(*inside.parts)
             destination.parent.mkdir(parents=True, exist_ok=True)
@@ -54,19 +65,44 @@ def unpack(path: Path, folder: Path) -> Path:
     return target
 
 
-def _files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the name and the content of each file of an archive."""
+def _members(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yield the name and the content of each member of an archive; None for what is no file."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as packed:
             for info in packed.infolist():
-                if not info.is_dir():
-                    yield info.filename, packed.open(info)
+                yield info.filename, None if info.is_dir() else packed.open(info)
         return
-    with tarfile.open(path) as tar:
+    with _open_tar(path) as stream:
+        bounded: Any = _Bounded(stream)
+        tar = tarfile.open(fileobj=bounded, mode="r:")  # noqa: SIM115 - the stream is closed
         for member in tar:
-            file = tar.extractfile(member) if member.isfile() else None
-            if file is not None:
-                yield member.name, file
+            yield member.name, tar.extractfile(member) if member.isfile() else None
+
+
+def _open_tar(path: Path) -> BufferedIOBase:
+    """Open a tar file to read what is packed in it."""
+    with path.open("rb") as file:
+        head = file.read(MAX_MAGIC_BYTES)
+    opener = next((opener for magic, opener in UNPACKERS.items() if head.startswith(magic)), None)
+    return path.open("rb") if opener is None else opener(path)
+
+
+class _Bounded:
+    """What `tarfile` reads: a member's headers are read at once, its other blocks passed over."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+        self.tell = stream.tell
+
+    def read(self, size: int) -> bytes:
+        if size > MAX_HEADER_BYTES:
+            raise ValueError(f"a header of over {MAX_HEADER_BYTES >> 20} MiB")
+        return self._stream.read(size)
+
+    def seek(self, position: int) -> int:
+        if position > MAX_TAR_BYTES:
+            raise ValueError(f"it unpacks to over {MAX_TAR_BYTES >> 30} GiB")
+        return self._stream.seek(position)
 
 
 def _error(path: Path, problem: str) -> UnreadableLog:
