@@ -1,6 +1,7 @@
 """Following a call, and Ray's hook: without a process of their own."""
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -119,6 +120,21 @@ def test_ranks_share_a_folder_that_one_of_them_is_just_about_to_name(tmp_path, m
 
     threading.Thread(target=name_it).start()
     assert run_folders._claim(tmp_path / "run") == tmp_path / "run"
+
+
+def test_a_notebook_leaves_no_temporary_folder(tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    script = (
+        "import os\nfrom rlvitals.capture.load_extension import load_ipython_extension\n"
+        "load_ipython_extension(None)\nprint(*os.listdir(os.environ['TMPDIR']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert "rlvitals-notebook-" in done.stdout
+    assert not list(temporary.iterdir())
 
 
 def test_a_claim_without_a_folder_is_none(tmp_path):
