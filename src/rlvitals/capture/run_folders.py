@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "_RLVITALS_CAPTURE_FOLDER"  # of the first run; the next ones are `<folder>-2`...
 CLAIMS_VARIABLE = "_RLVITALS_CAPTURE_CLAIMS"  # a folder with one file for each run folder
 MAX_RUN_FOLDERS = 10_000  # of one program
-CLAIM_SECONDS = 1.0  # from a claim's file to its text: microseconds, but for a killed process
 SHARED_TRACKER = "tensorboard"  # several writers of one run are usual: train/ and test/
 
 
@@ -182,9 +181,9 @@ def _claim(first: Path) -> Path:
     raise OSError(f"more than {MAX_RUN_FOLDERS} runs")
 
 
-def _read_claim(file: Path) -> str:
-    """Return a claim; where another rank is just about to write it, once it is written."""
-    deadline = time.monotonic() + CLAIM_SECONDS
+def _read_claim(file: Path, wait: float = 1.0) -> str:
+    """Return a claim; where another rank is about to write it, after `wait` seconds at most."""
+    deadline = time.monotonic() + wait
     while not (text := file.read_text(encoding="utf-8")) and time.monotonic() < deadline:
         time.sleep(0.001)
     return text

@@ -7,7 +7,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -17,14 +17,6 @@ from rlvitals.errors import UnreadableLog
 MAX_ARCHIVE_FILES = 20_000
 MAX_ARCHIVE_BYTES = 2**31  # of the files, unpacked
 ARCHIVE_BLOCK_BYTES = 2**20
-MAX_HEADER_BYTES = 2**22  # of a member of a tar: its long name, its attributes
-MAX_TAR_BYTES = MAX_ARCHIVE_BYTES + 2**28  # with the headers
-MAX_MAGIC_BYTES = 6  # the longest of UNPACKERS
-UNPACKERS: Mapping[bytes, Callable[[Path], BufferedIOBase]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
-}
 # What a damaged or encrypted archive raises in zipfile, tarfile and the decompressors.
 UNPACK_ERRORS = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
@@ -82,9 +74,12 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
 def _open_tar(path: Path) -> BufferedIOBase:
     """Open a tar file to read what is packed in it."""
     with path.open("rb") as file:
-        head = file.read(MAX_MAGIC_BYTES)
-    opener = next((opener for magic, opener in UNPACKERS.items() if head.startswith(magic)), None)
-    return path.open("rb") if opener is None else opener(path)
+        head = file.read(6)  # the longest of these
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(path)
+    if head.startswith(b"BZh"):
+        return bz2.BZ2File(path)
+    return lzma.LZMAFile(path) if head == b"\xfd7zXZ\x00" else path.open("rb")
 
 
 class _Bounded:
@@ -95,13 +90,13 @@ class _Bounded:
         self.tell = stream.tell
 
     def read(self, size: int) -> bytes:
-        if size > MAX_HEADER_BYTES:
-            raise ValueError(f"a header of over {MAX_HEADER_BYTES >> 20} MiB")
+        if size > 4 * ARCHIVE_BLOCK_BYTES:
+            raise ValueError("a header of over 4 MiB")
         return self._stream.read(size)
 
     def seek(self, position: int) -> int:
-        if position > MAX_TAR_BYTES:
-            raise ValueError(f"it unpacks to over {MAX_TAR_BYTES >> 30} GiB")
+        if position > MAX_ARCHIVE_BYTES:
+            raise ValueError(f"it unpacks to over {MAX_ARCHIVE_BYTES >> 30} GiB")
         return self._stream.seek(position)
 
 

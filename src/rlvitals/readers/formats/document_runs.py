@@ -24,7 +24,6 @@ from rlvitals.types import Setting
 
 MAX_LIST_SETTING = 200  # characters of a setting
 MAX_DOCUMENT_RUNS = 200
-MAX_SHARED_STEPS = 20  # lists of steps that all runs have, the most trusted first
 MAX_NOTE_LISTS = 4  # lists that a note names
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
@@ -141,7 +140,7 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
         runs[label].numbers[name] = document.numbers[key]
     steps = [key for key in column_guess.step_keys(document.numbers) if key not in labels]
     for label in _learning(runs):
-        for key in steps[:MAX_SHARED_STEPS]:
+        for key in steps[:20]:  # the most trusted first
             runs[label].numbers[key] = document.numbers[key]
     return runs if len(runs) > 1 else {}
 
