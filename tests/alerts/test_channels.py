@@ -7,7 +7,7 @@ import stat
 import pytest
 from alerts import receivers
 
-from rlvitals.alerts import addresses, routes, sender
+from rlvitals.alerts import addresses, channels, routes, sender
 from rlvitals.alerts.delivery import DeliveryError, Message
 
 MESSAGE = Message("run_3: error", "kl rose <!channel> @everyone\nsee: rlvitals", {"format": 1})
@@ -73,6 +73,11 @@ def test_a_command_gets_the_data_and_no_shell(tmp_path):
         sender.send(route(channel="command", command=["false"]), MESSAGE)
     with pytest.raises(DeliveryError, match="no such command"):
         sender.send(route(channel="command", command=["no-such-program"]), MESSAGE)
+
+
+def test_what_a_command_leaves_running_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(channels, "COMMAND_SECONDS", 5.0)
+    sender.send(route(channel="command", command=["sh", "-c", "sleep 8 &"]), MESSAGE)
 
 
 def test_the_desktop_is_told_by_notify_send(tmp_path, monkeypatch):

@@ -107,3 +107,16 @@ def test_the_command_tests_a_channel(file, capsys, tmp_path):
     assert main(["alerts", "test", "webhook=http://169.254.169.254/"]) == 1
     assert "not sent: 169.254.169.254 is a link-local" in capsys.readouterr().out
     assert main(["alerts", "test", "carrier-pigeon"]) == 2
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"channel": "https://hooks.example/hush"},
+        {"channel": "webhook", "url": "http://x", "token": "$hush!word"},
+    ],
+)
+def test_an_error_quotes_no_address_and_no_password(section):
+    with pytest.raises(UsageError) as error:
+        routes.make_route(section, "test", {})
+    assert "hush" not in str(error.value)

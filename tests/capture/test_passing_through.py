@@ -23,6 +23,14 @@ def test_exit_code_and_streams_are_the_command_s(code, tmp_path):
     assert "nothing was recorded" in done.stderr
 
 
+def test_a_wrong_settings_file_leaves_the_exit_code_and_is_said(tmp_path):
+    (tmp_path / "rlvitals.toml").write_text("[thresholds]\nnonsense = 3\n")
+    script = "import sys, wandb\nwandb.init()\nwandb.log({'reward': 1.0})\nsys.exit(5)"
+    done = run(tmp_path, script, flags=("--instead", "-o", "rec"))
+    assert done.returncode == 5
+    assert done.stderr == "rlvitals: rec: no rule judges by 'nonsense'\n"
+
+
 def test_input_reaches_the_command(tmp_path):
     words = command("sh", "-c", "read line; echo $line")
     done = subprocess.run(

@@ -375,3 +375,11 @@ def test_an_artifact_s_new_file_is_named():
     wandb.finish()
     names = [(one["name"], one["files"]) for one in events(only(), "artifact")]
     assert names == [("texts", ["texts.jsonl.zip"]), ("policy", ["policy.pt"])]
+
+
+def test_a_value_whose_shape_is_not_known_yet_is_noted_and_no_error():
+    run = wandb.init()
+    wandb.log({"weight": torch.nn.parameter.UninitializedParameter(), "reward": 1.0})
+    wandb.finish()
+    assert log(Path(run.dir)).series["reward"].values.tolist() == [1.0]
+    assert any("weight" in note for note in notes(Path(run.dir)))

@@ -6,8 +6,9 @@ import pytest
 from loading import read_log
 
 import rlvitals
+from rlvitals.readers import table_runs
 from rlvitals.readers.discovery import sources
-from rlvitals.readers.formats import run_labels
+from rlvitals.readers.formats import document_runs, run_labels
 
 RISING = [float(n) for n in range(30)]
 FALLING = RISING[::-1]
@@ -207,3 +208,36 @@ def test_labels(key, expected):
 )
 def test_measures_of_file_names(stem, name):
     assert run_labels.measure_name(stem) == name
+
+
+MANY = 4000  # of each kind: work that grows with their product takes minutes, or all the memory
+
+
+def test_settings_and_steps_of_thousands_of_runs_are_not_tried_on_each(tmp_path):
+    content = {f"run{n}": {"rewards": [n, n + 1], "lr": n} for n in range(MANY)}
+    content |= {f"counter{n}": {"step": [1, 2]} for n in range(MANY)}
+    runs = sources.find(document(tmp_path, content))
+    assert len(runs) == document_runs.MAX_DOCUMENT_RUNS
+
+
+def test_settings_are_those_of_the_run_s_own_name_and_of_none():
+    leaves = {"a/b/rewards": RISING, "a/c/rewards": FALLING, "a/b/lr": 1, "a/x": 2, "a/c/d/lr": 3}
+    runs = document_runs.contents(leaves, "values", [])
+    assert {name: run.settings for name, run in runs.items()} == {
+        "b": {"lr": 1, "a/x": 2},
+        "c": {"d/lr": 3, "a/x": 2},
+    }
+
+
+def test_thousands_of_counters_beside_thousands_of_rows():
+    first = {f"part{n}/step": n for n in range(MANY)}
+    rows = [{**first, "episode": 1, "reward": 0.0}]
+    rows += [{"episode": n, "reward": n / 2} for n in range(2, 5 * MANY)]
+    (run,) = document_runs.contents({"history": rows}, "values", []).values()
+    assert run.columns.series()["reward"].steps[-1] == 5 * MANY - 1
+
+
+def test_a_table_of_thousands_of_labelled_columns_is_cut_to_the_first_runs():
+    names = ["episode", *(f"dqn_seed{n}_reward" for n in range(MANY))]
+    runs = table_runs.selections(names, ["episode"], "", ",")
+    assert len(runs) == table_runs.MAX_TABLE_RUNS

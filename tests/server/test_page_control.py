@@ -129,6 +129,8 @@ def test_other_methods_paths_and_sizes_are_refused(client):
     assert client.post("/api/runs", headers=headers).status_code == 405
     assert client.post("/api/mark", content=b"[1", headers=headers).status_code == 400
     assert client.post("/api/mark", content=b"[1]", headers=headers).status_code == 400
+    deep = b"[" * MAX_BODY_BYTES
+    assert client.post("/api/mark", content=deep, headers=headers).status_code == 400
     big = b"x" * (MAX_BODY_BYTES + 1)
     assert client.post("/api/mark", content=big, headers=headers).status_code == 413
     assert send(client, "/api/mark", {"key": "../bad", "label": "healthy"}).status_code == 404

@@ -142,7 +142,8 @@ def _run(arguments: list[str], text: str) -> None:
             input=text,
             text=True,
             timeout=COMMAND_SECONDS,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,  # a pipe stays open as long as what it starts behind itself
+            stderr=subprocess.DEVNULL,
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -99,7 +99,9 @@ def make_route(section: Mapping[str, object], location: str, environ: Mapping[st
     channel = CHANNELS.get(name)
     if channel is None:
         hint = nearest(name, CHANNELS) or f"one of {', '.join(CHANNELS)}"
-        raise UsageError(f"no channel is called {name!r}", where=location, hint=hint)
+        # An address in the channel's place may hold a secret.
+        problem = f"no channel is called {name!r}" if name.isidentifier() else "no channel is named"
+        raise UsageError(problem, where=location, hint=hint)
     names = (*COMMON_FIELDS, *channel.required, *channel.optional)
     for key in section:
         if key not in names:
@@ -131,6 +133,9 @@ def _expand(value: object, environ: Mapping[str, str], location: str) -> object:
     if not isinstance(value, str) or not value.startswith("$"):
         return value
     name = value[1:].strip("{}")
+    if not name.isidentifier():  # it may be a secret itself
+        problem = "a value that begins with $ names a variable"
+        raise UsageError(problem, where=location, hint='"$NAME", and export NAME=...')
     if not environ.get(name):
         raise UsageError(
             f"the variable {name} is not set", where=location, hint=f"export {name}=..."

@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -44,4 +45,5 @@ def _report(name: str, error: Exception) -> None:
     text = f"{name}: {type(error).__name__}"
     if text not in _failures:
         _failures.add(text)
-        sys.stderr.write(f"rlvitals: a call is not recorded: {text}: {error}\n")
+        with suppress(Exception):  # a closed stderr, an error without a text
+            sys.stderr.write(f"rlvitals: a call is not recorded: {text}: {error}\n")

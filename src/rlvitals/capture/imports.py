@@ -8,6 +8,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -66,18 +67,21 @@ class Following(MetaPathFinder):
             spec = next((spec for spec in specs if spec is not None), None)
         finally:
             self._searches.discard(name)
-        if spec is not None and spec.loader is not None:
+        if spec is not None and spec.loader and not isinstance(spec.loader, Replacing):
             _call_after(spec.loader, name)
         return spec
 
 
 def _call_after(loader: Loader, name: str) -> None:
     """Follow the module once this loader has executed it."""
-    execute: Callable[[ModuleType], None] = loader.exec_module
+    execute: Callable[[ModuleType], None] | None = getattr(loader, "exec_module", None)
+    if execute is None:  # a loader of the old kind, with `load_module` alone
+        return
 
     def execute_and_follow(module: ModuleType) -> None:
         execute(module)
-        follow(name, module)
+        if module.__name__ == name:  # the loader of a zip file loads all of its modules
+            follow(name, module)
 
     try:
         loader.exec_module = execute_and_follow  # type: ignore[method-assign]
@@ -91,7 +95,8 @@ def follow(name: str, module: ModuleType) -> None:
         tracker = importlib.import_module(f"rlvitals.capture.trackers.{TRACKERS[name]}")
         tracker.follow(module)
     except Exception as error:  # noqa: BLE001 - the library works as it would without us
-        sys.stderr.write(f"rlvitals: calls of {name} are not recorded: {error}\n")
+        with suppress(Exception):  # a closed stderr
+            sys.stderr.write(f"rlvitals: calls of {name} are not recorded: {error}\n")
 
 
 class Replacing(MetaPathFinder, Loader):

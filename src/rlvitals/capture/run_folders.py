@@ -6,6 +6,7 @@ A second run of the same tracker is another run. The run ends when all of its tr
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +173,7 @@ def _claim(first: Path) -> Path:
             with (claims / str(number)).open("x", encoding="utf-8") as file:
                 file.write(f"{claimant}\n{folder}")
         except FileExistsError:
-            if (claims / str(number)).read_text(encoding="utf-8").partition("\n")[0] != claimant:
+            if _read_claim(claims / str(number)).partition("\n")[0] != claimant:
                 continue
         except OSError:  # another machine: nobody there claims for us
             return first.with_name(f"{first.name}-{os.uname().nodename}-{os.getpid()}")
@@ -180,13 +181,24 @@ def _claim(first: Path) -> Path:
     raise OSError(f"more than {MAX_RUN_FOLDERS} runs")
 
 
+def _read_claim(file: Path, wait: float = 1.0) -> str:
+    """Return a claim; where another rank is about to write it, after `wait` seconds at most."""
+    deadline = time.monotonic() + wait
+    while not (text := file.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return text
+
+
 def read_claims(claims: Path) -> list[Path]:
     """Return the run folders that were claimed, in their order."""
     files = sorted((file for file in claims.iterdir()), key=lambda file: int(file.name))
-    return [Path(file.read_text(encoding="utf-8").partition("\n")[2]) for file in files]
+    folders = (file.read_text(encoding="utf-8").partition("\n")[2] for file in files)
+    return [Path(folder) for folder in folders if folder]  # none: its process was killed
 
 
 def _forget() -> None:
+    global _lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _lock = threading.RLock()
     _recordings.clear()
     _folders.clear()
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rlvitals.cli.command import Command
-from rlvitals.errors import UnreadableLog, UsageError, harmless
+from rlvitals.errors import UsageError, VitalsError, harmless
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -75,7 +75,8 @@ def run(args: Namespace) -> int:
         raise UsageError("which command?", hint="rlvitals run -- python train.py")
     command.check(arguments)
     folder = args.output or Path("runs", _default_name(arguments))
-    with TemporaryDirectory(prefix="rlvitals-run-") as claims:
+    # A process that the command leaves behind may still claim a folder as this one is removed.
+    with TemporaryDirectory(prefix="rlvitals-run-", ignore_cleanup_errors=True) as claims:
         environ = command.environment(args.mode, folder, Path(claims), os.environ)
         code = command.run(arguments, environ)
         folders = run_folders.read_claims(Path(claims))
@@ -106,7 +107,7 @@ def _verdict(folder: Path) -> str:
     path = os.path.relpath(folder)
     try:
         text = brief.text(brief.document(path, api.diagnose(folder))).partition("\n")[0]
-    except UnreadableLog as error:
+    except VitalsError as error:
         text = f"{path}: {error.problem}"
     return harmless(text)
 

@@ -9,6 +9,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import parse_number
@@ -72,7 +73,7 @@ def _by_columns(names: Sequence[str]) -> dict[str, Selection]:
     every = frozenset(name for columns in runs.values() for name in columns)
     return {
         label: Selection(columns=columns, left_out=every - columns.keys())
-        for label, columns in learning.items()
+        for label, columns in islice(learning.items(), MAX_TABLE_RUNS)
     }
 
 

@@ -107,7 +107,7 @@ class Control:
         async def answer(request: Request) -> Response:
             try:
                 values = dict(json.loads(await request.body()))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 return JSONResponse({"problem": "the body is no JSON object"}, 400)
             try:
                 return await run_in_threadpool(act, values)

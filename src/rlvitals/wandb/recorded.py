@@ -310,5 +310,8 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 def _is_number(value: Any) -> bool:
     if isinstance(value, int | float):
         return True
-    shape = getattr(value, "shape", None)
+    try:
+        shape = getattr(value, "shape", None)
+    except Exception:  # noqa: BLE001 - torch: of a parameter that is not initialised yet
+        return False
     return isinstance(shape, tuple) and math.prod(shape) == 1  # torch's sizes are tuples too

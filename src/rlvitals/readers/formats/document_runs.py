@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,13 +72,20 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
         return {"": _content(document, settings, notes)}
     labels = run_labels.short_labels(label for label in runs)
     left_out = [label for label in runs if run_labels.is_baseline(label)]
-    learning = [label for label in runs if label not in left_out]
+    learning = _learning(runs)
+    common, by_run = _settings_by_run(settings, runs)
     if left_out:
         notes = [*notes, f"not judged, it does not learn: {', '.join(left_out)}"]
     return {
-        labels[label]: _content(runs[label], _settings_of(label, settings, runs), notes)
-        for label in learning[:MAX_DOCUMENT_RUNS]
+        labels[label]: _content(runs[label], common | by_run.get(label, {}), notes)
+        for label in learning
     }
+
+
+def _learning(runs: Mapping[str, object]) -> list[str]:
+    """Return the labels of the runs that are read: those that learn, the first of them."""
+    labels = (label for label in runs if not run_labels.is_baseline(label))
+    return list(islice(labels, MAX_DOCUMENT_RUNS))
 
 
 def _array(value: object) -> NDArray[np.float64] | None:
@@ -130,9 +138,10 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
     labels = _labels(document.numbers, unnamed)
     for key, (label, name) in labels.items():
         runs[label].numbers[name] = document.numbers[key]
-    for key in column_guess.step_keys(document.numbers):
-        for run in runs.values() if key not in labels else ():
-            run.numbers[key] = document.numbers[key]
+    steps = [key for key in column_guess.step_keys(document.numbers) if key not in labels]
+    for label in _learning(runs):
+        for key in steps[:20]:  # the most trusted first
+            runs[label].numbers[key] = document.numbers[key]
     return runs if len(runs) > 1 else {}
 
 
@@ -158,21 +167,20 @@ def _labels(arrays: Mapping[str, object], unnamed: str) -> dict[str, tuple[str, 
     return {}
 
 
-def _settings_of(
-    label: str, settings: Mapping[str, Setting], runs: Mapping[str, object]
-) -> dict[str, Setting]:
-    """Return the settings under a run's name, and those under no run's."""
-    run_settings = {
-        key.removeprefix(f"{label}/"): value
-        for key, value in settings.items()
-        if key.startswith(f"{label}/")
-    }
-    common = {
-        key: value
-        for key, value in settings.items()
-        if not any(key.startswith(f"{name}/") for name in runs)
-    }
-    return common | run_settings
+def _settings_by_run(
+    settings: Mapping[str, Setting], runs: Mapping[str, object]
+) -> tuple[dict[str, Setting], dict[str, dict[str, Setting]]]:
+    """Return the settings under no run's name, and those under the name of each run."""
+    common: dict[str, Setting] = {}
+    by_run: dict[str, dict[str, Setting]] = defaultdict(dict)
+    for key, value in settings.items():
+        parents = (key[: match.start()] for match in re.finditer("/", key))
+        labels = [parent for parent in parents if parent in runs]
+        for label in labels:
+            by_run[label][key.removeprefix(f"{label}/")] = value
+        if not labels:
+            common[key] = value
+    return common, by_run
 
 
 def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -> Content:
@@ -200,7 +208,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
 
 def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
     """Return the lists of episodes that were played after training, beside those of training."""
-    evaluations = [key for key in arrays if _is_evaluation(key)]
+    evaluations = dict.fromkeys(key for key in arrays if _is_evaluation(key))
     sizes = {len(array) for key, array in arrays.items() if key not in evaluations}
     sizes |= {len(arrays[key]) for key in column_guess.step_keys(arrays)}
     return [key for key in evaluations if sizes and len(arrays[key]) not in sizes]
@@ -208,8 +216,10 @@ def _final_evaluations(arrays: Mapping[str, NDArray[np.float64]]) -> list[str]:
 
 def _step_key(rows: Rows) -> str:
     """Return the key that counts the rows' steps; "" where none does."""
-    for key in column_guess.step_keys(_numbers(rows)):
-        values = [json_number(dict(flatten(row)).get(key)) for row in rows]
+    cells = [dict(flatten(row)) for row in rows]
+    shared_keys = set(cells[0]).intersection(*cells[1:])
+    for key in column_guess.step_keys(_numbers(rows) & shared_keys):
+        values = [json_number(row[key]) for row in cells]
         if lists.counts(np.array([NAN if value is None else value for value in values])):
             return key
     return ""

@@ -20,11 +20,14 @@ NUMBERED_NOTE = "no step-like list: points are numbered by their place"
 def columns(lists: Mapping[str, NDArray[np.float64]]) -> tuple[Columns, str]:
     """Return lists [n] as columns, and what their steps are ("rows": their place)."""
     steps = {key: lists[key] for key in column_guess.step_keys(lists) if counts(lists[key])}
+    step_by_length: dict[int, str] = {}
+    for key, axis in steps.items():
+        step_by_length.setdefault(len(axis), key)
     points, units = Columns(), set()
     for key, values in lists.items():
         if key in steps:
             continue
-        name = next((name for name, axis in steps.items() if len(axis) == len(values)), None)
+        name = step_by_length.get(len(values))
         axis = np.arange(1.0, len(values) + 1) if name is None else steps[name]
         units.add("rows" if name is None else column_guess.step_unit(name))
         points.extend(key, axis.astype(np.int64), values)
