@@ -166,9 +166,12 @@ def test_seeds_are_grouped_and_different_settings_are_not(root, client):
     for seed in (1, 2, 3):
         record(root / "sweep" / f"seed-{seed}", seed=seed, rate=1e-4)
     until(lambda: len(judged(client)) == 5)
-    groups = client.get("/api/groups").json()["groups"]
-    sizes = {group["label"]: len(group["keys"]) for group in groups}
-    assert sorted(sizes.values()) == [2, 3]  # `good` and `bad` are of one setting and seed
+
+    def grouped():
+        groups = client.get("/api/groups").json()["groups"]
+        return sorted(len(group["keys"]) for group in groups) == [2, 3] and groups
+
+    groups = until(grouped)  # `good` and `bad` are of one setting and seed
     (sweep,) = [group for group in groups if len(group["keys"]) == 3]
     assert sweep["label"] == "sweep · learning_rate 0.0001"
     assert sweep["lamps"]["good"] == 3
