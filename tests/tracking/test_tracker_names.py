@@ -73,3 +73,15 @@ def test_a_summary_writer_records(tmp_path):
     writer.add_scalar("loss", 0.5, 3)
     writer.close()
     assert points(tmp_path / "a")["loss"] == [(3, 0.5)]
+
+
+def test_a_run_of_the_look_alike_that_ended_takes_no_more(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with rlvitals.init():
+        pass
+    with pytest.raises(rlvitals.UsageError, match="no run has begun"):
+        rlvitals.log({"loss": 1.0})
+    rlvitals.start(tmp_path / "a")
+    rlvitals.log({"loss": 2.0}, step=7)
+    rlvitals.finish()
+    assert points(tmp_path / "a")["loss"] == [(7, 2.0)]

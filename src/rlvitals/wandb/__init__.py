@@ -129,7 +129,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Return what belongs to the run of this moment, and modules that load other libraries."""
     if name == "run":
-        return session.state.run
+        return session.open_run()
     if name in {"config", "summary"}:
         return getattr(session.state.run or preinit, name)
     if name in {"tensorboard", "integration"}:

@@ -57,12 +57,12 @@ def init(
     `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP`, `WANDB_TAGS`, `WANDB_NOTES`, `WANDB_DIR`,
     `WANDB_MODE`, `WANDB_RESUME`.
     """
-    open_run = state.run
-    if open_run is not None and not open_run.finished:
+    previous = open_run()
+    if previous is not None:
         if options.get("reinit") in {None, False, "default", "return_previous"}:
-            open_run.config.update(config)
-            return open_run
-        open_run.finish()
+            previous.config.update(config)
+            return previous
+        previous.finish()
     arguments = {"entity": entity, "project": project, "id": id, "name": name, "notes": notes}
     texts = {key: value or _environment(key) for key, value in arguments.items()}
     texts["group"] = options.get("group") or os.environ.get("WANDB_RUN_GROUP", "")
@@ -139,18 +139,24 @@ def _folder(root: Path, requested_id: str, run_id: str, name: str) -> Path:
     return root / (run_id if name == run_id else f"{plain}-{run_id}")
 
 
+def open_run() -> Run | None:
+    """Return the run that has begun and not ended, by `finish()` or as a `with` block."""
+    return None if state.run is None or state.run.finished else state.run
+
+
 def current_run() -> Run:
     """Return the run; UsageError before `init()`, as W&B's own functions raise it."""
-    if state.run is None:
+    run = open_run()
+    if run is None:
         raise UsageError("no run has begun", hint="call wandb.init() or rlvitals.start() first")
-    return state.run
+    return run
 
 
 def log(
     data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, **more: Any
 ) -> None:
     """Record a row of the run: see `Run.log`. A run of `rlvitals.start()` takes it too."""
-    if state.run is None and (recording := current()) is not None:
+    if open_run() is None and (recording := current()) is not None:
         recording.log(data, step=step)
     else:
         current_run().log(data, step, commit, **more)
@@ -198,9 +204,9 @@ def mark_preempting() -> None:
 
 def finish(exit_code: int | None = None, quiet: object = None) -> None:
     """End the run, if there is one."""
-    if state.run is not None:
-        state.run.finish(exit_code, quiet)
-        state.run = None
+    run, state.run = open_run(), None
+    if run is not None:
+        run.finish(exit_code, quiet)
     elif (recording := current()) is not None:
         recording.finish("failed" if exit_code else "finished", exit_code=exit_code)
 

@@ -16,8 +16,8 @@ def patch(save: bool = True, root_logdir: str = "", **_: object) -> None:
     """Follow the writers from the next `wandb.init()` on, or in the run that has begun."""
     del save, root_logdir  # nothing is uploaded; all folders belong to the run
     writer_calls.follow_writers()
-    if session.state.run is not None:
-        follow(session.state.run)
+    if (run := session.open_run()) is not None:
+        follow(run)
     else:
         session.state.follows_tensorboard = True
 
