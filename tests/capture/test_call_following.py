@@ -46,8 +46,9 @@ def followed(monkeypatch):
     names = []
     monkeypatch.setitem(imports.TRACKERS, "tracked", "none")
     monkeypatch.setattr(imports, "follow", lambda _, module: names.append(module.__name__))
-    finder = imports.Following()
-    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    # Another test's training may have left one: `wandb.init(sync_tensorboard=True)`.
+    others = [finder for finder in sys.meta_path if not isinstance(finder, imports.Following)]
+    monkeypatch.setattr(sys, "meta_path", [imports.Following(), *others])
     yield names
     for name in ("tracked", "beside"):
         sys.modules.pop(name, None)
