@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 DEMO := .venv-demo
 BIN := $(VENV)/bin
-JOBS ?= 2
+# On two cores: a worker waits for a third of its time.
+JOBS ?= 3
 COUNT ?= 200
 SEED ?= 1
 
