@@ -109,25 +109,34 @@ def compared() -> tuple[Picture, ...]:
     return groups.pictures(comparison, learning_curves(members, options, comparison))
 
 
-def report(picture: Path) -> None:
+def chromium(picture: Path) -> str | None:
+    """Return the browser that a picture is drawn with; None, and say so, where there is none."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        print("report.png is left as it is: no Chromium")
+        print(f"{picture.name} is left as it is: no Chromium")
+    return program
+
+
+def photograph(program: str, address: str, picture: Path, *flags: str) -> None:
+    """Draw a page of our own into a picture."""
+    always = ("--headless=new", "--no-sandbox", "--hide-scrollbars")
+    command_line = [program, *always, *flags, f"--screenshot={picture}", address]
+    subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
+
+
+def report(picture: Path) -> None:
+    if (program := chromium(picture)) is None:
         return
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         assert command(["report", str(SPIKE[1]), "-o", str(page), "--labels", SPIKE[0]]) == 0
-        flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1000")
-        command_line = [program, *flags, f"--screenshot={picture}", page.as_uri()]
-        subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - our own page
+        photograph(program, page.as_uri(), picture, "--window-size=1000,1000")
     print(f"report.png: {picture.stat().st_size:,} bytes")
 
 
 def served(picture: Path) -> None:
     """Draw the page of all runs, with the recorded runs of the tests."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        print("serve.png is left as it is: no Chromium")
+    if (program := chromium(picture)) is None:
         return
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
@@ -142,10 +151,7 @@ def served(picture: Path) -> None:
             address = f"http://127.0.0.1:{PORT}"
             while not _are_judged(f"{address}/api/runs", len(SERVED)):
                 time.sleep(0.2)
-            flags = ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--timeout=4000",
-                     "--window-size=1180,640")  # fmt: skip
-            command_line = [program, *flags, f"--screenshot={picture}", address]
-            subprocess.run(command_line, check=True, capture_output=True)  # noqa: S603 - the same
+            photograph(program, address, picture, "--timeout=4000", "--window-size=1180,640")
             server.terminate()
     Image.open(picture).quantize(96).save(picture, optimize=True)
     print(f"serve.png: {picture.stat().st_size:,} bytes")

@@ -43,17 +43,20 @@ def by_learning(  # noqa: PLR0913, PLR0917 - the fields of one finding
     bound: Bound,
     said: Sentences,
     causes: Sentences,
+    *,
+    most: Severity = Severity.ERROR,
 ) -> Finding:
     """Make a finding of what goes on to the end, weighed by what the model learned meanwhile.
 
-    `shown` is the metric's name and points, `since` the step it began at and the level it came to.
+    `shown` is the metric's name and points, `since` the step it began at and the level it came to,
+    `most` the highest severity.
     """
     (name, series), (began, level) = shown, since
     now = learned(trace)
     evidence, counter = sides(now)
     return Finding(
         summary,
-        severity=severity(now),
+        severity=min(severity(now), most),
         metric=name,
         began=began,
         ended=int(series.steps[-1]),

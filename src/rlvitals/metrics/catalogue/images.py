@@ -4,22 +4,12 @@ A check answers each of some questions twice: with its own image, and with one t
 another question.
 """
 
-from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, Band, Metric, share_metric
 
 
 def _share(suffix: str, title: str, meaning: str, formula: str, also: str) -> Metric:
-    return Metric(
-        name=f"language/{suffix}",
-        title=title,
-        unit="share",
-        kind="health",
-        meaning=meaning,
-        formula=formula,
-        better="depends",
-        healthy=SHARE,
-        possible=SHARE,
-        see_also=(f"language/{also}",),
-    )
+    see_also = f"language/{also}"
+    return share_metric(f"language/{suffix}", title, meaning, formula, see_also, better="depends")
 
 
 QUESTIONS = Metric(

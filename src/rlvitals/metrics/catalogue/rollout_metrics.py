@@ -1,22 +1,11 @@
 """Metrics that rlvitals counts in saved rollouts, one point for each step."""
 
-from rlvitals.metrics.metric import SHARE, Band, Metric
+from rlvitals.metrics.metric import Band, Metric, share_metric
 
 
 def _share(suffix: str, title: str, meaning: str, formula: str, *, family: bool = False) -> Metric:
-    return Metric(
-        name=f"rollout/{suffix}",
-        title=title,
-        unit="share",
-        kind="health",
-        meaning=meaning,
-        formula=formula,
-        better="down",
-        healthy=SHARE,
-        possible=SHARE,
-        see_also=("language/error_share",),
-        family=family,
-    )
+    see_also = "language/error_share"
+    return share_metric(f"rollout/{suffix}", title, meaning, formula, see_also, family=family)
 
 
 FAILED_AS_ZERO_SHARE = _share(

@@ -1,6 +1,6 @@
 """Generation metrics of a language run: turns, failures, dropped samples."""
 
-from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric
+from rlvitals.metrics.metric import NOT_NEGATIVE, SHARE, Band, Metric, share_metric
 
 
 def _count(suffix: str, title: str, unit: str, meaning: str) -> Metric:
@@ -17,18 +17,8 @@ def _count(suffix: str, title: str, unit: str, meaning: str) -> Metric:
 
 
 def _share(suffix: str, title: str, meaning: str, formula: str) -> Metric:
-    return Metric(
-        name=f"language/{suffix}",
-        title=title,
-        unit="share",
-        kind="health",
-        meaning=meaning,
-        formula=formula,
-        better="down",
-        healthy=SHARE,
-        possible=SHARE,
-        see_also=("language/truncated_share",),
-    )
+    see_also = "language/truncated_share"
+    return share_metric(f"language/{suffix}", title, meaning, formula, see_also)
 
 
 TURNS_MEAN = _count(

@@ -27,18 +27,9 @@ the outcome rises, and this is a note.
 from rlvitals.metrics.catalogue.rollout_metrics import PROMPT_RETRIEVAL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import (
-    Answer,
-    Clear,
-    Finding,
-    Rule,
-    Severity,
-    Threshold,
-    Undecided,
-)
+from rlvitals.rules.rule import Answer, Clear, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, below, start
-from rlvitals.rules.weigh import sides
+from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
@@ -60,18 +51,16 @@ def check(trace: Trace) -> Answer:
     stretch = below(found_again, limit)
     if stretch is None or not stretch.goes_on or levels[1] >= limit:
         return Clear()
-    evidence, counter = sides(learned(trace))
-    return Finding(
+    return by_learning(
+        trace,
         f"replies become blind to their prompts: {levels[1]:.2f} of prompts are found again from "
         f"them, {first:.2f} at the start",
-        severity=Severity.NOTE,
-        metric=PROMPT_RETRIEVAL.name,
-        began=stretch.began,
-        ended=int(found_again.steps[-1]),
-        observed=levels[1],
-        bound=Bound(limit, f"{KEPT_RETRIEVAL.on(trace):.2g} x this run's start"),
-        evidence=evidence,
-        counter=counter,
+        (PROMPT_RETRIEVAL.name, found_again),
+        (stretch.began, levels[1]),
+        Bound(limit, f"{KEPT_RETRIEVAL.on(trace):.2g} x this run's start"),
+        (),
+        (),
+        most=Severity.NOTE,
     )
 
 

@@ -26,10 +26,9 @@ counts on does not loop. Text that is garbled without a repetition is not seen.
 from rlvitals.metrics.catalogue.rollouts import REPETITION_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
+from rlvitals.rules.rule import Answer, Clear, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above, start
-from rlvitals.rules.weigh import sides
+from rlvitals.rules.weigh import by_learning
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
@@ -47,17 +46,15 @@ def check(trace: Trace) -> Answer:
     stretch = above(shares, limit)
     if levels is None or stretch is None or not stretch.goes_on or levels[1] <= limit:
         return Clear()
-    evidence, counter = sides(learned(trace))
-    return Finding(
+    return by_learning(
+        trace,
         f"{levels[1]:.0%} of replies end in one phrase over and over, {first:.0%} at the start",
-        severity=Severity.NOTE,
-        metric=REPETITION_SHARE.name,
-        began=stretch.began,
-        ended=int(shares.steps[-1]),
-        observed=levels[1],
-        bound=Bound(limit, f"{MORE_LOOPS.on(trace):g} above this run's start"),
-        evidence=evidence,
-        counter=counter,
+        (REPETITION_SHARE.name, shares),
+        (stretch.began, levels[1]),
+        Bound(limit, f"{MORE_LOOPS.on(trace):g} above this run's start"),
+        (),
+        (),
+        most=Severity.NOTE,
     )
 
 
