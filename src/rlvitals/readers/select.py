@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
@@ -63,13 +64,21 @@ def claim(path: Path) -> Reader | None:
 
 def _reader_for(reader: Reader, path: Path, head: bytes) -> Reader:
     """Return a reader as it reads this file: of several runs, or packed."""
-    try:
-        runs = reader.split(path, head) if reader.split else {}
-    except UnreadableLog:  # reading it says so
-        runs = {}
+    runs: Mapping[str, Reader] = {}
+    if reader.split:
+        with suppress(UnreadableLog, OSError):  # reading it says so
+            runs = _runs_of(reader.split, path, path.stat().st_size, head)
     if is_packed(path):
         reader, runs = _wrap_packed(reader), {k: _wrap_packed(run) for k, run in runs.items()}
     return replace(reader, runs=partial(_same_runs, runs)) if len(runs) > 1 else reader
+
+
+@lru_cache(maxsize=256)
+def _runs_of(
+    split: Callable[[Path, bytes], Mapping[str, Reader]], path: Path, _size: int, head: bytes
+) -> Mapping[str, Reader]:
+    """Split a file once for each size and head: a folder is searched again whenever it changes."""
+    return split(path, head)
 
 
 def _same_runs(runs: Mapping[str, Reader], _: Path) -> Mapping[str, Reader]:
