@@ -383,3 +383,14 @@ def test_a_value_whose_shape_is_not_known_yet_is_noted_and_no_error():
     wandb.finish()
     assert log(Path(run.dir)).series["reward"].values.tolist() == [1.0]
     assert any("weight" in note for note in notes(Path(run.dir)))
+
+
+def test_a_mapping_that_contains_itself_is_noted_and_its_numbers_are_kept():
+    run = wandb.init()
+    losses = {"policy": 0.5}
+    losses["all"] = losses
+    wandb.log({"reward": 1.0, "loss": losses})
+    wandb.finish()
+    series = log(Path(run.dir)).series
+    assert (series["reward"].values[0], series["loss/policy"].values[0]) == (1.0, 0.5)
+    assert any("loss/all" in note for note in notes(Path(run.dir)))

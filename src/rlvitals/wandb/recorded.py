@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rlvitals.errors import UsageError
+from rlvitals.tracking.media import MAX_SETTINGS_DEPTH
 from rlvitals.tracking.settings_mapping import Config
 from rlvitals.tracking.warnings_log import error_text
 from rlvitals.wandb.errors import not_here
@@ -299,10 +300,18 @@ class Metric:
         return self.name
 
 
-def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(
+    data: Mapping[Any, Any], prefix: str = "", parents: tuple[int, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    # A mapping that contains itself is a value there, which is ignored by its name.
+    parents = (*parents, id(data))
     for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}/")
+        if (
+            isinstance(value, Mapping)
+            and id(value) not in parents
+            and len(parents) < MAX_SETTINGS_DEPTH
+        ):
+            yield from _flat(value, f"{prefix}{key}/", parents)
         else:
             yield f"{prefix}{key}", value
 
