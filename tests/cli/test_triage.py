@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from alerts.receivers import http
 from small_logs import write
 
 KL = ("--set", "target_kl=0.02")
@@ -65,3 +66,19 @@ def test_what_cannot_be_read_is_a_row_and_no_pass(call, tmp_path):
     assert code == 4
     assert [run["verdict"] for run in json.loads(out)["runs"]] == ["unreadable", "learning"]
     assert call("triage", tmp_path / "empty")[0] == 3
+
+
+def test_alarms_of_all_runs_are_one_message(call, tmp_path):
+    timed(tmp_path / "runs" / "good")
+    timed(tmp_path / "runs" / "bad", rises=False)
+    timed(tmp_path / "runs" / "worse", rises=False)
+    when = ("--alert-when", "warning", "--alert-when", "stalled")
+    with http(400) as refused, http() as taken:
+        channels = ("--alert", f"webhook={refused.url}", "--alert", f"webhook={taken.url}")
+        code, out, error = call("triage", tmp_path / "runs", *KL, *channels, *when)
+    assert code == 1
+    assert "3 runs, 2 broken" in out
+    assert error.startswith("an alert to webhook failed: ")
+    ((_, _, message),) = taken.requests
+    assert {alert["run"] for alert in message["alerts"]} == {"bad", "worse"}
+    assert message["alerts"][0]["see"] == f"rlvitals diagnose {tmp_path / 'runs' / 'bad'}"

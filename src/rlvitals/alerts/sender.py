@@ -171,6 +171,30 @@ class RouteWorker:
         self._sent_at, self._attempts, self._retry_at = time_s, 0, -math.inf
 
 
+def send_alarms(
+    routes: Sequence[Route], diagnoses: Mapping[str, Diagnosis], link: Link, time_s: float
+) -> list[str]:
+    """Send the alarms that hold now as one message to each route, and wait for the channels.
+
+    Digests, quiet hours and retries do not apply: a program that looks once cannot wait. Returns
+    a line for each route that failed.
+    """
+    failures = []
+    for route in routes:
+        notices = [
+            Notice(run, alarm, time_s)
+            for run, diagnosis in diagnoses.items()
+            for alarm in find_alarms(diagnosis, route.conditions).values()
+            if not alarm.cause
+        ]
+        try:
+            if notices:
+                send(route, message.write(notices, link))
+        except DeliveryError as error:
+            failures.append(f"an alert to {route.channel} failed: {error}")
+    return failures
+
+
 def send(route: Route, text: Message) -> None:
     """Send one message now. Raises DeliveryError, whose text holds no address and no secret."""
     try:

@@ -5,7 +5,8 @@ ssh://host/path, or a page of W&B or the hub as pasted from the browser. Hosted 
 the tool's own client into a cache; the next call fetches what is new alone.
 
 A run is broken where `diagnose` would end with 1. Its hours are those that it trained, pauses left
-out, and those since its worst fault began.
+out, and those since its worst fault began. With `--alert` the alarms of all runs listed are one
+message; an alert that cannot be delivered is a line on stderr and changes no exit code.
 
 exit code: 0  no run is broken
            1  a run is broken
@@ -17,9 +18,12 @@ examples:
   rlvitals triage runs --since 1d --markdown
   rlvitals triage wandb:entity/project --since 12h
   rlvitals triage mlflow:http://localhost:5000 --json
+  rlvitals triage wandb:entity/project --since 1d --alert slack='$SLACK_WEBHOOK'
 """
 
 import os
+import shlex
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +33,7 @@ from rlvitals.cli.command import EXIT_PROBLEM, Command
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
+    from rlvitals.alerts.routes import Route
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.errors import VitalsError
 
@@ -42,6 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for key in ("fail_on", "profile"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
+    flags.add_alerts(parser)
     output_format = parser.add_mutually_exclusive_group()
     output_format.add_argument("--json", action="store_true", help="print JSON")
     output_format.add_argument("--markdown", action="store_true", help="print Markdown")
@@ -54,6 +60,7 @@ def run(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     settings = flags.settings_for(args.paths[0], args)
+    routes = flags.alert_routes(args)
     since_s = None if args.since is None else clock.now(settings.diagnose.now) - args.since
     paths = [_fetch(path, since_s) for path in args.paths]
     results, unreadable = judging.judge_runs(paths, args)
@@ -73,6 +80,9 @@ def run(args: Namespace) -> int:
         for name, result in runs_table.worst_first(judged)
     ]
     rows.sort(key=lambda entry: not entry.broken)  # stable: worst first among equals
+    if routes:
+        roots = {name: files.root for name, (_, files, _) in zip(names, results, strict=True)}
+        _send_alerts(routes, judged, roots, clock.now(settings.diagnose.now))
     if args.json:
         print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
     elif args.markdown:
@@ -80,6 +90,22 @@ def run(args: Namespace) -> int:
     else:
         emit(triage_table.table(rows))
     return diagnose.worst(list(codes.values()))
+
+
+def _send_alerts(
+    routes: "tuple[Route, ...]",
+    judged: "list[tuple[str, Diagnosis | VitalsError]]",
+    roots: dict[str, Path],
+    time_s: float,
+) -> None:
+    from rlvitals.alerts.sender import send_alarms
+    from rlvitals.diagnosis.engine import Diagnosis
+
+    diagnoses = {name: result for name, result in judged if isinstance(result, Diagnosis)}
+    failures = send_alarms(
+        routes, diagnoses, lambda name: f"rlvitals diagnose {shlex.quote(str(roots[name]))}", time_s
+    )
+    sys.stderr.writelines(f"{failure}\n" for failure in failures)
 
 
 def _fetch(path: Path, since_s: float | None) -> Path:
