@@ -323,7 +323,12 @@ def counted(level, seed, path, key, pace):
 
 
 @pytest.mark.parametrize(
-    ("axis", "key"), [("episodes", "progress/episode"), ("tokens", "throughput/tokens")]
+    ("axis", "key"),
+    [
+        ("episodes", "progress/episode"),
+        ("tokens", "throughput/tokens"),
+        ("samples", "progress/steps"),
+    ],
 )
 def test_runs_are_aligned_on_what_they_counted(axis, key):
     a = [counted(100, s, "a", key, 0.1) for s in range(3)]
@@ -333,6 +338,20 @@ def test_runs_are_aligned_on_what_they_counted(axis, key):
     assert found.groups[1].steps_to_level == pytest.approx(2 * found.groups[0].steps_to_level, 0.1)
     with pytest.raises(UsageError, match=f"it logs no {axis}"):
         compare(runs("a", 1, 2), CompareOptions(axis=axis))
+
+
+def test_samples_are_the_steps_of_an_environment_or_the_batches_so_far():
+    traces = [run(100, seed).trace for seed in range(2)]
+    steps = traces[0]["outcome/return"].steps
+    batches = Series(steps, steps * 1.0, np.full(len(steps), 64.0))
+    traces = [
+        replace(trace, series={**trace.series, "progress/batch_size": batches}) for trace in traces
+    ]
+    x = scores.curve(traces[0], "outcome/return", "samples").x
+    assert x.tolist() == [64.0 * n for n in range(1, len(steps) + 1)]
+    assert scores.find_axes(traces, "outcome/return") == ("steps", "samples", "time")
+    of_steps = replace(run(100, 0).trace, step_unit="environment steps")
+    assert scores.curve(of_steps, "outcome/return", "samples").x.tolist() == steps.tolist()
 
 
 def test_time_is_an_axis():

@@ -5,6 +5,8 @@ import base64
 import csv
 import io
 import json
+import math
+import re
 import shutil
 
 import numpy as np
@@ -162,10 +164,30 @@ def test_runs_are_compared(root, client):
     assert client.get("/compare?key=good").status_code == 422
 
 
+def test_the_outcome_is_drawn_against_each_setting_that_differs(root, client):
+    for rate in (1e-3, 1e-2):
+        record(root / f"rate-{rate}", rate=rate)
+    until(lambda: len(rows(client)) == 4)
+    page = client.get("/compare?key=good&key=rate-0.001&key=rate-0.01").text
+    (chart,) = re.findall(r"<figure>.*?</figure>", page)
+    assert "<figcaption>learning_rate</figcaption>" in chart
+    assert re.findall(r"<title>(.*?): (.*?), .*?</title>", chart) == [
+        ("good", "0.0003"), ("rate-0.001", "0.001"), ("rate-0.01", "0.01"),
+    ]  # fmt: skip
+    places = [float(x) for x in re.findall(r'cx="([0-9.]+)"', chart)]
+    ends = places[2] - places[0]  # of a logarithmic scale: they span a factor of 33
+    assert (places[1] - places[0]) / ends == pytest.approx(
+        math.log(1e-3 / 3e-4) / math.log(1e-2 / 3e-4), abs=0.01
+    )
+    same = client.get("/compare?key=good&key=bad").text
+    assert "Outcome by setting" not in same
+
+
 def test_seeds_are_grouped_and_different_settings_are_not(root, client):
     for seed in (1, 2, 3):
         record(root / "sweep" / f"seed-{seed}", seed=seed, rate=1e-4)
     until(lambda: len(judged(client)) == 5)
+    until(lambda: client.get("/api/runs").json()["differing"])
 
     def grouped():
         groups = client.get("/api/groups").json()["groups"]

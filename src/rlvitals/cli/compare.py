@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.comparison.assertions import Gate
     from rlvitals.comparison.grouping import Member
 
-AXIS_CHOICES = ("steps", "episodes", "tokens", "time")  # `scores.AXES` without its numpy
+AXIS_CHOICES = ("steps", "samples", "episodes", "tokens", "time")  # `scores.AXES` without its numpy
 
 
 def add_arguments(parser: ArgumentParser) -> None:

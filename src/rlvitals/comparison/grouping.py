@@ -62,7 +62,7 @@ def groups(members: Sequence[Member], by: Sequence[str] = ()) -> tuple[RunGroup,
     `by` names the settings to group by instead; "path" is the path on the command line. A path
     with several runs is an experiment, and so are paths of one run each where no setting differs.
     """
-    group_keys = _resolve_keys(members, by) if by else _find_keys(members)
+    group_keys = _resolve_keys(members, by) if by else differing_settings(members)
     paths = list(dict.fromkeys(member.path for member in members))
     several = any(sum(member.path == path for member in members) > 1 for path in paths)
     if not by and len(paths) > 1 and (several or not group_keys):
@@ -101,7 +101,7 @@ def _resolve_keys(members: Sequence[Member], by: Sequence[str]) -> list[str]:
     return keys
 
 
-def _find_keys(members: Sequence[Member]) -> list[str]:
+def differing_settings(members: Sequence[Member]) -> list[str]:
     """List the settings in which runs differ, except seeds, names and the task."""
     settings = {key: None for member in members for key in member.trace.settings}
     return [
@@ -151,7 +151,7 @@ def _label(keys: Sequence[str], values: Sequence[Setting | None], label_keys: Se
     texts = [
         str(settings[key])
         if key == PATH_KEY
-        else f"{key.rpartition('/')[2]}={_format_setting(settings[key])}"
+        else f"{key.rpartition('/')[2]}={format_setting(settings[key])}"
         for key in label_keys
     ]
     label = ", ".join(texts) or "all runs"
@@ -167,5 +167,6 @@ def _number_duplicates(labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _format_setting(value: Setting | None) -> str:
+def format_setting(value: Setting | None) -> str:
+    """Return the text of a setting's value."""
     return "unset" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,7 +1,9 @@
 """Score a run: the mean of its last part, its last value, or its best."""
 
+import contextlib
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,10 +16,12 @@ from rlvitals.rules import standing
 from rlvitals.types import Series, Trace
 
 Array = NDArray[np.float64]
-Axis = Literal["steps", "episodes", "tokens", "time"]
+Axis = Literal["steps", "samples", "episodes", "tokens", "time"]
 
-AXES: tuple[Axis, ...] = ("steps", "episodes", "tokens", "time")
+AXES: tuple[Axis, ...] = ("steps", "samples", "episodes", "tokens", "time")
+# A counter of all so far, and those of what is new in a row.
 AXIS_COUNTERS = {
+    "samples": ("progress/steps", "progress/steps_new", "progress/batch_size"),
     "episodes": ("progress/episode", "progress/episodes_new"),
     "tokens": ("throughput/tokens", "progress/tokens_new"),
 }
@@ -132,6 +136,17 @@ def curve(trace: Trace, metric: str, axis_name: Axis) -> Curve:
     return Curve(x[order], (sign(metric) * series.values)[order], seconds[order])
 
 
+def find_axes(traces: Sequence[Trace], metric: str) -> tuple[Axis, ...]:
+    """Return the axes on which a metric of all these runs can be placed; always "steps"."""
+    axes = []
+    for name in AXES:
+        with contextlib.suppress(UsageError):
+            for trace in traces:
+                curve(trace, metric, name)
+            axes.append(name)
+    return tuple(axes)
+
+
 def _axis_values(trace: Trace, series: Series, axis_name: Axis, seconds: Array) -> Array:
     if axis_name == "steps":
         return series.steps.astype(np.float64)
@@ -139,14 +154,18 @@ def _axis_values(trace: Trace, series: Series, axis_name: Axis, seconds: Array) 
         if np.isnan(seconds).any():
             raise UsageError("its log has no times", where=trace.name, hint="--axis steps")
         return seconds
-    total, new = AXIS_COUNTERS[axis_name]
-    counter, running = trace.numbers(total), False
-    if counter is None:
-        counter, running = trace.numbers(new), True
-    if counter is None:
-        raise UsageError(f"it logs no {axis_name}", where=trace.name, hint="--axis steps")
-    counts = np.cumsum(counter.values) if running else np.maximum.accumulate(counter.values)
-    return np.asarray(np.interp(series.steps, counter.steps, counts))
+    if axis_name == "samples" and trace.step_unit == "environment steps":
+        return series.steps.astype(np.float64)
+    total, *increments = AXIS_COUNTERS[axis_name]
+    counter = trace.numbers(total)
+    if counter is not None:
+        counts = np.maximum.accumulate(counter.values)
+        return np.asarray(np.interp(series.steps, counter.steps, counts))
+    for name in increments:
+        counter = trace.numbers(name)
+        if counter is not None:
+            return np.asarray(np.interp(series.steps, counter.steps, np.cumsum(counter.values)))
+    raise UsageError(f"it logs no {axis_name}", where=trace.name, hint="--axis steps")
 
 
 def _seconds(trace: Trace, series: Series) -> Array:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from rlvitals.comparison.scores import Axis
+from rlvitals.comparison import scores
 from rlvitals.errors import VitalsError
 from rlvitals.server import compare_page, fleet_page, page_shell, run_files, run_page
 from rlvitals.server.access import AccessCheck
@@ -97,7 +97,7 @@ def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
         return HTMLResponse(text, headers=NO_STORE)
 
     def show_comparison(request: Request) -> Response:
-        axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
+        axis = scores.parse_axis(request.query_params.get("axis", "steps"))
         text = compare_page.document(endpoints.get_runs(request), axis)
         return HTMLResponse(text, headers=NO_STORE)
 

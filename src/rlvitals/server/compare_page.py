@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 import numpy as np
 
-from rlvitals.comparison import compare, grouping, learning_curves
+from rlvitals.comparison import compare, grouping, learning_curves, scores
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
 from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT, Axis
 from rlvitals.errors import UsageError
 from rlvitals.rules.standing import label
-from rlvitals.server import compare_words, page_shell
+from rlvitals.server import compare_words, page_shell, setting_charts
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_header import LAMP_WORDS
 from rlvitals.server.run_summary import RECORDER_PREFIX, lamp
@@ -30,7 +30,6 @@ MAX_COMPARED_RUNS = 24
 OVERLAY_CHART_PIXELS = 320
 # A group's score at a step is the mean of the last tenth before it: it is drawn at their middle.
 MEAN_CENTRE = 1 - DEFAULT_MEAN_PERCENT / 200
-AXIS_TEXTS: dict[Axis, str] = {"steps": "steps", "time": "training time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,14 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
     drawing = overlay(runs, axis)
     result = drawing.result
     keys = "&".join(f"key={quote_key(run.key)}" for run in runs)
-    links = el("p", *(_axis_link(name, keys, axis) for name in AXIS_TEXTS), class_="axes")
+    axes = scores.find_axes([run.trace for run in runs], result.metric)
+    links = el("p", *(_axis_link(name, keys, axis) for name in axes), class_="axes")
     settings = _differing_settings([run.trace for run in runs], [run.key for run in runs])
     chart = el(
         "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
     )
     explanation = compare_words.explanation(result)
+    charts = setting_charts.charts(drawing.members, result)
     return page_shell.document(
         "compare",
         "Compare",
@@ -79,6 +80,9 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
         *([el("section", el("h2", "Groups"), elements.table(_groups(result)))]
           if len(result.groups) > 1 else []),
         el("section", el("h2", "Runs"), _runs(runs, drawing.members, result)),
+        *([el("section", el("h2", "Outcome by setting"), charts, el(
+            "p", f"A point is a run's {label(result.metric)}, {result.at}, in its group's colour.",
+            class_="about"))] if charts else []),
         el("section", el("h2", "Settings that differ"), elements.table(settings)),
         crumbs=el("span", el("span", "/", class_="slash", aria_hidden="true"), "compare",
                   class_="crumb"),
@@ -92,9 +96,7 @@ def quote_key(key: str) -> str:
 
 def _axis_link(name: Axis, keys: str, axis: Axis) -> Html:
     current = "page" if name == axis else None
-    return el(
-        "a", f"by {AXIS_TEXTS[name]}", href=f"/compare?{keys}&axis={name}", aria_current=current
-    )
+    return el("a", f"by {name}", href=f"/compare?{keys}&axis={name}", aria_current=current)
 
 
 def _chart(
@@ -112,9 +114,10 @@ def _chart(
         series = run.trace.get(result.metric)
         if series is None or not len(series):
             continue
-        axis_series = _by_time(series) if options.axis == "time" else series
-        if len(axis_series):
-            lines.append(Line(run.key, result.metric, axis_series, 0, numbers[id(member)]))
+        curve = scores.curve(run.trace, result.metric, options.axis)
+        values = scores.sign(result.metric) * curve.gains
+        axis_series = Series(curve.x.astype(np.int64), series.times, values)
+        lines.append(Line(run.key, result.metric, axis_series, 0, numbers[id(member)]))
     first = min((int(line.series.steps[0]) for line in lines), default=0)
     last = max((int(line.series.steps[-1]) for line in lines), default=1)
     panel = Panel(label(result.metric), "", tuple(lines))
@@ -122,18 +125,10 @@ def _chart(
     document = packer.chart(Chart("overlay", panel, first, last, OVERLAY_CHART_PIXELS))
     document["groups"] = labels
     document["bands"] = _bands(members, options, result)
-    unit = "seconds of training" if options.axis == "time" else runs[0].trace.step_unit
+    units: dict[Axis, str] = {"time": "seconds of training", "steps": runs[0].trace.step_unit}
+    unit = units.get(options.axis, options.axis)
     return {"first": first, "last": last, "unit": unit, "seams": [], "charts": [document],
             "columns": packer.columns}  # fmt: skip
-
-
-def _by_time(series: Series) -> Series:
-    """Return a series over whole seconds since its first row."""
-    timed = series.where(np.isfinite(series.times))
-    if not len(timed):
-        return timed
-    seconds = np.maximum.accumulate(timed.times - timed.times[0])
-    return Series(seconds.astype(np.int64), timed.times, timed.values)
 
 
 def _bands(
@@ -177,17 +172,9 @@ def _groups(result: Comparison) -> Grid:
 
 def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison) -> Html:
     """Return a line for each run with its verdict, linked to its page."""
-    groups = {
-        id(member): group.label
-        for group in grouping.groups(members, CompareOptions().by)
-        for member in group.members
-    }
-    scores = {(group.label, run.name): run for group in result.groups for run in group.runs}
     rows = []
-    for run, member in zip(runs, members, strict=True):
+    for run, (group, score) in zip(runs, setting_charts.find_scores(members, result), strict=True):
         lamp_name, verdict = lamp(run.diagnosis), run.diagnosis.verdict.word.value
-        group = groups[id(member)]
-        score = scores.get((group, run.trace.name))
         mark = el("span", class_=f"lamp {lamp_name}", role="img", aria_label=LAMP_WORDS[lamp_name])
         rows.append(el(
             "tr",

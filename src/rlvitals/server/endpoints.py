@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 import rlvitals
-from rlvitals.comparison.scores import Axis
+from rlvitals.comparison import scores
 from rlvitals.errors import UsageError, VitalsError
 from rlvitals.server import (
     chart_data,
@@ -91,7 +91,7 @@ class Api:
                 Parameter("lamp", "only runs of a lamp"),
             )),
             Endpoint("/api/compare", "Compare runs by their outcome", self.compare,
-                     (keys, Parameter("axis", "steps or time"))),
+                     (keys, Parameter("axis", "steps, samples, episodes, tokens or time"))),
             Endpoint("/api/events", "Stream changes as server-sent events", self.events, (
                 Parameter("key", "a run; without it the changes of all lines"),
                 Parameter("position", "id of the last event that is known"),
@@ -222,7 +222,7 @@ class Api:
 
     def compare(self, request: Request) -> Response:
         """Return a comparison's nouns and its chart."""
-        axis: Axis = "time" if request.query_params.get("axis") == "time" else "steps"
+        axis = scores.parse_axis(request.query_params.get("axis", "steps"))
         overlay = compare_page.overlay(self.get_runs(request), axis)
         result = json.loads(json_view.noun(overlay.result))
         return JSONResponse({"comparison": result, **overlay.data})
