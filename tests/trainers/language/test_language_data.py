@@ -215,6 +215,10 @@ def test_a_folder_of_images_below_what_names_them(folder):
 
 def test_one_file_of_json_lines_or_json(folder):
     same_rows(read((folder / "metadata.jsonl").rename(folder / "mine.jsonl"))[1], 8)
+    (folder / "mine.jsonl").write_text(
+        (folder / "mine.jsonl").read_text().replace("\n", "\n \n\n", 3)
+    )
+    same_rows(read(folder / "mine.jsonl")[1], 8)
     (folder / "mine.json").write_text(json.dumps(rows(8)))
     same_rows(read(folder / "mine.json")[1], 8)
 
@@ -488,6 +492,24 @@ def test_answers_of_every_kind_occur(pixels):
     assert any(label.endswith("%") for label in labels)
     assert {"Yes", "No"} < set(labels)
     assert any(label.isalpha() and label not in {"Yes", "No"} for label in labels)
+
+
+def test_a_value_of_zero_occurs_on_every_scale_that_begins_at_zero_or_below():
+    seen = {subject.column: [] for subject in chart_task.READABLE_SUBJECTS}
+    for index in range(200):
+        sample = chart_task.chart(5, index, pixels=160)
+        table = json.loads(sample.table)
+        seen[table["columns"][1]] += [value == 0 for _, value in table["rows"]]
+    for zeros in seen.values():
+        assert 0.03 < sum(zeros) / len(zeros) < 0.2  # one in twelve
+
+
+def test_a_title_stands_in_the_middle():
+    for index in range(10):
+        image = chart_task.chart(6, index, pixels=336).image.convert("L")
+        band = image.crop((0, 0, 336, 40)).point(lambda grey: 255 * (grey < 128))
+        left, _, right, _ = band.getbbox()
+        assert abs((left + right) / 2 - 168) <= 2
 
 
 def test_a_tiny_bar_is_as_high_as_its_value():

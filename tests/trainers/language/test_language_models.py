@@ -103,11 +103,16 @@ def test_layers_that_are_not_there_are_answered_with_those_that_are(llama, gpt2,
     assert loaded.lora.target_modules == {"c_attn", "c_proj"}
 
 
-def test_of_the_default_layers_those_that_are_there_are_enough(tmp_path):
+def test_of_the_default_layers_those_that_are_there_are_enough(gpt2, tmp_path):
     tiny = load(vlm.VLM_NAME, tmp_path, warm_start_steps=0)
     gone = replace(ModelConfig(), lora_targets=("q_proj", "out_proj"))
     assert tiny.lora.target_modules == set(ModelConfig().lora_targets)
-    assert models.lora(gone, tiny.model, print).target_modules == {"q_proj", "out_proj"}
+    lines = []
+    found = models.lora(gone, tiny.model, lines.append)
+    assert found.target_modules == {"q_proj", "out_proj"}
+    assert lines == []
+    default = models.lora(ModelConfig(), load(gpt2, tmp_path, lora=False).model, lines.append)
+    assert lines == [f"Adapters on {', '.join(sorted(default.target_modules))}"]
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path):

@@ -76,6 +76,7 @@ def test_every_line(tiny, tmp_path, mode, batch, heading):
     train(tmp_path, mode, tiny, **SAID, training__max_steps=2, checkpointing__save_steps=2)
     lines = said(tmp_path)
     begin = lines.index(f"{mode.upper()} TRAINING CONFIGURATION:")
+    assert any(line.startswith("preset of tiny-lm: ") for line in lines[:begin])
     expected = [f"  Training mode: {mode}", "  Training samples: 32", "  Steps: 2", *heading]
     assert lines[begin + 1 : begin + 1 + len(expected)] == expected
     assert lines[begin + 1 + len(expected) :][:2] == ["", "Training:"]

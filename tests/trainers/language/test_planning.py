@@ -1,5 +1,6 @@
 """Estimates of memory and time before a training starts: `--plan`."""
 
+import itertools
 import json
 import math
 import subprocess
@@ -11,13 +12,15 @@ import torch
 import vision_families
 from effort import sampled
 from torch._subclasses.fake_tensor import FakeTensorMode
+from transformers import Qwen2Config
+from trl.trainer import utils as trl
 
 from rlvitals import VitalsError
 from rlvitals.cli import main
 from rlvitals.cli.training_plan import size, span
 from rlvitals.trainers.language import models, usage
 from rlvitals.trainers.language.config import ModelConfig
-from rlvitals.trainers.language.planning import device, passes, shell, start
+from rlvitals.trainers.language.planning import device, passes, shell, start, updates
 from rlvitals.trainers.language.planning.meter import Meter
 from rlvitals.trainers.language.planning.passes import Pass
 from rlvitals.trainers.language.rlhf.policy import add_adapters
@@ -239,6 +242,44 @@ def test_a_model_that_depends_on_its_numbers_cannot_be_planned():
     error = pytest.raises(VitalsError, match="cannot be estimated: DataDependentOutput")
     with FakeTensorMode(), error:
         passes.trace_pass(torch.nn.Linear(2, 2), RATES, lambda: bool(torch.ones(1).sum()))
+
+
+def test_completions_are_scored_without_a_gradient():
+    with FakeTensorMode():
+        model = torch.nn.Linear(2, 2)
+        enabled = []
+
+        def score():
+            enabled.append(torch.is_grad_enabled())
+            yield model(torch.ones(1, 2))
+
+        passes.forward(model, RATES, score)
+    assert enabled == [False]
+
+
+def test_every_tensor_of_a_module_is_replaced():
+    module = torch.nn.Module()
+    module.register_parameter("bias", None)
+    module.weight = torch.nn.Parameter(torch.ones(2))
+    with FakeTensorMode():
+        shell.fake(module)
+    assert type(module.weight.detach()).__name__ == "FakeTensor"
+
+
+def test_a_tile_of_logits_is_no_wider_than_the_vocabulary():
+    config = Qwen2Config(vocab_size=18)
+    small = shell.Shell(None, config, False, True, 0, 0, "", ())
+    width = trl._CHUNKED_LOGPROB_CHUNK_SIZE
+    with updates._tile(small, RATES):
+        assert trl._CHUNKED_LOGPROB_CHUNK_SIZE == 18
+    assert width == trl._CHUNKED_LOGPROB_CHUNK_SIZE > 18
+
+
+def test_an_operation_takes_the_cpu_time_of_its_threads_by_their_number(monkeypatch):
+    clock = itertools.count(step=6.0)
+    monkeypatch.setattr(device.time, "process_time", lambda: next(clock))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert device.seconds(lambda: None, torch.device("cpu")) == 2.0
 
 
 # -- beside what was used -------------------------------------------------------------------------

@@ -390,6 +390,10 @@ def test_a_reward_model_reads_a_conversation_by_its_own_template(reward_model):
     plain = made(prompts=["1+2="], completions=["3"])
     made.tokenizer.chat_template = None
     assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(plain, abs=1e-6)
+    made.tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}+{% endfor %}"
+    templated = made(prompts=["1+2=+"], completions=["3+"])
+    assert templated != pytest.approx(plain, abs=1e-4)
+    assert made(prompts=[talk[0]], completions=[talk[1]]) == pytest.approx(templated, abs=1e-6)
     made.tokenizer.chat_template = (
         "{% for m in messages %}{{ m.role[0] }}9{{ m.content }}{% endfor %}"
     )
