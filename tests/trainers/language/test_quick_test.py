@@ -1,5 +1,6 @@
 """The last line of a quick test follows from the run's numbers: one test for each ending."""
 
+import io
 import shutil
 
 import pytest
@@ -84,6 +85,15 @@ def test_the_first_and_the_newest_policy_answer_the_same_questions(run):
         policy = evaluate_model.load(run.folder, step=step)
         assert answers == evaluate_model.evaluate(policy, questions=10, samples=0).right_questions
     assert len(compare(run.folder).after) == 16  # no more than there are
+
+
+def test_its_progress_is_gone_when_it_has_asked(run, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    compare(run.folder, questions=2)
+    assert "Asking unseen questions at step 2" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
 
 
 def test_a_training_that_was_stopped_is_no_whole_test(run):
