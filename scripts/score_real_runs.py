@@ -9,14 +9,15 @@ A log is judged from its own bytes at the listed commit, with nothing else of th
 it. A log that no reader reads counts as wrong. `cannot-tell`, `too-short` and
 `not-a-training-curve` are not scored as verdicts.
 
-The repositories of `classic.csv` and `language.csv` are split in two halves, `dev` and `test`, by a
-hash of their names. `classic-2.csv` and `language-2.csv` are a later set, `new`, of other
-repositories. Rules and readers that are written with a half in view are scored by the set that
-nobody has seen, so `new` gives counts alone: what would show single runs is refused without
-`--reveal`, and a set that was revealed scores no longer.
+A hash of its name puts each repository in one of two halves. Those of `classic.csv` and
+`language.csv` are `dev` and `test`. `classic-2.csv` and `language-2.csv` are a later set, `new`, of
+other repositories, and `classic-3.csv` a third one with the halves `dev3` and `new3`. Rules and
+readers that are written with a half in view are scored by a half that nobody has seen, so `new` and
+`new3` give counts alone: what would show single runs is refused without `--reveal`, and a half that
+was revealed scores no longer.
 
-    scripts/score_real_runs.py MIRRORS --half new           # the table, by kind of framework
-    scripts/score_real_runs.py MIRRORS --half dev --wrong   # and each run that is judged wrong
+    scripts/score_real_runs.py MIRRORS --half new3           # the table, by kind of framework
+    scripts/score_real_runs.py MIRRORS --half dev3 --wrong   # and each run that is judged wrong
 
 Runs of one repository are alike, so the intervals are drawn over repositories.
 """
@@ -60,9 +61,14 @@ ACCEPTED: Mapping[str, set[str]] = {
 }
 HEALTHY = {"learning", "converged", "flat-solved"}
 CURVES = set(ACCEPTED)
-HALVES = ("dev", "test")
-NEW = "new"
-NEW_LISTS = "*-2.csv"
+# The lists of each set, and the halves of its repositories whose hash is even and odd.
+SETS: Mapping[str, tuple[str, str]] = {
+    "*[a-z].csv": ("dev", "test"),
+    "*-2.csv": ("new", "new"),
+    "*-3.csv": ("dev3", "new3"),
+}
+UNSEEN = {"new", "new3"}
+HALVES = tuple(dict.fromkeys(name for halves in SETS.values() for name in halves))
 # Kinds of framework with enough logs in a list for a table of their own.
 KINDS = ("Stable-Baselines", "PyMARL", "ML-Agents", "TRL", "own loop")
 BOOTSTRAP_DRAWS = 2000
@@ -84,9 +90,9 @@ class Score:
         return self.verdict in ACCEPTED.get(self.row["outcome"], set())
 
 
-def half(repository: str) -> str:
+def half(repository: str, halves: tuple[str, str]) -> str:
     """Return the half that a repository belongs to, whatever its capital letters."""
-    return HALVES[hashlib.sha256(repository.lower().encode()).digest()[0] % 2]
+    return halves[hashlib.sha256(repository.lower().encode()).digest()[0] % 2]
 
 
 def contents(mirrors: Path, row: Mapping[str, str], folder: Path) -> Path:
@@ -168,15 +174,14 @@ def kind(row: Mapping[str, str]) -> str:
 
 
 def rows_of(chosen: str | None) -> Iterable[tuple[str, list[dict[str, str]]]]:
-    """Give each list's name and its rows of one half; of both old halves for None."""
-    new = set(LISTS.glob(NEW_LISTS))
-    for file in sorted(new if chosen == NEW else set(LISTS.glob("*.csv")) - new):
-        with file.open(newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        yield (
-            file.stem,
-            [row for row in rows if chosen in {None, NEW, half(row["repository"])}],
-        )
+    """Give the name of each list that has rows of a half, and these; None: of all seen halves."""
+    wanted = {chosen} if chosen else set(HALVES) - UNSEEN
+    for pattern, halves in SETS.items():
+        for file in sorted(LISTS.glob(pattern)):
+            with file.open(newline="") as lines:
+                rows = [r for r in csv.DictReader(lines) if half(r["repository"], halves) in wanted]
+            if rows:
+                yield file.stem, rows
 
 
 def table(scores: list[Score]) -> Iterable[tuple[str, str]]:
@@ -204,25 +209,27 @@ def main() -> int:
     parser.add_argument("mirrors", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--half", choices=(*HALVES, NEW), help="of the repositories (default: dev and test)"
+        "--half", choices=HALVES, help="of the repositories (default: dev, test and dev3)"
     )
     parser.add_argument("--sure", action="store_true", help="leave out labels that are unsure")
     parser.add_argument("--wrong", action="store_true", help="list the runs that are judged wrong")
     parser.add_argument("--json", type=Path, help="write each run's verdict and findings here")
     parser.add_argument(
-        "--reveal", action="store_true", help="allow --wrong and --json on the new set, and end it"
+        "--reveal",
+        action="store_true",
+        help="allow --wrong and --json on an unseen half, and end it",
     )
     args = parser.parse_args()
-    hidden = args.half == NEW and not args.reveal
+    hidden = args.half in UNSEEN and not args.reveal
     if hidden and (args.wrong or args.json):
-        parser.error("--wrong and --json show single runs of the new set: add --reveal to end it")
+        parser.error(f"--wrong and --json show single runs of {args.half}: add --reveal to end it")
     answers = {}
     for name, listed in rows_of(args.half):
         rows = [row for row in listed if not args.sure or row["confidence"] != "unsure"]
         with multiprocessing.Pool(args.jobs, maxtasksperchild=50) as pool:
             scores = pool.map(judge, [(args.mirrors, row) for row in rows], chunksize=4)
         print_table(name, scores)
-        for part in sorted({kind(row) for row in rows}) if args.half == NEW else ():
+        for part in sorted({kind(row) for row in rows}) if args.half in UNSEEN else ():
             print_table(f"{name}, {part}", [s for s in scores if kind(s.row) == part])
         alarms = Counter(a for s in scores if s.row["outcome"] in HEALTHY for a in s.alarms)
         if not hidden:

@@ -1,0 +1,65 @@
+"""The lists of published real logs and the halves that score them: `scripts/score_real_runs.py`."""
+
+import csv
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+SCRIPT = ROOT / "scripts" / "score_real_runs.py"
+LISTS = sorted((ROOT / "faults" / "real").glob("*.csv"))
+OUTSIDE = {"cannot-tell", "too-short", "not-a-training-curve"}
+
+
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(str(SCRIPT))
+
+
+def rows(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+def ids(script, chosen):
+    return [row["id"] for _, part in script["rows_of"](chosen) for row in part]
+
+
+def test_each_row_is_in_one_half(script):
+    listed = [row["id"] for file in LISTS for row in rows(file)]
+    halves = [name for half in script["HALVES"] for name in ids(script, half)]
+    assert sorted(halves) == sorted(listed)
+    assert len(set(listed)) == len(listed)
+
+
+def test_without_a_half_no_unseen_run_is_scored(script):
+    unseen = {name for half in script["UNSEEN"] for name in ids(script, half)}
+    assert unseen
+    assert not unseen & set(ids(script, None))
+
+
+def test_no_repository_and_no_log_is_in_two_sets(script):
+    files = [[file for file in LISTS if file.match(pattern)] for pattern in script["SETS"]]
+    for column in ("repository", "sha256"):
+        sets = [{row[column].lower() for file in part for row in rows(file)} for part in files]
+        assert all(sets)
+        assert sum(map(len, sets)) == len(set().union(*sets))
+
+
+@pytest.mark.parametrize("file", LISTS, ids=lambda file: file.stem)
+def test_labels_are_of_the_vocabulary(script, file):
+    for row in rows(file):
+        assert row["outcome"] in script["CURVES"] | OUTSIDE
+        assert row["process"] in {"healthy", "faulty", "undecidable"}
+        assert row["confidence"] in {"sure", "likely", "unsure"}
+        assert row["evidence"]
+
+
+@pytest.mark.parametrize("option", ["--wrong", "--json=scores.json"])
+@pytest.mark.parametrize("half", ["new", "new3"])
+def test_single_runs_of_an_unseen_half_are_refused(script, half, option, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["score_real_runs.py", "mirrors", "--half", half, option])
+    with pytest.raises(SystemExit) as stop:
+        script["main"]()
+    assert stop.value.code == 2
+    assert f"show single runs of {half}" in capsys.readouterr().err
