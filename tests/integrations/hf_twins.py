@@ -68,14 +68,14 @@ def go(trainer):
 class Asks(TrainerCallback):
     """Someone outside, during a step, who waits until the run has seen it."""
 
-    def __init__(self, folder, *asked, during=2):
-        self.folder, self.asked, self.during = folder, asked, during
+    def __init__(self, folder, *asked, during=2, **facts):
+        self.folder, self.asked, self.during, self.facts = folder, asked, during, facts
 
     def on_step_begin(self, _, told, *__, **___):
         if told.global_step + 1 != self.during:
             return
         for kind in self.asked:
-            ask(self.folder, kind)
+            ask(self.folder, kind, **self.facts)
         for _ in range(1000):
             if len(Recorded.read(self.folder).of("asked")) == len(self.asked):
                 return

@@ -21,6 +21,7 @@ from rlvitals.integrations.guard import Guard
 from rlvitals.integrations.stable_baselines3 import Preflight, Record, Writer
 from rlvitals.integrations.stable_baselines3.gradients import Gradients
 from rlvitals.integrations.stable_baselines3.record import DEFAULT_LOOK_STEPS
+from rlvitals.tracking import requests
 from rlvitals.types import Profile
 
 SMALL = {"net_arch": [16]}
@@ -282,12 +283,29 @@ def _quiet():
     return nullcontext()
 
 
+def test_the_learning_rate_is_lowered_where_it_is_asked_for(tmp_path):
+    class Lowers(BaseCallback):
+        def _on_step(self):
+            if self.num_timesteps == 128:
+                requests.ask(run.folder, "lower-rate", factor=0.1)
+                run.flush()
+            return True
+
+    run = rlvitals.start(tmp_path / "run")
+    model = make("ppo", n_steps=64, learning_rate=lambda left: 1e-3 * left)
+    model.learn(320, callback=[Lowers(), Record(run, every=64)])
+    run.finish()
+    assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(0.0)
+    assert model.lr_schedule(0.5) == pytest.approx(5e-5)
+    model.save(tmp_path / "model.zip")
+    assert PPO.load(tmp_path / "model.zip", device="cpu").lr_schedule(0.5) == pytest.approx(5e-5)
+    assert [event["factor"] for event in events(run.folder, "asked")] == [0.1]
+
+
 def test_a_run_that_is_asked_to_stop_stops_and_saves(tmp_path):
     run = rlvitals.start(tmp_path / "run")
     model = make("dqn", learning_starts=10_000)
     (run.folder / "requests").mkdir(exist_ok=True)
-    from rlvitals.tracking import requests
-
     for kind in ("save", "stop"):
         requests.ask(run.folder, kind)
     model.learn(20_000, callback=Record(run))

@@ -143,6 +143,23 @@ def test_what_someone_outside_asks_for_is_done_after_the_step(base, tmp_path):
     assert (tmp_path / "checkpoint-2").is_dir()
 
 
+@pytest.mark.parametrize("schedule", ["linear", "constant"])
+def test_the_learning_rate_is_lowered_from_the_next_step_on(base, tmp_path, schedule):
+    def rates(out, *callbacks):
+        trainer = twins.trainer(base, out, max_steps=5, lr_scheduler_type=schedule, **WITH)
+        for callback in callbacks:
+            trainer.add_callback(callback)
+        trainer.train()
+        return [value for _, value in Recorded.read(out).series("learning_rate")]
+
+    plain = rates(tmp_path / "plain")
+    lowered = rates(
+        tmp_path / "lowered", Asks(tmp_path / "lowered", "lower-rate", during=2, factor=0.25)
+    )
+    expected = [*plain[:2], *(rate / 4 for rate in plain[2:])]
+    assert lowered == pytest.approx(expected)
+
+
 def test_it_is_diagnosed_as_the_trainer_s_own_log_is(base, tmp_path):
     out = tmp_path / "out"
     twins.trainer(base, out, max_steps=6, save_strategy="steps", save_steps=6, **WITH).train()

@@ -1,5 +1,9 @@
 """What someone outside asks of a running loop."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from recording_checks import happened
 
@@ -26,6 +30,49 @@ def test_asking_to_save_and_to_stop(tmp_path, capsys):
     assert [(event.step, event.facts["what"]) for event in asked] == [
         (12, "save"), (12, "save"), (12, "stop"),
     ]  # fmt: skip
+
+
+def test_asking_for_a_lower_learning_rate(tmp_path, capsys):
+    with rlvitals.start(tmp_path) as run:
+        for factor in ("0.5", "0.2"):
+            assert main(["ask", str(tmp_path), "lower-rate", "--factor", factor]) == 0
+        run.flush()
+        assert run.requests() == rlvitals.lab.Requests(rate_factor=0.1)
+        assert not run.requests()
+        assert main(["ask", str(tmp_path), "lower-rate", "--factor", "2"]) == 2
+        assert "2 lowers no rate" in capsys.readouterr().err
+        run.flush()
+        assert not run.requests()
+
+
+TRAINING = """
+import signal, sys, time, rlvitals
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+run = rlvitals.start(sys.argv[1], flush_seconds=0.01)
+run.log(0, {"x": 1.0})
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux")
+@pytest.mark.parametrize(("kind", "ending"), [("plain", "SIGTERM"), ("deaf", "SIGKILL")])
+def test_a_process_is_killed_and_its_run_says_so(tmp_path, capsys, kind, ending):
+    argv = [sys.executable, "-c", TRAINING, str(tmp_path / "run"), kind]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as training:
+        assert training.stdout.readline() == "ready\n"
+        grace = "1s" if kind == "deaf" else "60s"
+        try:
+            assert main(["ask", str(tmp_path / "run"), "kill", "--grace", grace]) == 0
+            assert training.wait(60) != 0
+        finally:
+            training.kill()
+    assert f"process {training.pid} of run ended after {ending}" in capsys.readouterr().out
+    assert [event.facts["what"] for event in happened(tmp_path / "run", "asked")] == ["kill"]
+    assert rlvitals.diagnose(tmp_path / "run").verdict.word.value == "failed"
+    assert main(["ask", str(tmp_path / "run"), "kill"]) != 0
 
 
 def test_what_was_asked_of_an_earlier_attempt_is_done_with(tmp_path):

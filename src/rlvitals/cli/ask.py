@@ -1,29 +1,49 @@
-"""Ask a running training for something: to save a checkpoint now, or to stop gently.
+"""Ask a running training to save, to stop or to lower its learning rate, or kill it.
 
-The training must look: `run.requests()` in its loop tells what was asked.
+The training must look: `run.requests()` in its loop tells what was asked. The hooks into
+Stable-Baselines3 and transformers do all of it, `rlvitals train ppo` and `rlhf` save and stop.
+`kill` needs no loop: the run's processes on this machine get SIGTERM, and SIGKILL where they run
+on after the grace period. Each request is an event of the run.
 
 examples:
   rlvitals ask runs/my_run save
   rlvitals ask runs/my_run stop
+  rlvitals ask runs/my_run lower-rate --factor 0.3
+  rlvitals ask runs/my_run kill --grace 60
 """
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import Command
+from rlvitals.errors import UsageError
+
+if TYPE_CHECKING:
+    from rlvitals.storage.run_folder import RunFolder
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run and the request."""
     parser.add_argument("run", metavar="RUN", help="the run folder")
     parser.add_argument(
-        "what", choices=("save", "stop"), help="save: a checkpoint now; stop: end gently"
+        "what",
+        choices=("save", "stop", "lower-rate", "kill"),
+        help="save: a checkpoint now; stop: end gently; lower-rate: multiply the learning rate;"
+        " kill: end its processes on this machine",
     )
+    parser.add_argument(
+        "--factor", type=float, default=0.5, help="of lower-rate, between 0 and 1 (default: 0.5)"
+    )
+    parser.add_argument(
+        "--grace", type=flags.seconds, default=30.0, metavar="TIME",
+        help="of kill: from SIGTERM to SIGKILL (default: 30s)",
+    )  # fmt: skip
 
 
 def run(args: Namespace) -> int:
     """Write the request into the run folder."""
-    from rlvitals.errors import UsageError
     from rlvitals.storage.run_folder import RunFolder
     from rlvitals.tracking import requests
 
@@ -34,9 +54,27 @@ def run(args: Namespace) -> int:
             where=args.run,
             hint=f"rlvitals diagnose {args.run}",
         )
-    requests.ask(folder.path, args.what)
-    doing = "save a checkpoint" if args.what == "save" else "stop"
+    if not 0 < args.factor < 1:
+        raise UsageError(f"{args.factor:g} lowers no rate", where="--factor", hint="0.5")
+    if args.what == requests.KILL:
+        return _kill(folder, args.grace)
+    facts = {"factor": args.factor} if args.what == "lower-rate" else {}
+    requests.ask(folder.path, args.what, **facts)
+    doing = {
+        "save": "save a checkpoint",
+        "stop": "stop",
+        "lower-rate": f"multiply its learning rate by {args.factor:g}",
+    }[args.what]
     print(f"{folder.about.name} is asked to {doing}; it does so where its loop next looks.")
+    return 0
+
+
+def _kill(folder: "RunFolder", grace_s: float) -> int:
+    from rlvitals.intervene import kill
+
+    signals = kill.kill(folder, grace_s)
+    for pid, signal_name in signals.items():
+        print(f"process {pid} of {folder.about.name} ended after {signal_name}")
     return 0
 
 

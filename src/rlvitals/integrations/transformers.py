@@ -21,6 +21,7 @@ from transformers.trainer_utils import SaveStrategy
 from rlvitals.checkpoints import accelerate_group
 from rlvitals.integrations import completions, hook_facts
 from rlvitals.integrations.transformers_seal import Seal
+from rlvitals.tracking.requests import NO_REQUESTS
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.start import start
 
@@ -156,9 +157,11 @@ class Record(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Apply external requests: save a checkpoint now, stop once it is saved."""
+        """Apply external requests: save a checkpoint now, stop once it is saved, a lower rate."""
         self._take_completions(args)
-        save, stop = self._read_requests(args, state, control)
+        save, stop, rate_factor = self._read_requests(args, control)
+        if rate_factor < 1:
+            _scale_rate(kwargs["optimizer"], kwargs["lr_scheduler"], rate_factor)
         saves = args.save_strategy != SaveStrategy.NO
         self._stopping = self._stopping or (stop and saves)
         control.should_save = control.should_save or save or (stop and saves)
@@ -214,16 +217,26 @@ class Record(TrainerCallback):
             self.run.note(problem)
 
     def _read_requests(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl
-    ) -> tuple[bool, bool]:
-        """Return whether to save and to stop, equal on every process."""
+        self, args: TrainingArguments, control: TrainerControl
+    ) -> tuple[bool, bool, float]:
+        """Return whether to save and to stop and the rate's factor, equal on every process."""
         if args.world_size > 1 and not control.should_log:
-            return False, False  # agree at logging steps only: agreement costs a message
-        requests = None if self.run is None else self.run.requests()
-        save, stop = (False, False) if requests is None else (requests.save, requests.stop)
-        return accelerate_group.broadcast((save, stop), args.world_size)
+            return False, False, 1.0  # agree at logging steps only: agreement costs a message
+        requests = NO_REQUESTS if self.run is None else self.run.requests()
+        answer = requests.save, requests.stop, requests.rate_factor
+        return accelerate_group.broadcast(answer, args.world_size)
 
     def _finish(self, status: str) -> None:
         if self.run is not None and not self._given:
             self.run.finish(status)
             self.run = None
+
+
+def _scale_rate(optimizer: Any, scheduler: Any, factor: float) -> None:
+    """Multiply the learning rate now and in the schedule that is left, which is saved with it."""
+    scheduler = getattr(scheduler, "scheduler", scheduler)  # accelerate wraps it
+    for name in ("base_lrs", "_last_lr"):  # the second one is what the Trainer logs
+        if hasattr(scheduler, name):
+            setattr(scheduler, name, [rate * factor for rate in getattr(scheduler, name)])
+    for group in optimizer.param_groups:
+        group["lr"] *= factor

@@ -21,7 +21,6 @@ from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import requests
-from rlvitals.tracking.requests import REQUEST_KINDS
 
 MAX_CONTROL_TEXT_CHARS = 200  # of a cause or a reason
 MARK_LABELS = ("healthy", "broken", "wrong")
@@ -88,8 +87,8 @@ class Control:
     def request(self, run: LiveRun, values: Values) -> str:
         """Ask the run's process to save or to stop. Raises UsageError, UnreadableLog."""
         kind = _text(values, "kind")
-        if kind not in REQUEST_KINDS:
-            raise UsageError(f"{kind!r} is no request", where="kind", hint=", ".join(REQUEST_KINDS))
+        if kind not in REQUEST_TEXTS:
+            raise UsageError(f"{kind!r} is no request", where="kind", hint=", ".join(REQUEST_TEXTS))
         folder = RunFolder.open(run.run.root)
         try:
             if status := requests.last_status(folder):
@@ -128,7 +127,7 @@ def _offered_requests(run: LiveRun) -> Sequence[str]:
         return ()
     try:
         folder = RunFolder.open(run.run.root)
-        return () if requests.last_status(folder) else REQUEST_KINDS
+        return () if requests.last_status(folder) else tuple(REQUEST_TEXTS)
     except (OSError, UnreadableLog):
         return ()
 

@@ -55,15 +55,24 @@ def check_processes(
     return Presence(True, beat_age=max(0.0, time_now - max(process.beat for process in processes)))
 
 
+def is_visible(process: Process) -> bool:
+    """Return whether a process would be seen from here: same machine, start and namespace."""
+    boot = heartbeat.boot()
+    return bool(boot) and process.boot == boot and process.namespace == heartbeat.namespace()
+
+
+def is_running(process: Process) -> bool:
+    """Return whether a visible process runs; its number may be another's by now."""
+    born = heartbeat.start_time(process.pid)
+    return bool(born) and (not process.born or born == process.born)
+
+
 def _check_process(
     process: Process, time_now: float, last_row: float | None, *, live: bool
 ) -> tuple[bool | None, str]:
+    if is_visible(process):
+        return (True, "") if is_running(process) else (False, _cause(process))
     boot = heartbeat.boot()
-    if boot and process.boot == boot and process.namespace == heartbeat.namespace():
-        born = heartbeat.start_time(process.pid)
-        if born and (not process.born or born == process.born):
-            return True, ""
-        return False, _cause(process)
     if boot and process.boot and process.boot != boot and process.host == socket.gethostname():
         return False, f"{NO_END_REASON}; the machine has been started again since"
     silence_s = time_now - process.beat  # below 0 where the clocks differ

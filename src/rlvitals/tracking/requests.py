@@ -1,5 +1,6 @@
-"""Read requests to a running loop (save, stop) from a file in the run folder."""
+"""Read requests to a running loop from a file in the run folder."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,19 +8,24 @@ from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 
 REQUESTS_FILE = "requests.jsonl"
-REQUEST_KINDS = ("save", "stop")
+LOOP_REQUESTS = ("save", "stop", "lower-rate")
+KILL = "kill"  # of the process itself, by a signal: recorded as the others are
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The pending requests: `save` since the last call, `stop` from then on."""
+    """The pending requests: `save` since the last call, `stop` from then on.
+
+    `rate_factor`: what the learning rate is to be multiplied by, since the last call.
+    """
 
     save: bool = False
     stop: bool = False
+    rate_factor: float = 1.0
 
     def __bool__(self) -> bool:
         """Whether there is a request."""
-        return self.save or self.stop
+        return self.save or self.stop or self.rate_factor != 1.0
 
 
 NO_REQUESTS = Requests()
@@ -36,25 +42,29 @@ class Control:
         self._path = folder / REQUESTS_FILE
         self._cursor = events.read(self._path).cursor
         self._saves = self._stops = 0  # written by the thread that looks
-        self._saved = 0  # written by the loop
+        self._rate_factors: list[float] = []  # written by the thread that looks
+        self._saved = self._lowered = 0  # written by the loop: how many of them it took
 
     def look(self) -> list[dict[str, object]]:
         """Read the new requests; return for each the facts of its event. Raises OSError."""
         scan = events.read(self._path, self._cursor)
         self._cursor = scan.cursor
-        requests = [event for event in scan.events if event.kind in REQUEST_KINDS]
+        requests = [event for event in scan.events if event.kind in (*LOOP_REQUESTS, KILL)]
         kinds = [event.kind for event in requests]
         self._saves += kinds.count("save")
         self._stops += kinds.count("stop")
+        factors = [event.facts.get("factor") for event in requests if event.kind == "lower-rate"]
+        self._rate_factors += [f for f in factors if isinstance(f, float) and 0 < f < 1]
         return [_event_facts(event) for event in requests]
 
     def requests(self) -> Requests:
         """Return the pending requests."""
-        saves = self._saves
-        if saves == self._saved and not self._stops:
+        saves, lowered = self._saves, len(self._rate_factors)
+        if saves == self._saved and lowered == self._lowered and not self._stops:
             return NO_REQUESTS
-        requests = Requests(saves > self._saved, self._stops > 0)
-        self._saved = saves
+        factor = math.prod(self._rate_factors[self._lowered : lowered])
+        requests = Requests(saves > self._saved, self._stops > 0, factor)
+        self._saved, self._lowered = saves, lowered
         return requests
 
 
@@ -69,13 +79,14 @@ def last_status(run: RunFolder) -> str:
     return str(first_rank_facts[-1].get("status", "finished")) if first_rank_facts else ""
 
 
-def ask(folder: Path, kind: str, reason: str = "") -> None:
+def ask(folder: Path, kind: str, reason: str = "", **facts: object) -> None:
     """Append a request for the loop that records into a folder. Raises OSError."""
-    facts = {"reason": reason} if reason else {}
+    facts |= {"reason": reason} if reason else {}
     events.append(folder / REQUESTS_FILE, kind, None, **facts)
 
 
 def _event_facts(event: events.Event) -> dict[str, object]:
     """Return what the recorder's event says of a request."""
-    reason = event.facts.get("reason")
-    return {"what": event.kind, **({"reason": reason} if isinstance(reason, str) else {})}
+    details = {name: event.facts.get(name) for name in ("reason", "factor")}
+    plain = {name: value for name, value in details.items() if isinstance(value, str | float)}
+    return {"what": event.kind, **plain}

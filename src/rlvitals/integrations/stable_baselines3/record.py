@@ -1,5 +1,7 @@
 """Callback that records a Stable-Baselines3 training."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,18 @@ if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
 DEFAULT_LOOK_STEPS = 1000  # environment steps between two summaries of about 1 ms
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledSchedule:
+    """A learning rate by the remaining progress, times a factor; it is saved with the model."""
+
+    schedule: Callable[[float], float]
+    factor: float
+
+    def __call__(self, progress_remaining: float) -> float:
+        """Return the learning rate."""
+        return self.factor * self.schedule(progress_remaining)
 
 
 class Record(BaseCallback):
@@ -195,6 +209,10 @@ class Record(BaseCallback):
                 path = self.run.folder / f"model-{self.num_timesteps}.zip"
                 self.model.save(path)
                 self.run.event("checkpoint", step=self.num_timesteps, file=path.name)
+            if requests.rate_factor < 1:
+                schedule = ScaledSchedule(self.model.lr_schedule, requests.rate_factor)
+                self.model.learning_rate = schedule  # what a saved model starts from
+                self.model._setup_lr_schedule()  # noqa: SLF001 - as `learning_rate` is taken up
         except Exception as error:  # noqa: BLE001 - what is asked for must not end a training
             self.run.note(f"a request could not be met: {type(error).__name__}: {error}")
             return False

@@ -1,0 +1,73 @@
+"""End the processes of a recorded run on this machine: SIGTERM, then SIGKILL."""
+
+import contextlib
+import os
+import select
+import signal
+import time
+
+from rlvitals.errors import UsageError
+from rlvitals.storage import events
+from rlvitals.storage.run_folder import RunFolder
+from rlvitals.tracking import exit_reason, liveness, requests
+from rlvitals.types import Process
+
+SIGKILL_SECONDS = 10.0  # for the system to take a process away
+RECORD_SECONDS = 1.0  # for the recorder to write the request as an event
+
+
+def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
+    """Return the signal after which each process ended, by its number.
+
+    A process has `grace_s` seconds after SIGTERM; one that runs on after SIGKILL is left out. A
+    process is opened before it is checked, so that no other one that got its number is hit; this
+    is of Linux. Raises UsageError where no process of the run can be seen from here, OSError.
+    """
+    processes = exit_reason.read(folder.path, events.read(folder.events_path).events).open
+    descriptors = {
+        process.pid: descriptor
+        for process in processes
+        if (descriptor := _open(process)) is not None
+    }
+    if not descriptors:
+        raise UsageError(
+            "no process of this run can be seen on this machine",
+            where=str(folder.path),
+            hint="on the machine, and in the container, that trains",
+        )
+    try:
+        requests.ask(folder.path, requests.KILL)
+        time.sleep(RECORD_SECONDS)
+        ended = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
+        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in ended}
+        return ended | dict.fromkeys(_end(remaining, signal.SIGKILL, SIGKILL_SECONDS), "SIGKILL")
+    finally:
+        for descriptor in descriptors.values():
+            os.close(descriptor)
+
+
+def _open(process: Process) -> int | None:
+    """Return a descriptor of a process of this machine; None where it does not run here."""
+    if not liveness.is_visible(process) or process.pid == os.getpid():
+        return None
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return None
+    if liveness.is_running(process):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _end(descriptors: dict[int, int], number: signal.Signals, grace_s: float) -> list[int]:
+    """Send a signal and return the processes that ended within the grace period."""
+    for descriptor in descriptors.values():
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            signal.pidfd_send_signal(descriptor, number)
+    deadline = time.monotonic() + grace_s
+    ended = []
+    for pid, descriptor in descriptors.items():
+        readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        ended += [pid] if readable else []
+    return ended
