@@ -321,3 +321,16 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert script(tmp_path, after).stdout == "saving\n0\n"
     assert is_whole(tmp_path)
+
+
+def test_another_thread_than_the_first_saves_too(beside, said):
+    def save():
+        beside.save_state(10, State(w=np.ones(1000), step=10))
+        said.append("saved")
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    thread.join(HANG_SECONDS)
+    assert beside.wait(HANG_SECONDS)
+    assert said[-1] == "saved"
+    assert (weights(beside.folder / "checkpoint-10") == 1).all()

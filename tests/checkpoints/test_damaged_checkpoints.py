@@ -1,12 +1,15 @@
 """Whatever is wrong with a file of a checkpoint: it is refused, and the older one is used."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from effort import sampled
 
-from rlvitals.checkpoints import manifest, naming, provenance
+from rlvitals.checkpoints import catalog, manifest, naming, provenance, recovery
 from rlvitals.checkpoints.manager import Checkpoints
 from rlvitals.checkpoints.manifest import BadCheckpoint
 from rlvitals.checkpoints.state.training_state import State
@@ -262,3 +265,30 @@ def test_refused_ones_are_counted_up(tmp_path):
 )
 def test_which_processes_lost_their_random_streams(then, now, end):
     assert provenance._describe_world_sizes(then, now).endswith(end)
+
+
+def test_folders_of_other_programs_hide_no_sealed_one(tmp_path):
+    checkpoints = quiet(tmp_path)
+    for step in (20, 30):
+        with checkpoints.save(step) as folder:
+            State(step=step).save(folder)
+    for step in (10, 25):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    (tmp_path / "checkpoint-30" / "manifest.json").write_text("{")
+    found = catalog.Catalog(tmp_path, "", print).sealed_folders()
+    assert [path.name for path in found] == ["checkpoint-20", "checkpoint-30"]
+
+
+def test_a_folder_that_is_being_written_keeps_none_from_being_removed(tmp_path, monkeypatch):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    active, left = set(), set()
+    for step in range(8):
+        path = naming.unfinished_path(tmp_path, step)
+        active.add(path)
+        left.add(path.with_name(path.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-")))
+    for path in active | left:
+        path.mkdir()
+    monkeypatch.setattr(recovery, "writing", active)
+    assert len(list(recovery.recover(tmp_path))) == len(left)
+    assert set(tmp_path.iterdir()) == active
