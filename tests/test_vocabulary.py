@@ -120,7 +120,7 @@ RATCHETS = {
     "following": Ratchet(2.2, 1, 1, 30),
     "hosted": Ratchet(0.0, 0, 0, 24),
     "integrations": Ratchet(0.2, 5, 1, 40),
-    "intervene": Ratchet(0.0, 0, 0, 2),
+    "intervene": Ratchet(0.0, 0, 0, 4),
     "metrics": Ratchet(1.0, 7, 2, 777),
     "readers": Ratchet(1.8, 30, 3, 704),
     "rollouts": Ratchet(2.9, 0, 0, 79),

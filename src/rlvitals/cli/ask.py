@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
         )
     if not 0 < args.factor < 1:
         raise UsageError(f"{args.factor:g} lowers no rate", where="--factor", hint="0.5")
-    if args.what == requests.KILL:
+    if args.what == "kill":
         return _kill(folder, args.grace)
     facts = {"factor": args.factor} if args.what == "lower-rate" else {}
     requests.ask(folder.path, args.what, **facts)

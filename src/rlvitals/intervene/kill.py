@@ -36,11 +36,11 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
             hint="on the machine, and in the container, that trains",
         )
     try:
-        requests.ask(folder.path, requests.KILL)
+        requests.ask(folder.path, "kill")
         time.sleep(RECORD_SECONDS)
-        ended = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
-        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in ended}
-        return ended | dict.fromkeys(_end(remaining, signal.SIGKILL, SIGKILL_SECONDS), "SIGKILL")
+        signals = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
+        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
+        return signals | dict.fromkeys(_end(remaining, signal.SIGKILL, SIGKILL_SECONDS), "SIGKILL")
     finally:
         for descriptor in descriptors.values():
             os.close(descriptor)
@@ -66,8 +66,8 @@ def _end(descriptors: dict[int, int], number: signal.Signals, grace_s: float) ->
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             signal.pidfd_send_signal(descriptor, number)
     deadline = time.monotonic() + grace_s
-    ended = []
+    pids = []
     for pid, descriptor in descriptors.items():
         readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        ended += [pid] if readable else []
-    return ended
+        pids += [pid] if readable else []
+    return pids
