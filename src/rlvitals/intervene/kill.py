@@ -27,7 +27,7 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     descriptors = {
         process.pid: descriptor
         for process in processes
-        if (descriptor := _open(process)) is not None
+        if (descriptor := _find_descriptor(process)) is not None
     }
     if not descriptors:
         raise UsageError(
@@ -46,7 +46,7 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
             os.close(descriptor)
 
 
-def _open(process: Process) -> int | None:
+def _find_descriptor(process: Process) -> int | None:
     """Return a descriptor of a process of this machine; None where it does not run here."""
     if not liveness.is_visible(process) or process.pid == os.getpid():
         return None
