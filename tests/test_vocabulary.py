@@ -151,6 +151,13 @@ def trees():
     return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_trees_afterwards():
+    """A million nodes: each full garbage collection of a later test would walk them, for 1 s."""
+    yield
+    trees.cache_clear()
+
+
 def bound_names(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
