@@ -44,7 +44,7 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def wrong(run, tmp_path_factory):
+def hostile_run(run, tmp_path_factory):
     """Return the run with every field changed, by the values in turn from one on."""
 
     @cache
@@ -149,9 +149,9 @@ def test_each_field_is_read_as_its_type_or_dropped(run, tmp_path, file):
 
 @pytest.mark.parametrize("first", sampled(range(0, len(VALUES), 9), 3))
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_ends_in_a_traceback(run, wrong, tmp_path, verb, first):
+def test_no_verb_ends_in_a_traceback(run, hostile_run, tmp_path, verb, first):
     """Every field of every file is wrong at once, each by another value."""
-    folder = fresh(wrong(first), tmp_path / "runs" / "r")
+    folder = fresh(hostile_run(first), tmp_path / "runs" / "r")
     (tmp_path / "out").mkdir()
     ends_well(*verbs(folder, run, tmp_path / "out")[verb])
 

@@ -37,10 +37,10 @@ print(total.hexdigest(), "wandb.Run" if type(wandb.run).__name__ == "Run" else "
 def test_a_cleanrl_script_is_recorded_unchanged(tmp_path):
     folder = tmp_path / "alone"
     folder.mkdir()
-    with ThreadPoolExecutor(1) as beside:  # W&B waits for 10 s at the end of each
-        other = beside.submit(plain, folder, CLEANRL)
+    with ThreadPoolExecutor(1) as executor:  # W&B waits for 10 s at the end of each
+        pending = executor.submit(plain, folder, CLEANRL)
         done = run(tmp_path, CLEANRL)
-        alone = other.result()
+        alone = pending.result()
     assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout) == (0, alone.stdout)
     assert "LEARNING rec: " in done.stderr.splitlines()[-1]
     recorded = series(tmp_path / "rec")

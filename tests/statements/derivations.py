@@ -118,19 +118,19 @@ def _first_wrong(each: Claim, groups: tuple[str, ...], case: Case, sentence: Cal
         elif name not in WORDS:
             derive = each.functions.get(name)
             values = statistic(case, name, named) if derive is None else derive(case)
-            if others := _other_values(printed, values):
-                return f"{name} reads {printed}; the trace gives {others}"
+            if alternatives := _other_values(printed, values):
+                return f"{name} reads {printed}; the trace gives {alternatives}"
     return ""
 
 
 def _other_values(printed: str, values: Iterable[float]) -> str:
     """Return some of the values where none reads as `printed`; empty as soon as one does."""
-    others = set()
+    alternatives = set()
     for value in values:
         if reads(printed, value):
             return ""
-        others.add(f"{value:.6g}")
-    return ", ".join(sorted(others)[:8]) or "nothing"
+        alternatives.add(f"{value:.6g}")
+    return ", ".join(sorted(alternatives)[:8]) or "nothing"
 
 
 def reads(printed: str, value: float) -> bool:
@@ -225,7 +225,7 @@ def windows(case: Case, series: Series) -> Iterator[Series]:
     yield series.where((series.steps < began) | (series.steps > ended))
 
 
-def once(signal: Callable) -> Callable:
+def memoize(signal: Callable) -> Callable:
     """Return a signal that is computed once of each window: many sentences try the same."""
 
     @lru_cache(maxsize=2000)
@@ -235,8 +235,8 @@ def once(signal: Callable) -> Callable:
     return lambda values, **options: answer(values.tobytes(), tuple(options.items()))
 
 
-trend_of = once(trend)
-change_of = once(outcome_change)
+trend_of = memoize(trend)
+change_of = memoize(outcome_change)
 
 
 def head(values: np.ndarray, least: int = 5) -> float:

@@ -41,11 +41,11 @@ def _config(said):
     return schema.load(Config, None, said, below=command.TINY_LM_PRESET)
 
 
-def training(folder, said=SMALL, *, taught=True, **more):
-    """Return a training; `taught`: of a policy whose warm start is copied."""
+def training(folder, said=SMALL, *, copy_base=True, **more):
+    """Return a training; `copy_base`: its policy is taught once for all."""
     config = _config({**said, "rlhf.output_dir": str(folder), **more})
     base = Path(folder) / models.BASE_FOLDER
-    if taught and not base.exists():
+    if copy_base and not base.exists():
         shutil.copytree(_base(config.model.warm_start_steps), base)
     return Training(config)
 

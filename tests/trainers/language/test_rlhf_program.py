@@ -111,7 +111,7 @@ def test_what_adds_up_and_what_is_known_at_first_is_checked(whole):
 
 
 def test_a_warm_start_is_told_and_so_is_how_long_the_training_is(tmp_path, capfd):
-    made = programs.training(tmp_path, taught=False)
+    made = programs.training(tmp_path, copy_base=False)
     begun, line = (one for one in programs.log(tmp_path) if "tiny-lm" in one)
     assert begun.endswith("tiny-lm is made, and taught for 5 steps first ...")
     assert "Warm start of tiny-lm: 5 steps, loss " in line
