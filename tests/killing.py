@@ -21,6 +21,7 @@ from waiting import HANG_SECONDS
 # The first optimizer loads `torch._dynamo`.
 PRELOADED = [
     "__main__",
+    "pytest",
     "torch._dynamo",
     "torch.distributed.checkpoint",
     "rlvitals.checkpoints.manager",

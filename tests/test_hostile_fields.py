@@ -7,6 +7,7 @@ import math
 import shutil
 import tarfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,19 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile") / "runs" / "r"
     recorded(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def hostile_run(run, tmp_path_factory):
+    """Return the run with every field changed, by the values in turn from one on."""
+
+    @cache
+    def changed_run(first):
+        folder = fresh(run, tmp_path_factory.mktemp("wrong") / "r")
+        change_all(folder, first)
+        return folder
+
+    return changed_run
 
 
 def ends_well(argv, codes):
@@ -135,10 +149,9 @@ def test_each_field_is_read_as_its_type_or_dropped(run, tmp_path, file):
 
 @pytest.mark.parametrize("first", sampled(range(0, len(VALUES), 9), 3))
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_ends_in_a_traceback(run, tmp_path, verb, first):
+def test_no_verb_ends_in_a_traceback(run, hostile_run, tmp_path, verb, first):
     """Every field of every file is wrong at once, each by another value."""
-    folder = fresh(run, tmp_path / "runs" / "r")
-    change_all(folder, first)
+    folder = fresh(hostile_run(first), tmp_path / "runs" / "r")
     (tmp_path / "out").mkdir()
     ends_well(*verbs(folder, run, tmp_path / "out")[verb])
 

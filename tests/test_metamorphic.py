@@ -218,6 +218,11 @@ def in_units(run, factor):
     return replace(run, series={k: scaled(k, s) for k, s in run.series.items()}, settings=paid)
 
 
+@cache
+def told_in_own_units(case):
+    return diagnose(in_units(told(case).trace, 1.0))
+
+
 def unit_hidden(case):
     """Normalised by their group or whitened, advantages hide the unit; A2C's are neither."""
     known = {*CONTROL, *GROUPED, Profile.RLHF_PPO}
@@ -231,8 +236,7 @@ def test_rewards_have_no_unit(case, factor):
     if case == ("fires", "constant-reward"):
         # A mean reward between 0 and 1 is taken for a share of right answers.
         factor = max(factor, 1.0)
-    run = told(case).trace
-    assert said(diagnose(in_units(run, factor))) == said(diagnose(in_units(run, 1.0)))
+    assert said(diagnose(in_units(told(case).trace, factor))) == said(told_in_own_units(case))
 
 
 @pytest.mark.parametrize("offset", [-100.0, 3.7])

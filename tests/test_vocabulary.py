@@ -5,6 +5,7 @@ one is a name to choose again. CONTRIBUTING.md lists what is meant.
 """
 
 import ast
+import gc
 import re
 from collections import Counter, defaultdict
 from functools import cache
@@ -149,6 +150,18 @@ def folder(path):
 @cache
 def trees():
     return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def uncollected():
+    """A million nodes of trees: to walk them takes longer than to parse, and later tests 1 s each.
+
+    That is: in each full garbage collection, with which each Trainer begins.
+    """
+    gc.disable()
+    yield
+    trees.cache_clear()
+    gc.enable()
 
 
 def bound_names(tree):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -164,6 +165,17 @@ def test_what_a_program_does_counts(before, after):
     assert tree_digest(before.encode()) != tree_digest(after.encode())
 
 
+@pytest.fixture
+def without_tests(monkeypatch):
+    """Leave out the files of the tests: 450 trees."""
+    real, tests = training_code._is_training_code, Path(__file__).parents[1]
+
+    def is_training_code(dotted, path, places):
+        return tests not in path.parents and real(dotted, path, places)
+
+    monkeypatch.setattr(training_code, "_is_training_code", is_training_code)
+
+
 def loaded(monkeypatch, folder, name, source):
     """Load a module from a file, as an import does."""
     (folder / f"{name}.py").write_bytes(source)
@@ -174,6 +186,7 @@ def loaded(monkeypatch, folder, name, source):
     return module
 
 
+@pytest.mark.usefixtures("without_tests")
 def test_what_was_imported_counts_not_what_lies_there_later(tmp_path, monkeypatch):
     module = loaded(monkeypatch, tmp_path, "edited_later", b"X = 1\n")
     code = TrainingCode()
@@ -184,6 +197,7 @@ def test_what_was_imported_counts_not_what_lies_there_later(tmp_path, monkeypatc
     assert code.record()["edited_later.py"] != first
 
 
+@pytest.mark.usefixtures("without_tests")
 def test_what_cannot_be_parsed_or_is_huge_is_compared_by_its_text(tmp_path, monkeypatch):
     loaded(monkeypatch, tmp_path, "of_another_language", b"X = 1\n")
     loaded(
@@ -209,6 +223,7 @@ def test_trees_are_built_up_to_a_budget(tmp_path, monkeypatch):
     assert TrainingCode().compare(sealed).differs == ()
 
 
+@pytest.mark.usefixtures("without_tests")
 def test_installed_packages_and_the_recorder_are_no_training_code(tmp_path, monkeypatch):
     compiled = types.ModuleType("numpy._compiled_graph")  # as torch writes them to a cache
     compiled.__file__ = str(tmp_path / "graph.py")
@@ -223,6 +238,7 @@ def test_installed_packages_and_the_recorder_are_no_training_code(tmp_path, monk
         assert not [one for one in names if one.split("/")[0] in {name, f"{name}.py"}]
 
 
+@pytest.mark.usefixtures("without_tests")
 def test_a_process_that_loads_more_after_its_save_is_the_same_program(tmp_path, monkeypatch):
     code = TrainingCode()
     sealed = code.record()

@@ -1,5 +1,7 @@
 """Every column of other people's logs is known, or listed here as one that nobody judges."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from loading import read_log
@@ -34,6 +36,7 @@ LOGS = [
 ]
 
 
+@cache
 def read(folder, log):
     return trace([read_log(folder / log)])
 

@@ -593,12 +593,11 @@ def test_one_odd_sample_does_not_make_a_signal():
 # Everything
 
 
-@pytest.mark.parametrize("rule", OURS, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("count", [0, 1, 12, 60])
 @pytest.mark.parametrize(
     "fill", [0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, "mixed", "huge"]
 )
-def test_no_data_makes_a_rule_fail(rule, count, fill):
+def test_no_data_makes_a_rule_fail(count, fill):
     random = np.random.default_rng(0)
     if fill == "mixed":
         values = random.choice([0.0, 1.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 64.0], count)
@@ -611,9 +610,11 @@ def test_no_data_makes_a_rule_fail(rule, count, fill):
     names |= {"language/length_std", "language/terminated_length_mean", "outcome/rlhf_reward"}
     logged = {name.replace("/", "__"): values for name in names if count}
     for profile in LANGUAGE:
-        answer = rule.judge(made.trace(profile, {"beta": 0.1, "kl_coef": 0.0}, **logged))
+        run = made.trace(profile, {"beta": 0.1, "kl_coef": 0.0}, **logged)
+        answers = {rule.name: rule.judge(run) for rule in OURS}
         if not np.isfinite(values).any():
-            assert isinstance(answer, Undecided), answer
+            decided = {name: a for name, a in answers.items() if not isinstance(a, Undecided)}
+            assert decided == {}
 
 
 # no-gradient

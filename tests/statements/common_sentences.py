@@ -1,7 +1,16 @@
 """Claims of the sentences that many rules say: of the outcome, of data that lack, of changes."""
 
 import numpy as np
-from derivations import Case, claim, columns, statistic, trimmed, windows
+from derivations import (
+    Case,
+    change_of,
+    claim,
+    columns,
+    statistic,
+    trend_of,
+    trimmed,
+    windows,
+)
 
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.episode_window import window_points
@@ -9,8 +18,7 @@ from rlvitals.rules.gains import gain
 from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import drawdown
-from rlvitals.signals.outcome_change import outcome_change, single_value_sd
-from rlvitals.signals.trend import trend
+from rlvitals.signals.outcome_change import single_value_sd
 
 STATES = (
     "rising", "falling", "flat", "holding its best", "at its ceiling", "not getting better",
@@ -41,7 +49,7 @@ def falls(case: Case):
         if (found := drawdown(window.values)) is not None:
             yield found
         for margin in {None, *margins(case)}:
-            if (found := outcome_change(window.values, margin=margin)) is not None:
+            if (found := change_of(window.values, margin=margin)) is not None:
                 yield found
 
 
@@ -65,7 +73,7 @@ def level_of(end: str):
         for _, window in outcomes(case):
             fifth = max(round(len(window) / 5), 1)
             yield trimmed(window.values[:fifth] if end == "first" else window.values[-fifth:])
-            found = outcome_change(window.values)
+            found = change_of(window.values)
             if found is not None and found.answer == "flat":
                 yield getattr(found, end)
         if case.finding is not None:
@@ -99,11 +107,11 @@ def interval(end: str):
             spread = float(np.ptp(window.values))
             for confidence in (0.95, 0.99):
                 for values in (window.values, -window.values):
-                    if (found := trend(values, confidence=confidence)) is not None:
+                    if (found := trend_of(values, confidence=confidence)) is not None:
                         value = getattr(found, f"change_{end}")
                         yield value
                         yield float(np.clip(value, -spread, spread))
-            if (found := outcome_change(window.values)) is not None:
+            if (found := change_of(window.values)) is not None:
                 yield getattr(found, end)
 
     return derive

@@ -9,6 +9,7 @@ window is not named where the sentence does not name one: then any window that t
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from rlvitals.rules.answers import paid_share
 from rlvitals.rules.curves import by_steps
 from rlvitals.rules.rule import Finding
 from rlvitals.rules.standing import label
+from rlvitals.signals.outcome_change import outcome_change
+from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
 NUMBER = r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+|inf)(?:e[+-]?\d+)?%?"
@@ -113,12 +116,21 @@ def _first_wrong(each: Claim, groups: tuple[str, ...], case: Case, sentence: Cal
             if reason := sentence(printed, case):
                 return reason
         elif name not in WORDS:
-            values = each.functions[name](case) if name in each.functions else None
-            values = list(statistic(case, name, named) if values is None else values)
-            if not any(reads(printed, value) for value in values):
-                close = sorted({f"{v:.6g}" for v in values})[:8]
-                return f"{name} reads {printed}; the trace gives {', '.join(close) or 'nothing'}"
+            derive = each.functions.get(name)
+            values = statistic(case, name, named) if derive is None else derive(case)
+            if alternatives := _other_values(printed, values):
+                return f"{name} reads {printed}; the trace gives {alternatives}"
     return ""
+
+
+def _other_values(printed: str, values: Iterable[float]) -> str:
+    """Return some of the values where none reads as `printed`; empty as soon as one does."""
+    alternatives = set()
+    for value in values:
+        if reads(printed, value):
+            return ""
+        alternatives.add(f"{value:.6g}")
+    return ", ".join(sorted(alternatives)[:8]) or "nothing"
 
 
 def reads(printed: str, value: float) -> bool:
@@ -211,6 +223,20 @@ def windows(case: Case, series: Series) -> Iterator[Series]:
     yield series.until(began)
     yield series.since(began).until(ended)
     yield series.where((series.steps < began) | (series.steps > ended))
+
+
+def memoize(signal: Callable) -> Callable:
+    """Return a signal that is computed once of each window: many sentences try the same."""
+
+    @lru_cache(maxsize=2000)
+    def answer(values: bytes, options: tuple):
+        return signal(np.frombuffer(values), **dict(options))
+
+    return lambda values, **options: answer(values.tobytes(), tuple(options.items()))
+
+
+trend_of = memoize(trend)
+change_of = memoize(outcome_change)
 
 
 def head(values: np.ndarray, least: int = 5) -> float:

@@ -1,5 +1,7 @@
 """Claims of the summary, and of rules on rewards, language, exploration and schedulers."""
 
+from itertools import chain
+
 import numpy as np
 from column_values import (
     OUTCOME_LOST,
@@ -42,8 +44,8 @@ from rlvitals.rules.standing import environment
 
 INTERVALS = [
     claim("<level> % interval of <any words>: <low> to <high>", level=lambda _: [95, 99, 99.7],
-          low=lambda c: [*interval("low")(c), *held("low")(c)],
-          high=lambda c: [*interval("high")(c), *held("high")(c)]),
+          low=lambda c: chain(interval("low")(c), held("low")(c)),
+          high=lambda c: chain(interval("high")(c), held("high")(c))),
 ]  # fmt: skip
 
 NO_LEARNING = [

@@ -8,7 +8,7 @@ from column_values import (
     jumps_of,
 )  # fmt: skip
 from common_sentences import outcomes
-from derivations import Case, windows
+from derivations import Case, trend_of, windows
 
 from rlvitals.rules.answers import answers
 from rlvitals.rules.data.impossible_value import _limits
@@ -17,7 +17,6 @@ from rlvitals.rules.practice import odd
 from rlvitals.rules.pulses import followed
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import noise_sd
-from rlvitals.signals.trend import trend
 
 RETURN, LENGTH, LOSS = "outcome/return", "outcome/episode_length", "optimiser/loss"
 VALUE_LOSS, EXPLAINED = "value/loss", "value/explained_variance"
@@ -312,7 +311,7 @@ def held(end):
             for window in windows(case, each):
                 for confidence in (0.95, 0.99):
                     for sign in (1, -1):
-                        found = trend(sign * window.values, confidence=confidence)
+                        found = trend_of(sign * window.values, confidence=confidence)
                         if found is not None:
                             yield getattr(found, f"change_{end}")
         if case.finding.metric.startswith("language/image_"):

@@ -1,6 +1,12 @@
 """What tests of whole RLHF trainings share: small settings, and what is left of a run."""
 
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
 from rlvitals.trainers import schema
+from rlvitals.trainers.language import models
 from rlvitals.trainers.language.rlhf import command
 from rlvitals.trainers.language.rlhf.config import Config
 from rlvitals.trainers.language.rlhf.program import Training
@@ -19,9 +25,29 @@ ALL = {
 NEVER_THE_SAME = ("manifest.json", "adapter_config.json", "README.md")  # names, times, paths
 
 
-def training(folder, said=SMALL, **more):
-    said = {**said, "rlhf.output_dir": str(folder), **more}
-    return Training(schema.load(Config, None, said, below=command.TINY_LM_PRESET))
+BASES = tempfile.TemporaryDirectory()
+
+
+@cache
+def _base(steps):
+    """Return the folder of the policy that is taught for so many steps."""
+    base = Path(BASES.name) / str(steps)
+    config = _config({**SMALL, "model.warm_start_steps": steps})
+    models.prepare(config.model, seed=config.rlhf.seed, base=base)
+    return base
+
+
+def _config(said):
+    return schema.load(Config, None, said, below=command.TINY_LM_PRESET)
+
+
+def training(folder, said=SMALL, *, copy_base=True, **more):
+    """Return a training; `copy_base`: its policy is taught once for all."""
+    config = _config({**said, "rlhf.output_dir": str(folder), **more})
+    base = Path(folder) / models.BASE_FOLDER
+    if copy_base and not base.exists():
+        shutil.copytree(_base(config.model.warm_start_steps), base)
+    return Training(config)
 
 
 def run(folder, said=SMALL, **more):

@@ -22,9 +22,9 @@ from rlvitals import UsageError, VitalsError
 from rlvitals.cli import main
 from rlvitals.trainers.language import rewards
 
-LONGER = {  # 40 updates of a model that knows how to end
-    "model.warm_start_steps": 60, "rlhf.total_episodes": 320, "rlhf.response_length": 6,
-    "checkpointing.save_steps": 40,
+LONGER = {  # 20 updates of a model that knows how to end
+    "model.warm_start_steps": 60, "rlhf.total_episodes": 160, "rlhf.response_length": 6,
+    "checkpointing.save_steps": 20,
 }  # fmt: skip
 LORA = {"model.lora": True, "model.lora_r": 2}
 
@@ -111,7 +111,7 @@ def test_what_adds_up_and_what_is_known_at_first_is_checked(whole):
 
 
 def test_a_warm_start_is_told_and_so_is_how_long_the_training_is(tmp_path, capfd):
-    made = programs.training(tmp_path)
+    made = programs.training(tmp_path, copy_base=False)
     begun, line = (one for one in programs.log(tmp_path) if "tiny-lm" in one)
     assert begun.endswith("tiny-lm is made, and taught for 5 steps first ...")
     assert "Warm start of tiny-lm: 5 steps, loss " in line
