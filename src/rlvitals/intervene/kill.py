@@ -12,9 +12,6 @@ from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import exit_reason, liveness, requests
 from rlvitals.types import Process
 
-SIGKILL_SECONDS = 10.0  # for the system to take a process away
-RECORD_SECONDS = 1.0  # for the recorder to write the request as an event
-
 
 def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     """Return the signal after which each process ended, by its number.
@@ -27,7 +24,7 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     descriptors = {
         process.pid: descriptor
         for process in processes
-        if (descriptor := _open(process)) is not None
+        if (descriptor := _descriptor(process)) is not None
     }
     if not descriptors:
         raise UsageError(
@@ -37,16 +34,17 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
         )
     try:
         requests.ask(folder.path, requests.KILL)
-        time.sleep(RECORD_SECONDS)
-        ended = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
-        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in ended}
-        return ended | dict.fromkeys(_end(remaining, signal.SIGKILL, SIGKILL_SECONDS), "SIGKILL")
+        time.sleep(1.0)  # the recorder writes the request as an event
+        signals = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
+        remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
+        # The system takes some seconds to end a process.
+        return signals | dict.fromkeys(_end(remaining, signal.SIGKILL, 10.0), "SIGKILL")
     finally:
         for descriptor in descriptors.values():
             os.close(descriptor)
 
 
-def _open(process: Process) -> int | None:
+def _descriptor(process: Process) -> int | None:
     """Return a descriptor of a process of this machine; None where it does not run here."""
     if not liveness.is_visible(process) or process.pid == os.getpid():
         return None
@@ -66,8 +64,8 @@ def _end(descriptors: dict[int, int], number: signal.Signals, grace_s: float) ->
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             signal.pidfd_send_signal(descriptor, number)
     deadline = time.monotonic() + grace_s
-    ended = []
+    pids = []
     for pid, descriptor in descriptors.items():
         readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        ended += [pid] if readable else []
-    return ended
+        pids += [pid] if readable else []
+    return pids
