@@ -84,8 +84,6 @@ SECTIONS: Mapping[str, type[Diagnose | Recording | Monitoring | Plot]] = {
 }
 FLAG_SECTIONS = ("diagnose", "plot")  # sections whose options are flags as well
 MUTED_SECTION = "muted"  # [[muted]]: a section for each
-PATH_ITEMS = ("FILE", "FOLDER")  # options that are paths: in a settings file, from its folder on
-MODE_VARIABLE = "RLVITALS_MODE"  # for `recording.mode`, as one types it before a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +283,10 @@ def _from_file(source: SettingsFile) -> dict[str, dict[str, Any]]:
             )
     sections = {section: check(section, values, str(file)) for section, values in content.items()}
     sections = toml_files.drop_restricted(source, sections)
-    for option in (o for section in SECTIONS for o in options(section) if o.item in PATH_ITEMS):
+    # Paths in a settings file are relative to its folder.
+    for option in (
+        o for section in SECTIONS for o in options(section) if o.item in ("FILE", "FOLDER")
+    ):
         if path := sections.get(option.section, {}).get(option.key):
             sections[option.section][option.key] = str(file.parent / path)
     return sections
@@ -333,7 +334,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         if not variable.startswith(ENV_PREFIX) or variable == toml_files.CONFIG_VARIABLE:
             continue
         free = variable.removeprefix(ENV_PREFIX).lower()
-        if variable == MODE_VARIABLE:
+        if variable == "RLVITALS_MODE":  # short for `recording.mode`
             mode = options_by_variable[f"{ENV_PREFIX}RECORDING_MODE"]
             layer.setdefault("recording", {})["mode"] = _check_value(mode, text.lower(), variable)
         elif free in FREE_SECTIONS:

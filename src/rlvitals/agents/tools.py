@@ -12,7 +12,6 @@ from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest
 from rlvitals.views import brief, phrases, run_diff
 from rlvitals.views.console import plain
 
-EXCERPT_POINTS = 12  # of a finding's curve
 Arguments = Mapping[str, str]
 
 
@@ -78,7 +77,7 @@ def evidence(workspace: Workspace, arguments: Arguments) -> str:
     ]
     if (curve := phrases.curve(case.finding, result.trace)) is not None:
         series = curve.series
-        stride = max(1, len(series) // EXCERPT_POINTS)
+        stride = max(1, len(series) // 12)  # 12 points or more of a finding's curve
         lines.append(f"curve of {harmless(curve.name)}: step and value of each {stride}th row")
         lines += [
             f"{series.steps[i]:,} {float(series.values[i]):.4g}"

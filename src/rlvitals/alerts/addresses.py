@@ -10,15 +10,13 @@ import json
 import socket
 import ssl
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
 from rlvitals.alerts.delivery import DeliveryError
 
 CONNECT_SECONDS = 10.0  # for the connection, and for each answer
-HTTP_OK = 200
-HTTP_REDIRECT, HTTP_CLIENT_ERROR, HTTP_SERVER_ERROR = 300, 400, 500
-RETRIED_STATUSES = (408, 425, 429)  # timeout, too early, too many requests
 # Where clouds answer with a machine's credentials: AWS over IPv6, Alibaba, Azure, Oracle. That of
 # AWS, Google and others over IPv4, 169.254.169.254, is link-local.
 METADATA_ADDRESSES = frozenset(
@@ -97,10 +95,11 @@ def post(url: str, body: object, headers: Mapping[str, str] | None = None) -> No
 
 def check_status(status: int, retry_after: str | None) -> None:
     """Raise DeliveryError for a status that is no success; `retry_after`: the header."""
-    if HTTP_OK <= status < HTTP_REDIRECT:
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return
-    if HTTP_REDIRECT <= status < HTTP_CLIENT_ERROR:
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise DeliveryError(f"HTTP {status}: redirects are not followed")
-    lasting = status < HTTP_SERVER_ERROR and status not in RETRIED_STATUSES
+    # Timeout, too early and too many requests are tried again.
+    lasting = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in (408, 425, 429)
     wait = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
     raise DeliveryError(f"HTTP {status}", lasting=lasting, wait=wait)

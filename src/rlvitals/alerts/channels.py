@@ -15,8 +15,6 @@ from rlvitals.alerts import addresses
 from rlvitals.alerts.delivery import DeliveryError, Message
 
 COMMAND_SECONDS = 30.0  # that a command may take
-MAX_DISCORD_CHARS = 2_000  # of a message; longer ones are refused by the service
-MAX_DESKTOP_CHARS = 500
 SMTP_LASTING = 500  # from this code on a failure is permanent (RFC 5321)
 SMTP_PORTS = {"starttls": 587, "ssl": 465, "none": 25}
 
@@ -37,7 +35,7 @@ def _desktop(_: Fields, message: Message) -> None:
     program = shutil.which("notify-send")
     if program is None:
         raise DeliveryError("notify-send is not installed")
-    text = message.text[:MAX_DESKTOP_CHARS]
+    text = message.text[:500]
     _run([program, "--app-name=rlvitals", "--", message.title, text], "")
 
 
@@ -58,7 +56,8 @@ def _slack(fields: Fields, message: Message) -> None:
 
 
 def _discord(fields: Fields, message: Message) -> None:
-    text = f"{message.title}\n{message.text}"[:MAX_DISCORD_CHARS]
+    # Discord refuses longer messages.
+    text = f"{message.title}\n{message.text}"[:2_000]
     addresses.post(str(fields["url"]), {"content": text, "allowed_mentions": {"parse": []}})
 
 

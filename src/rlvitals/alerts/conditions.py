@@ -21,18 +21,8 @@ from rlvitals.rules.rule import Severity
 from rlvitals.types import Trace
 from rlvitals.views import phrases, rate_text
 
-DEFAULT_CONDITIONS = ("error", "failed", "silent")
 SILENT, RUN_FINISHED = "silent", "finished"
 SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
-LIMIT_PATTERN = re.compile(
-    r"(?P<metric>\S+)\s*(?P<sign>[<>])\s*(?P<value>\S+)(?:\s+after\s+(?P<after>\S+))?"
-)
-COUNT_PATTERN = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", re.IGNORECASE)
-COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
-LIMIT_POINTS = 10  # last numbers whose median is compared: one noisy episode is no alarm
-MAX_REMEDIES = 3  # in a message
-NOT_CALIBRATED = "not calibrated: no healthy runs of this kind were measured"
-PROVISIONAL = "provisional: learning has only begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,9 @@ class Alarm:
 def parse(text: str) -> Condition:
     """Read a condition. Raises UsageError for an unknown word, rule or metric."""
     name = " ".join(text.split())
-    limit = LIMIT_PATTERN.fullmatch(name)
+    limit = re.fullmatch(
+        r"(?P<metric>\S+)\s*(?P<sign>[<>])\s*(?P<value>\S+)(?:\s+after\s+(?P<after>\S+))?", name
+    )
     if limit is not None:
         return _parse_limit(name, limit)
     rules = {rule.name for rule in CATALOGUE}
@@ -134,8 +126,13 @@ def _is_too_early(diagnosis: Diagnosis) -> bool:
 
 def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:
     finding = case.finding
-    remarks = (PROVISIONAL,) if goes_on(trace) and in_grace(trace) else ()
-    rate = phrases.false_alarm_rate(case, trace.profile) or NOT_CALIBRATED
+    remarks = (
+        ("provisional: learning has only begun",) if goes_on(trace) and in_grace(trace) else ()
+    )
+    rate = (
+        phrases.false_alarm_rate(case, trace.profile)
+        or "not calibrated: no healthy runs of this kind were measured"
+    )
     if case.own_rate is not None:
         rate = rate_text.sentence(case.own_rate)
     return Alarm(
@@ -145,7 +142,7 @@ def _finding_alarm(case: Case, cause: str, trace: Trace) -> Alarm:
         finding.began,
         rate,
         (*remarks, *finding.counter),
-        (finding.remedies or case.rule.remedies)[:MAX_REMEDIES],
+        (finding.remedies or case.rule.remedies)[:3],
         cause,
         is_final=trace.lifecycle.over,
     )
@@ -156,7 +153,8 @@ def _limit_alarm(trace: Trace, condition: Condition) -> Alarm | None:
     numbers = series.finite() if series is not None else None
     if numbers is None or not len(numbers) or numbers.steps[-1] < condition.after:
         return None
-    value = float(np.median(numbers.tail(LIMIT_POINTS).values))
+    # The median of several numbers is compared: one noisy episode is no alarm.
+    value = float(np.median(numbers.tail(10).values))
     is_beyond = value < condition.value if condition.sign == "<" else value > condition.value
     if not is_beyond:
         return None
@@ -178,7 +176,7 @@ def _parse_limit(text: str, match: re.Match[str]) -> Condition:
 
 
 def _parse_count(text: str, condition: str) -> float:
-    match = COUNT_PATTERN.fullmatch(text)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)([kmb]?)", text, re.IGNORECASE)
     if match is None:
         raise UsageError(f"{text!r} is no number of steps", where=condition, hint="after 500k")
-    return float(match[1]) * COUNT_UNITS[match[2].lower()]
+    return float(match[1]) * {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}[match[2].lower()]

@@ -8,9 +8,7 @@ from rlvitals.alerts.tracker import Notice
 from rlvitals.errors import harmless
 from rlvitals.storage import redact
 
-MAX_NOTICES = 10  # that are written out in one message; the others are counted
 MAX_TITLE_CHARS = 120
-MAX_LINE_CHARS = 500
 MAX_TITLE_RUNS = 3  # that a title names
 PAYLOAD_FORMAT = 1  # of the data that a webhook and a command get
 
@@ -19,7 +17,8 @@ Link = Callable[[str], str]  # a run's name -> the address or command that shows
 
 def write(notices: Sequence[Notice], link: Link, left_out: int = 0) -> Message:
     """Return the message of some notices; `left_out`: further ones that a full queue dropped."""
-    blocks = ["\n".join(_lines(notice, link)) for notice in notices[:MAX_NOTICES]]
+    # One message writes out so many; it counts the others.
+    blocks = ["\n".join(_lines(notice, link)) for notice in notices[:10]]
     hidden = len(notices) - len(blocks) + left_out
     if hidden:
         blocks.append(f"and {hidden} more")
@@ -73,7 +72,7 @@ def _lines(notice: Notice, link: Link) -> list[str]:
         ]
     pairs.append(("see", link(notice.run)))
     lines = [f"{label}: {text}" if label else text for label, text in pairs if text]
-    return [_clean(line, MAX_LINE_CHARS) for line in (_headline(notice), *lines)]
+    return [_clean(line, 500) for line in (_headline(notice), *lines)]
 
 
 def _data(notice: Notice, link: Link) -> dict[str, object]:

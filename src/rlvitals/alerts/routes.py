@@ -19,7 +19,7 @@ from datetime import datetime, time
 from pathlib import Path
 
 from rlvitals.alerts.channels import CHANNELS, Fields
-from rlvitals.alerts.conditions import DEFAULT_CONDITIONS, Condition, parse
+from rlvitals.alerts.conditions import Condition, parse
 from rlvitals.alerts.tracker import WAIT_SECONDS
 from rlvitals.errors import UsageError, nearest
 from rlvitals.storage import toml_files
@@ -121,7 +121,7 @@ def make_route(section: Mapping[str, object], location: str, environ: Mapping[st
     return Route(
         name,
         fields,
-        _read_conditions(section.get("when", list(DEFAULT_CONDITIONS)), location),
+        _read_conditions(section.get("when", ["error", "failed", "silent"]), location),
         _read_quiet_hours(section.get("quiet_hours"), location),
         60 * _read_number(section, "digest_minutes", DIGEST_MINUTES, location),
         _read_number(section, "wait_seconds", WAIT_SECONDS, location),

@@ -28,12 +28,9 @@ from rlvitals.alerts.tracker import Notice, Tracker
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.going_on import goes_on
 
-MAX_QUEUED_UPDATES = 1_000  # of runs, before the thread takes them
 MAX_NOTICES_KEPT = 1_000  # until a channel takes them
-TICK_SECONDS = 1.0  # between two looks at what is to be sent
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 600.0
 MAX_DELIVERIES = 50  # for one message: more than 7 hours
-CLOSE_SECONDS = 15.0
 logger = logging.getLogger(__name__)
 
 Update = tuple[str, Mapping[str, Alarm], float, float | None]  # run, alarms, time, its last row
@@ -59,7 +56,7 @@ class Sender:
             alarms = find_alarms(diagnosis, worker.route.conditions)
             worker.put((run, alarms, self._clock(), last_row))
 
-    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+    def close(self, timeout: float = 15.0) -> None:
         """Send what is pending, for so many seconds at most, and stop."""
         deadline = time.monotonic() + timeout
         for worker in self._workers:
@@ -75,7 +72,8 @@ class RouteWorker:
         """Prepare; `start` begins."""
         self.route = route
         self._link, self._clock = link, clock
-        self._updates: queue.Queue[Update] = queue.Queue(MAX_QUEUED_UPDATES)
+        # So many updates wait for the thread.
+        self._updates: queue.Queue[Update] = queue.Queue(1_000)
         self._tracker = Tracker(clock(), route.wait_seconds)
         self._notices: list[Notice] = []
         self._left_out = 0
@@ -105,7 +103,7 @@ class RouteWorker:
             self._updates.put_nowait(update)
 
     def _run(self) -> None:
-        while not self._stop.wait(TICK_SECONDS):
+        while not self._stop.wait(1.0):  # seconds
             self.step()
         self.step(is_last=True)
 

@@ -15,10 +15,6 @@ from rlvitals.capture import imports, run_folders
 from rlvitals.errors import UsageError
 
 SITE_FOLDER = Path(__file__).parent / "site"
-PYTHON = re.compile(r"python(\d+(\.\d+)?)?(\.exe)?")
-ARGUMENT_FLAGS = "WX"  # flags of Python with a value: the rest of the word, or the next one
-PROGRAM_FLAGS = "cm"  # what follows is the program and its own arguments
-DEAF_FLAGS = "ISE"  # with them Python reads no PYTHONPATH, or no sitecustomize
 # Passed on to the command. A terminal sends the first three to both by itself.
 TERMINAL_SIGNALS = ("SIGINT", "SIGQUIT", "SIGHUP")
 PASSED_SIGNALS = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
@@ -26,22 +22,23 @@ PASSED_SIGNALS = (*TERMINAL_SIGNALS, "SIGTERM", "SIGUSR1", "SIGUSR2")
 
 def check(command: Sequence[str]) -> None:
     """Raise UsageError for a Python that would not load our sitecustomize."""
-    if not PYTHON.fullmatch(Path(command[0]).name):
+    if not re.fullmatch(r"python(\d+(\.\d+)?)?(\.exe)?", Path(command[0]).name):
         return
     arguments = iter(command[1:])
     for argument in arguments:
         if not argument.startswith("-") or argument == "-":
             return
         for position, flag in enumerate(argument[1:], start=2):
-            if flag in DEAF_FLAGS and not argument.startswith("--"):
+            # With them Python reads no PYTHONPATH, or no sitecustomize.
+            if flag in "ISE" and not argument.startswith("--"):
                 raise UsageError(
                     f"python -{flag} does not load what records the program's calls",
                     where=" ".join(command[:3]),
                     hint=f"run it without -{flag}",
                 )
-            if flag in PROGRAM_FLAGS:
+            if flag in "cm":  # what follows is the program and its own arguments
                 return
-            if flag in ARGUMENT_FLAGS:
+            if flag in "WX":  # flags of Python with a value: the rest of the word, or the next one
                 if position == len(argument):
                     next(arguments, None)
                 break

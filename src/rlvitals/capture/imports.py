@@ -16,7 +16,6 @@ from types import ModuleType
 from rlvitals.capture import ray_hook
 
 CAPTURE_MODE_VARIABLE = "_RLVITALS_CAPTURE"  # "beside" or "instead"; unset: nothing is recorded
-CAPTURE_MODES = ("beside", "instead")
 # A module of a library, and ours whose `follow(module)` records its calls.
 TRACKERS = {
     "wandb": "wandb_calls",
@@ -135,7 +134,9 @@ def _stand_in(name: str) -> str | None:
 def install(mode: str = "") -> None:
     """Follow, or replace, what is imported from now on and what is imported already."""
     mode = mode or os.environ.get(CAPTURE_MODE_VARIABLE, "")
-    if mode not in CAPTURE_MODES or any(isinstance(finder, Following) for finder in sys.meta_path):
+    if mode not in ("beside", "instead") or any(
+        isinstance(finder, Following) for finder in sys.meta_path
+    ):
         return
     if mode == "instead":
         sys.meta_path.insert(0, Replacing())

@@ -7,12 +7,6 @@ from typing import Any
 
 RAY_VARIABLE = "RAY_RUNTIME_ENV_HOOK"  # Ray: the dotted name of a function
 NEXT_VARIABLE = "_RLVITALS_CAPTURE_RAY_HOOK"  # the hook that was set first
-WORKER_VARIABLES = (
-    "PYTHONPATH",
-    "_RLVITALS_CAPTURE",
-    "_RLVITALS_CAPTURE_FOLDER",
-    "_RLVITALS_CAPTURE_CLAIMS",
-)
 
 
 def install() -> None:
@@ -31,7 +25,16 @@ def add(runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
         module, _, function = name.rpartition(".")
         environment = getattr(importlib.import_module(module), function)(environment)
     variables = dict(environment.get("env_vars") or {})
-    ours = {name: os.environ[name] for name in WORKER_VARIABLES if name in os.environ}
+    ours = {
+        name: os.environ[name]
+        for name in (
+            "PYTHONPATH",
+            "_RLVITALS_CAPTURE",
+            "_RLVITALS_CAPTURE_FOLDER",
+            "_RLVITALS_CAPTURE_CLAIMS",
+        )
+        if name in os.environ
+    }
     if "PYTHONPATH" in variables and "PYTHONPATH" in ours:
         folder = ours["PYTHONPATH"].split(os.pathsep)[0]
         ours["PYTHONPATH"] = os.pathsep.join((folder, variables["PYTHONPATH"]))

@@ -20,7 +20,6 @@ from rlvitals.errors import VitalsError
 from rlvitals.tracking import lifecycle
 
 EXIT_WAIT_SECONDS = 300.0  # that an exit waits at the most
-SIGTERM_WAIT_SECONDS = 25.0  # the same for SIGTERM: schedulers kill 30 seconds after it
 
 _writers: "WeakSet[AsyncWriter]" = WeakSet()
 _previous_handlers: list[
@@ -120,7 +119,7 @@ def _restore_handler(handler: object) -> None:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    _join_all(SIGTERM_WAIT_SECONDS)
+    _join_all(25.0)  # schedulers kill 30 seconds after SIGTERM
     handler = _previous_handlers.pop() if _previous_handlers else signal.SIG_DFL
     _restore_handler(handler)
     if callable(handler) and not isinstance(handler, signal.Handlers):

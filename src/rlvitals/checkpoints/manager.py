@@ -26,8 +26,6 @@ from rlvitals.checkpoints.state.training_state import State, rank_folder
 from rlvitals.checkpoints.training_code import code
 from rlvitals.errors import UsageError
 
-GROUP_WAIT_SECONDS = 600.0  # seconds a process waits for the others
-
 Health = Callable[[int], str]  # the diagnosis at a step: "healthy", or what is wrong
 
 
@@ -61,7 +59,7 @@ class Checkpoints:
         world_size: int = 1,
         background: bool = False,
         together: bool = False,
-        patience: float = GROUP_WAIT_SECONDS,
+        patience: float = 600.0,
         tell: Tell | None = None,
     ) -> None:
         """Read the folder, and remove what a killed process was writing."""

@@ -24,9 +24,8 @@ from rlvitals.storage.typed import Fields
 
 MANIFEST_FORMAT = 1
 SEAL_KEY = "seal"  # of the manifest itself: its own hash
-HASH_CHUNK_BYTES = 1 << 20  # that are read and hashed at once: they fit a processor's cache
 # By the kind of a read error: what a person can do about it.
-REMEDIES = {
+DAMAGE_REMEDIES = {
     errno.EACCES: "give this user the right to read it (chmod -R u+rX, chown)",
     errno.EPERM: "give this user the right to read it (chmod -R u+rX, chown)",
     errno.EIO: "the disk reports a read error: look at dmesg, or copy the folder to another disk",
@@ -47,7 +46,7 @@ class UnreadableCheckpoint(CannotResume):
     def __init__(self, path: Path, error: OSError) -> None:
         """Store the path and the system's error."""
         number = error.errno if error.errno is not None else 0
-        remedy = REMEDIES.get(number, "mend the file system")
+        remedy = DAMAGE_REMEDIES.get(number, "mend the file system")
         super().__init__(
             f"cannot be read: {error.strerror or error}",
             where=error.filename if isinstance(error.filename, str) else str(path),
@@ -254,7 +253,8 @@ def find_run_id(folder: Path) -> str:
 
 def file_digest(path: Path) -> str:
     """Return a file's xxh3_128 as hex. Raises OSError."""
-    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(HASH_CHUNK_BYTES))
+    # A chunk fits a processor's cache.
+    hashed, chunk = xxhash.xxh3_128(), memoryview(bytearray(1 << 20))
     with path.open("rb", buffering=0) as file:
         while size := file.readinto(chunk):  # not mapped: a read error there kills the process
             hashed.update(chunk[:size])

@@ -35,8 +35,6 @@ from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 if TYPE_CHECKING:
     from rlvitals.checkpoints.transfer.filesystems import RemoteFiles
 
-EXIT_TERMINATED = 143  # 128 + SIGTERM
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, the target and the interval."""
@@ -118,7 +116,7 @@ def _handle_signals(ending: threading.Event, *, rounds: bool) -> Iterator[None]:
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
         else:
-            raise SystemExit(EXIT_TERMINATED)
+            raise SystemExit(143)  # 128 + SIGTERM
 
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -19,8 +19,6 @@ from argparse import Namespace
 from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, Command
 
-PROBLEMS = ("damaged", "lost", "differs")  # any other reason to skip a file needs no attention
-
 
 def run(args: Namespace) -> int:
     """Pack every run; print the files that were skipped and the reasons."""
@@ -45,9 +43,14 @@ def run(args: Namespace) -> int:
         for result in results:
             if result.why:
                 print(f"  {result.name} left: {result.why}")
+        # Other reasons to skip a file need no attention.
         code = (
             EXIT_PROBLEM
-            if any(problem in result.why for result in results for problem in PROBLEMS)
+            if any(
+                problem in result.why
+                for result in results
+                for problem in ("damaged", "lost", "differs")
+            )
             else code
         )
     return code

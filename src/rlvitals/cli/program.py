@@ -16,7 +16,6 @@ import rlvitals
 from rlvitals.cli.command import EXIT_UNREADABLE, EXIT_USAGE, Command
 from rlvitals.errors import UsageError, VitalsError, nearest
 
-PROGRAM = "rlvitals"
 Groups = Mapping[str, Sequence[Command]]  # commands by the title of their group
 HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by default
 # Verbs of other tools: what is run in their place, or what to type here.
@@ -33,8 +32,6 @@ ELSEWHERE = {
     "sync": "`rlvitals backup RUN TARGET`",
     "alert": "`rlvitals follow PATH --alert desktop`, and `rlvitals alerts test`",
 }
-INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # by argparse
-EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the signal's number, as in shells
 
 
 class Parser(ArgumentParser):
@@ -57,7 +54,8 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError whose hint names the nearest known flag or value."""
         hint = ""
-        if match := INVALID_CHOICE.search(message):
+        # This is argparse's message.
+        if match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
             hint = nearest(match[1], match[2].replace("'", "").split(", "))
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
@@ -102,7 +100,7 @@ class ProgramParser(Parser):
 
 def parser(groups: Groups) -> ArgumentParser:
     """Build the parser of every command."""
-    top = ProgramParser(prog=PROGRAM, description=rlvitals.__doc__.splitlines()[0])
+    top = ProgramParser(prog="rlvitals", description=rlvitals.__doc__.splitlines()[0])
     top.groups = groups
     top.add_argument("--version", action="version", version=f"rlvitals {rlvitals.__version__}")
     subs = top.add_subparsers(required=True, metavar="command", dest="command", parser_class=Parser)
@@ -126,7 +124,7 @@ def translate(argv: Sequence[str]) -> list[str]:
     if verb == "help":
         return [*rest[:1], "--help"]
     if verb in ELSEWHERE:
-        raise UsageError(f"no command is called {verb!r}", where=PROGRAM, hint=ELSEWHERE[verb])
+        raise UsageError(f"no command is called {verb!r}", where="rlvitals", hint=ELSEWHERE[verb])
     return [VERB_ALIASES.get(verb, verb), *rest]
 
 
@@ -151,11 +149,11 @@ def start(groups: Groups, argv: Sequence[str] | None = None) -> int:
         print_error(error)
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_UNREADABLE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return 130  # 128 + SIGINT, as in shells
     except BrokenPipeError:
         # Python flushes stdout once more at exit: redirect that to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_CLOSED_PIPE
+        return 141  # 128 + SIGPIPE
     return code
 
 

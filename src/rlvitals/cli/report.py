@@ -71,7 +71,7 @@ def run(args: Namespace) -> int:
         raise unreadable[0]
     names = judging.labels(results, args.labels, len(args.runs))
     now_s = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
-    limit = rollout_section.MORE_SAMPLES if args.verbose else rollout_section.FEW_SAMPLES
+    limit = 8 if args.verbose else 2
     subjects: list[Subject | Unread] = [
         replace(
             _subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s),

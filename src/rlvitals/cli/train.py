@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
 LANGUAGE_ALGORITHMS = ("grpo", "psr", "nsr", "w-reinforce")
-EXIT_BY_SIGNAL = 128  # plus the signal's number, as in shells
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -61,7 +60,7 @@ def run(args: Namespace) -> int:
     try:
         result = trainer.train(config, options)
     except Terminated as signal:
-        return EXIT_BY_SIGNAL + signal.number
+        return 128 + signal.number  # as in shells
     except UsageError:
         raise
     except VitalsError as error:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # they load numpy
     from rlvitals.following.loop import Watch
     from rlvitals.views.watch_frame import WatchedRun
 
-SCREEN_SUFFIXES = (".log", ".out")  # of files with what a program printed
 SCREEN_TAIL_BYTES = 4096
 BADNESS = ("failed", "hung", "collapsed", "unstable", "stalled", "unknown", "plateau")
 
@@ -109,7 +108,7 @@ def _badness(run: "WatchedRun") -> int:
 def read_console(folder: Path) -> tuple[str, ...]:
     """Return the last lines of the newest console file of a folder; empty where there is none."""
     try:
-        files = [path for path in folder.iterdir() if path.suffix in SCREEN_SUFFIXES]
+        files = [path for path in folder.iterdir() if path.suffix in (".log", ".out")]
         newest = max((p for p in files if p.is_file()), key=lambda p: p.stat().st_mtime)
         with newest.open("rb") as stream:
             stream.seek(max(0, newest.stat().st_size - SCREEN_TAIL_BYTES))

@@ -42,7 +42,6 @@ GATE_WORDS = {
     for text in (*GATE_UNITS, *GATE_RELATIONS, scores.SCORE_EXAMPLES.replace(",", ""))
     for token in text.split()
 }
-AMOUNT_PATTERN = re.compile(r"(\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)\s*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _parse_terms(text: str, metric: str, relation: Relation, remainder: str) -> 
     score_at = scores.parse_score_at(score_text) if score_text else DEFAULT_SCORE_AT
     if amount in {"baseline", "the baseline"}:
         return Gate(text, metric, relation, 0.0, "absolute", score_at)
-    match = AMOUNT_PATTERN.fullmatch(amount)
+    match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)\s*(.*)", amount)
     if match is None or match[2] not in GATE_UNITS:
         tokens = (match[2] if match else amount).split()
         raise _parse_error(

@@ -14,7 +14,6 @@ from rlvitals.errors import UsageError
 
 MIN_DIFFERENCE_SHARE = 0.05  # of a task's scale: smaller differences do not count
 DEFAULT_SCORE_AT = At()
-PROFILE_LEVELS = 21  # of a performance profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
 ) -> Comparison:
     sign = scores.sign(metric) if len(tasks) == 1 else 1.0
     gains = [run.gain for runs in run_scores for run in runs]
-    levels = np.linspace(min(gains), max(gains), PROFILE_LEVELS)
+    levels = np.linspace(min(gains), max(gains), 21)
     seeds = min(result.count_seeds(runs) for runs in run_scores if runs)
     groups = [
         _group(group, runs, levels, sign, is_bootstrapped=seeds >= statistics.MIN_BOOTSTRAP_SEEDS)

@@ -16,7 +16,6 @@ from rlvitals.types import Trace
 Area = Literal["setting", "seed", "code", "package", "machine", "environment"]
 Facts = Mapping[str, object]  # as `tracking.environment` names them; empty: unknown
 
-DIFF_HEADER = re.compile(r"^diff --git a/(\S+) ", re.MULTILINE)
 AREA_NOUNS: Mapping[Area, tuple[str, str]] = {  # singular, plural
     "setting": ("setting", "settings"),
     "code": ("fact of the code", "facts of the code"),
@@ -24,8 +23,6 @@ AREA_NOUNS: Mapping[Area, tuple[str, str]] = {  # singular, plural
     "machine": ("fact of the machine", "facts of the machine"),
     "environment": ("variable", "variables"),
 }
-# Counters, and the load of the machine.
-SKIPPED_PREFIXES = ("progress/", "throughput/machine", "reward/component/")
 # The metrics that the trainer computes directly with a setting.
 METRICS_BY_SETTING: Mapping[str, tuple[str, ...]] = {
     "learning_rate": ("optimiser/", "policy/approx_kl", "policy/clip_fraction"),
@@ -72,7 +69,9 @@ def diff_runs(first: Trace, second: Trace, facts: tuple[Facts, Facts] = ({}, {})
     partings = [
         find_divergence(name, first[name], second[name])
         for name in first.series
-        if name in second and not name.startswith(SKIPPED_PREFIXES)
+        # Counters, and the load of the machine.
+        if name in second
+        and not name.startswith(("progress/", "throughput/machine", "reward/component/"))
     ]
     partings.sort(
         key=lambda p: (_is_performance(p), p.step is None, p.step or 0, -abs(p.size), p.metric)
@@ -156,7 +155,7 @@ def _format_command(facts: Facts) -> str:
 
 def _split_by_file(diff: str) -> dict[str, str]:
     """Split a diff by file; empty for an empty diff."""
-    starts = [*DIFF_HEADER.finditer(diff)]
+    starts = [*re.finditer(r"^diff --git a/(\S+) ", diff, re.MULTILINE)]
     ends = (*(match.start() for match in starts[1:]), len(diff))
     return {match[1]: diff[match.start() : end] for match, end in zip(starts, ends, strict=False)}
 

@@ -24,7 +24,6 @@ from rlvitals.types import Series
 Array = NDArray[np.float64]
 
 MIN_SHARED_ROWS = 20  # steps, or bins of steps, at which both runs have a value
-MAX_STEP_BINS = 500  # bins of steps over which runs logged at different steps are averaged
 MIN_COMMON_STEPS = 5  # logged by both, to find the first unequal value
 MIN_COMMON_SHARE = 0.8  # of the shorter run's steps, to compare row by row
 MIN_DIVERGENCE_STRETCHES, MAX_DIVERGENCE_STRETCHES = 3, 40  # stretches that are tested
@@ -131,7 +130,8 @@ def _align(first: Series, second: Series) -> _Pair:
     end = float(min(first.steps[-1], second.steps[-1])) + 1
     if end <= begin:
         return _Pair(steps[:0], np.empty(0), np.empty(0))
-    edges = np.linspace(begin, end, min(MAX_STEP_BINS, max(row_count // 2, 1)) + 1)
+    # Runs logged at different steps are averaged over bins of steps.
+    edges = np.linspace(begin, end, min(500, max(row_count // 2, 1)) + 1)
     sums = [
         [np.histogram(run.steps, edges, weights=weights)[0] for weights in (None, run.values)]
         for run in (first, second)

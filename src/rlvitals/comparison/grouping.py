@@ -10,7 +10,6 @@ from rlvitals.errors import UsageError, nearest
 from rlvitals.tracking.environment import SEED_NAME
 from rlvitals.types import Setting, Trace
 
-TASK_SETTING = "env_id"
 PATH_KEY = "path"
 # Settings that name a run, its machine or its output, or that were measured by it (the summary of
 # the Hugging Face Trainer): they do not distinguish experiments.
@@ -37,7 +36,7 @@ class Member:
     @property
     def task(self) -> str:
         """Name of the environment: the tasks of a group are its strata."""
-        return str(self.trace.settings.get(TASK_SETTING, ""))
+        return str(self.trace.settings.get("env_id", ""))
 
     @property
     def seed(self) -> str:
@@ -107,7 +106,7 @@ def differing_settings(members: Sequence[Member]) -> list[str]:
     return [
         key
         for key in settings
-        if key != TASK_SETTING
+        if key != "env_id"
         and is_experiment_setting(key)
         and len({_value(member, key) for member in members}) > 1
     ]

@@ -12,9 +12,6 @@ from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison, Group
 from rlvitals.comparison.statistics import Array
 
-CURVE_POINTS = 60  # intervals of the axis
-CURVE_LEVELS = 201  # of a performance profile
-CURVE_RESAMPLES = 1000  # at each point
 LEVEL_MARGIN = 0.03  # of the scores' range
 
 
@@ -58,7 +55,7 @@ def _course(group: Group, runs: Sequence[tasks.Read], comparison: Comparison) ->
     order = np.argsort(sign * levels)
     sample = result.gains_by_task(group.runs, result.shared_tasks(group.runs))
     better_share = (statistics.profile(sample, levels), *statistics.profile_band(sample, levels))
-    places = np.linspace(0.0, comparison.tasks[0].end if one_task else 1.0, CURVE_POINTS + 1)
+    places = np.linspace(0.0, comparison.tasks[0].end if one_task else 1.0, 60 + 1)
     score_columns = _score_columns(runs, places, comparison, sign) if one_task else np.empty((3, 0))
     columns = [sign * levels, *better_share]
     columns = [
@@ -74,7 +71,7 @@ def _levels(comparison: Comparison) -> Array:
     """Return levels from below the lowest to above the highest score."""
     gains = [run.gain for group in comparison.groups for run in group.runs]
     margin = LEVEL_MARGIN * (max(gains) - min(gains) or 1.0)
-    return np.linspace(min(gains) - margin, max(gains) + margin, CURVE_LEVELS)
+    return np.linspace(min(gains) - margin, max(gains) + margin, 201)
 
 
 def _share_at_level(
@@ -114,7 +111,7 @@ def _score_columns(
         if not len(column):
             continue
         interval = (
-            statistics.bootstrap([column], resamples=CURVE_RESAMPLES)
+            statistics.bootstrap([column], resamples=1000)
             if is_bootstrapped and len(column) >= statistics.MIN_SEEDS
             else statistics.welch([column], None, statistics.CONFIDENCE)
         )

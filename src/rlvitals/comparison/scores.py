@@ -26,7 +26,6 @@ AXIS_COUNTERS = {
     "tokens": ("throughput/tokens", "progress/tokens_new"),
 }
 DEFAULT_MEAN_PERCENT = 10.0  # the last part of a run
-MEAN_PATTERN = re.compile(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%")
 SCORE_EXAMPLES = "last, best, mean of last 10 %"
 MAX_PAUSE_SECONDS = 600.0  # without a row: longer gaps are no training
 
@@ -59,7 +58,7 @@ def parse_score_at(text: str) -> At:
         return At("last")
     if phrase == "best":
         return At("best")
-    match = MEAN_PATTERN.fullmatch(phrase)
+    match = re.fullmatch(r"mean of (?:the )?last (\d+(?:\.\d+)?) ?%", phrase)
     if match is None or not 0 < float(match[1]) <= 100:  # noqa: PLR2004 - per cent
         raise UsageError(f"a score is not taken at {text!r}", hint=f"one of {SCORE_EXAMPLES}")
     return At("mean", float(match[1]))

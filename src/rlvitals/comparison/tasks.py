@@ -16,7 +16,6 @@ from rlvitals.rules import known_task
 
 MAX_NOTE_RUNS = 3  # runs that a note names
 LEVEL_SHARE = 0.9  # of the way from chance to the score of the first group
-RETURN_METRICS = ("outcome/return", "outcome/eval_return")  # with a known random and solved return
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,8 @@ def task(runs: Sequence[Read], stop: float, metric: str, score_at: At, level: fl
 
 def _find_known_scale(runs: Sequence[Read], metric: str) -> tuple[float, float] | None:
     """Return the returns of random actions and of a solved task; None where unknown."""
-    if metric not in RETURN_METRICS:
+    # Only returns have a known random and solved value.
+    if metric not in ("outcome/return", "outcome/eval_return"):
         return None
     for run in runs:
         numbers = run.curve.gains[np.isfinite(run.curve.gains)]

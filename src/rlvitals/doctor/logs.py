@@ -16,7 +16,6 @@ from rlvitals.readers.discovery.sources import is_folder
 from rlvitals.rules.rule import Severity
 from rlvitals.types import RECORDER_NOTE_PREFIX
 
-LOG_FOLDERS = ("runs", "logs", "tensorboard", "tb", "tb_logs", "lightning_logs", "ray_results")
 READING_COMMANDS = {
     "status",
     "follow",
@@ -123,7 +122,19 @@ def _find_processes(context: Context) -> list[str]:
 def _find_other_logs(context: Context) -> Iterator[tuple[Path, float]]:
     """Yield the default log folders of other programs, and their ages in seconds."""
     bases = dict.fromkeys((context.path.parent, context.working_folder))
-    folders = [base / name for base in bases for name in LOG_FOLDERS]
+    folders = [
+        base / name
+        for base in bases
+        for name in (
+            "runs",
+            "logs",
+            "tensorboard",
+            "tb",
+            "tb_logs",
+            "lightning_logs",
+            "ray_results",
+        )
+    ]
     visited: set[Path] = set()
     newest_logs = []
     for folder in folders:

@@ -15,8 +15,6 @@ from rlvitals.rules.going_on import LIVE
 from rlvitals.rules.rule import Severity
 from rlvitals.storage.run_folder import block_files
 
-EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$")
-
 
 def check_progress(context: Context) -> Iterable[Problem]:
     """Yield a problem for a progress file that is damaged or out of date."""
@@ -107,7 +105,9 @@ def _find_attempts(context: Context) -> list[str]:
 def _find_event_writers(context: Context) -> list[str]:
     sentences = {}
     for file in context.files():
-        match = EVENT_FILE.search(file.name)
+        match = re.search(
+            r"events\.out\.tfevents\.\d+\.(?P<host>.+?)\.(?P<pid>\d+)\.\d+$", file.name
+        )
         age = context.age(file)
         if match is None or age is None or age >= RECENT_WRITE_SECONDS:
             continue

@@ -17,7 +17,6 @@ from rlvitals.doctor.check import Check, Problem
 from rlvitals.doctor.context import Context
 from rlvitals.rules.rule import Severity
 
-TIMING_KEYS = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
 MAX_CHECKPOINTS = 4
 
 
@@ -190,7 +189,21 @@ def _read_first_row(folder: Path) -> dict[str, object]:
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
     # What differs from one process to the next without the training being another.
-    return {k: v for k, v in row.items() if k not in TIMING_KEYS} if isinstance(row, dict) else {}
+    return (
+        {
+            k: v
+            for k, v in row.items()
+            if k
+            not in (
+                "step_time",
+                "train_runtime",
+                "train_samples_per_second",
+                "train_steps_per_second",
+            )
+        }
+        if isinstance(row, dict)
+        else {}
+    )
 
 
 def _find_step_back(context: Context, steps: Sequence[int]) -> Iterator[str]:

@@ -16,9 +16,6 @@ from rlvitals.rules.rule import Severity
 
 NAME_SEPARATOR = re.compile(r"[-_. ]+")
 MIN_LIKENESS = 0.6  # of 1: how alike the parts of two names must be
-MAX_SIMILAR_FOLDERS, MAX_MATCHES = 2000, 3
-LOG_FILES = ("trainer_state.json", "run.json", "progress.csv", "training_progress.json")
-EVENT_FILE_PREFIX = "events.out.tfevents."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ def check_folder_name(context: Context) -> Iterable[Problem]:
         sentence = f"{problem}, but one that is called almost like it does"
         severity = Severity.ERROR
     if matches:
-        best_matches = matches[:MAX_MATCHES]
+        best_matches = matches[:3]
         evidence = [
             f"{folder.path}: {folder.differs}; it holds {folder.holds}" for folder in best_matches
         ]
@@ -61,7 +58,7 @@ def find_similar(context: Context) -> list[Similar]:
     """Return nearby folders with content and a similar name, the most similar first."""
     path = context.path if context.path.name else context.path.resolve()
     matches = []
-    for folder in islice(_iter_neighbours(path), MAX_SIMILAR_FOLDERS):
+    for folder in islice(_iter_neighbours(path), 2000):
         if folder == path or not is_folder(folder):
             continue
         alike = name_likeness(path.name, folder.name)
@@ -131,7 +128,12 @@ def _describe_content(folder: Path, time_s: float) -> str:
     if steps:
         more = "s" if len(steps) > 1 else ""
         return f"{len(steps)} checkpoint{more}, the last of step {steps[-1]:,}, {age} old"
-    logs = [name for name in names if name in LOG_FILES or name.startswith(EVENT_FILE_PREFIX)]
+    logs = [
+        name
+        for name in names
+        if name in ("trainer_state.json", "run.json", "progress.csv", "training_progress.json")
+        or name.startswith("events.out.tfevents.")
+    ]
     return f"{min(logs)}, {age} old" if logs else ""
 
 

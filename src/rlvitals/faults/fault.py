@@ -6,9 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 PPO, A2C, DQN, SAC = "PPO", "A2C", "DQN", "SAC"
-ALL_ALGORITHMS = (PPO, A2C, DQN, SAC)
 ON_POLICY = (PPO, A2C)
-ALL_ENVS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1")
 FAILED = "failed"  # in a fault's `expects`, the verdict: the fault ends the run
 
 
@@ -55,8 +53,8 @@ class Fault:
     inject: Callable[[Injection], None]
     expects: tuple[str, ...]  # any of these rules as the first case names the root cause
     visible_in: tuple[str, ...]  # metrics, any of which shows the cause; empty: no log shows it
-    algorithms: tuple[str, ...] = ALL_ALGORITHMS
-    tasks: tuple[str, ...] = ALL_ENVS
+    algorithms: tuple[str, ...] = (PPO, A2C, DQN, SAC)
+    tasks: tuple[str, ...] = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1")
     onsets: tuple[Onset, ...] = (Onset.START, Onset.MIDDLE)
     hidden_from_start: bool = False  # only a change in mid-run shows it: there is no before
     hidden_while_learning: bool = False  # healthy runs look like this until learning stops

@@ -20,7 +20,6 @@ TRACKED_SETTINGS = (
     "target_update_interval", "buffer_size", "learning_starts", "exploration_fraction",
     "exploration_final_eps",
 )  # fmt: skip
-OUTCOME_PREFIXES = ("outcome/", "reward/")  # columns left out without `with_outcome`
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -110,7 +109,10 @@ def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
     root, run, with_outcome, with_settings = arguments
     trace = load(root, run, with_settings=with_settings)
     if not with_outcome:
-        series = {k: s for k, s in trace.series.items() if not k.startswith(OUTCOME_PREFIXES)}
+        # Columns left out without `with_outcome`
+        series = {
+            k: s for k, s in trace.series.items() if not k.startswith(("outcome/", "reward/"))
+        }
         trace = replace(trace, series=series)
     diagnosis = rlvitals.diagnose(trace)
     roots = {case.rule.name for case in diagnosis.cases}

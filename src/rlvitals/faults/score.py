@@ -20,8 +20,7 @@ from rlvitals.faults.ground_truth import (
 )
 from rlvitals.faults.run_diagnosis import Judged, Said
 
-WARNING, ERROR = 1, 2
-TASK_DRAWS = 2_000  # of the bootstrap over tasks
+WARNING, EXIT_ERROR = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def score(runs: Sequence[Scored]) -> Score:
         recall_1_all=_share(broken, lambda run: run.names_it(1)),
         any_alarm=_share(broken, lambda run: run.has_alarm),
         precision=_share(alarmed, lambda run: run.label is not Label.HEALTHY),
-        errors=_share(healthy, lambda run: sum(s.severity >= ERROR for s in run.alarms)),
+        errors=_share(healthy, lambda run: sum(s.severity >= EXIT_ERROR for s in run.alarms)),
         warnings=_share(healthy, lambda run: sum(s.severity == WARNING for s in run.alarms)),
         delay=float(np.median(delays)) if delays else float("nan"),
         verdicts=_share([r for r in runs if not r.is_tampered], lambda run: run.verdict_right),
@@ -196,7 +195,8 @@ def share(values: Sequence[tuple[str, float]]) -> Share:
     for task, value in values:
         sums[index_by_task[task]] += value
         counts[index_by_task[task]] += 1
-    draws = np.random.default_rng(0).integers(0, len(tasks), (TASK_DRAWS, len(tasks)))
+    # The bootstrap is over tasks.
+    draws = np.random.default_rng(0).integers(0, len(tasks), (2_000, len(tasks)))
     means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
     return Share(float(sums.sum() / counts.sum()), float(low), float(high), len(values))
@@ -236,7 +236,7 @@ def _count_by_rule(runs: Sequence[Scored]) -> dict[str, Ring]:
                 tally = count.setdefault(rule, Counter())
                 tally["healthy"] += 1
                 tally["warned"] += rule in loud
-                tally["errors"] += loud.get(rule, 0) >= ERROR
+                tally["errors"] += loud.get(rule, 0) >= EXIT_ERROR
         if run.label is Label.BROKEN and run.visible:
             for rule in find_fault(run.judged.run.fault).expects:
                 tally = count.setdefault(rule, Counter())

@@ -7,16 +7,14 @@ from typing import TypeVar
 
 from rlvitals.following.append_buffer import AppendBuffer
 from rlvitals.readers.discovery.join import newest_rows
-from rlvitals.readers.formats.lines import REPLACED_NOTE, TORN_NOTE
+from rlvitals.readers.formats.lines import REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE
 from rlvitals.readers.reader import Reader
-from rlvitals.readers.sb3_csv import SB3_REWRITTEN_NOTE
 from rlvitals.readers.wandb_offline import NO_EXIT_NOTE
 from rlvitals.types import Histogram, Log, Series, Setting, Table, Text
 
 T = TypeVar("T")
 # What is true of one reading alone, not of the log.
-TRANSIENT_NOTES = frozenset({REPLACED_NOTE, SB3_REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
-NUMBER = re.compile(r"[\d,.]+")
+TRANSIENT_NOTES = frozenset({REPLACED_NOTE, REWRITTEN_NOTE, TORN_NOTE, NO_EXIT_NOTE})
 MAX_FILE_NOTES = 24  # of one file
 MAX_ITEMS_PER_KEY = 1024  # histograms or texts of a key: with more, every second one is let go
 
@@ -48,7 +46,7 @@ class FileState:
         else:
             self._settings |= log.settings
         for note in log.notes:
-            kind = NUMBER.sub("#", note)
+            kind = re.sub(r"[\d,.]+", "#", note)
             if note not in TRANSIENT_NOTES and (
                 kind in self._notes or len(self._notes) < MAX_FILE_NOTES
             ):

@@ -36,10 +36,8 @@ MIN_GROWTH = 0.05  # of its points, that it must have grown by meanwhile
 MIN_REPORTED_SILENCE_SECONDS = 60.0  # shorter silences are not reported
 # As in the rule `no-new-rows`: a silence is long relative to the gaps between rows.
 MEDIAN_GAP_FACTOR, MAX_GAP_FACTOR = 10.0, 3.0  # x the median gap, x the longest
-MAX_GAPS = 32  # between rows, the last ones
 MIN_GAPS = 5  # gaps that say what is usual
 SILENCE_FACTOR = 2.0  # a silent run is judged again when its silence is so many times as long
-RESTART_REASON = "the run was started anew: its rows are others"
 
 
 class FollowedRun:
@@ -55,7 +53,7 @@ class FollowedRun:
         self._judge, self._new = judge, new
         self._found = False
         self._grew: float | None = None  # time of the last growth
-        self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
+        self._gaps: deque[float] = deque(maxlen=32)  # the last ones
         self._since = 0.0  # time of the last known growth, or of the discovery
         self._judged: float | None = None  # when
         self._points = 0  # when it was judged
@@ -241,7 +239,14 @@ class FollowedRun:
     def _forget(self, time_s: float) -> Iterator[Change]:
         """Clear the findings of rows that no longer exist."""
         for rule, finding in self.diagnosis.findings if self.diagnosis else ():
-            yield Cleared(self.name, time_s, rule, finding, RESTART_REASON, self._step)
+            yield Cleared(
+                self.name,
+                time_s,
+                rule,
+                finding,
+                "the run was started anew: its rows are others",
+                self._step,
+            )
         self.diagnosis, self._judged, self._points = None, None, 0
         self._over = self._spent = False
 

@@ -17,8 +17,6 @@ from rlvitals.hosted import mlflow_server, remote_files, wandb_history
 from rlvitals.hosted.address import MLFLOW_RUNS, URL_FILES, Address
 from rlvitals.storage import redact
 
-HASH_CHARS = 12  # of an address in a folder's name
-
 
 def fetch(address: Address, since_s: float | None = None) -> Path:
     """Return a folder with the runs of an address, brought up to date.
@@ -47,7 +45,7 @@ def cache_folder(address: Address) -> Path:
     """Return the folder of an address; its last part is that of the address, without secrets."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     plain = redact.text(address.location)
-    digest = hashlib.sha256(f"{address.kind}:{plain}".encode()).hexdigest()[:HASH_CHARS]
+    digest = hashlib.sha256(f"{address.kind}:{plain}".encode()).hexdigest()[:12]
     name = re.sub(r"[^\w.=-]+", "_", plain.rstrip("/").rpartition("/")[2])[-80:].strip(".")
     return base / "rlvitals" / address.kind / digest / (name or "runs")
 

@@ -18,18 +18,16 @@ from rlvitals.hosted.remote_files import Show
 from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write
 
-LOCATION = re.compile(
-    r"(?P<server>.+?)(?:/?#?/experiments/(?P<experiment>\d+)(?:/runs/(?P<run>\w+))?)?(?:[?].*)?/?"
-)
 RUN_ID = re.compile(r"\w{1,64}")
-MLFLOW_PAGE_RUNS = 200
 MLFLOW_RETRIES, MLFLOW_TIMEOUT_S = "2", "20"  # of MLflow's client, which else waits for minutes
-COMPLETE_FILE = ".complete"  # holds the end time of a run of which nothing is missing
 
 
 def fetch(location: str, folder: Path, since_s: float | None, show: Show) -> None:
     """Bring the copy of a server's runs up to date. Raises UsageError, VitalsError."""
-    match = LOCATION.fullmatch(location)
+    match = re.fullmatch(
+        r"(?P<server>.+?)(?:/?#?/experiments/(?P<experiment>\d+)(?:/runs/(?P<run>\w+))?)?(?:[?].*)?/?",
+        location,
+    )
     if match is None or not location.strip():
         raise UsageError("no MLflow server is named", hint="mlflow:http://host:5000")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", MLFLOW_RETRIES)
@@ -78,7 +76,7 @@ def _runs(
 def _pages(search: Any, *args: Any) -> Iterator[Any]:
     token = None
     while True:
-        page = search(*args, max_results=MLFLOW_PAGE_RUNS, page_token=token)
+        page = search(*args, max_results=200, page_token=token)
         yield from page
         token = page.token
         if not token:
@@ -92,7 +90,7 @@ def _update(client: Any, experiment: Any, run: Any, folder: Path) -> None:
     home = folder / experiment.experiment_id
     path = home / run.info.run_id
     stamp = f"{run.info.status} {run.info.end_time}"
-    complete = path / COMPLETE_FILE
+    complete = path / ".complete"  # holds the end time of a complete run
     if run.info.end_time and complete.is_file() and complete.read_text() == stamp:
         return
     path.mkdir(parents=True, exist_ok=True)

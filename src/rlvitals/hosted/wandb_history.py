@@ -16,9 +16,7 @@ from rlvitals.hosted.remote_files import Show
 from rlvitals.storage import redact
 from rlvitals.storage.safe_files import atomic_write, open_append
 
-HISTORY_FILE, WANDB_CONFIG_FILE, STATE_FILE = "history.jsonl", "config.json", ".state"
 RUN_SEGMENTS = 3  # of entity/project/run
-FETCHED_ROWS = 1000
 TIMEOUT_SECONDS = 30
 
 
@@ -65,14 +63,14 @@ def _folder_name(run: Any) -> str:
 
 def _update(run: Any, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    state = folder / STATE_FILE
+    state = folder / ".state"
     stamp = f"{run.state} {run.lastHistoryStep}"
     if run.state != "running" and state.is_file() and state.read_text() == stamp:
         return
     settings = {key: value for key, value in run.config.items() if not key.startswith("_")}
-    with atomic_write(folder / WANDB_CONFIG_FILE) as file:
+    with atomic_write(folder / "config.json") as file:
         file.write(json.dumps(settings, default=str).encode())
-    history = folder / HISTORY_FILE
+    history = folder / "history.jsonl"
     step = _last_step(history)
     with open(open_append(history), "ab") as file:  # noqa: PTH123 - a descriptor
         file.writelines(
@@ -84,7 +82,7 @@ def _update(run: Any, folder: Path) -> None:
 
 
 def _rows(run: Any, last: int) -> Iterator[dict[str, Any]]:
-    for row in run.scan_history(min_step=last + 1, page_size=FETCHED_ROWS):
+    for row in run.scan_history(min_step=last + 1, page_size=1000):
         if int(row.get("_step", last + 1)) > last:
             yield {key: value for key, value in row.items() if value is not None}
 

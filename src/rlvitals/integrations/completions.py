@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 TABLE_NAME = "completions"
-STEP = "step"
-INDEX_PREFIX = "__index_level_"  # pandas' own columns
 CELL_TYPES = frozenset((str, float, int, bool, type(None)))  # what a cell may be
 
 
@@ -48,7 +46,8 @@ def _cells(columns: Mapping[str, list[object]]) -> dict[str, list[object]]:
         if CELL_TYPES.issuperset(map(type, column))
         else [_cell(cell) for cell in column]
         for key, column in columns.items()
-        if key != STEP and not key.startswith(INDEX_PREFIX)
+        # These columns are pandas' own.
+        if key != "step" and not key.startswith("__index_level_")
     }
 
 

@@ -9,8 +9,6 @@ accelerate 1.15, trl 1.16: in each case below the resumed weights differed.
 from math import ceil
 from typing import Any
 
-EPOCH_SAMPLERS = ("SeedableRandomSampler", "SequentialSampler")
-
 
 def restore(loader: Any, epochs: int) -> bool:
     """Advance the sampler of a resumed training to the data order of its epoch.
@@ -42,7 +40,11 @@ def list_losses(args: Any, loader: Any, step: int, passes: int) -> list[str]:
         stream = "the place in a stream that is read more than once"
         return [*losses, stream] if passes > 1 else losses
     in_later_epoch = step > epoch_steps and step % epoch_steps > 0
-    if in_later_epoch and type(sampler).__name__ not in (*EPOCH_SAMPLERS, "RepeatSampler"):
+    if in_later_epoch and type(sampler).__name__ not in (
+        "SeedableRandomSampler",
+        "SequentialSampler",
+        "RepeatSampler",
+    ):
         losses.append(f"the order that {type(sampler).__name__} gives a later epoch")
     return losses
 

@@ -17,8 +17,6 @@ from rlvitals.checkpoints import disk
 from rlvitals.checkpoints.huggingface import ADAPTER_FILES, TRAINER_STATE_FILE
 from rlvitals.storage.safe_files import atomic_write
 
-ARGUMENTS_NAME = "training_args.bin"
-
 
 def keep(checkpoint: Path, root: Path, args: Any) -> None:
     """Copy a checkpoint's state, adapter and arguments into the root. Raises OSError."""
@@ -51,7 +49,7 @@ def write_arguments(folder: Path, args: Any) -> None:
 
     public_args = copy.copy(args)
     public_args.hub_token = None
-    with atomic_write(folder / ARGUMENTS_NAME) as file:
+    with atomic_write(folder / "training_args.bin") as file:
         torch.save(public_args, file)
 
 

@@ -28,8 +28,6 @@ STEP_KEYS = (
     "num_env_steps_sampled",
     "training_iteration",
 )
-# Identifiers, which are no metrics even where they are digits.
-UNLOGGED_KEYS = frozenset({"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"})
 
 
 class TuneRecord(LoggerCallback):
@@ -122,7 +120,11 @@ def _record(run: Run, result: Mapping[str, Any]) -> None:
     if step is None:
         run.note("a result without a count of steps was left out")
         return
+    # Identifiers, which are no metrics even where they are digits.
     metrics = {
-        key: value for key, value in numbers.items() if key.split("/")[-1] not in UNLOGGED_KEYS
+        key: value
+        for key, value in numbers.items()
+        if key.split("/")[-1]
+        not in {"trial_id", "experiment_id", "pid", "timestamp", "node_ip", "hostname"}
     }
     run.log(int(step), metrics)

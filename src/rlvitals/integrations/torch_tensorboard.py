@@ -19,9 +19,6 @@ from rlvitals.tracking.start import start
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-# Arguments of torch's SummaryWriter that concern event files only.
-UNUSED_ARGUMENTS = {"purge_step", "max_queue", "flush_secs", "filename_suffix"}
-
 
 class SummaryWriter:
     """Records numbers, texts and histograms with the interface of torch's `SummaryWriter`.
@@ -46,7 +43,8 @@ class SummaryWriter:
         self.log_dir = fspath(log_dir) if run is None else str(run.folder)
         self.steps: Counter[str] = Counter()
         self.ignored: set[str] = set()
-        for name in kwargs.keys() - UNUSED_ARGUMENTS:
+        # Arguments of torch's SummaryWriter that concern event files only.
+        for name in kwargs.keys() - {"purge_step", "max_queue", "flush_secs", "filename_suffix"}:
             self._ignore(f"SummaryWriter's argument {name}")
 
     def add_scalar(

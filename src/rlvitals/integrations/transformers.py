@@ -27,8 +27,6 @@ from rlvitals.tracking.start import start
 
 __all__ = ["Record", "Seal", "register"]
 
-DEFAULT_PROJECT = "huggingface"  # default of TrainingArguments.project
-
 
 def register() -> None:
     """Register the callback for `report_to="rlvitals"`; call it before creating the Trainer."""
@@ -185,9 +183,10 @@ class Record(TrainerCallback):
     ) -> Run | None:
         """Return the run, starting it if needed; None on every process but the first."""
         if self.run is None and state.is_world_process_zero:
+            # This is the default of TrainingArguments.project.
             options = {
                 "name": args.run_name or None,
-                "project": None if args.project == DEFAULT_PROJECT else args.project,
+                "project": None if args.project == "huggingface" else args.project,
                 "seed": args.seed,
                 "settings": hook_facts.read_settings(args, state, model),
                 **self.options,

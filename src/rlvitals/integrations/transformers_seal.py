@@ -219,7 +219,7 @@ class Seal(TrainerCallback):
         if missing:
             checkpoints.tell(f"{folder.name} is not sealed: it holds no {', no '.join(missing)}")
             return
-        if args.hub_token is not None and (folder / huggingface_root.ARGUMENTS_NAME).exists():
+        if args.hub_token is not None and (folder / "training_args.bin").exists():
             with suppress(OSError):  # a checkpoint is copied and shared
                 huggingface_root.write_arguments(folder, args)
         facts = {

@@ -13,12 +13,8 @@ RATIO_TITLE = "the probability ratio is 1 before the first gradient step"
 LOGPS_TITLE = "the loss has the log-probabilities of the generated tokens"
 KL_TITLE = "the KL to the reference is 0 before the first update"
 COVERS_TITLE = "the loss covers the tokens that were generated alone"
-GROUPS_TITLE = "advantages have mean 0 in every group"
-RANKS_TITLE = "the processes draw different samples"
 SAMPLER_TITLE = "the sampler draws with the updated weights"
 RIGHT_TITLE = "a right answer is paid more than a wrong one"
-# Options of GRPO that exclude tokens from the loss.
-TOKEN_FILTERS = ("top_entropy_quantile", "off_policy_mask_threshold")
 
 Facts = Sequence[tuple[str, str, Callable[[], Check]]]
 
@@ -29,11 +25,11 @@ def run_checks(tap: Tap, resumed: int, moved: Check, scored: Check | None) -> li
     makers: Facts = (
         ("ratio-is-one", RATIO_TITLE, lambda: ratio(tap)),
         ("logps-of-tokens", LOGPS_TITLE, lambda: logps(tap)),
-        ("group-advantages-centred", GROUPS_TITLE, lambda: groups(tap)),
+        ("group-advantages-centred", "advantages have mean 0 in every group", lambda: groups(tap)),
         ("kl-to-reference-is-zero", KL_TITLE, lambda: kl(tap, resumed)),
         ("loss-covers-generated", COVERS_TITLE, lambda: covers(tap)),
         ("sampler-has-weights", SAMPLER_TITLE, lambda: sampler(tap)),
-        ("ranks-differ", RANKS_TITLE, lambda: ranks(tap)),
+        ("ranks-differ", "the processes draw different samples", lambda: ranks(tap)),
     )
     checks = [_run_check(name, says, make, missing) for name, says, make in makers]
     not_scored = Check(
@@ -203,7 +199,11 @@ def _select_trained(loss: Loss, tap: Tap) -> torch.Tensor:
     if old is not None and loss.logps is not None:  # a clipped token has no derivative
         clipped = ((loss.logps - old).exp() - 1).abs() >= float(tap.trainer.epsilon_low)
         is_trained &= ~(clipped & (loss.inputs["completion_mask"] > 0)).any(dim=1)
-    quantile, threshold = (getattr(tap.trainer, name, None) for name in TOKEN_FILTERS)
+    # Options of GRPO that exclude tokens from the loss.
+    quantile, threshold = (
+        getattr(tap.trainer, name, None)
+        for name in ("top_entropy_quantile", "off_policy_mask_threshold")
+    )
     thinned = (quantile is not None and quantile < 1) or threshold is not None
     return torch.zeros_like(is_trained) if thinned else is_trained
 

@@ -12,9 +12,6 @@ from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import exit_reason, liveness, requests
 from rlvitals.types import Process
 
-SIGKILL_SECONDS = 10.0  # for the system to take a process away
-RECORD_SECONDS = 1.0  # for the recorder to write the request as an event
-
 
 def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
     """Return the signal after which each process ended, by its number.
@@ -37,10 +34,11 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
         )
     try:
         requests.ask(folder.path, "kill")
-        time.sleep(RECORD_SECONDS)
+        time.sleep(1.0)  # the recorder writes the request as an event
         signals = dict.fromkeys(_end(descriptors, signal.SIGTERM, grace_s), "SIGTERM")
         remaining = {pid: fd for pid, fd in descriptors.items() if pid not in signals}
-        return signals | dict.fromkeys(_end(remaining, signal.SIGKILL, SIGKILL_SECONDS), "SIGKILL")
+        # The system takes some seconds to end a process.
+        return signals | dict.fromkeys(_end(remaining, signal.SIGKILL, 10.0), "SIGKILL")
     finally:
         for descriptor in descriptors.values():
             os.close(descriptor)

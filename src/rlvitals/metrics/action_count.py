@@ -14,7 +14,6 @@ MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little 
 COUNT_TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
 MAX_COUNT_ERROR = 0.25  # actions: beyond, a neighbouring count is nearly as likely
 ENTROPY_ROUNDING = 0.002  # relative: logs round entropy to three digits
-MAX_ACTIONS = 1000  # beyond, logs are too coarse, and vocabularies begin
 STD_TOLERANCE = 0.05
 NATS_PER_DIMENSION = 0.5 * math.log(2 * math.pi * math.e)  # 1.4189
 DIMENSION_TOLERANCE = 0.02  # of a dimension: 1.996 and 0.996 in two real runs
@@ -35,7 +34,7 @@ def actions(entropies: NDArray[np.float64]) -> Inferred | None:
     """
     first = _first(entropies)
     highest = float(first.max()) if len(first) else 0.0  # entropy falls in training
-    if not 0.0 < highest <= math.log(MAX_ACTIONS):
+    if not 0.0 < highest <= math.log(1000):  # beyond, logs are too coarse, and vocabularies begin
         return None
     spread = math.exp(highest)
     # Entropy never exceeds ln(actions), but for rounding: the count is at or above `spread`.

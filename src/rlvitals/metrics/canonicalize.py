@@ -28,7 +28,6 @@ from rlvitals.types import (
 # The same metrics from another process; and other step counts of the rows.
 OTHER_AXIS_KEY = re.compile(r"rank/\d+/|axis/")
 RECORDER_KEY = re.compile(rf"{OTHER_AXIS_KEY.pattern}|machine/")
-MAX_NOTE_KEYS = 5  # keys that a note names
 MIN_SPAN_SHARE = 0.5  # of the run's last step: a column that ends earlier counts other steps
 
 
@@ -199,7 +198,7 @@ def _take_outcomes(gathered: _Gathered) -> None:
             measured = Measured("unknown", key, "taken by its name", where=log.where)
             column = Series(series.steps, series.times, values)
             gathered.columns[order].append(_Column(name, column, measured, order=order))
-        notes = [f"beside it: `{other_key}`" for other_key in other_keys[:MAX_NOTE_KEYS]]
+        notes = [f"beside it: `{other_key}`" for other_key in other_keys[:5]]
         gathered.notes.append("; ".join((f"`{key}` is taken for {name} by its name", *notes)))
         gathered.unmapped = [k for k in gathered.unmapped if k != key]
 

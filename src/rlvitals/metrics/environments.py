@@ -231,8 +231,6 @@ ENVIRONMENTS: tuple[Environment, ...] = (
 )
 
 ENVIRONMENT_BY_NAME = {environment.name.lower(): environment for environment in ENVIRONMENTS}
-VERSION_SUFFIX = re.compile(r"-v\d+$")
-ATARI_VARIANT = re.compile(r"(-ram)?(noframeskip|deterministic)?$")
 
 
 def lookup(env_id: str) -> Environment | None:
@@ -243,7 +241,9 @@ def lookup(env_id: str) -> Environment | None:
     bare = re.split(r"[/:]", env_id.strip())[-1].lower()
     if bare in ENVIRONMENT_BY_NAME:
         return ENVIRONMENT_BY_NAME[bare]
-    base = VERSION_SUFFIX.sub("", bare)
+    base = re.sub(r"-v\d+$", "", bare)
     if base.startswith("minigrid-"):
         return MINIGRID
-    return ENVIRONMENT_BY_NAME.get(base) or ENVIRONMENT_BY_NAME.get(ATARI_VARIANT.sub("", base))
+    return ENVIRONMENT_BY_NAME.get(base) or ENVIRONMENT_BY_NAME.get(
+        re.sub(r"(-ram)?(noframeskip|deterministic)?$", "", base)
+    )

@@ -30,7 +30,7 @@ EVALUATION_WORDS = frozenset(
     {"eval", "evaluation", "test", "testing", "val", "valid", "validation"}
 )
 # Remaining words of a key, in order of trust: its metric, the metric of an evaluation.
-OUTCOME_METRICS: dict[frozenset[str], tuple[Metric, Metric]] = {
+OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"return"}): (outcome.RETURN, outcome.EVAL_RETURN),
     frozenset({"reward"}): (outcome.REWARD, outcome.EVAL_RETURN),
     frozenset({"rew"}): (outcome.REWARD, outcome.EVAL_RETURN),
@@ -49,7 +49,7 @@ OUTCOME_METRICS: dict[frozenset[str], tuple[Metric, Metric]] = {
 SHARE_METRICS = frozenset({m.name for m in (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE)})
 # Outcomes by which a run is judged.
 JUDGED_OUTCOMES = frozenset(
-    {metric.name for pair in OUTCOME_METRICS.values() for metric in pair}
+    {metric.name for pair in OUTCOME_PAIRS.values() for metric in pair}
     | {"outcome/rlhf_reward", "outcome/task_reward", "outcome/win_rate_ema", "outcome/pass_rate"}
     | {"outcome/throughput", "outcome/eval_reward"}
     | {"reward/trained_mean", "reward/mean", "reward/step", "language/filtered_reward"}
@@ -69,12 +69,12 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     terms -= NOISE_WORDS
     evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
-    if outcome_terms not in OUTCOME_METRICS:
+    if outcome_terms not in OUTCOME_PAIRS:
         return None
-    trained, tested = OUTCOME_METRICS[outcome_terms]
+    trained, tested = OUTCOME_PAIRS[outcome_terms]
     if trained is outcome.REWARD and whole_episodes:
         trained = outcome.RETURN
-    return [*OUTCOME_METRICS].index(outcome_terms), tested if evaluated else trained
+    return [*OUTCOME_PAIRS].index(outcome_terms), tested if evaluated else trained
 
 
 def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:

@@ -13,7 +13,6 @@ PROFILE_OF_ALGORITHM = {
     **dict.fromkeys(("psr", "nsr", "w-reinforce", "grpo"), None),
     **dict.fromkeys(("sft", "dpo", "supervised"), Profile.SUPERVISED),
 }  # fmt: skip
-LANGUAGE_MODES = ("psr", "nsr", "w-reinforce", "grpo")
 PROFILE_OF_FRAMEWORK = {
     "scheduler": Profile.SCHEDULER_PPO,
     "trl-ppo": Profile.RLHF_PPO,
@@ -33,7 +32,6 @@ PROFILE_OF_FRAMEWORK = {
     "trl-dpo": Profile.SUPERVISED,
     "tinker-distillation": Profile.SUPERVISED,
 }
-CLIPPED_FRAMEWORKS = frozenset({"rsl-rl"})  # log neither KL nor clipping, yet are PPO
 # Trainers of language models: with a critic or without one, and some of them supervised too.
 LANGUAGE_FRAMEWORKS = frozenset(
     {
@@ -41,15 +39,7 @@ LANGUAGE_FRAMEWORKS = frozenset(
         *("nemo-rl", "rllm", "roll", "open-instruct", "pipeline-rl", "agent-lightning", "miles"),
     }
 )
-# GRPO where they log responses with rewards.
-GRPO_FRAMEWORKS = frozenset({"trl-grpo", "unsloth", "ms-swift"})
-CRITIC_ESTIMATORS = ("gae", "ppo")  # advantage estimators that need a critic
 CRITIC_METRICS = frozenset({"value/loss", "value/mean", "value/prediction_mean"})
-PROFILE_OF_PREFIX = {
-    "psr/": Profile.PSR,
-    "nsr/": Profile.NSR,
-    "w_reinforce/": Profile.W_REINFORCE,
-}
 
 
 def infer(
@@ -69,14 +59,15 @@ def infer(
     if (inferred := _by_frameworks(names, keys, frameworks)) is not None:
         return inferred
     inferred = _by_metrics(names)
-    clipped = "clip_range" in settings or not CLIPPED_FRAMEWORKS.isdisjoint(frameworks)
+    # RSL-RL logs neither KL nor clipping, yet is PPO.
+    clipped = "clip_range" in settings or "rsl-rl" in frameworks
     return Profile.CONTROL_PPO if clipped and inferred is Profile.ON_POLICY else inferred
 
 
 def _from_settings(settings: Mapping[str, Setting], *, language: bool) -> Profile | None:
     for setting in ("mode", "algorithm"):
         mode = str(settings.get(setting, "")).lower()
-        if mode in LANGUAGE_MODES:
+        if mode in ("psr", "nsr", "w-reinforce", "grpo"):
             return Profile(mode)
         # A language model's "reinforce" is an estimator without a critic, no actor-critic.
         estimator = language and setting == "algorithm"
@@ -88,7 +79,11 @@ def _from_settings(settings: Mapping[str, Setting], *, language: bool) -> Profil
 def _by_frameworks(
     names: Collection[str], keys: Collection[str], frameworks: Collection[str]
 ) -> Profile | None:
-    for prefix, profile in PROFILE_OF_PREFIX.items():
+    for prefix, profile in {
+        "psr/": Profile.PSR,
+        "nsr/": Profile.NSR,
+        "w_reinforce/": Profile.W_REINFORCE,
+    }.items():
         if any(key.startswith(prefix) for key in keys):
             return profile
     for framework, profile in PROFILE_OF_FRAMEWORK.items():
@@ -97,7 +92,12 @@ def _by_frameworks(
     if "rlvitals-ppo" in frameworks and "scheduler/balance_penalty" in names:
         return Profile.SCHEDULER_PPO
     grouped = {"outcome/reward", "language/length_mean"} <= {*names}
-    return Profile.GRPO if grouped and not GRPO_FRAMEWORKS.isdisjoint(frameworks) else None
+    # These frameworks run GRPO where they log responses with rewards.
+    return (
+        Profile.GRPO
+        if grouped and not {"trl-grpo", "unsloth", "ms-swift"}.isdisjoint(frameworks)
+        else None
+    )
 
 
 def _language(names: Collection[str], estimator: str) -> Profile:
@@ -107,7 +107,8 @@ def _language(names: Collection[str], estimator: str) -> Profile:
     """
     if not any(name.startswith(REWARD_PREFIXES) for name in names):
         return Profile.SUPERVISED if "optimiser/loss" in names else Profile.UNKNOWN
-    if estimator in CRITIC_ESTIMATORS or (not estimator and not CRITIC_METRICS.isdisjoint(names)):
+    # These advantage estimators need a critic.
+    if estimator in ("gae", "ppo") or (not estimator and not CRITIC_METRICS.isdisjoint(names)):
         return Profile.RLHF_PPO
     return Profile.GRPO
 

@@ -7,13 +7,8 @@ from functools import lru_cache
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.frameworks import TABLES
 
-VAGUE_WORDS = frozenset(
-    {"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"}
-)
 MIN_WORD_SIMILARITY = 0.8  # of 1: words that differ by an ending
 MIN_NAME_SIMILARITY = 0.7  # of 1
-OUTCOME_WORDS = ("return", "reward", "score", "success")  # in keys that may be outcomes
-MAX_PROPOSED_KEYS = 10  # that may be outcomes
 MAX_PROPOSED_KEY_LENGTH = 60  # characters: a longer key is not a name
 
 
@@ -38,9 +33,9 @@ def outcomes(unmapped: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, 
         key
         for key in unmapped
         if len(key) <= MAX_PROPOSED_KEY_LENGTH
-        and any(term in key.lower() for term in OUTCOME_WORDS)
+        and any(term in key.lower() for term in ("return", "reward", "score", "success"))
     ]
-    proposals = ((key, propose(key) or "") for key in keys[:MAX_PROPOSED_KEYS])
+    proposals = ((key, propose(key) or "") for key in keys[:10])
     outcome_names = frozenset(names)
     return tuple((key, name) for key, name in proposals if name in outcome_names)
 
@@ -48,7 +43,12 @@ def outcomes(unmapped: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, 
 def _short_name(key: str) -> str:
     """Return the last segment of a key, with the segment before it where the last is vague."""
     segments = key.lower().replace("-", "_").split("/")
-    return "_".join(segments[-2:] if segments[-1] in VAGUE_WORDS else segments[-1:])
+    return "_".join(
+        segments[-2:]
+        if segments[-1]
+        in {"max", "min", "mean", "avg", "std", "step", "steps", "time", "value", "total"}
+        else segments[-1:]
+    )
 
 
 def _has_words(key: str, name: str) -> bool:

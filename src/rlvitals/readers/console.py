@@ -20,11 +20,8 @@ from rlvitals.types import Log
 
 CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
 MARKDOWN_SUFFIXES = (".md", ".markdown")  # read where a person names the file
-JSON_STARTS = (b'{"', b"[{", b"{\n", b"{}")
 CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
-WANDB_METADATA_FILE = "wandb-metadata.json"  # beside the output.log of a run that W&B tracks
 MIN_REGULAR_LINES = 3  # regular lines that make a log
-NO_NUMBERS_NOTE = "no row of numbers yet"
 
 
 @dataclass(slots=True)
@@ -42,7 +39,7 @@ def claims(path: Path, head: bytes) -> bool:
     if (
         path.suffix.lower() not in CONSOLE_SUFFIXES
         or b"\x00" in head
-        or (head.lstrip().startswith(JSON_STARTS) and not _is_stream(head))
+        or (head.lstrip().startswith((b'{"', b"[{", b"{\n", b"{}")) and not _is_stream(head))
     ):
         return False
     state = _parse_sample(head)
@@ -75,7 +72,8 @@ def claims_single(path: Path, head: bytes) -> bool:
 def _is_of_a_run(path: Path) -> bool:
     """Return True if a file without numbers is known to be a run's: the errors of its process."""
     try:
-        if path.name == "output.log" and (path.parent / WANDB_METADATA_FILE).exists():
+        # Beside the output.log of a run that W&B tracks.
+        if path.name == "output.log" and (path.parent / "wandb-metadata.json").exists():
             return True
         twins = (path.with_suffix(suffix) for suffix in (".out", ".log"))
         return path.suffix == ".err" and any(
@@ -149,7 +147,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     if shared.left_out:
         notes.append(f"{shared.left_out:,} rows left out: they count other steps")
     if not series and previous is None and state.end.ending() is None:
-        notes.append(NO_NUMBERS_NOTE)
+        notes.append("no row of numbers yet")
     settings = dict(shared.settings)
     if shared.bar and shared.bar.total and shared.unit in {"", "steps"}:
         settings.setdefault("total_steps", shared.bar.total)

@@ -29,10 +29,8 @@ MIN_HEADERLESS_ROWS = 3  # of numbers, at the start of the file
 MAX_HEADERLESS_COLUMNS = 8  # of a table without names: a wider one is data
 MIN_COUNTER_ROWS = 8  # of a second column that counts: fewer numbers may grow by chance
 MIN_ROW_NUMBERS = 10  # of a table that lies on its side
-UNNAMED_COLUMN = "values"
-PANDAS_HEADER = re.compile(r",0(?:,\d)*")
-ROW_ORDER_NOTE = "one row of numbers: they are numbered in their order"
 ROW_NUMBER_NOTE = "no step-like column: points are numbered by row"
+PANDAS_HEADER = re.compile(r",0(?:,\d)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def _delimiter(row: str) -> str:
 def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read a table that lies on its side: one row, or the mean over several of one length."""
     document = read_document(path).decode("utf-8-sig", "replace")
-    notes = [ROW_ORDER_NOTE]
+    notes = ["one row of numbers: they are numbered in their order"]
     if not document.endswith(("\n", "]")):  # its last number may be the beginning of one
         document = re.sub(r"[^,;\t ]*\Z", "", document)
         notes.append("no end of the row: the last number is left out")
@@ -157,7 +155,7 @@ def _read_rows(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 
 def _keys(path: Path, shape: _Shape) -> list[str]:
     count = shape.width - shape.counters
-    name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_COLUMN
+    name = shape.name or run_labels.measure_name(path.name.split(".")[0]) or "values"
     return [name] if count == 1 else [f"{name} ({n})" for n in range(1, count + 1)]
 
 

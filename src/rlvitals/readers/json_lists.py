@@ -42,9 +42,6 @@ POINT_TRIPLES = re.compile(
 NUMBERS_ALONE = re.compile(
     rb"\s*\[\s*(?:\[\s*)?" + JSON_NUMBER + rb"\s*,\s*" + JSON_NUMBER + rb"\s*[,\]]"
 )
-TAG_IN_NAME = re.compile(
-    r"(?:.*-)?tag-(.+)"
-)  # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
 UNNAMED_LIST = "values"  # the key of numbers that neither the document nor its name tells
 CUT_DOCUMENT_NOTE = "the file is cut short: what stands before the cut was read"
 
@@ -188,7 +185,8 @@ def _list(path: Path, text: str) -> Content:
 def _curve(path: Path, values: list[object], notes: list[str]) -> Content:
     """Return the points of TensorBoard's download, under the tag that the file is named by."""
     stem = bare(path).stem
-    tag = TAG_IN_NAME.fullmatch(stem)
+    # TensorBoard calls the file "run-NAME-tag-Epoch_reward"
+    tag = re.fullmatch(r"(?:.*-)?tag-(.+)", stem)
     columns, refused = Columns(), 0
     for item in values:
         numbers = item if isinstance(item, list) else []

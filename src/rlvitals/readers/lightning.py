@@ -14,16 +14,14 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats.columns import Columns, parse_number, to_step
-from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
+from rlvitals.readers.formats.lines import REPLACED_NOTE, REWRITTEN_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read_header
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 LIGHTNING = "lightning"
-LIGHTNING_STEP, LIGHTNING_EPOCH = "step", "epoch"
+LIGHTNING_STEP = "step"
 LIGHTNING_STEP_UNIT = "updates"
-VERSION_FOLDER = re.compile(r"version_\d+")
-LIGHTNING_REWRITTEN_NOTE = "the file is being rewritten: left for the next reading"
 
 Cells = tuple[tuple[str, str], ...]  # of a row: those that hold something, sorted by name
 
@@ -44,8 +42,8 @@ def claims(path: Path, head: bytes) -> bool:
     cells = head.partition(b"\n")[0].decode(errors="replace").strip().split(",")
     if path.name != "metrics.csv" or LIGHTNING_STEP not in cells:
         return False
-    in_version = VERSION_FOLDER.fullmatch(path.parent.name) is not None
-    return in_version or (LIGHTNING_EPOCH in cells and (path.parent / "hparams.yaml").is_file())
+    in_version = re.fullmatch(r"version_\d+", path.parent.name) is not None
+    return in_version or ("epoch" in cells and (path.parent / "hparams.yaml").is_file())
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -65,7 +63,12 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         cursor = _relocate(file, names, start, resume)
         if cursor is None:
             return Log(
-                LIGHTNING, {}, {}, (LIGHTNING_REWRITTEN_NOTE,), str(path), LIGHTNING_STEP_UNIT
+                LIGHTNING,
+                {},
+                {},
+                (REWRITTEN_NOTE,),
+                str(path),
+                LIGHTNING_STEP_UNIT,
             ), resume
         replaced = resume is not None and cursor.rows == 0 and resume.rows > 0
         reading = _Reading(names, cursor)

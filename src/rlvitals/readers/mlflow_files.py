@@ -20,12 +20,7 @@ from rlvitals.readers.formats.rows import Refusals
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-MLFLOW_FILES = "mlflow-files"
-RUN_META = re.compile(rb"^run_(?:id|uuid):", re.MULTILINE)  # an experiment's file has none
-DELETED_META = re.compile(rb"^lifecycle_stage: *['\"]?deleted", re.MULTILINE)
-FINISHED_META = re.compile(rb"^status: *['\"]?(?:3|FINISHED)\b", re.MULTILINE)
 MAX_MLFLOW_FILES = 20_000  # of one kind in a run
-MAX_META_BYTES = 65536  # bytes of a parameter or of meta.yaml
 MAX_METRIC_NOTES = 4  # metric files that a note is said of
 
 
@@ -41,9 +36,17 @@ def claims(path: Path, head: bytes) -> bool:
 
     One that is done and logged no point is the parent of others, or an evaluation.
     """
-    if path.name != "meta.yaml" or not RUN_META.search(head) or DELETED_META.search(head):
+    # An experiment's file has none.
+    if (
+        path.name != "meta.yaml"
+        or not re.search(rb"^run_(?:id|uuid):", head, re.MULTILINE)
+        or re.search(rb"^lifecycle_stage: *['\"]?deleted", head, re.MULTILINE)
+    ):
         return False
-    return not FINISHED_META.search(head) or next(_files(path.parent / "metrics"), None) is not None
+    return (
+        not re.search(rb"^status: *['\"]?(?:3|FINISHED)\b", head, re.MULTILINE)
+        or next(_files(path.parent / "metrics"), None) is not None
+    )
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -57,7 +60,7 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
     params, tags = (_texts(path.parent / kind) for kind in ("params", "tags"))
     ending, ending_notes = mlflow_values.ending(meta.get("status"))
     log = Log(
-        source=MLFLOW_FILES,
+        source="mlflow-files",
         series=columns.series(),
         settings=mlflow_values.settings(params, tags),
         notes=(*notes, *meta_notes, *ending_notes),
@@ -89,7 +92,7 @@ def _meta(path: Path) -> tuple[dict[str, object], list[str]]:
 
 def _text(path: Path) -> str:
     with open_log(path) as file:
-        return file.read(MAX_META_BYTES).decode(errors="replace")
+        return file.read(65536).decode(errors="replace")
 
 
 def _texts(folder: Path) -> dict[str, str]:
@@ -167,7 +170,7 @@ def home(path: Path) -> Path:
 
 
 READER = Reader(
-    name=MLFLOW_FILES,
+    name="mlflow-files",
     title="MLflow run folder",
     looks_for="meta.yaml of an MLflow run",
     example="mlruns/0/80ade0145d874eadb130c188f3148933/meta.yaml",

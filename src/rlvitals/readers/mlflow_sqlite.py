@@ -27,7 +27,6 @@ from rlvitals.types import Log, Series
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-MLFLOW_SQLITE = "mlflow-sqlite"
 MLFLOW_COLUMNS = {
     "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
     "runs": frozenset({"run_uuid", "name", "status", "lifecycle_stage", "experiment_id"}),
@@ -40,7 +39,6 @@ FROM runs AS r JOIN experiments AS e ON e.experiment_id = r.experiment_id
 WHERE r.lifecycle_stage = 'active' AND e.lifecycle_stage = 'active'
 ORDER BY r.start_time, r.rowid
 """
-LOGGED_RUNS_QUERY = "SELECT DISTINCT run_uuid FROM metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def _read(path: Path, previous: Cursor | None = None, *, run: str) -> tuple[Log,
 
 
 def _runs(db: "Connection") -> dict[str, str]:
-    logged = {run for (run,) in sqlite.rows(db, LOGGED_RUNS_QUERY)}
+    logged = {run for (run,) in sqlite.rows(db, "SELECT DISTINCT run_uuid FROM metrics")}
     every: list[tuple[str, str]] = []
     with_points: list[tuple[str, str]] = []
     for experiment, name, run, status, tag in sqlite.rows(db, RUNS_QUERY):
@@ -99,7 +97,7 @@ def _log(db: "Connection", location: str, run: str, resume: _Cursor) -> tuple[Lo
     status = next(sqlite.rows(db, "SELECT status FROM runs WHERE run_uuid = ?", (run,)), (None,))
     ending, ending_notes = mlflow_values.ending(status[0])
     log = Log(
-        source=MLFLOW_SQLITE,
+        source="mlflow-sqlite",
         series=points.series(),
         settings=mlflow_values.settings(_texts(db, "params", run), _texts(db, "tags", run)),
         notes=(*([REPLACED_NOTE] if replaced else []), *points.refused.notes(), *ending_notes),
@@ -160,7 +158,7 @@ def _mark(db: "Connection", run: str, row: int) -> int:
 
 
 READER = Reader(
-    name=MLFLOW_SQLITE,
+    name="mlflow-sqlite",
     title="MLflow database",
     looks_for="mlflow.db",
     example="mlflow.db",

@@ -37,9 +37,7 @@ from rlvitals.tracking import exit_reason
 from rlvitals.types import RECORDER_NOTE_PREFIX, Log, Setting, Table
 
 T = TypeVar("T")
-PACKED_SUFFIX = ".packed.rlv"
 MAX_DAMAGE_NOTES = 3  # damaged places that a note names
-MAX_LIST_CHARACTERS = 500  # characters of a list among the settings
 Pairs = Iterable[tuple[str, object]]
 
 
@@ -107,7 +105,7 @@ def _read_file(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
     """Read one block file, as a log of its own. Raises UnreadableLog."""
     cursor: Cursor
     with open_log(path) as file:
-        if bare(path).name.endswith(PACKED_SUFFIX):
+        if bare(path).name.endswith(".packed.rlv"):
             scan, cursor = _read_packed_file(path, file, previous)
         else:
             scan = blocks.scan_file(
@@ -162,7 +160,7 @@ def _plain(pairs: Pairs) -> Iterator[tuple[str, Setting]]:
         if isinstance(value, Setting):
             yield key, value
         elif isinstance(value, list):
-            yield key, json.dumps(value)[:MAX_LIST_CHARACTERS]
+            yield key, json.dumps(value)[:500]
 
 
 def _notes(run_info: About, contents: RunScan, main: int) -> Iterator[str]:

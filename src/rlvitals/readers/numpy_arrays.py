@@ -13,8 +13,6 @@ from rlvitals.readers.formats.documents import points_after, read_document
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-UNNAMED_ARRAY = "values"  # the key of an array that has no measure's name
-
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the file holds arrays and is named as training logs name their measures."""
@@ -59,7 +57,8 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
 
 
 def _name(path: Path) -> str:
-    return run_labels.measure_name(path.name.split(".")[0]) or UNNAMED_ARRAY
+    # The key of an array that has no measure's name.
+    return run_labels.measure_name(path.name.split(".")[0]) or "values"
 
 
 READER = Reader(

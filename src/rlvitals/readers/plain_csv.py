@@ -19,17 +19,19 @@ import numpy as np
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import multi_run, table_runs
 from rlvitals.readers.formats import column_guess, step_order
-from rlvitals.readers.formats.columns import NAN, Columns, parse_number, to_step
+from rlvitals.readers.formats.columns import (
+    MAX_SETTING_CHARACTERS,
+    NAN,
+    Columns,
+    parse_number,
+    to_step,
+)
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.table_runs import Selection
 from rlvitals.types import Log, Setting
 
-JSON_SUFFIXES = frozenset(
-    {".json", ".jsonl", ".ndjson", ".jsonlines"}
-)  # never a table, however damaged
-CSV_DELIMITERS = (",", "\t", ";")
 # One number as numpy and PyTorch print it: "tensor(0.5, grad_fn=<MulBackward0>)", "[0.5]".
 PRINTED_TENSOR = re.compile(
     r"\s*(?:(?:tensor|array|np\.\w{1,10})\(|\[)+\s*([-+\w.]{1,40})\s*(?:\]+)?"
@@ -38,9 +40,7 @@ PRINTED_TENSOR = re.compile(
 PRINTED_PAIR = re.compile(r"\w ?[:=#] *[-+]?\d+(?:\.\d+)?\Z|^\w+ +\d+\Z")  # a line, not a head
 MIN_LOG_ROWS = 8  # of a table without a step-like column, to be a run of its folder
 MAX_TEXT_COLUMNS = 4  # columns of text that a note names
-MAX_CSV_SETTING = 200  # characters of a setting
 MAX_CSV_COLUMNS = 100_000
-MAX_ORDER_ROWS = 10_000  # rows whose order is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,12 @@ def _names_rows(table: Table, head: bytes) -> bool:
 def claims_single(path: Path, head: bytes) -> bool:
     """Return True if the file starts as a table with a step-like column or a measure."""
     table = head_of(head)
-    return path.suffix.lower() not in JSON_SUFFIXES and table is not None and table.readable
+    # Never a table, however damaged.
+    return (
+        path.suffix.lower() not in {".json", ".jsonl", ".ndjson", ".jsonlines"}
+        and table is not None
+        and table.readable
+    )
 
 
 def split(path: Path, head: bytes) -> Mapping[str, Reader]:
@@ -162,7 +167,7 @@ def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tupl
 
 def _split(text: str) -> tuple[list[str], str]:
     best: tuple[list[str], str] = ([text], ",")
-    for delimiter in CSV_DELIMITERS:
+    for delimiter in (",", "\t", ";"):
         try:
             names = next(csv.reader([text], delimiter=delimiter), [])
         except csv.Error:
@@ -207,7 +212,7 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     """
     columns = {name: table.names.index(name) for name in table.steps}
     by_name: dict[str, list[float]] = {name: [] for name in columns}
-    rows = data[table.start :].split(b"\n")[:MAX_ORDER_ROWS]
+    rows = data[table.start :].split(b"\n")[:10_000]
     for raw in rows:
         cells = raw.decode(errors="replace").split(table.delimiter)
         if len(cells) != len(table.names):
@@ -285,7 +290,7 @@ class _Reading:
             self._left_out[key] += 1
             texts = self._texts.setdefault(key, set())
             if len(texts) < 2:  # noqa: PLR2004 - two texts show that a column changes
-                texts.add(cell.strip()[:MAX_CSV_SETTING])
+                texts.add(cell.strip()[:MAX_SETTING_CHARACTERS])
             return
         if value is not None:
             self.columns.add(key, step, value, time)

@@ -15,7 +15,13 @@ from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
+from rlvitals.readers.formats.columns import (
+    MAX_SETTING_CHARACTERS,
+    NAN,
+    Columns,
+    json_number,
+    to_step,
+)
 from rlvitals.readers.formats.json_lines import Nulls, Objects, flatten, parse_object
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log
 from rlvitals.readers.formats.partial_json import CutShortError, items, members
@@ -25,7 +31,6 @@ from rlvitals.types import Log, Setting
 
 MAX_JSON_ARRAY_BYTES = 2**29  # an array is held as a whole
 MAX_PROBED_OBJECTS = 20  # objects that `claims` looks at
-JSONL_SUFFIXES = (".json", ".jsonl", ".ndjson", ".jsonlines", ".log", ".txt", "")
 # One object on one line that says how a run was started, not how it went.
 CONFIG_STEMS = (
     "param",
@@ -52,9 +57,6 @@ SAMPLE_KEYS = (
 ROLLOUT_STEMS = frozenset(
     {"traces", "rollouts", "samples", "generations"}
 )  # what such files are called
-MAX_JSONL_SETTING = 200  # characters of a setting
-# ms-swift writes its step and the last one as "10/100".
-STEP_OF_TOTAL_KEYS = ("global_step/max_steps", "iteration")
 STEP_OF_TOTAL = re.compile(r"(\d{1,15})/(\d{1,15})")
 TOTAL_STEPS_KEY = "max_steps"
 
@@ -73,7 +75,10 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Return True if the first objects hold a step-like key, or clearly are a training log."""
-    if path.suffix.lower() not in JSONL_SUFFIXES or b"\x00" in head:
+    if (
+        path.suffix.lower() not in (".json", ".jsonl", ".ndjson", ".jsonlines", ".log", ".txt", "")
+        or b"\x00" in head
+    ):
         return False
     if path.suffix == ".json" and path.stem.lower().startswith(CONFIG_STEMS):
         return False
@@ -120,7 +125,8 @@ def _unwrap(item: dict[str, object]) -> dict[str, object]:
     data = item.get("data")
     if item.keys() == {"step", "data"} and isinstance(data, dict):
         return {"step": item["step"], **data}
-    for key in STEP_OF_TOTAL_KEYS:
+    # ms-swift writes its step and the last one as "10/100".
+    for key in ("global_step/max_steps", "iteration"):
         text = item.get(key)
         if isinstance(text, str) and (match := STEP_OF_TOTAL.fullmatch(text)):
             others_by_key = {k: v for k, v in item.items() if k != key}
@@ -263,7 +269,7 @@ class _Reading:
             elif isinstance(value, str):
                 texts = self._texts.setdefault(key, set())
                 if len(texts) < 2:  # noqa: PLR2004 - two texts show that a key changes
-                    texts.add(value[:MAX_JSONL_SETTING])
+                    texts.add(value[:MAX_SETTING_CHARACTERS])
 
     def _step(self, row: dict[str, object]) -> int | None:
         """Return a row's step, None where it has none; the first row with one decides how."""

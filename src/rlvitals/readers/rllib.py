@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, parse_number, to_step
+from rlvitals.readers.formats.columns import (
+    MAX_SETTING_CHARACTERS,
+    NAN,
+    Columns,
+    json_number,
+    parse_number,
+    to_step,
+)
 from rlvitals.readers.formats.json_lines import Objects, flatten
 from rlvitals.readers.formats.lines import HEAD_BYTES, Lines, Position, open_log
 from rlvitals.readers.formats.literals import parse_literal
@@ -19,7 +26,7 @@ from rlvitals.readers.formats.rows import NO_ROW_NOTE, Refusals, Row, Rows, read
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
-ITERATION_KEY, TIMESTAMP_KEY, CONFIG_KEY = "training_iteration", "timestamp", "config"
+ITERATION_KEY, CONFIG_KEY = "training_iteration", "config"
 # The first that a log's first row has is its step.
 RLLIB_STEPS = (
     "timesteps_total",
@@ -32,7 +39,6 @@ RLLIB_STEPS = (
 IDENTITY_KEYS = frozenset(
     {"experiment_id", "trial_id", "experiment_tag", "node_ip", "hostname", "pid", "date"}
 )
-MAX_RLLIB_SETTING = 200  # characters of a list's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +200,7 @@ class Results:
         step = to_step(numbers.pop(self.step, None))
         if step is None:
             return False
-        time = numbers.pop(TIMESTAMP_KEY, None)
+        time = numbers.pop("timestamp", None)
         self.columns.add_row(step, numbers.items(), NAN if time is None else time)
         return True
 
@@ -207,7 +213,7 @@ class Results:
             if isinstance(value, bool | int | float | str):
                 self.settings[key] = value
             elif isinstance(value, list):
-                self.settings[key] = str(value)[:MAX_RLLIB_SETTING]
+                self.settings[key] = str(value)[:MAX_SETTING_CHARACTERS]
         env = self.settings.get(f"{CONFIG_KEY}/env")
         if isinstance(env, str):
             self.settings["env_id"] = env

@@ -20,13 +20,12 @@ from rlvitals.readers.formats.partial_json import CutShortError, members
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-METRICS_START, INFO_START = "metrics.json", "info.json"
 SACRED_STEPS_SUFFIX = "_T"  # behind a metric's name: the environment steps of its values
 SACRED_STARTS = {
-    METRICS_START: re.compile(
+    "metrics.json": re.compile(
         rb'\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:steps|timestamps|values)"\s*:\s*\['
     ),
-    INFO_START: re.compile(
+    "info.json": re.compile(
         rb'\s*\{\s*"[^"]+"\s*:\s*\[\s*(?:-?\d|NaN|-?Infinity|\{\s*"(?:dtype|py/))'
     ),
 }
@@ -92,7 +91,7 @@ READER = Reader(
     title="Sacred: PyMARL, EPyMARL",
     looks_for="metrics.json or info.json of a Sacred run",
     example="results/sacred/4/info.json",
-    files=(METRICS_START, INFO_START),
+    files=("metrics.json", "info.json"),
     claims=claims,
     read=read,
     home=_folder,

@@ -17,19 +17,12 @@ from rlvitals.readers.sb3_csv import SB3_STEP_UNIT
 from rlvitals.types import Log
 
 EVALUATIONS_FILE = "evaluations.npz"
-EVALUATION_TIMESTEPS = "timesteps"
-# As the callback calls them in the logs that it writes beside.
-EVALUATION_KEYS = {
-    "results": "eval/mean_reward",
-    "ep_lengths": "eval/mean_ep_length",
-    "successes": "eval/success_rate",
-}
 
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim an archive whose first array is the callback's."""
     is_named = path.suffix.lower() == ".npz" and head.startswith(arrays.NPZ_MAGIC)
-    return is_named and f"{EVALUATION_TIMESTEPS}.npy".encode() in head[:100]
+    return is_named and b"timesteps.npy" in head[:100]
 
 
 def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
@@ -41,10 +34,15 @@ def read(path: Path, previous: Cursor | None = None) -> tuple[Log, Cursor]:
         by_name = dict(arrays.members(read_document(path)))
     except ValueError as error:
         raise UnreadableLog(str(error), where=str(path), hint="wait for the next one") from error
-    steps = by_name.get(EVALUATION_TIMESTEPS, np.empty(0))
+    steps = by_name.get("timesteps", np.empty(0))
     count = steps.ndim == 1 and len(steps) > 0 and bool((np.abs(steps) < MAX_STEP).all())
     columns = Columns()
-    for name, key in EVALUATION_KEYS.items():
+    # As the callback calls them in the logs that it writes beside.
+    for name, key in {
+        "results": "eval/mean_reward",
+        "ep_lengths": "eval/mean_ep_length",
+        "successes": "eval/success_rate",
+    }.items():
         values = by_name.get(name, np.empty(0))
         if count and values.ndim and values.size and len(values) == len(steps):
             with np.errstate(all="ignore"):  # infinities of both signs, and overflow

@@ -12,13 +12,11 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.sb3_csv import SB3_STEP, SB3_STEP_UNIT
 from rlvitals.types import Log
 
-SB3_JSON_SUFFIXES = {".json", ".jsonl"}
-
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim JSON lines that name SB3's step."""
     starts = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-    return path.suffix in SB3_JSON_SUFFIXES and starts and f'"{SB3_STEP}"'.encode() in head
+    return path.suffix in {".json", ".jsonl"} and starts and f'"{SB3_STEP}"'.encode() in head
 
 
 def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:

@@ -19,9 +19,6 @@ from rlvitals.readers.sb3_csv import SB3_STEP_UNIT, row_numbers
 from rlvitals.types import Log, Setting
 
 MONITOR_RETURN, MONITOR_LENGTH, MONITOR_ELAPSED = "r", "l", "t"
-MONITOR_FILE_NAME = re.compile(
-    r"monitor(?: ?\(\d+\))?\.csv$"
-)  # "monitor (1).csv": downloaded twice
 MAX_CLOCK_STEP_SECONDS = 1.0  # seconds that a clock may be set back within one attempt
 
 
@@ -39,7 +36,8 @@ class MonitorCursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named like a monitor file and starts like one."""
-    is_named = MONITOR_FILE_NAME.search(path.name) is not None
+    # "monitor (1).csv": downloaded twice.
+    is_named = re.search(r"monitor(?: ?\(\d+\))?\.csv$", path.name) is not None
     return is_named and head.removeprefix(b"\xef\xbb\xbf").startswith((b"#", b"r,l,t"))
 
 

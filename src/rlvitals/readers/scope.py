@@ -26,22 +26,20 @@ from rlvitals.readers.formats.lines import (
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-SCOPE_SUFFIX = ".float"
-SCOPE_FOLDER = "scope"
-SCOPE_KEY = re.compile(r"[a-z0-9_]+(?:/[a-z0-9_]+)?")  # what the writer accepts
 MAX_SCOPE_BYTES = 2**27  # 8 million rows, held as a whole
 SCOPE_ROW = np.dtype([("step", ">i8"), ("value", ">f8")])
 
 
 def _key(path: Path) -> str:
-    return bare(path).name.removesuffix(SCOPE_SUFFIX).replace("-", "/")
+    return bare(path).name.removesuffix(".float").replace("-", "/")
 
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim what is named as scope names it and starts with a row."""
     if (
-        path.suffix != SCOPE_SUFFIX
-        or SCOPE_KEY.match(_key(path)) is None
+        path.suffix != ".float"
+        # What the writer accepts.
+        or re.match(r"[a-z0-9_]+(?:/[a-z0-9_]+)?", _key(path)) is None
         or len(head) < SCOPE_ROW.itemsize
     ):
         return False
@@ -87,7 +85,7 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
 
 def home(path: Path) -> Path:
     """Return the run's folder: the one that holds `scope/`."""
-    return path.parent.parent if path.parent.name == SCOPE_FOLDER else path.parent
+    return path.parent.parent if path.parent.name == "scope" else path.parent
 
 
 READER = Reader(

@@ -16,18 +16,6 @@ from rlvitals.readers.formats.sqlite import is_database
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-READABLE_ARCHIVE_SUFFIXES = (
-    ".tar",
-    ".tgz",
-    ".zip",
-    ".7z",
-    ".rar",
-)  # several files in one: none is read inside
-# Pickles, and models in them; Dopamine's logs "log_9". Protocols from 2 on start so.
-PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
-DOPAMINE_LOG = re.compile(r"log_\d+")
-PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")
-PICKLE_PROBLEM = "a Python pickle, which is never loaded: loading one runs the code in it"
 PICKLE_HINT = (
     "save its numbers in Python: json.dump({'rewards': rewards}, open('rewards.json', 'w'))"
 )
@@ -47,7 +35,11 @@ def may_be_log(path: Path) -> bool:
 
 def is_pickle(path: Path) -> bool:
     """Return True if a file is named as pickles are: one of a model may be anything else."""
-    return path.suffix.lower() in PICKLE_SUFFIXES or DOPAMINE_LOG.fullmatch(path.name) is not None
+    # Pickles, and models in them; Dopamine's logs "log_9". Protocols from 2 on start so.
+    return (
+        path.suffix.lower() in (".pkl", ".pickle", ".p", ".joblib")
+        or re.fullmatch(r"log_\d+", path.name) is not None
+    )
 
 
 def claim(path: Path) -> Reader | None:
@@ -116,17 +108,22 @@ def reader_of(path: Path) -> Reader:
     reader = next((r for r in READERS if r.claims_single and r.claims_single(name, head)), None)
     if reader is not None:
         return _reader_for(reader, path, head)
-    if is_pickle(name) or PICKLE_MAGIC.match(head):
-        raise UnreadableLog(PICKLE_PROBLEM, where=str(path), hint=PICKLE_HINT)
+    if is_pickle(name) or re.match(rb"\x80[\x02-\x05]", head):
+        raise UnreadableLog(
+            "a Python pickle, which is never loaded: loading one runs the code in it",
+            where=str(path),
+            hint=PICKLE_HINT,
+        )
     problem = "not a training log that any reader knows" if head else "the file is empty"
     if head and len(head) < HEAD_BYTES and b"\n" not in head and b"\0" not in head:
         problem += ": it ends within its first line, so it may be one that has just begun"
     table = plain_csv.head_of(head)
     columns = f", a table with the columns {', '.join(table.names[:12])}" if table else ""
+    # Several files in one: none is read inside.
     raise UnreadableLog(
         problem,
         where=f"{path}{columns}",
         hint="unpack it first"
-        if bare(path).suffix.lower() in READABLE_ARCHIVE_SUFFIXES
+        if bare(path).suffix.lower() in (".tar", ".tgz", ".zip", ".7z", ".rar")
         else READERS_HINT,
     )

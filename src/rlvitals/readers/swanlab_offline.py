@@ -21,22 +21,10 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Ending, Log, Setting
 
 SWANLAB_FORMAT = Format("SwanLab", b":SWL", 0xE1D6, (1, 2), "swanlab sync")
-JSON_BEGINS = b"{"  # no protobuf record does
-# Record, ScalarRecord, ScalarValue, google.protobuf.Timestamp
-RECORD_START, RECORD_FINISH, RECORD_SCALAR, RECORD_MEDIA = 10, 11, 13, 14
-SCALAR_KEY, SCALAR_STEP, SCALAR_TIMESTAMP, SCALAR_VALUE = 1, 2, 4, 5
-SCALAR_NUMBER = 1
-TIMESTAMP_SECONDS, TIMESTAMP_NANOS = 1, 2
-# StartRecord, FinishRecord, its RunState
-START_TAGS = 6
+# StartRecord
 START_TEXTS = {1: "project", 4: "name", 5: "description", 7: "group", 8: "job_type", 10: "id"}
-FINISH_STATE, FINISH_ERROR = 1, 2
-STATE_FINISHED, STATE_CRASHED, STATE_ABORTED = 1, 2, 3
-STATE_EXIT_CODES = {
-    STATE_FINISHED: 0,
-    STATE_CRASHED: 1,
-    STATE_ABORTED: 130,
-}  # 130 is what Ctrl+C exits with
+# RunState: finished, crashed, aborted; 130 is what Ctrl+C exits with.
+STATE_EXIT_CODES = {1: 0, 2: 1, 3: 130}
 NO_FINISH_NOTE = "no finish record: the run is still going, or was killed"
 
 
@@ -90,7 +78,7 @@ class _Run:
         """Take records; one that is no protobuf is counted."""
         for payload in payloads:
             try:
-                if payload[:1] == JSON_BEGINS:
+                if payload[:1] == b"{":  # as no protobuf record begins
                     self._old_record(payload)
                     continue
                 for item in fields(payload):
@@ -99,32 +87,34 @@ class _Run:
                 self._malformed += 1
 
     def _record(self, item: Field) -> None:
-        if item.id == RECORD_SCALAR:
-            self._scalar(item.data)
-        elif item.id == RECORD_MEDIA:
-            self._media.update(_texts(item.data, SCALAR_KEY))
-        elif item.id == RECORD_START:
-            for inner in fields(item.data):
-                if inner.id in START_TEXTS:
-                    self._tell(START_TEXTS[inner.id], inner.data.decode(errors="replace"))
-            self._tell("tags", ", ".join(_texts(item.data, START_TAGS)))
-        elif item.id == RECORD_FINISH:
-            state = next((f.number for f in fields(item.data) if f.id == FINISH_STATE), 0)
-            error = "".join(_texts(item.data, FINISH_ERROR)).strip()
-            if state in STATE_EXIT_CODES:
-                self.ending = Ending(STATE_EXIT_CODES[state], error)
+        match item.id:
+            case 13:  # scalar
+                self._scalar(item.data)
+            case 14:  # media, its key
+                self._media.update(_texts(item.data, 1))
+            case 10:  # start
+                for inner in fields(item.data):
+                    if inner.id in START_TEXTS:
+                        self._tell(START_TEXTS[inner.id], inner.data.decode(errors="replace"))
+                self._tell("tags", ", ".join(_texts(item.data, 6)))
+            case 11:  # finish, its state and error
+                state = next((f.number for f in fields(item.data) if f.id == 1), 0)
+                error = "".join(_texts(item.data, 2)).strip()
+                if state in STATE_EXIT_CODES:
+                    self.ending = Ending(STATE_EXIT_CODES[state], error)
 
     def _scalar(self, data: bytes) -> None:
         key, step, time, value = b"", 0, NAN, None
         for item in fields(data):
-            if item.id == SCALAR_KEY:
-                key = item.data
-            elif item.id == SCALAR_STEP:
-                step = to_signed(item.number)
-            elif item.id == SCALAR_TIMESTAMP:
-                time = _seconds(item.data)
-            elif item.id == SCALAR_VALUE:
-                value = next((double(f) for f in fields(item.data) if f.id == SCALAR_NUMBER), 0.0)
+            match item.id:
+                case 1:  # key
+                    key = item.data
+                case 2:  # step
+                    step = to_signed(item.number)
+                case 4:  # timestamp
+                    time = _seconds(item.data)
+                case 5:  # value, its number
+                    value = next((double(f) for f in fields(item.data) if f.id == 1), 0.0)
         if value is None or not key or abs(step) > MAX_STEP:
             raise Malformed
         self.columns.add(key.decode(errors="replace"), step, value, time)
@@ -146,9 +136,7 @@ class _Run:
             tags = data.get("tags")
             self._tell("tags", ", ".join(map(str, tags)) if isinstance(tags, list) else "")
         elif kind == "Footer":
-            self.ending = Ending(
-                STATE_EXIT_CODES[STATE_FINISHED if data.get("success") else STATE_CRASHED]
-            )
+            self.ending = Ending(0 if data.get("success") else 1)
 
     def _tell(self, name: str, text: object) -> None:
         if isinstance(text, str) and text:
@@ -182,7 +170,7 @@ def _texts(data: bytes, number: int) -> Iterator[str]:
 
 def _seconds(data: bytes) -> float:
     by_id = {item.id: to_signed(item.number) for item in fields(data)}
-    return by_id.get(TIMESTAMP_SECONDS, 0) + by_id.get(TIMESTAMP_NANOS, 0) * 1e-9
+    return by_id.get(1, 0) + by_id.get(2, 0) * 1e-9  # seconds, nanos
 
 
 READER = Reader(

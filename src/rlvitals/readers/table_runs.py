@@ -14,10 +14,6 @@ from itertools import islice
 from rlvitals.readers.formats import column_guess, run_labels
 from rlvitals.readers.formats.columns import parse_number
 
-# Columns that name the run a row is of. Those of the second list only where a run's rows stand
-# together: of several agents or policies in one run each row has another.
-RUN_COLUMNS = ("algorithm", "algo", "seed", "run", "run_id", "run_name", "trial", "experiment")
-BLOCK_COLUMNS = ("agent", "method", "policy", "model", "variant", "condition", "strategy", "name")
 MIN_RUN_ROWS = 5
 MAX_TABLE_RUNS = 100
 MAX_TABLE_ATTEMPTS = 20  # more restarts are a counter within something, not attempts
@@ -81,7 +77,12 @@ def _by_cells(
     names: Sequence[str], steps: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> dict[str, Selection]:
     """Return a run for each text, or each pair of texts, in columns that name runs."""
-    for wanted, in_blocks in ((RUN_COLUMNS, False), (BLOCK_COLUMNS, True)):
+    # Columns that name the run a row is of. Those of the second list only where a run's rows stand
+    # together: of several agents or policies in one run each row has another.
+    for wanted, in_blocks in (
+        (("algorithm", "algo", "seed", "run", "run_id", "run_name", "trial", "experiment"), False),
+        (("agent", "method", "policy", "model", "variant", "condition", "strategy", "name"), True),
+    ):
         columns = [name for name in names if column_guess.normalise_name(name) in wanted]
         columns = [name for name in columns if name not in steps[:1]]
         places = [names.index(name) for name in columns]

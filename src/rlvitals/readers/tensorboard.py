@@ -26,9 +26,6 @@ from rlvitals.readers.formats.lines import (
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
-EVENT_FILE_NAME = re.compile(r"(^|\.)tfevents(\.|$)")
-FIRST_EVENT = b"brain.Event:"  # the version that every event file starts with
-
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardCursor:
@@ -42,10 +39,11 @@ def claims(path: Path, head: bytes) -> bool:
     """Claim what is named like an event file and not empty, or starts like one."""
     if (
         header_at(head) is not None
-        and FIRST_EVENT in head[RECORD_HEADER.size : RECORD_HEADER.size + 64]
+        # The version that every event file starts with.
+        and b"brain.Event:" in head[RECORD_HEADER.size : RECORD_HEADER.size + 64]
     ):
         return True
-    return bool(head) and EVENT_FILE_NAME.search(path.name) is not None
+    return bool(head) and re.search(r"(^|\.)tfevents(\.|$)", path.name) is not None
 
 
 def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:

@@ -27,14 +27,6 @@ from rlvitals.types import Log, Setting, Text
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-TRACKIO = "trackio"
-TRACKIO_COLUMNS = {
-    "metrics": frozenset({"run_name", "step", "metrics", "timestamp"}),
-    "configs": frozenset({"run_name", "config"}),
-}
-SYSTEM_PREFIX = "system/"  # before the machine's keys
-ALERTS_KEY = "alerts"
-
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -57,7 +49,14 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim a database that has Trackio's tables."""
-    return sqlite.has_columns(path, head, TRACKIO_COLUMNS)
+    return sqlite.has_columns(
+        path,
+        head,
+        {
+            "metrics": frozenset({"run_name", "step", "metrics", "timestamp"}),
+            "configs": frozenset({"run_name", "config"}),
+        },
+    )
 
 
 def runs(path: Path) -> dict[str, Reader]:
@@ -108,14 +107,14 @@ def _log(db: "Connection", location: str, run: _Run, resume: _Cursor) -> tuple[L
     system = clock.add_system(db, run, resume.system, values)
     texts, alerts = clock.alerts(db, run, resume.alerts)
     log = Log(
-        source=TRACKIO,
+        source="trackio",
         series=values.columns.series(),
         settings=_settings(db, run),
         notes=(*([REPLACED_NOTE] if replaced else []), *refused.notes(), *values.notes()),
         where=location,
         histograms=values.histograms,
         tables=values.tables(),
-        texts={ALERTS_KEY: texts} if texts else {},
+        texts={"alerts": texts} if texts else {},
     )
     return log, _Cursor(last, _mark(db, run, last), system, alerts)
 
@@ -197,9 +196,8 @@ class _Clock:
             if step is None:
                 break
             last_row = int(str(row[0]))
-            values.add(
-                step, time, {f"{SYSTEM_PREFIX}{key}": value for key, value in (item or {}).items()}
-            )
+            # Before the machine's keys.
+            values.add(step, time, {f"system/{key}": value for key, value in (item or {}).items()})
         return last_row
 
     def alerts(self, db: "Connection", run: _Run, last_row: int) -> tuple[list[Text], int]:
@@ -224,7 +222,7 @@ class _Clock:
 
 
 READER = Reader(
-    name=TRACKIO,
+    name="trackio",
     title="Trackio project",
     looks_for="*.db of Trackio",
     example="trackio/my-project.db",

@@ -26,12 +26,10 @@ from rlvitals.types import Log, Table
 
 COMPLETIONS_FILE = re.compile(r"completions_(\d+)\.parquet")
 COMPLETIONS_FOLDER = "completions"
-PARQUET_MAGIC = b"PAR1"
 COMPLETION_STEP, COMPLETION_TEXT, COMPLETION_ADVANTAGE = "step", "completion", "advantage"
 MAX_PARQUET_BYTES = 256 * 2**20
 MAX_COMPLETIONS_BYTES = 2**30  # of the columns, unpacked
 MAX_COMPLETIONS = 100_000
-PANDAS_INDEX = "__index_level_"  # pandas' own columns
 
 Cells = Mapping[str, list[object]]
 
@@ -46,7 +44,7 @@ class _Cursor:
 
 def claims(path: Path, head: bytes) -> bool:
     """Claim a Parquet file that is named as TRL names it."""
-    return head.startswith(PARQUET_MAGIC) and COMPLETIONS_FILE.fullmatch(path.name) is not None
+    return head.startswith(b"PAR1") and COMPLETIONS_FILE.fullmatch(path.name) is not None
 
 
 def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
@@ -108,7 +106,8 @@ def read_cells(path: Path, data: bytes) -> tuple[Cells, list[str]]:
             where=str(path),
             hint="log fewer of them a step",
         )
-    cells = {key: column for key, column in columns.items() if not key.startswith(PANDAS_INDEX)}
+    # These columns are pandas' own.
+    cells = {key: column for key, column in columns.items() if not key.startswith("__index_level_")}
     return cells, [
         key for key in floats if key in cells and key not in {COMPLETION_STEP, COMPLETION_ADVANTAGE}
     ]

@@ -19,8 +19,6 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.vidur_rows import BASE_COLUMNS, VIDUR_TEXT_COLUMNS, Header, align_row
 from rlvitals.types import Log, Setting
 
-MAX_CSV_HEADER_BYTES = 2**20
-
 
 def claims(_: Path, head: bytes) -> bool:
     """Return True if the first line names the stack's base columns."""
@@ -59,7 +57,7 @@ def _cells(text: str) -> list[str] | None:
 
 def _header(file: BinaryIO, path: Path) -> list[str]:
     file.seek(0)
-    text = file.readline(MAX_CSV_HEADER_BYTES).decode("utf-8-sig", errors="replace")
+    text = file.readline(2**20).decode("utf-8-sig", errors="replace")
     names = _cells(text.rstrip("\r\n")) if text.endswith("\n") else None
     if names is None or not set(BASE_COLUMNS) <= set(names):
         raise UnreadableLog(

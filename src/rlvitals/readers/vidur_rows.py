@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from rlvitals.readers.formats.columns import parse_number, to_step
 
 BASE_COLUMNS = ("data_type", "datetime", "step", "timestamp")  # not metrics, and in every row
-DATA_TYPES = ("training", "ppo_update", "rollout")
 VIDUR_TEXT_COLUMNS = frozenset({"data_type", "datetime", "mode"})
 BOOLEAN_COLUMNS = ("has_temperature_control", "skipped_invalid_metrics", "temp_is_pulsing")
 INTEGER_COLUMNS = (
@@ -141,7 +140,7 @@ def _violation(header: Header, cells: list[str]) -> str:
 
 def _has_type(name: str, cell: str) -> bool:
     if name == "data_type":
-        return cell in DATA_TYPES
+        return cell in ("training", "ppo_update", "rollout")
     if name == "mode":
         return not cell or MODE_WORD.fullmatch(cell) is not None
     if name == "datetime":

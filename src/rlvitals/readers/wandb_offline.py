@@ -24,32 +24,13 @@ from rlvitals.readers.wandb.steps import WANDB_STEP, RowSteps, StepChoice
 from rlvitals.types import Ending, Histogram, Log, Setting
 
 WANDB_FORMAT = Format("W&B", b":W&B", 0xBEE1, (0,), "wandb sync")
-# Record
-(
-    RECORD_HISTORY,
-    RECORD_OUTPUT,
-    RECORD_CONFIG,
-    RECORD_METRIC,
-    RECORD_OUTPUT_RAW,
-    RECORD_RUN,
-    RECORD_EXIT,
-) = 2, 4, 5, 12, 13, 17, 18
 NUM_TAG, HISTORY_TAG, SUMMARY_TAG = 0x08, 0x12, 0x1A
-# ConfigRecord, RunRecord, GitRepoRecord, MetricRecord, RunExitRecord, OutputRecord
-CONFIG_UPDATE, CONFIG_REMOVE = 1, 2
-RUN_CONFIG, RUN_TAGS, RUN_RESUMED, RUN_GIT = 4, 10, 18, 21
+# RunRecord
 RUN_TEXTS = {1: "id", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes"}
-GIT_COMMIT = 2
-METRIC_NAME, METRIC_GLOB, METRIC_STEP = 1, 2, 4
-EXIT_CODE = 1
-OUTPUT_LINE = 3
 MAX_BATCH_ROWS, MAX_BATCH_BYTES = (
     2048,
     2**22,
 )  # rows that are walked side by side: what a cache holds
-WANDB_TIMESTAMP = "_timestamp"
-MAX_CONSOLE_CHARACTERS = 32768  # characters of the console that are kept, to find a traceback in
-TRACEBACK_START = "Traceback (most recent call last):"
 ANSI_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 NO_EXIT_NOTE = "no exit record: the run is still going, or was killed"
 
@@ -155,61 +136,67 @@ class _Run:
                 self._record(item)
 
     def _record(self, item: Field) -> None:
-        if item.id == RECORD_HISTORY:
-            self._rows.append(item.data)
-        elif item.id == RECORD_CONFIG:
-            self._configure(item.data)
-        elif item.id == RECORD_METRIC:
-            self.flush()  # it holds for the rows after it
-            self._define(item.data)
-        elif item.id == RECORD_RUN:
-            self._describe(item.data)
-        elif item.id == RECORD_EXIT:
-            codes = (to_signed(f.number) for f in fields(item.data) if f.id == EXIT_CODE)
-            self._exit_code = next(codes, 0)
-        elif item.id in (RECORD_OUTPUT, RECORD_OUTPUT_RAW):
-            line = b"".join(f.data for f in fields(item.data) if f.id == OUTPUT_LINE)
-            self._console = (self._console + line.decode(errors="replace"))[
-                -MAX_CONSOLE_CHARACTERS:
-            ]
+        match item.id:
+            case 2:  # history
+                self._rows.append(item.data)
+            case 5:  # config
+                self._configure(item.data)
+            case 12:  # metric
+                self.flush()  # it holds for the rows after it
+                self._define(item.data)
+            case 17:  # run
+                self._describe(item.data)
+            case 18:  # exit, its exit_code
+                codes = (to_signed(f.number) for f in fields(item.data) if f.id == 1)
+                self._exit_code = next(codes, 0)
+            case 4 | 13:  # output, output_raw
+                self._print(item.data)
+
+    def _print(self, data: bytes) -> None:
+        line_field = 3
+        line = b"".join(f.data for f in fields(data) if f.id == line_field)
+        # The end of the console is searched for a traceback.
+        self._console = (self._console + line.decode(errors="replace"))[-32768:]
 
     def _configure(self, data: bytes) -> None:
         for update in fields(data):
-            if update.id not in (CONFIG_UPDATE, CONFIG_REMOVE):
-                continue
-            name, text = key_and_value(update.data)
-            if update.id == CONFIG_REMOVE:
-                self._config.pop(name, None)
-                continue
-            item = parse_object(f'{{"value": {text.decode(errors="replace")}}}')
-            if item is None:
-                self._malformed += 1
-            else:
-                self._config[name] = item["value"]
+            match update.id:
+                case 1:  # update
+                    name, text = key_and_value(update.data)
+                    item = parse_object(f'{{"value": {text.decode(errors="replace")}}}')
+                    if item is None:
+                        self._malformed += 1
+                    else:
+                        self._config[name] = item["value"]
+                case 2:  # remove
+                    name, _ = key_and_value(update.data)
+                    self._config.pop(name, None)
 
     def _define(self, data: bytes) -> None:
         by_id = {item.id: item.data.decode(errors="replace") for item in fields(data)}
-        keys = by_id.get(METRIC_NAME) or by_id.get(METRIC_GLOB)
+        keys = by_id.get(1) or by_id.get(2)  # name, glob_name
         if keys:
-            metric = by_id.get(METRIC_STEP, "").replace("\\.", ".")
+            metric = by_id.get(4, "").replace("\\.", ".")  # step_metric
             self._steps = self._steps.define(keys.replace("\\.", "."), metric)
 
     def _describe(self, data: bytes) -> None:
         tags = []
         for item in fields(data):
             text = item.data.decode(errors="replace")
-            if item.id == RUN_CONFIG:
-                self._configure(item.data)
-            elif item.id in RUN_TEXTS:
-                self._about[f"wandb/{RUN_TEXTS[item.id]}"] = text
-            elif item.id == RUN_TAGS:
-                tags.append(text)
-            elif item.id == RUN_RESUMED:
-                self._about["wandb/resumed"] = bool(item.number)
-            elif item.id == RUN_GIT:
-                for inner in fields(item.data):
-                    if inner.id == GIT_COMMIT:
-                        self._about["wandb/commit"] = inner.data.decode(errors="replace")
+            match item.id:
+                case 4:  # config
+                    self._configure(item.data)
+                case 10:  # tags
+                    tags.append(text)
+                case 18:  # resumed
+                    self._about["wandb/resumed"] = bool(item.number)
+                case 21:  # git, its commit
+                    for inner in fields(item.data):
+                        commit_field = 2
+                        if inner.id == commit_field:
+                            self._about["wandb/commit"] = inner.data.decode(errors="replace")
+                case _ if item.id in RUN_TEXTS:
+                    self._about[f"wandb/{RUN_TEXTS[item.id]}"] = text
         if tags:
             self._about["wandb/tags"] = ", ".join(tags)
 
@@ -225,14 +212,12 @@ class _Run:
         self._steps = steps.choice
         self._homeless += int((~steps.good).sum())
         times = np.full(rows.count, NAN)
-        row_numbers, values = rows.numbers.get(
-            WANDB_TIMESTAMP, (np.zeros(0, np.int64), np.zeros(0))
-        )
+        row_numbers, values = rows.numbers.get("_timestamp", (np.zeros(0, np.int64), np.zeros(0)))
         times[row_numbers] = values
         for key, (row_numbers, values) in rows.numbers.items():
             good = steps.good[row_numbers]
             good_rows = row_numbers[good]
-            if len(good_rows) and key not in (WANDB_STEP, WANDB_TIMESTAMP):
+            if len(good_rows) and key not in (WANDB_STEP, "_timestamp"):
                 self.columns.extend(key, steps.of(key)[good_rows], values[good], times[good_rows])
         for row, key, value in media:
             if steps.good[row]:
@@ -257,7 +242,7 @@ class _Run:
         """Return how the process ended, None without an exit record."""
         if self._exit_code is None:
             return None
-        start = self._console.rfind(TRACEBACK_START) if self._exit_code else -1
+        start = self._console.rfind("Traceback (most recent call last):") if self._exit_code else -1
         return Ending(
             self._exit_code,
             ANSI_ESCAPE.sub("", self._console[start:]).strip() if start >= 0 else "",

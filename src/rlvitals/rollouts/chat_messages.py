@@ -18,12 +18,11 @@ ROLES = {"model": "assistant", "agent": "assistant", "ai": "assistant", "human":
 TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 TOOL_RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 CALL_NAME = re.compile(r"[\"']name[\"']\s*:\s*[\"']([^\"']+)")
-MAX_FAILURE_CHARACTERS = 200  # of a result, that are searched
 
 
 def is_failure(result: str) -> bool:
     """Return whether a tool's result reads as a failed call."""
-    return FAILURE.match(result[:MAX_FAILURE_CHARACTERS]) is not None
+    return FAILURE.match(result[:200]) is not None  # a failure is named at the beginning
 
 
 def content_text(content: object) -> str:

@@ -11,7 +11,6 @@ from rlvitals.types import Series
 
 MIN_GROUP_ROLLOUTS = 2  # rollouts whose rewards can be compared
 MIN_LENGTH_ROLLOUTS = 16  # of a step, in groups with a spread: fewer have no correlation
-MAX_SERIES_TASKS = 20  # tasks that get a series each: the most frequent ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +134,8 @@ def _by_task(
     numbers, counts = np.unique(tasks, return_counts=True)
     if len(numbers) < 2:  # noqa: PLR2004 - one task is the run
         return {}
-    frequent = numbers[np.argsort(-counts, kind="stable")][:MAX_SERIES_TASKS]
+    # The most frequent tasks get a series each.
+    frequent = numbers[np.argsort(-counts, kind="stable")][:20]
     column = values.astype(np.float64)
     return {
         rollouts.texts[number]: means.of(np.where(tasks == number, column, np.nan))

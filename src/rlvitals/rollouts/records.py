@@ -16,7 +16,6 @@ else:
     from backports import zstd
 
 MAX_ROLLOUT_BYTES = 256 << 20  # of a line, a document or an unpacked frame
-READ_BYTES = 1 << 20  # of a packed file, read at a time
 
 
 class Place(NamedTuple):
@@ -89,7 +88,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
 def _frames(file: BinaryIO) -> Iterator[tuple[Place, Record]]:
     """Yield the lines of each complete frame; the last may be cut short by a crash."""
     buffer, offset = b"", 0
-    while chunk := file.read(READ_BYTES):
+    while chunk := file.read(1 << 20):
         buffer += chunk
         while buffer and (size := _frame_size(buffer)):
             for row, line in enumerate(_unpack(buffer[:size]).split(b"\n")):

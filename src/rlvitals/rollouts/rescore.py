@@ -20,7 +20,6 @@ from rlvitals.rollouts.group_series import MIN_GROUP_ROLLOUTS
 from rlvitals.rollouts.rollout_columns import NO_STEP, Rollouts
 
 BATCH_ROLLOUTS = 256  # rollouts that a function gets at once, of the same step
-FUNCTION_EXAMPLE = "def brief(completions, **columns): return [-len(text) for text in completions]"
 RewardFunction = Callable[..., Sequence[float | None]]
 
 
@@ -79,7 +78,11 @@ def load(path: Path) -> Rewards:
         ) from error
     functions = dict(_functions(module))
     if not functions:
-        raise UsageError("no function takes completions", where=str(path), hint=FUNCTION_EXAMPLE)
+        raise UsageError(
+            "no function takes completions",
+            where=str(path),
+            hint="def brief(completions, **columns): return [-len(text) for text in completions]",
+        )
     weights = getattr(module, "WEIGHTS", {})
     unknown = sorted(set(weights) - set(functions))
     if unknown:

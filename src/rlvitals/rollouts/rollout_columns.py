@@ -23,12 +23,8 @@ from rlvitals.rollouts.text_measures import (
 NO_STEP = -1
 PENDING_ROWS = 4096  # that wait as Python's objects
 MAX_TEXTS = 10_000  # different tasks, stop reasons and errors
-MAX_ERROR_NAME = 100
 MAX_PARTS = 64  # reward parts
-OTHER_TEXT = "(others)"
-MAX_LOOP_CHARACTERS = 4096  # of the end of a text, that are searched
 MIN_LOOP_CHARACTERS = 200  # that repeat: shorter runs of one letter are numbers and rules
-LOOP_KEY_CHARACTERS = 24  # of the end, by which its last appearance is found
 # A row of the index; NaN and -1 stand for what a log does not record.
 ROW = np.dtype(
     [
@@ -130,8 +126,8 @@ def is_looping(text: str) -> bool:
     The phrase is found where the last characters stood before; what repeats with a change, as a
     list that counts on, does not loop.
     """
-    tail = text.rstrip()[-MAX_LOOP_CHARACTERS:]
-    end = tail[-LOOP_KEY_CHARACTERS:]
+    tail = text.rstrip()[-4096:]
+    end = tail[-24:]  # its last appearance is found by these
     position = tail.rfind(end, 0, len(tail) - 1)
     if position < 0:
         return False
@@ -169,7 +165,7 @@ class Builder:
                 hash_text(sample.group) if sample.group else prompt,
                 self._number(sample.task),
                 self._number(sample.stop_reason),
-                self._number(sample.error.partition("\n")[0][:MAX_ERROR_NAME]),
+                self._number(sample.error.partition("\n")[0][:100]),
                 np.nan if sample.reward is None else sample.reward,
                 np.nan if sample.advantage is None else sample.advantage,
                 np.nan if sample.seconds is None else sample.seconds,
@@ -209,7 +205,7 @@ class Builder:
 
     def _number(self, text: str) -> int:
         if text not in self._numbers and len(self._numbers) >= MAX_TEXTS:
-            text = OTHER_TEXT
+            text = "(others)"
         return self._numbers.setdefault(text, len(self._numbers))
 
     def _pack(self) -> None:

@@ -29,7 +29,6 @@ from rlvitals.rollouts.rollout_columns import ROW, Builder, Rollouts
 from rlvitals.storage.safe_files import atomic_write
 
 ROLLOUT_INDEX_VERSION = 2  # of the cache's content; another one is built anew
-HINT = "the help of samples lists the frameworks whose rollouts are read"
 ROLLOUT_FOLDER = re.compile(
     r"rollout|completion|trajector|episodes|traces|samples|generations|iteration_|monitors"
 )
@@ -45,7 +44,11 @@ def read(path: Path) -> Rollouts:
     files = find(path)
     if not files:
         problem = "no rollouts are here" if path.exists() else "there is no such file or folder"
-        raise UnreadableLog(problem, where=str(path), hint=HINT)
+        raise UnreadableLog(
+            problem,
+            where=str(path),
+            hint="the help of samples lists the frameworks whose rollouts are read",
+        )
     return read_files(root, files)
 
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from rlvitals.errors import UsageError, nearest
 from rlvitals.rollouts.rollout_columns import Rollouts, hash_text
 
-SORT_KEYS = {"reward": "reward", "length": "characters", "turns": "turns", "step": "step"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
@@ -73,5 +71,7 @@ def sort(
     rollouts: Rollouts, indices: NDArray[np.int64], key: str, *, descending: bool = False
 ) -> NDArray[np.int64]:
     """Return indices in the order of a key of `SORT_KEYS`; rollouts without a number come last."""
-    values = rollouts.rows[SORT_KEYS[key]][indices].astype(np.float64)
+    values = rollouts.rows[
+        {"reward": "reward", "length": "characters", "turns": "turns", "step": "step"}[key]
+    ][indices].astype(np.float64)
     return indices[np.argsort(-values if descending else values, kind="stable")]

@@ -12,9 +12,6 @@ from rlvitals.rollouts.step_means import StepMeans, training_rows
 from rlvitals.types import Log, Series
 
 SOURCE = "rollouts"
-MAX_SERIES_TEXTS = 20  # stop reasons that get a series each: the most frequent ones
-# How frameworks and engines call a text that ended at its limit of tokens.
-LENGTH_STOPS = ("length", "max_tokens", "max_length", "max_new_tokens", "token_limit", "truncated")
 
 
 def to_log(rollouts: Rollouts) -> Log:
@@ -78,7 +75,8 @@ def _conversations(rows: NDArray[np.void], means: StepMeans) -> dict[str, Series
 def _stops(rollouts: Rollouts, rows: NDArray[np.void], means: StepMeans) -> dict[str, Series]:
     """Return the share of each reason to stop, for the most frequent ones, and of cut texts."""
     numbers, counts = np.unique(rows["stop_reason"], return_counts=True)
-    frequent = numbers[np.argsort(-counts, kind="stable")][:MAX_SERIES_TEXTS]
+    # The most frequent stop reasons get a series each.
+    frequent = numbers[np.argsort(-counts, kind="stable")][:20]
     columns = {
         f"rollout/stop_reason/{rollouts.texts[number]}": means.of(rows["stop_reason"] == number)
         for number in frequent.tolist()
@@ -91,5 +89,11 @@ def _stops(rollouts: Rollouts, rows: NDArray[np.void], means: StepMeans) -> dict
 
 def is_cut(rollouts: Rollouts, rows: NDArray[np.void]) -> NDArray[np.bool_]:
     """Return which rows ended at a limit of tokens."""
-    cut = [number for number, text in enumerate(rollouts.texts) if text in LENGTH_STOPS]
+    # How frameworks and engines call a text that ended at its limit of tokens.
+    cut = [
+        number
+        for number, text in enumerate(rollouts.texts)
+        if text
+        in ("length", "max_tokens", "max_length", "max_new_tokens", "token_limit", "truncated")
+    ]
     return np.isin(rows["stop_reason"], cut)

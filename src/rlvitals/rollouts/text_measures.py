@@ -46,7 +46,6 @@ BEFORE_ANSWER = re.compile(
 LABELLED = re.compile(
     r"(?:answer|solution|ground.?truth|result|label)\W{0,4}[:=][ \t]*\S", re.IGNORECASE
 )
-LABEL_CHARACTERS = 24  # before an answer, that are searched for its label
 
 
 @dataclass(slots=True)
@@ -144,7 +143,8 @@ def states_answer(prompt: str, answer: str) -> bool:
     while position >= 0:
         end = position + len(answer)
         is_word = not text[end : end + 1].isalnum()
-        label = text[max(0, position - LABEL_CHARACTERS) : position]
+        # Its label stands in the 24 characters before an answer.
+        label = text[max(0, position - 24) : position]
         if is_word and BEFORE_ANSWER.search(label):
             return True
         position = text.find(answer, position + 1)

@@ -5,9 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# torch's bfloat16 keeps 8 significant bits; numpy has no such type.
-BFLOAT16_EPS = 2.0**-7
-
 
 def to_floats(values: ArrayLike) -> NDArray[np.float64]:
     """Return float64 of the same shape: from numbers, arrays, or torch tensors on any device."""
@@ -17,7 +14,8 @@ def to_floats(values: ArrayLike) -> NDArray[np.float64]:
 def machine_epsilon(values: ArrayLike) -> float:
     """Return the machine epsilon of the type of `values`; float64's for Python numbers."""
     if "bfloat16" in str(getattr(values, "dtype", "")):
-        return BFLOAT16_EPS
+        # torch's bfloat16 keeps 8 significant bits; numpy has no such type.
+        return 2.0**-7
     plain = np.asarray(_plain(values))
     return float(np.finfo(plain.dtype if plain.dtype.kind == "f" else np.float64).eps)
 

@@ -18,7 +18,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_COOKIE = "rlvitals_token"  # noqa: S105 - the name of a cookie
-LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 CONTROL_HEADER = "x-rlvitals-control"
 MAX_QUERY_BYTES = 8192
 MAX_BODY_BYTES = 4096  # of a request that changes something
@@ -102,7 +101,7 @@ class AccessCheck:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        if name in LOOPBACK_HOSTS or name in self.hosts:
+        if name in {"localhost", "127.0.0.1", "::1"} or name in self.hosts:
             return True
         # Served elsewhere, with a token: an address is no name that rebinding could use.
         return bool(self.token) and _is_address(name)

@@ -26,10 +26,6 @@ from rlvitals.server.live_runs import LiveRuns
 from rlvitals.settings import Settings
 
 NO_STORE = {"cache-control": "no-store"}
-FIRST_PAGE_SECONDS = 0.5  # that the first page waits for the runs; later ones come by themselves
-MAX_HEADER_BYTES = 16 << 10  # of a request's line and headers
-MAX_CONNECTIONS = 512
-SHUTDOWN_SECONDS = 1  # for open event streams
 
 
 def build(
@@ -88,7 +84,7 @@ def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
 
 def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
     def show_fleet(_: Request) -> Response:
-        fleet.wait(FIRST_PAGE_SECONDS)
+        fleet.wait(0.5)  # seconds; runs that are listed later come by themselves
         return HTMLResponse(fleet_page.document(fleet), headers=NO_STORE)
 
     def show_run(request: Request) -> Response:
@@ -167,15 +163,16 @@ class Server(uvicorn.Server):
     def __init__(self, app: Starlette) -> None:
         """Prepare to serve an application of `build`."""
         self.close_streams: tuple[Callable[[], None], ...] = app.state.close_streams
+        # Open event streams get one second.
         config = uvicorn.Config(
             app,
             log_level="warning",
             server_header=False,
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            h11_max_incomplete_event_size=16 << 10,
             http="h11",
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=512,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            timeout_graceful_shutdown=1,
         )
         super().__init__(config)
 

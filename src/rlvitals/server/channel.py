@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 MAX_REPLAYED_MESSAGES = 64  # that a browser which comes back can catch up with
 MAX_QUEUED_MESSAGES = 256  # of one listener; a slower one is cut off and comes back
 PING_SECONDS = 15.0  # between comments that keep an idle connection open
-PING = b": ping\n\n"
 
 
 @dataclass(eq=False, slots=True)
@@ -24,7 +23,7 @@ class _Listener:
 
     def ping(self) -> None:
         """Keep the connection open, from now on until `timer` is cancelled."""
-        self.put(PING)
+        self.put(b": ping\n\n")
         self.timer = self.loop.call_later(PING_SECONDS, self.ping)
 
     def put(self, message: bytes) -> None:

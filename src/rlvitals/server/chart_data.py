@@ -14,8 +14,6 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart, Packed, Packer
 from rlvitals.views.figures.figure import Kind, Line, Panel
 
-MAX_MEANS = 1000  # points of an average
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -79,7 +77,7 @@ def average(series: Series, share: float) -> tuple[NDArray[np.int64], NDArray[np
     finite = series.finite()
     count = len(finite)
     sums = np.concatenate(([0.0], np.cumsum(finite.values)))
-    picked = np.unique(np.linspace(0, max(count - 1, 0), min(count, MAX_MEANS)).astype(np.int64))
+    picked = np.unique(np.linspace(0, max(count - 1, 0), min(count, 1000)).astype(np.int64))
     half = np.minimum(np.minimum(picked, count - 1 - picked), round(share * count / 2))
     means = (sums[picked + half + 1] - sums[picked - half]) / (2 * half + 1)
     return finite.steps[picked], means

@@ -7,7 +7,6 @@ from rlvitals.errors import UsageError
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.storage import safe_files
 
-CONSOLE_NAMES = ("*.log", "*.out", "*.err", "console*.txt", "output*.txt")
 MAX_CONSOLE_BYTES = 64 << 10  # of the end of a file
 
 
@@ -15,7 +14,11 @@ def names(run: Run) -> tuple[str, ...]:
     """Return the names of the console files of a run, sorted."""
     if not run.root.is_dir():
         return ()
-    files = {path.name for pattern in CONSOLE_NAMES for path in run.root.glob(pattern)}
+    files = {
+        path.name
+        for pattern in ("*.log", "*.out", "*.err", "console*.txt", "output*.txt")
+        for path in run.root.glob(pattern)
+    }
     return tuple(sorted(files)[:20])
 
 

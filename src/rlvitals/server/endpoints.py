@@ -31,7 +31,6 @@ from rlvitals.views import json_view
 
 MAX_STREAMS = 256  # browsers that listen at once
 MAX_PAGE_ROWS = 500
-MAX_CHARTS_PER_REQUEST = 40
 CSV_TYPE = "text/csv; charset=utf-8"
 
 Describe = Callable[[LiveRun], Mapping[str, object] | None]
@@ -179,7 +178,7 @@ class Api:
         version = _integer(request, "version")
         if version is not None and version != page.version:
             return JSONResponse({"problem": "the run was judged again: load the page anew"}, 409)
-        names = request.query_params.getlist("name")[:MAX_CHARTS_PER_REQUEST]
+        names = request.query_params.getlist("name")[:40]
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
         return JSONResponse(chart_data.pack(charts, page, run.trace, options))

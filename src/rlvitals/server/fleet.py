@@ -27,11 +27,8 @@ from rlvitals.tracking import clock
 
 REFRESH_SECONDS = 1.0  # between two looks at the folders
 REFRESH_REST = 9.0  # times what a look took, until the next one
-MAX_LISTING_SECONDS = 20.0  # that a page waits for the first look at the folders
 MIN_REJUDGE_SECONDS = 10.0  # between two judgements of a growing run
 MAX_SILENT_SECONDS = 300.0  # after which a silent run that may be running is judged again
-MAX_DIFFERING_SETTINGS = 4  # shown in a line
-CACHE_FOLDER = "rlvitals/serve"  # in the user's cache folder: the served folder is not written
 IN_MEMORY = Path(":memory:")  # SQLite's name of a database without a file
 
 
@@ -103,7 +100,7 @@ class Fleet:
     def entry(self, key: str) -> Entry:
         """Return where a run lies. Raises KeyError, after a first look at the folders."""
         if key not in self.entries:
-            self._is_listed.wait(MAX_LISTING_SECONDS)
+            self._is_listed.wait(20.0)  # seconds
         return self.entries[key]
 
     def search(self, query: str) -> list[Summary]:
@@ -283,7 +280,7 @@ class Fleet:
                 owners[name] = owners.get(name, 0) + 1
         differing = [name for name, distinct in values.items() if len(distinct) > 1]
         differing.sort(key=lambda name: (-owners[name], name))
-        names = tuple(differing[:MAX_DIFFERING_SETTINGS])
+        names = tuple(differing[:4])  # a line shows so many
         if names != self.differing:
             self.differing = names
             self.channel.publish("differing", {"names": list(names)})
@@ -296,7 +293,8 @@ def _badness(row: Summary) -> tuple[int, bool, float, str]:
 def _index_file(root: Path) -> Path:
     """Return the index's file in the user's cache folder, or SQLite's name for memory."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    folder = Path(base, CACHE_FOLDER)
+    # The index stands in the user's cache folder: the served folder is not written.
+    folder = Path(base, "rlvitals/serve")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

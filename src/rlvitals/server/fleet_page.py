@@ -12,7 +12,6 @@ LAMP_LABELS = {
     "bad": "broken", "watch": "to look at", "unknown": "unknown", "pending": "pending",
     "good": "healthy",
 }  # fmt: skip
-SORTS = {"worst": "worst first", "newest": "newest first", "name": "by name"}
 
 
 def document(fleet: Fleet) -> str:
@@ -62,7 +61,8 @@ def _tools() -> Html:
         "form",
         el("input", type="search", id="search", placeholder="Filter: ppo tag:sweep lr<1e-3",
            aria_label="filter the runs", autocomplete="off", spellcheck="false"),
-        el("select", *(el("option", text, value=name) for name, text in SORTS.items()),
+        el("select", el("option", "worst first", value="worst"),
+           el("option", "newest first", value="newest"), el("option", "by name", value="name"),
            id="sort", aria_label="order"),
         el("button", "Group seeds", class_="button", id="group", type="button",
            aria_pressed="false"),

@@ -20,7 +20,6 @@ from rlvitals.rules.rule import Finding
 from rlvitals.views.phrases import number
 from rlvitals.views.report.markup import Html, el, join, paragraphs
 
-MAX_OFFERED_STEPS = 400  # offered to choose from
 MAX_SHOWN_PAIRS = 12  # shown at once
 MAX_SHOWN_SAMPLES = 8  # of a group or a proof, shown at once
 MAX_COMPARED_WORDS = 600  # of each text, that are compared
@@ -111,7 +110,7 @@ def _find_proof(rollouts: Rollouts, finding: Finding) -> NDArray[np.int64]:
 def _steps(rollouts: Rollouts) -> list[int]:
     steps = np.unique(rollouts.rows["step"])
     steps = steps[steps != NO_STEP]
-    every = -(-len(steps) // MAX_OFFERED_STEPS) or 1
+    every = -(-len(steps) // 400) or 1  # the choice offers at most 400
     return [int(step) for step in steps[::-1][::every][::-1]]
 
 

@@ -9,7 +9,6 @@ from rlvitals.signals.finite import Array, is_constant, scale_to_unit
 from rlvitals.signals.student import t_quantile
 
 MIN_LAGGED_POINTS = 50  # points: fewer cannot show a correlation over many lags
-MAX_LAG = 20  # points to either side
 MEMORY_DIVISOR = 5  # the effective number of points uses correlations over 1/5 of them
 MAX_LAGGED_POINTS = 1 << 16  # the last points are compared
 MAX_CORRELATION = 1 - 1e-9  # Fisher's z is infinite for a correlation of 1
@@ -41,7 +40,7 @@ class Lagged:
         return abs(self.correlation) > self.limit
 
 
-def lag_correlation(first: Array, second: Array, lags: int = MAX_LAG) -> Lagged | None:
+def lag_correlation(first: Array, second: Array, lags: int = 20) -> Lagged | None:
     """Correlate the changes of two series [n] of finite values at all lags up to `lags`.
 
     Two persistent series are always correlated, because both drift. So their differences, less

@@ -8,7 +8,6 @@ from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, u
 from rlvitals.signals.noise import MIN_NOISE_POINTS, candidates, line_fit, slope_weights
 from rlvitals.signals.student import t_quantile
 
-MAX_TREND_BLOCKS = 256  # longer series are averaged into at most this many blocks first
 # Point-to-point noise on top of slow noise hides the latter's persistence, which block means show.
 # So the error is also estimated from at least this many blocks, and the larger one is used.
 MIN_COARSE_BLOCKS = 48
@@ -38,9 +37,7 @@ class Trend:
         return self.high < 0
 
 
-def trend(
-    values: Array, *, confidence: float = 0.95, blocks: int = MAX_TREND_BLOCKS
-) -> Trend | None:
+def trend(values: Array, *, confidence: float = 0.95, blocks: int = 256) -> Trend | None:
     """Fit a straight line and test its slope against autocorrelated noise.
 
     Computed over the finite values, assumed equally spaced. `None` for fewer than 12 of them.

@@ -30,7 +30,7 @@ from rlvitals.types import Series
 INDEX_START = Struct("<qqqdQ")
 INDEX_CHECKSUM = Struct("<II")
 ORDERED_FLAG = 1  # flag: the rows' places are stored
-STEPS, TIMES, PLACES, VALUES = range(4)  # of the checksums
+STEP_STREAM, TIMES, PLACES, VALUE_STREAM = range(4)  # of the checksums
 
 
 Words = NDArray[np.int64] | NDArray[np.float64]
@@ -103,7 +103,9 @@ class Block:
 
 def index_size(count: int) -> int:
     """Count the bytes of the index of a block of `count` keys."""
-    return INDEX_START.size + 8 * count + _round_up(4 * (VALUES + count)) + INDEX_CHECKSUM.size
+    return (
+        INDEX_START.size + 8 * count + _round_up(4 * (VALUE_STREAM + count)) + INDEX_CHECKSUM.size
+    )
 
 
 def _round_up(size: int) -> int:
@@ -143,7 +145,7 @@ def parse(index: bytes | memoryview, header: Header, keys: tuple[str, ...], offs
         raise Damaged
     first, last, step, time, flags = INDEX_START.unpack_from(index)
     lasts = np.frombuffer(index, "<f8", count, INDEX_START.size)
-    checks = np.frombuffer(index, "<u4", VALUES + count, INDEX_START.size + 8 * count)
+    checks = np.frombuffer(index, "<u4", VALUE_STREAM + count, INDEX_START.size + 8 * count)
     ordered = bool(flags & ORDERED_FLAG)
     word_count = header.rows * (2 + ordered + count)
     if not header.rows or header.size != size + 8 * word_count:
@@ -158,16 +160,16 @@ def check(frame: Frame, keys: tuple[str, ...]) -> Block:
     result = parse(index, frame.header, keys, frame.offset + FRAME_HEADER_BYTES)
     matrix = np.frombuffer(payload[len(index) :], "<i8").reshape(-1, rows or 1)
     present = [
-        STEPS,
+        STEP_STREAM,
         TIMES,
         *([PLACES] if result.ordered else []),
-        *range(VALUES, len(result.checks)),
+        *range(VALUE_STREAM, len(result.checks)),
     ]
     if any(crc32(matrix[row].data) != result.checks[column] for row, column in enumerate(present)):
         raise Damaged
     places = matrix[PLACES] if result.ordered else (result.first, result.first + rows - 1)
     lasts = matrix[-len(keys) :, -1] if keys else matrix[:0, -1]
-    ends = (matrix[STEPS][-1], matrix[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
+    ends = (matrix[STEP_STREAM][-1], matrix[TIMES].view("<f8")[-1].tobytes(), places[0], places[-1])
     claim = (
         result.last_step,
         np.float64(result.last_time).tobytes(),
@@ -307,9 +309,9 @@ class PackedFile:
         for block in blocks:
             rows = slice(begin, begin + block.rows)
             begin += block.rows
-            self._column(block, STEPS, steps[rows])
+            self._column(block, STEP_STREAM, steps[rows])
             self._column(block, TIMES, times[rows])
-            self._column(block, VALUES + block.keys.index(key), values[rows])
+            self._column(block, VALUE_STREAM + block.keys.index(key), values[rows])
             if block.ordered:
                 self._column(block, PLACES, order[rows])
         if not any(block.ordered for block in blocks):  # pieces in one piece each: order the pieces
@@ -340,10 +342,10 @@ class PackedFile:
         """Read a block's rows. Raises Damaged."""
         steps, times = np.empty(block.rows, "<i8"), np.empty(block.rows, "<f8")
         values = np.empty((len(block.keys), block.rows), "<f8")
-        self._column(block, STEPS, steps)
+        self._column(block, STEP_STREAM, steps)
         self._column(block, TIMES, times)
         for index in range(len(block.keys)):
-            self._column(block, VALUES + index, values[index])
+            self._column(block, VALUE_STREAM + index, values[index])
         order = None
         if block.ordered:
             order = np.empty(block.rows, "<i8")

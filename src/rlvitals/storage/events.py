@@ -16,8 +16,6 @@ from rlvitals.storage import payloads, redact, typed
 from rlvitals.storage.safe_files import Opener, open_append, open_regular
 from rlvitals.storage.typed import Fields
 
-CURSOR_HEAD_BYTES = 256  # of the file's beginning: one that begins otherwise is another file
-RECORDER_KINDS = frozenset({"note", "start", "finish", "exit", "exception", "crash", "asked"})
 # The facts of our own events that readers use, with the types that they rely on.
 FACT_TYPES = {
     "attempt": typed.count,
@@ -101,7 +99,8 @@ def read(path: Path, cursor: EventCursor | None = None) -> EventScan:
     start = cursor or EventCursor()
     try:
         with open_regular(path) as file:
-            head = file.read(CURSOR_HEAD_BYTES)
+            # A file with another beginning is another file.
+            head = file.read(256)
             if not head.startswith(start.head):
                 start = EventCursor()
             file.seek(start.offset)
@@ -148,7 +147,11 @@ def _parse_event(line: bytes) -> tuple[Event | None, list[str]]:
         key: item for key, item in record.values.items() if key not in {"event", "time", "step"}
     }
     facts = record.tidy(extra)
-    for name in facts.keys() & FACT_TYPES.keys() if kind in RECORDER_KINDS else ():
+    for name in (
+        facts.keys() & FACT_TYPES.keys()
+        if kind in {"note", "start", "finish", "exit", "exception", "crash", "asked"}
+        else ()
+    ):
         if facts[name] is not None and record.take(name, FACT_TYPES[name], None) is None:
             del facts[name]
     return Event(kind, time, step, facts), record.wrong

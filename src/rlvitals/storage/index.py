@@ -41,13 +41,10 @@ CREATE INDEX settings_by ON settings (key);
 SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attempts, status, step,
   runs.time, COALESCE(verdict, ''), problem, wrong FROM runs LEFT JOIN verdicts USING (path)"""
 
-# No file records that a process ended without a word.
-SELECT_MARKS = "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
 # A run whose process may be alive is also judged by its silence, which no file records.
 SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
-TERM_PATTERN = re.compile(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)")
 SEARCH_FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
           "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
 FOLDER_TABLES = ("runs", "tags", "settings")  # what is made anew from a folder
@@ -136,7 +133,12 @@ class Index:
             for path in find_run_folders.iter_run_folders(self.root)
         }
         with self._db:
-            marks = dict(self._db.execute(SELECT_MARKS))
+            # No file records that a process ended without a word.
+            marks = dict(
+                self._db.execute(
+                    "SELECT path, CASE status WHEN 'running' THEN '' ELSE mark END FROM runs"
+                )
+            )
             for path in marks.keys() - folders.keys():
                 self._forget(path, INDEX_TABLES)
             for path, folder in folders.items():
@@ -285,7 +287,7 @@ def _is_failure(event: events.Event) -> bool:
 
 
 def _clause(term: str) -> tuple[str, list[str | float]]:
-    match = TERM_PATTERN.fullmatch(term)
+    match = re.fullmatch(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)", term)
     if match is None:
         like = f"%{term}%"
         fields = " OR ".join(f"{name} LIKE ?" for name in INDEXED_TEXT_COLUMNS)

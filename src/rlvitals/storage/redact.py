@@ -236,7 +236,12 @@ def _string(value: object) -> str:
 def _redact_mapping(name: str, group: Mapping[object, object], depth: int) -> dict[object, object]:
     """Redact a mapping. {"name": "API_KEY", "value": "x"} names its own value."""
     label = next(
-        (candidate for key in kinds.LABEL_KEYS if isinstance(candidate := group.get(key), str)), ""
+        (
+            candidate
+            for key in ("name", "key", "variable", "option", "flag", "header", "field", "setting")
+            if isinstance(candidate := group.get(key), str)
+        ),
+        "",
     )
     clean: dict[object, object] = {}
     for key, value in group.items():

@@ -111,13 +111,6 @@ SECRET_PATTERNS = tuple(
 SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"}
 )
-SECRET_ENDINGS = (
-    "password",
-    "passwd",
-    "passphrase",
-    "apikey",
-    "authtoken",
-)  # PGPASSWORD is one word
 CREDENTIAL_WORDS = frozenset(
     {"apikey", "authorization", "bearer", "cookie", "auth", "pw", "otp", "totp", "passcode"}
 )
@@ -132,8 +125,6 @@ TEXT_TOKEN_WORDS = frozenset(
      "first", "last", "next", "new", "start", "begin", "end", "think", "special", "step", "answer",
      "prompt", "tool", "user", "assistant", "system", "eot", "im", "extra", "decoder", "forced"}
 )  # fmt: skip
-LICENCE_WORDS = frozenset({"license", "licence"})  # "license: mit" is none
-SESSION_WORDS = frozenset({"session", "sid", "sig", "signature", "nonce", "hmac", "salt"})
 # "db_pass"; "n_pass" and "first_pass" are no passwords.
 ACCOUNT_WORDS = frozenset(
     {"user", "db", "database", "admin", "root", "sudo", "smtp", "imap", "mail", "email", "ftp",
@@ -145,8 +136,6 @@ NEUTRAL_KEYS = frozenset(
     {"from", "to", "value", "values", "val", "old", "new", "before", "after", "current",
      "previous", "default", "content", "raw", "data", "text", "str", "string"}
 )  # fmt: skip
-LABEL_KEYS = ("name", "key", "variable", "option", "flag", "header", "field", "setting")
-NEUTRAL_ENDINGS = frozenset({"value", "text", "string", "id"})  # "hf_token_value" is one
 # Values that say nothing: a program's constants and types.
 EMPTY_VALUES = frozenset(
     {"", "none", "null", "nil", "true", "false", "yes", "no", "str", "string", "bytes", "int",
@@ -188,7 +177,11 @@ def strength(name: str) -> str:
     name_words = _split_words(_path(name)[-1]) or _split_words(name)
     if not SECRET_WORDS.isdisjoint(_split_words(name) if "/" in name else name_words):
         return "any"
-    if any(name_word.endswith(SECRET_ENDINGS) for name_word in name_words):
+    # PGPASSWORD is one word.
+    if any(
+        name_word.endswith(("password", "passwd", "passphrase", "apikey", "authtoken"))
+        for name_word in name_words
+    ):
         return "any" if not {"apikey"} & set(name_words) else "text"
     pairs = {(first, second.removesuffix("s")) for first, second in pairwise(name_words)}
     if any(first in KEY_WORDS and second == "key" for first, second in pairs):
@@ -199,7 +192,8 @@ def strength(name: str) -> str:
 
 
 def _weak_strength(name_words: list[str]) -> str:
-    while len(name_words) > 1 and name_words[-1] in NEUTRAL_ENDINGS:
+    # "hf_token_value" is a token's name.
+    while len(name_words) > 1 and name_words[-1] in {"value", "text", "string", "id"}:
         name_words = name_words[:-1]
     *_, previous, last = ("", "", *name_words)
     strength = ""
@@ -207,9 +201,10 @@ def _weak_strength(name_words: list[str]) -> str:
         strength = "text"  # "n_pass" and "first_pass" are counts and kinds
     elif last in {"token", "tokens"} and previous not in TEXT_TOKEN_WORDS:
         strength = "token" if last == "token" else "drawn"
-    elif last in LICENCE_WORDS or name_words == ["sk"] or "key" in name_words:
+    # "license: mit" is no secret.
+    elif last in {"license", "licence"} or name_words == ["sk"] or "key" in name_words:
         strength = "random"
-    elif last in SESSION_WORDS:
+    elif last in {"session", "sid", "sig", "signature", "nonce", "hmac", "salt"}:
         strength = "drawn"
     return strength
 

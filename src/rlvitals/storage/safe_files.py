@@ -19,8 +19,6 @@ from typing import IO
 
 from rlvitals.storage import temp_files
 
-LOCK_FILE = ".run.lock"
-RUN_LOCK_SECONDS = 2.0  # a rewrite takes milliseconds, and a start must not hang on a dead disk
 # Refuse a link, do not wait for the other end of a pipe, keep line ends.
 STRICT_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 FILE_MODE = 0o644
@@ -181,9 +179,10 @@ def lock(folder: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    file = open_append(folder / LOCK_FILE, mode=0o666)  # shared by users, less the umask
+    file = open_append(folder / ".run.lock", mode=0o666)  # shared by users, less the umask
     try:
-        deadline = clock.monotonic() + RUN_LOCK_SECONDS
+        # A rewrite takes milliseconds, and a start must not hang on a dead disk.
+        deadline = clock.monotonic() + 2.0
         while clock.monotonic() < deadline:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

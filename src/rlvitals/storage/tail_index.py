@@ -12,8 +12,6 @@ from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.frames import Frame, Kind
 from rlvitals.storage.run_folder import BlockFile, block_files
 
-TAIL_WINDOW_BYTES = 256 << 10  # bytes of a file that are looked at first
-
 
 def is_ours(path: Path) -> bool:
     """Return whether a `run.json` was written by rlvitals."""
@@ -79,7 +77,7 @@ def _last_row(file: BlockFile) -> tuple[int, float] | None:
 def _last_block_row(path: Path) -> tuple[int, float] | None:
     """Find the last row of a block file, reading from its end."""
     try:
-        size, window = path.stat().st_size, TAIL_WINDOW_BYTES
+        size, window = path.stat().st_size, 256 << 10  # bytes
     except FileNotFoundError:
         return None
     with path.open("rb", buffering=0) as file:

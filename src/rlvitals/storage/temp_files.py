@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import IO
 
 TEMP_NAME = re.compile(r"\..+\.[0-9a-f]{12}")  # what `temp_path` calls a file that is being written
-MIN_STALE_SECONDS = 2.0  # seconds: a new file may not be locked yet
 
 
 def temp_path(path: Path) -> Path:
@@ -40,7 +39,8 @@ def remove_stale(folder: Path, time: float) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if TEMP_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _remove_if_stale(Path(entry.path), time - MIN_STALE_SECONDS)
+                # A new file may not be locked yet.
+                _remove_if_stale(Path(entry.path), time - 2.0)
 
 
 def _remove_if_stale(path: Path, cutoff: float) -> None:

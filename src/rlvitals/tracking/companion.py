@@ -15,9 +15,6 @@ import psutil
 from rlvitals.options import Recording
 from rlvitals.tracking.run import Run
 
-COMPANION_NICENESS = 10  # added to the training's
-MAX_ERROR_BYTES = 2_000
-
 
 def begin(run: Run, recording: Recording) -> None:
     """Start the process where alerts or a stop are wanted; a failure is a note of the run."""
@@ -34,7 +31,7 @@ def begin(run: Run, recording: Recording) -> None:
             [*command, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=errors, env=environ, start_new_session=True,
         )  # fmt: skip
-        psutil.Process(process.pid).nice(psutil.Process().nice() + COMPANION_NICENESS)
+        psutil.Process(process.pid).nice(psutil.Process().nice() + 10)
     except (OSError, psutil.Error) as error:
         run.note(f"no alerts and no stop: {type(error).__name__}: {error}")
         return
@@ -43,7 +40,7 @@ def begin(run: Run, recording: Recording) -> None:
         code = process.wait()
         errors.seek(0)
         if code in {2, 3}:  # wrong settings, nothing to read
-            text = errors.read(MAX_ERROR_BYTES).decode(errors="replace").strip()
+            text = errors.read(2_000).decode(errors="replace").strip()
             run.note(f"no alerts and no stop: {text}")
             sys.stderr.write(f"rlvitals: no alerts and no stop: {text}\n")
         errors.close()

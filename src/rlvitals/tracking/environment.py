@@ -20,12 +20,10 @@ from pathlib import Path
 from rlvitals.storage import redact
 from rlvitals.storage.redact_patterns import is_drawn
 
-GIT_TIMEOUT_SECONDS = 10.0  # a repository on a slow disk: then its facts are left out
 MAX_DIFF_BYTES = 256 * 1024  # of a diff that is kept
 MAX_GIT_OUTPUT_BYTES = (
     4 * MAX_DIFF_BYTES
 )  # of git's output: a checked-in data file can change by gigabytes
-MAX_UNTRACKED_FILES = 100  # files that are named
 # Variables that change what a run does, by name or by beginning.
 RUN_VARIABLES = frozenset(
     {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",
@@ -155,7 +153,7 @@ def git(folder: Path) -> dict[str, object]:
         "branch": (_git(folder, "rev-parse", "--abbrev-ref", "HEAD") or "").strip(),
         "dirty": any(not line.startswith("??") for line in lines),
         "remote": redact.text((_git(folder, "remote", "get-url", "origin") or "").strip()),
-        "untracked": untracked[:MAX_UNTRACKED_FILES],
+        "untracked": untracked[:100],
         "untracked_count": len(untracked),
         **_truncate_diff(redact.text(_drop_secret_files(diff))),
     }
@@ -205,7 +203,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     with process:
-        timer = threading.Timer(GIT_TIMEOUT_SECONDS, process.kill)
+        # The facts of a repository on a slow disk are left out.
+        timer = threading.Timer(10.0, process.kill)
         timer.daemon = True
         timer.start()
         output = b"" if process.stdout is None else process.stdout.read(MAX_GIT_OUTPUT_BYTES + 1)

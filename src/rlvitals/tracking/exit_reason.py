@@ -12,8 +12,6 @@ from rlvitals.types import Ending, Process
 
 FINISH_KINDS = ("finish", "exit")  # events that a run ends with
 END_KINDS = frozenset({*FINISH_KINDS, "exception", "crash"})  # events that report an end
-FAILED_STATUSES = ("failed", "crashed", "error")  # statuses of a failed run
-MAX_CRASH_BYTES = 16_000
 # What the fault handler calls the fatal signals: Python's `faulthandler_handlers`.
 FATAL_SIGNALS = {
     "Segmentation fault": "SIGSEGV",
@@ -23,9 +21,6 @@ FATAL_SIGNALS = {
     "Floating-point exception": "SIGFPE",
     "Illegal instruction": "SIGILL",
 }
-CRASH_HEADLINE = re.compile(r"Fatal Python error: (.+)")
-# The thread that the signal met comes last, and its innermost call first.
-CRASH_FRAME = re.compile(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ def _finish_ending(event: Event, status: str, step: int | None) -> Ending:
     code, trace = event.facts.get("exit_code"), _text(event, "traceback")
     if isinstance(code, int) and code:
         return Ending(code, trace, "", step, f"exit code {code}")
-    if trace or status in FAILED_STATUSES:
+    if trace or status in ("failed", "crashed", "error"):
         return Ending(None if trace else 1, trace, "", step, status)
     return Ending(0 if status == "finished" or code == 0 else None, "", "", step, status)
 
@@ -148,7 +143,8 @@ def _describe_signal(signal: str) -> str:
 
 def _crash_location(dump: str) -> str:
     """Return where the main thread crashed; empty where that is not known."""
-    frame = CRASH_FRAME.search(dump)
+    # The thread that the signal met comes last, and its innermost call first.
+    frame = re.search(r'(?:Current thread|Stack) .*\n +File "(.+?)", line (\d+) in (.+)', dump)
     return "" if frame is None else f", in {frame[3]} ({Path(frame[1]).name}:{frame[2]})"
 
 
@@ -156,12 +152,12 @@ def _read_crash(run: Path, beat: Beat) -> tuple[str, str]:
     """Return the signal and text that the fault handler wrote; empty without a crash."""
     _, path = heartbeat.paths(run, beat.attempt, beat.rank)
     try:
-        dump = path.read_bytes()[:MAX_CRASH_BYTES].decode(errors="replace").strip()
+        dump = path.read_bytes()[:16_000].decode(errors="replace").strip()
     except OSError:
         return "", ""
     if not dump:
         return "", ""
-    headline = CRASH_HEADLINE.search(dump)
+    headline = re.search(r"Fatal Python error: (.+)", dump)
     if headline is not None:
         error_name = headline[1].strip()
         # Any other headline is the interpreter's own: it gives up by SIGABRT.

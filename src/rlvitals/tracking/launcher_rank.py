@@ -3,14 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
-LOCAL_RANK_VARIABLES = (
-    "LOCAL_RANK",
-    "SLURM_LOCALID",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-)
-WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 # What differs from launch to launch and is the same on all ranks.
 LAUNCH_VARIABLES = (
     ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
@@ -34,12 +26,16 @@ def read_place(environ: Mapping[str, str]) -> Place:
 
     SLURM sets its own for a batch script too: they count where there is more than one task.
     """
-    world = _first(environ, WORLD_SIZE_VARIABLES)
-    rank = _first(environ, RANK_VARIABLES)
+    world = _first(environ, ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
+    rank = _first(
+        environ, ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
+    )
     if rank is None or (world is not None and world <= 1):
         return Place()
     size = max(world or 1, rank + 1)
-    local = _first(environ, LOCAL_RANK_VARIABLES)
+    local = _first(
+        environ, ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+    )
     first = (rank if local is None else local) == 0
     return Place(rank, size, _launch(environ) if size > 1 else "", first)
 

@@ -31,10 +31,6 @@ from rlvitals.tracking.heartbeat import EXITING, ExitByte, Writer
 from rlvitals.tracking.other_processes import OtherProcesses
 
 BEAT_SECONDS = 10.0
-MAX_TRACEBACK_LETTERS = 32_000  # of a traceback that are kept: its end
-# Signals that end a process and that no program error sends. How the C code writes them tells
-# them apart: all threads for SIGTERM, one stack for SIGHUP, a headline for the fatal ones.
-NOTED_SIGNALS = (("SIGTERM", True), ("SIGHUP", False))
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
@@ -254,7 +250,7 @@ def begin(  # noqa: PLR0913 - the run and its position
 
 
 def _clean_traceback(text: str) -> str:
-    return redact.clean_text(text)[-MAX_TRACEBACK_LETTERS:]
+    return redact.clean_text(text)[-32_000:]
 
 
 def _remove_empty(path: Path) -> None:
@@ -313,7 +309,9 @@ def _guard(handle: Handle) -> None:
     if _enabled or not faulthandler.is_enabled():
         faulthandler.enable(handle.crash, all_threads=True)
         _enabled = True
-    for name, threads in NOTED_SIGNALS:
+    # Signals that end a process and that no program error sends. How the C code writes them tells
+    # them apart: all threads for SIGTERM, one stack for SIGHUP, a headline for the fatal ones.
+    for name, threads in (("SIGTERM", True), ("SIGHUP", False)):
         number = getattr(signal, name, None)
         if number is None or not hasattr(faulthandler, "register"):
             continue

@@ -12,7 +12,6 @@ from rlvitals.types import Process
 
 LOST_SECONDS = 300.0  # without a beat, 30 of them: gone, where the process itself cannot be seen
 KERNEL_LOG = Path("/dev/kmsg")
-OOM_KILL_LINE = re.compile(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", re.MULTILINE)
 MAX_KERNEL_LOG_BYTES, LINE_BYTES = 4 << 20, 8192
 NO_END_REASON = "killed or lost: no end was recorded"
 OUT_OF_MEMORY_REASON = "killed for want of memory"
@@ -109,7 +108,7 @@ def _cause(process: Process) -> str:
 def _is_in_kernel_log(process: Process) -> bool:
     """Return whether the kernel logged that it killed this process; False without access."""
     beat_uptime = _since_boot(process.beat)
-    matches = OOM_KILL_LINE.finditer(_kernel_log())
+    matches = re.finditer(r"^\d+,\d+,(\d+),.*Killed process (\d+)\b", _kernel_log(), re.MULTILINE)
     return any(
         int(match[2]) == process.pid
         and (beat_uptime is None or int(match[1]) / 1e6 > beat_uptime - LOST_SECONDS)

@@ -23,7 +23,6 @@ FIRST_SAMPLE_SECONDS = (
 GIB_BYTES = 2.0**30
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
-PEAK_SUFFIXES = ("_gib", "ram_percent", "vram_percent")  # of these the highest counts, not the mean
 MAX_CGROUP_LIMIT = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
 
 
@@ -96,7 +95,12 @@ def _aggregate(samples: list[dict[str, float]]) -> dict[str, float]:
     row: dict[str, float] = {}
     for name in names:
         values = [sample[name] for sample in samples if name in sample]
-        row[name] = max(values) if name.endswith(PEAK_SUFFIXES) else sum(values) / len(values)
+        # The highest of these counts, not the mean.
+        row[name] = (
+            max(values)
+            if name.endswith(("_gib", "ram_percent", "vram_percent"))
+            else sum(values) / len(values)
+        )
     return row
 
 

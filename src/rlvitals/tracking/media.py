@@ -19,7 +19,6 @@ HISTOGRAM_BINS = 64
 MAX_EXACT_HALF = 2.0**52  # up to here float64 holds every half between two whole numbers
 MAX_SETTINGS_DEPTH = 32  # levels of nested settings
 MAX_COLUMN_CELLS = 1_000_000  # of a table's column, and of settings
-MAX_TABLE_COLUMNS = 10_000  # of a table
 
 CELL_BYTES = 16  # overhead of a value in a list or a dict
 JSON_TYPES = frozenset((str, float, int, bool, type(None)))  # what `plain` leaves as it is
@@ -104,7 +103,7 @@ def table(step: int, columns: Mapping[str, object]) -> Table:
     """
     if not isinstance(columns, Mapping):
         raise UsageError(f"a table's columns must be a dict, not {tensors.kind(columns)}")
-    items = islice(columns.items(), MAX_TABLE_COLUMNS)
+    items = islice(columns.items(), 10_000)
     cells = {text(name): _cells(column) for name, column in items}
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:

@@ -7,7 +7,6 @@ from rlvitals.tracking import heartbeat, liveness
 from rlvitals.tracking.heartbeat import Beat
 from rlvitals.types import Process
 
-MAX_ATTEMPTS = 8  # that are looked at: the newest
 MIN_BEATS = 2  # of another process that must be seen to arrive: the last one may be its end
 FRESH_BEAT_SECONDS = 30.0  # three beats
 
@@ -76,5 +75,5 @@ def _beats(folder: Path) -> list[Beat]:
                 paths[int(number)] = path
     except OSError:
         return []
-    newest = (heartbeat.read_or_skip(paths[number]) for number in sorted(paths)[-MAX_ATTEMPTS:])
+    newest = (heartbeat.read_or_skip(paths[number]) for number in sorted(paths)[-8:])
     return [beat for beat in newest if beat is not None]

@@ -16,7 +16,6 @@ from rlvitals.tracking.run import Run
 
 CallParams = ParamSpec("CallParams")
 ResultT = TypeVar("ResultT")
-ROW_INTERVAL_SECONDS = 1.0  # seconds between rows, where a call returns a single reward
 PAIR_LENGTH = 2  # of a total and its parts
 
 
@@ -157,5 +156,6 @@ class _CallStats:
         row[f"observed/{self.name}/calls"] = self.calls
         row[f"observed/{self.name}/exceptions"] = self.exceptions
         self._clear()
-        self._next_row_time = time.monotonic() + ROW_INTERVAL_SECONDS
+        # Calls that return a single reward get a row each second.
+        self._next_row_time = time.monotonic() + 1.0
         run.log(run.step if self.step is None else self.step(), row)

@@ -27,7 +27,6 @@ else:
 
 MAX_ROLLOUTS_FILE_BYTES = 64 << 20
 MAX_QUEUE_BYTES = 64 << 20  # of samples that wait to be written
-WRITE_SECONDS = 10.0  # that the end of a run waits for the thread's own write
 MAX_FRAME_SAMPLES = 64  # a sample is read by unpacking its frame
 Sample = dict[str, object]
 
@@ -72,7 +71,8 @@ class RolloutLog:
 
     def write(self) -> None:
         """Write what is queued, on the run's thread or as the run ends; never raises."""
-        if not self._queue or not self._writing.acquire(timeout=WRITE_SECONDS):
+        # The end of a run waits so long for the thread's own write.
+        if not self._queue or not self._writing.acquire(timeout=10.0):
             return
         try:
             self._write_queue()

@@ -11,9 +11,6 @@ from rlvitals.tracking.machine import Sampler
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.writer_thread import WriterThread
 
-FACTS_DELAY_SECONDS = 0.3  # seconds that a start has to itself
-FACTS_TIMEOUT_SECONDS = 3.0  # that the end of a run waits for its facts
-
 
 def begin(
     run: Run, pump: WriterThread, events: Events, *, machine_seconds: float, learn: bool
@@ -40,12 +37,12 @@ def _start_facts(run: Run) -> None:
     hurry = threading.Event()
 
     def gather() -> None:
-        hurry.wait(FACTS_DELAY_SECONDS)
+        hurry.wait(0.3)  # seconds that a start has to itself
         _gather(run)
 
     def finish(_: str) -> None:
         hurry.set()
-        thread.join(FACTS_TIMEOUT_SECONDS)
+        thread.join(3.0)  # the end of a run waits for its facts
 
     thread = threading.Thread(target=gather, name="rlvitals-facts", daemon=True)
     thread.start()

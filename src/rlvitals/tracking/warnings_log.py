@@ -9,7 +9,6 @@ MAX_NOTE_LETTERS = 200  # characters of a note: an error's text may be a page lo
 MAX_NOTE_TEXTS = 200  # distinct texts; those that come later count together but for their numbers
 MAX_NOTE_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
 NOTE_NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
-OTHER_NOTES = "further notes, each of another text"
 
 
 class Notes:
@@ -31,7 +30,7 @@ class Notes:
             if len(self.counts) >= MAX_NOTE_TEXTS:
                 text = NOTE_NUMBER.sub("#", text)
             if text not in self.counts and len(self.counts) >= MAX_NOTE_PATTERNS:
-                text = OTHER_NOTES
+                text = "further notes, each of another text"
             self.counts.setdefault(text, 0)
         # In CPython no other thread and no handler runs between this load and its store.
         self.counts[text] += count

@@ -34,7 +34,6 @@ DURABLE_SECONDS = 2.0  # seconds that a durable log waits for another thread's w
 BLOCKED_SECONDS = 0.2  # of one write, after which the disk is blocked and callers do not wait
 CATCH_UP_SECONDS = 0.005  # seconds that a loop faster than its recorder lets it catch up
 MAX_CATCH_UP_SECONDS = 0.25  # seconds that such a loop waits where the budget is half used
-ALIVE_CHECK_SECONDS = 1.0  # after which a caller that waits looks whether the thread is still there
 
 Message = Callable[[OpenSink], None]
 
@@ -229,9 +228,8 @@ class WriterThread:
         if self.alive:
             self._orders.put(order)
         while self.alive and time.monotonic() < deadline:
-            if lock.acquire(
-                timeout=min(max(0.0, deadline - time.monotonic()), ALIVE_CHECK_SECONDS)
-            ):
+            # A caller that waits checks each second that the thread is alive.
+            if lock.acquire(timeout=min(max(0.0, deadline - time.monotonic()), 1.0)):
                 return all(order.written)
         return self.closed and not self.losses.total
 

@@ -17,7 +17,6 @@ from rlvitals.views.json_view import Json
 
 MAX_BRIEF_BYTES = 2000  # of one run, as indented JSON
 MAX_SENTENCE_BYTES = 200  # as JSON: the verdict and one cause of such sentences fit
-MAX_EVIDENCE, MAX_SYMPTOMS = 2, 6  # of a cause
 
 
 def document(name: str, result: Diagnosis | VitalsError) -> dict[str, Json]:
@@ -68,10 +67,10 @@ def cause(case: Case, trace: Trace) -> dict[str, Json]:
         "severity": finding.severity.name.lower(),
         "what": _cut(finding.summary),
         "steps": phrases.step_range(finding, trace),
-        "evidence": [_cut(sentence) for sentence in evidence[:MAX_EVIDENCE]],
+        "evidence": [_cut(sentence) for sentence in evidence[:2]],
     }
     if explained:
-        members["explains"] = [*explained[:MAX_SYMPTOMS]]
+        members["explains"] = [*explained[:6]]
     return {**members, **({"try": _cut(tries[0])} if tries else {})}
 
 

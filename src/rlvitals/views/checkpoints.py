@@ -18,7 +18,6 @@ CHECKPOINT_COLOURS: Mapping[CheckpointState, str] = {
     CheckpointState.UNREADABLE: "bold red",
     CheckpointState.UNSEALED: "yellow",
 }
-SIZE_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 def table(inspection: Inspection, differs: Sequence[str]) -> RenderableType:
@@ -77,7 +76,9 @@ def _whys(checkpoints: Sequence[CheckpointStatus]) -> RenderableType:
 
 def size(count: int) -> str:
     """Format a number of bytes in the largest fitting decimal unit."""
-    unit, factor = next((pair for pair in SIZE_UNITS if count >= pair[1]), ("B", 1.0))
+    unit, factor = next(
+        (pair for pair in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if count >= pair[1]), ("B", 1.0)
+    )
     return f"{count / factor:,.3g} {unit}" if unit != "B" else f"{count:,} B"
 
 

@@ -17,7 +17,6 @@ from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
 
 COMPARISON_COLOURS = {"better": "green", "worse": "red", "cannot tell": "magenta"}
-GATE_STYLES = {True: ("holds", "green"), False: ("broken", "red"), None: ("cannot tell", "magenta")}
 MAX_VERDICT_LINES = 5  # with more groups, undecided verdicts are counted
 MAX_NAMED_RUNS = 3  # in one line
 
@@ -31,7 +30,11 @@ def comparison(result: Comparison) -> RenderableType:
 
 def gate_report(gate_result: GateResult) -> RenderableType:
     """Render the result of a gate with its evidence."""
-    label, colour = GATE_STYLES[gate_result.holds]
+    label, colour = {
+        True: ("holds", "green"),
+        False: ("broken", "red"),
+        None: ("cannot tell", "magenta"),
+    }[gate_result.holds]
     sentence = gate_result.sentence.partition(": ")[2]
     result = gate_result.comparison
     return Group(

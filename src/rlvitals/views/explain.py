@@ -20,9 +20,6 @@ from rlvitals.storage import toml_files
 from rlvitals.views import rate_text
 from rlvitals.views.phrases import number
 
-IN_BRACKETS = re.compile(r"(.+?)\s*\((.+)\)")  # "Policy (π)": a name, then its symbol
-ALTERNATIVES = re.compile(r"(.+?)\s+/\s+(.+)")  # "Success / win rate"
-
 
 def explain(name: str) -> str:
     """Return the page of a name as Markdown, with a part for each meaning.
@@ -44,9 +41,9 @@ def _pages(name: str) -> list[str]:
     kinds = (_terms, _rules, _metrics, _keys, _options, _environments)
     if pages := [page for kind in kinds for page in kind(name)]:
         return pages
-    if match := IN_BRACKETS.fullmatch(name):
+    if match := re.fullmatch(r"(.+?)\s*\((.+)\)", name):  # "Policy (π)": a name, then its symbol
         return _pages(match[1]) or _pages(match[2])
-    if match := ALTERNATIVES.fullmatch(name):
+    if match := re.fullmatch(r"(.+?)\s+/\s+(.+)", name):  # "Success / win rate"
         first, second = match.groups()
         pages = (_pages(first) or _pages(f"{first} {second.split()[-1]}")) + _pages(second)
         return list(dict.fromkeys(pages))

@@ -70,10 +70,11 @@ def change(event: Change) -> str:
     The first points of a run and the traces of a judgement are written as counts.
     """
     members: dict[str, Json] = {"format": JSON_FORMAT, "change": type(event).__name__.lower()}
+    # These fields of a change are written in a short form.
     members |= {
         f.name: _plain(getattr(event, f.name))
         for f in fields(event)
-        if f.name not in ABBREVIATED_FIELDS
+        if f.name not in ("series", "diagnosis", "rule")
     }
     match event:
         case Points():
@@ -94,9 +95,6 @@ def change(event: Change) -> str:
         case Fired() | Regraded() | Cleared():
             members["rule"] = event.rule.name
     return json.dumps(members, allow_nan=False, ensure_ascii=True)
-
-
-ABBREVIATED_FIELDS = ("series", "diagnosis", "rule")  # of a change: written in a short form
 
 
 def _catalogue_entry(rule: Rule) -> Json:

@@ -13,8 +13,6 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
 
-SECTION_TITLES = {"goals": "what it is trained for", "stability": "whether its updates are sound"}
-
 
 def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> RenderableType:
     """Render the verdict, a table of each section, and the joint judgement."""
@@ -28,7 +26,10 @@ def crucial(diagnosis: Diagnosis, key_metrics: Crucial, name: str = "") -> Rende
     blocks: list[RenderableType] = [head]
     rows = [(value, _row(value)) for value in key_metrics.values]
     widths = [max(map(len, column)) for column in zip(*(row for _, row in rows), strict=True)]
-    for section, title in SECTION_TITLES.items():
+    for section, title in {
+        "goals": "what it is trained for",
+        "stability": "whether its updates are sound",
+    }.items():
         section_rows = [(value, row) for value, row in rows if value.part == section]
         if section_rows:
             blocks += [

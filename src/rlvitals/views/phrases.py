@@ -43,7 +43,6 @@ VERDICT_COLOURS: Mapping[Word, str] = {
 
 MAX_KEY_CHARS = 60  # longer keys are not names
 TOO_FEW_NUMBERS = re.compile(r" has \d+ numbers of the \d+ needed$")
-ROLLOUT_PREFIX = "rollout/"  # metrics that come from saved rollouts alone
 ABSENT_METRIC = re.compile(r"(\S+/\S+) is not logged")
 MAX_EXACT_NUMBER = 1e9  # larger numbers use exponents
 MAX_FURTHER_NAMES = 3  # after the first
@@ -317,7 +316,8 @@ def undecided_rules(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
     if len(short) > 1:
         merged = dict.fromkeys(short, "too few numbers yet: let it run, or log more often")
     if len(absent) > 1:
-        logged = [m for m in sorted(absent) if not m.startswith(ROLLOUT_PREFIX)]
+        # These metrics come from saved rollouts alone.
+        logged = [m for m in sorted(absent) if not m.startswith("rollout/")]
         missing = ", ".join(f"{m}{_in_part(diagnosis.trace, m)}" for m in logged)
         if len(logged) < len(absent):
             missing += ", saved rollouts"

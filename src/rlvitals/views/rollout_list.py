@@ -15,7 +15,6 @@ from rlvitals.views import lists
 from rlvitals.views.phrases import number
 
 REPLY_CHARACTERS = 60  # of a reply in a list
-SHOWN_CHARACTERS = 20_000  # of a message shown in full
 DIFF_WORDS = 600  # of each text, that are compared
 CONTEXT_WORDS = 6  # equal words around a change
 
@@ -88,7 +87,7 @@ def _format_parts(sample: Sample) -> str:
 
 
 def _safe(text: str) -> Text:
-    return Text("\n".join(harmless(line, SHOWN_CHARACTERS) for line in text.split("\n")))
+    return Text("\n".join(harmless(line, 20_000) for line in text.split("\n")))
 
 
 def pair_list(rollouts: Rollouts, pairs: Sequence[Pair], limit: int) -> RenderableType:

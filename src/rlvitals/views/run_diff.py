@@ -14,13 +14,12 @@ from rlvitals.views import phrases
 from rlvitals.views.console import COLUMN_GAP, grid
 
 DIFF_LABEL_COLUMNS = 10  # fits "cannot say"
-MAX_DIFF_ROWS = 8  # packages, variables or metrics, unless all are requested
 MAX_VALUE_CHARS = 44  # of a value: a commit hash fits
 
 
 def report(diff: RunDiff, *, everything: bool = False) -> RenderableType:
     """Render the differences between two runs."""
-    max_rows = len(diff.changed) + len(diff.partings) if everything else MAX_DIFF_ROWS
+    max_rows = len(diff.changed) + len(diff.partings) if everything else 8
     blocks: list[RenderableType] = [_answer(diff)]
     if diff.changed:
         blocks.append(_change_table(diff, max_rows))

@@ -15,7 +15,6 @@ CONVERGENCE_TEXTS: Mapping[Answered, str] = {
 }
 SINK_NOTE = f"{RECORDER_NOTE_PREFIX}sink "
 SECONDS_PER_HOUR = 3600.0
-MIN_HOURS = 0.1  # a shorter time is written in minutes or seconds
 LOSS_CAVEAT = "no score: the loss of a policy need not fall as it learns"
 # Training without a policy, where a falling loss may be progress.
 MAX_SUMMARY_NAMES = 3  # of findings, and of failed sinks
@@ -94,7 +93,7 @@ def _loss(summary: Summary) -> Iterator[str]:
 def _time(summary: Summary) -> str:
     if summary.seconds is None:
         return "not known: neither the log nor a progress file has times"
-    if summary.seconds < MIN_HOURS * SECONDS_PER_HOUR:
+    if summary.seconds < 0.1 * SECONDS_PER_HOUR:  # a shorter time is written in minutes or seconds
         return f"{phrases.duration(summary.seconds)}, from {summary.seconds_from}"
     short = f" ({phrases.duration(summary.seconds)})" if summary.seconds < SECONDS_PER_HOUR else ""
     return f"{summary.seconds / SECONDS_PER_HOUR:.2f} hours{short}, from {summary.seconds_from}"

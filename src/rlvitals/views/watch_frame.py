@@ -16,18 +16,14 @@ from rlvitals.rules.standing import label
 from rlvitals.types import Series, Trace
 from rlvitals.views import braille, phrases
 
-MIN_FRAME_COLUMNS, MIN_FRAME_ROWS = 60, 18  # smaller screens are cut
 WIDE_COLUMNS, FLAT_ROWS = 120, 14  # from and up to which four curves stand side by side
 MAX_VERDICT_ROWS = 2
 MAX_CURVES = 4
-MAX_FINDING_LINES, MAX_CONSOLE_ROWS = 4, 3
-MAX_NAME_COLUMNS = 28
 CURVE_METRICS = (  # after the outcome: the first three that are logged
     policy.APPROX_KL.name, policy.KL_TO_REFERENCE.name, exploration.ENTROPY.name,
     value.EXPLAINED_VARIANCE.name, optimiser.GRAD_NORM.name, value.LOSS.name,
     language.LENGTH_MEAN.name, optimiser.LOSS.name, policy.LOSS.name,
 )  # fmt: skip
-KEY_HELP = "up/down: run · q: quit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +38,11 @@ class WatchedRun:
 
 def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, head: str) -> Text:
     """Return the screen: [rows] lines of at most `columns` cells. `head`: the first line."""
-    columns, rows = max(columns, MIN_FRAME_COLUMNS), max(rows, MIN_FRAME_ROWS)
+    columns, rows = max(columns, 60), max(rows, 18)  # smaller screens are cut
     lines = [Text(_cut(head, columns), "bold")]
     list_rows = min(len(runs), max(3, rows // 5))
     first = min(max(0, selected - list_rows // 2), max(0, len(runs) - list_rows))
-    width = min(max((len(run.name) for run in runs), default=0), MAX_NAME_COLUMNS)
+    width = min(max((len(run.name) for run in runs), default=0), 28)
     for number, run in enumerate(runs[first : first + list_rows], first):
         line = _run_line(run, width, columns)
         if number == selected:
@@ -57,7 +53,9 @@ def frame(runs: Sequence[WatchedRun], selected: int, columns: int, rows: int, he
         run = runs[min(selected, len(runs) - 1)]
         lines += _details(run, columns, rows - len(lines) - 1)
     lines += [Text()] * (rows - 1 - len(lines))
-    return Text("\n").join((*lines[: rows - 1], Text(_cut(KEY_HELP, columns), "dim")))
+    return Text("\n").join(
+        (*lines[: rows - 1], Text(_cut("up/down: run · q: quit", columns), "dim"))
+    )
 
 
 def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
@@ -90,9 +88,7 @@ def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
     """Return the verdict, the findings, the curves and the console of one run."""
     if run.diagnosis is None:
         return [Text(f" {_cut(run.name, columns - 24)}: not judged yet", "dim")]
-    console = [
-        Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-MAX_CONSOLE_ROWS:]
-    ]
+    console = [Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-3:]]
     lines = [*_verdict_lines(run.diagnosis, columns), *_finding_lines(run.diagnosis, columns)]
     lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
     return [*lines, *([Text()] * (rows - len(lines) - len(console))), *console]
@@ -113,7 +109,7 @@ def _finding_lines(diagnosis: Diagnosis, columns: int) -> list[Text]:
     """Return a line for each of the worst root causes."""
     cases = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
     lines = []
-    for case in cases[:MAX_FINDING_LINES]:
+    for case in cases[:4]:
         colour = phrases.SEVERITY_COLOURS[case.finding.severity]
         line = Text.assemble(
             (f" {case.finding.severity.name.lower()}[{case.rule.name}]", colour),

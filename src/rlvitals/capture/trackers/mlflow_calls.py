@@ -6,8 +6,6 @@ from rlvitals.capture import calls
 from rlvitals.capture.run_folders import Share, Source, join
 from rlvitals.readers.formats.literals import setting
 
-MILLISECONDS_PER_SECOND = 1000.0  # MLflow's times are in milliseconds
-
 _shares: dict[str, Share | None] = {}  # by MLflow's run id
 
 
@@ -42,7 +40,7 @@ def _log_metric(  # noqa: PLR0913, PLR0917 - as MLflow has them
 ) -> None:
     del client
     if (share := _share(run_id)) is not None:
-        axes = {} if timestamp is None else {"time": timestamp / MILLISECONDS_PER_SECOND}
+        axes = {} if timestamp is None else {"time": timestamp / 1000.0}
         share.log(step or 0, {key: value}, **axes)
 
 
@@ -62,7 +60,7 @@ def _log_batch(
     for metric in metrics:
         rows.setdefault((metric.step or 0, metric.timestamp), {})[metric.key] = metric.value
     for (step, timestamp), row in rows.items():
-        share.log(step, row, time=timestamp / MILLISECONDS_PER_SECOND)
+        share.log(step, row, time=timestamp / 1000.0)
     if params:
         share.update_settings({param.key: _value(param.value) for param in params})
 

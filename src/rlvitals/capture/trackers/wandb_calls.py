@@ -7,8 +7,6 @@ from weakref import WeakKeyDictionary
 from rlvitals.capture import calls, mirror
 from rlvitals.wandb.recorded import Run
 
-RUN_METHODS = ("define_metric", "alert", "save", "mark_preempting")
-
 _mirrors: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()  # by W&B's run
 
 
@@ -22,7 +20,7 @@ def _follow_class(kind: type) -> None:
     calls.follow(kind, "log", _log)
     calls.follow(kind, "finish", _finish)
     calls.follow(kind, "__exit__", _exit)
-    for method in RUN_METHODS:
+    for method in ("define_metric", "alert", "save", "mark_preempting"):
         calls.follow(kind, method, partial(_record, method))
 
 

@@ -9,16 +9,6 @@ from rlvitals.capture import calls, imports
 from rlvitals.capture.run_folders import SHARED_TRACKER, Source, join
 from rlvitals.integrations.torch_tensorboard import SummaryWriter
 
-WRITER_METHODS = (
-    "add_scalar",
-    "add_scalars",
-    "add_histogram",
-    "add_histogram_raw",
-    "add_text",
-    "add_hparams",
-)
-# Counted once in the run's notes.
-MEDIA_METHODS = ("add_image", "add_images", "add_figure", "add_video", "add_audio", "add_embedding")
 WRITER_MODULES = tuple(
     name for name, follower in imports.TRACKERS.items() if follower == "writer_calls"
 )
@@ -28,7 +18,21 @@ _mirrors: WeakKeyDictionary[Any, SummaryWriter] = WeakKeyDictionary()  # by the 
 
 def follow(module: Any) -> None:
     """Record what the writers of a module write."""
-    for method in (*WRITER_METHODS, *MEDIA_METHODS):
+    # Media calls are counted once in the run's notes.
+    for method in (
+        "add_scalar",
+        "add_scalars",
+        "add_histogram",
+        "add_histogram_raw",
+        "add_text",
+        "add_hparams",
+        "add_image",
+        "add_images",
+        "add_figure",
+        "add_video",
+        "add_audio",
+        "add_embedding",
+    ):
         calls.follow(module.SummaryWriter, method, partial(_record, method))
     calls.follow(module.SummaryWriter, "close", _close)
 

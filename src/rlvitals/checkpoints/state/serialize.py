@@ -25,7 +25,6 @@ from rlvitals.errors import VitalsError
 Node = Any  # JSON
 # Values that do not change during a training: the program creates them again.
 STATIC_TYPES = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Enum)
-STATIC_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "logging", "pygame", "weakref")
 OPAQUE_MODULES = (
     "builtins",
     "_io",
@@ -36,7 +35,6 @@ OPAQUE_MODULES = (
     "socket",
     "queue",
 )
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 MAX_DEPTH = 60
 
 
@@ -288,7 +286,9 @@ def _attributes(value: object) -> dict[str, Any] | None:
 
 
 def _is_static(value: object) -> bool:
-    return isinstance(value, STATIC_TYPES) or _module_name(value).startswith(STATIC_MODULES)
+    return isinstance(value, STATIC_TYPES) or _module_name(value).startswith(
+        ("gymnasium.spaces", "gymnasium.envs.registration", "logging", "pygame", "weakref")
+    )
 
 
 def _module_name(value: object) -> str:
@@ -314,7 +314,7 @@ def _set_generator_state(generator: Any, state: Any) -> Any:  # noqa: ANN401 - a
     if (
         generator is None
         and isinstance(state, dict)
-        and state.get("bit_generator") in BIT_GENERATORS
+        and state.get("bit_generator") in ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
     ):
         generator = np.random.Generator(getattr(np.random, state["bit_generator"])())
     if isinstance(generator, np.random.Generator):

@@ -18,7 +18,6 @@ from rlvitals.errors import UsageError
 TREE_FILE = "state.json"
 GENERATORS_KEY = "random"  # the name of Python's, numpy's and torch's own generators
 NOT_SAVED_KEY = "not_saved"  # the name of what could not be taken along
-MAX_NAMED_PARTS = 3  # of these are named
 RANK_PREFIX = "rank-"  # folder of one of several processes
 
 
@@ -132,7 +131,7 @@ def rank_folder(folder: Path, rank: int, processes: int) -> Path:
 
 def _format_not_saved(names: Sequence[str]) -> tuple[str, ...]:
     """Name what was not saved; only the first few: a C engine has hundreds of parts."""
-    sentences = tuple(f"{name} was not saved" for name in names[:MAX_NAMED_PARTS])
+    sentences = tuple(f"{name} was not saved" for name in names[:3])
     more = len(names) - len(sentences)
     return (*sentences, f"{more} more like these were not saved") if more else sentences
 

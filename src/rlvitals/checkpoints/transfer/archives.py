@@ -134,7 +134,6 @@ ARCHIVE_SUFFIXES = {
     "tar": (".tar",),
     "zip": (".zip",),
 }
-MAGIC_BYTES = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"PK": "zip"}
 
 
 @contextmanager
@@ -166,7 +165,15 @@ def iter_members(path: Path, limit: Limit) -> Generator[Member, None, None]:
         magic = file.read(4)
         file.seek(0)
         kind = next(
-            (magic_kind for start, magic_kind in MAGIC_BYTES.items() if magic.startswith(start)),
+            (
+                magic_kind
+                for start, magic_kind in {
+                    b"\x28\xb5\x2f\xfd": "zstd",
+                    b"\x1f\x8b": "gzip",
+                    b"PK": "zip",
+                }.items()
+                if magic.startswith(start)
+            ),
             "tar",
         )
         if not magic:

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 MAX_PATH_BYTES, MAX_SEGMENT_BYTES = 4096, 255  # bytes, as Linux has it
-DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 
 
 def find_problem(name: str) -> str:
     """Return why a name is refused; "" if it is valid."""
     path = PurePosixPath(name)
     checks = (
-        ("it is an absolute path", path.is_absolute() or DRIVE_LETTER.match(name) is not None),
+        ("it is an absolute path", path.is_absolute() or re.match(r"[A-Za-z]:", name) is not None),
         ("it leads out of the folder", ".." in path.parts),
         ("it has a backslash", "\\" in name),
         ("it is no plain path", str(path) != name or not path.parts),

@@ -23,7 +23,6 @@ from rlvitals.checkpoints.transfer.work_folder import open_work_folder, put_in_p
 from rlvitals.errors import UnreadableLog, UsageError, VitalsError
 from rlvitals.storage import typed
 
-MAX_RATIO = 1000  # unpacked bytes for each packed one: logs reach 20, bombs a million
 MAX_SAFE_BYTES = 64 << 20  # unpacked bytes that are no bomb, whatever the ratio
 MAX_BUNDLE_FILES = 100_000
 MAX_ARCHIVE_HEADER_BYTES = 64 << 20  # bytes of what an archive announces
@@ -55,8 +54,9 @@ class _Header:
         return sum(version.size for version in self.files.values())
 
 
+# `ratio`: unpacked bytes for each packed one; logs reach 20, bombs a million.
 def unbundle(
-    archive: Path, folder: Path | None = None, *, force: bool = False, ratio: float = MAX_RATIO
+    archive: Path, folder: Path | None = None, *, force: bool = False, ratio: float = 1000
 ) -> Unbundled:
     """Unpack a run into a folder (default: its original name, in the working folder).
 

@@ -23,8 +23,6 @@ from rlvitals.errors import UsageError
 from rlvitals.storage import safe_files
 
 MARK_FILE = "rlvitals"
-OTHER_USERS_MODE = 0o077  # permissions of anybody but the owner
-LOCK_SECONDS = 2.0  # that a look for an earlier folder waits for another process's
 UNSUPPORTED_LOCK_ERRNOS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
 
 
@@ -109,7 +107,8 @@ def _open_mark(path: Path, target: Path) -> int | None:
         status = path.lstat()
         is_owner = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
         if not (
-            is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & OTHER_USERS_MODE
+            # Nobody but the owner has permissions.
+            is_owner and stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
         ):
             return None
         name = target.name.encode(errors="surrogateescape")
@@ -142,7 +141,7 @@ def _lock_parent(parent: Path) -> Iterator[None]:
         return
     handle = os.open(parent, os.O_RDONLY)
     try:
-        end = time.monotonic() + LOCK_SECONDS  # a longer lock is of another program
+        end = time.monotonic() + 2.0  # a longer lock is of another program
         while not _try_lock(handle) and time.monotonic() < end:
             time.sleep(0.01)
         yield

@@ -4,7 +4,7 @@ from rlvitals.faults import faulty_models
 from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
-START = (Onset.START,)
+AT_START = (Onset.START,)
 STEP_SIZE_RULES = (
     "learning-rate-too-high",
     "kl-above-target", "kl-spike", "clip-fraction-high", "learning-rate-jump", "ratio-off-one",
@@ -150,7 +150,7 @@ UPDATE_FAULTS = (
         expects=("setting-out-of-range", "q-divergence", "value-loss-explosion"),
         visible_in=(),
         algorithms=(DQN, SAC),
-        onsets=START,
+        onsets=AT_START,
         sets={"buffer_size": 64},
     ),
     Fault(
@@ -161,7 +161,7 @@ UPDATE_FAULTS = (
         visible_in=(),
         algorithms=(PPO,),
         tasks=("CartPole-v1", "Acrobot-v1"),
-        onsets=START,
+        onsets=AT_START,
         sets={"n_steps": 2},
     ),
 )

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-MAX_STATES = 256  # the standard error of their mean is 6 % of the standard deviation
 SQUASH_EPSILON = 1e-6  # stable_baselines3/common/distributions.py, SquashedDiagGaussianDistribution
 
 
@@ -40,7 +39,8 @@ class Exploration:
         return values
 
     def _states(self, observations: Mapping[str, Any]) -> Any:
-        last = {key: x.reshape(-1, *x.shape[2:])[-MAX_STATES:] for key, x in observations.items()}
+        # The standard error of their mean is 6 % of the standard deviation.
+        last = {key: x.reshape(-1, *x.shape[2:])[-256:] for key, x in observations.items()}
         return self.model.policy.obs_to_tensor(last.get("", last))[0]
 
     def _squashed_numbers(self, observations: Mapping[str, Any]) -> dict[str, float]:

@@ -15,13 +15,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from rlvitals.metrics.frameworks import sb3
 from rlvitals.types import Setting
 
-# Arguments about output and devices, not about training.
-SKIPPED_ARGUMENTS = frozenset(
-    {"self", "policy", "env", "verbose", "tensorboard_log", "monitor_wrapper", "device", "seed"}
-)
-TARGET_MARK = "target"  # in the names of target networks, which are not trained
-INNERMOST_CLASS = re.compile(r"<([^<>]+)>")  # of "<Monitor<TimeLimit<CartPoleEnv<CartPole-v1>>>>"
-
 
 def settings(model: BaseAlgorithm, total_steps: int | None = None) -> dict[str, Setting]:
     """Return every hyperparameter of a model, its environment and the size of its policy."""
@@ -56,7 +49,7 @@ def env_id(env: VecEnv) -> str:
         text = str(env.env_method("__str__", indices=0)[0])
     except Exception:  # noqa: BLE001 - not every vector environment has such a method
         return ""
-    names = INNERMOST_CLASS.findall(text)
+    names = re.findall(r"<([^<>]+)>", text)  # of "<Monitor<TimeLimit<CartPoleEnv<CartPole-v1>>>>"
     return str(names[-1]).removesuffix(" instance") if names else ""
 
 
@@ -69,7 +62,20 @@ def _arguments(model: BaseAlgorithm) -> dict[str, Any]:
     return {
         name: getattr(model, name)
         for name in names
-        if name not in SKIPPED_ARGUMENTS and not name.startswith("_") and hasattr(model, name)
+        # Arguments about output and devices, not about training.
+        if name
+        not in {
+            "self",
+            "policy",
+            "env",
+            "verbose",
+            "tensorboard_log",
+            "monitor_wrapper",
+            "device",
+            "seed",
+        }
+        and not name.startswith("_")
+        and hasattr(model, name)
     }
 
 
@@ -118,7 +124,7 @@ def _sizes(model: BaseAlgorithm) -> dict[str, Setting]:
     """Return the numbers of trained parameters and of all (with target networks)."""
     parameters = dict(model.policy.named_parameters())
     trained = sum(
-        p.numel() for name, p in parameters.items() if p.requires_grad and TARGET_MARK not in name
+        p.numel() for name, p in parameters.items() if p.requires_grad and "target" not in name
     )
     return {
         "n_parameters": trained,

@@ -121,7 +121,7 @@ class Preflight(BaseCallback):
 
     def _trained_parameters(self) -> Iterator[tuple[str, "Tensor"]]:
         for name, p in self.model.policy.named_parameters():
-            if p.requires_grad and hyperparameters.TARGET_MARK not in name:
+            if p.requires_grad and "target" not in name:
                 yield name, p
 
     def _check_env(self) -> Outcome:

@@ -12,8 +12,6 @@ from rlvitals.metrics.frameworks import sb3
 if TYPE_CHECKING:
     from rlvitals.tracking.run import Run
 
-FORMAT_NAME = "rlvitals"  # for the logger's `exclude=`
-
 
 class Writer(KVWriter):
     """An output format of Stable-Baselines3's logger that writes into a run.
@@ -33,7 +31,7 @@ class Writer(KVWriter):
         """Record the numbers, texts and hyperparameters of one dump of the logger."""
         numbers: dict[str, Any] = {}
         for key, value in key_values.items():
-            if FORMAT_NAME in key_excluded.get(key, ()):
+            if "rlvitals" in key_excluded.get(key, ()):  # for the logger's `exclude=`
                 continue
             if isinstance(value, str):
                 self.run.log_text(step, key, value)

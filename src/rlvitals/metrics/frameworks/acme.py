@@ -33,7 +33,7 @@ def labelled(names: Mapping[str, Name], labels: tuple[str, ...]) -> dict[str, Na
     }
 
 
-EPISODE = "each episode as it ends, at most one a second"
+LOGGED_EPISODE = "each episode as it ends, at most one a second"
 COUNTERS = {
     "actor_steps": Name(progress.STEPS),
     "actor_episodes": Name(progress.EPISODE),
@@ -41,14 +41,14 @@ COUNTERS = {
     "learner_walltime": Name(throughput.ELAPSED, "seconds of learning"),
 }
 # environment_loop.py, run_episode
-LOOP = {
-    "episode_return": Name(outcome.RETURN, EPISODE),
-    "episode_length": Name(outcome.EPISODE_LENGTH, EPISODE),
+TRAINING_LOOP_KEYS = {
+    "episode_return": Name(outcome.RETURN, LOGGED_EPISODE),
+    "episode_length": Name(outcome.EPISODE_LENGTH, LOGGED_EPISODE),
     "steps_per_second": Name(throughput.STEPS_PER_SECOND, "of this episode"),
 }
-EVALUATION = {
-    "episode_return": Name(outcome.EVAL_RETURN, EPISODE),
-    "episode_length": Name(outcome.EVAL_EPISODE_LENGTH, EPISODE),
+EVALUATION_LOOP_KEYS = {
+    "episode_return": Name(outcome.EVAL_RETURN, LOGGED_EPISODE),
+    "episode_length": Name(outcome.EVAL_EPISODE_LENGTH, LOGGED_EPISODE),
 }
 LOOP_FAMILIES = (
     Family(
@@ -58,7 +58,7 @@ LOOP_FAMILIES = (
     Family(r"(?:\w+/)?(episode)_duration", Name(throughput.PHASE_TIME, "seconds")),
 )
 # agents/jax/ppo/learning.py; jax/losses/impala.py: rlax.entropy_loss is minus the entropy
-ON_POLICY = {
+ON_POLICY_KEYS = {
     "loss_total": Name(optimiser.LOSS, "total, mean over epochs and minibatches"),
     "loss_policy_pg": Name(policy.LOSS, "PPO: clipped surrogate, mean over epochs and minibatches"),
     "loss_policy_entropy": Name(
@@ -74,8 +74,7 @@ ON_POLICY = {
     "entropy": Name(exploration.ENTROPY, "IMPALA in JAX: logged with its sign flipped", scale=-1.0),
     "param_norm": Name(optimiser.WEIGHT_NORM),
 }
-STEP = "environment steps"
-READ_FROM = (
+ACME_READ_FROM = (
     "google-deepmind/acme 770bc75e: acme/environment_loop.py (run_episode), utils/counting.py,"
     " utils/loggers/default.py, csv.py, tf_summary.py (_format_key), "
 )
@@ -85,12 +84,12 @@ NAMES = Table(
     "Acme",
     keys={
         **labelled(COUNTERS, ("", *LEARNERS, *LOOPS)),
-        **labelled(LOOP, ("", *LOOPS)),
-        **labelled(EVALUATION, EVALUATORS),
-        **labelled(ON_POLICY, ("", *LEARNERS)),
+        **labelled(TRAINING_LOOP_KEYS, ("", *LOOPS)),
+        **labelled(EVALUATION_LOOP_KEYS, EVALUATORS),
+        **labelled(ON_POLICY_KEYS, ("", *LEARNERS)),
     },
     families=LOOP_FAMILIES,
-    step_unit=STEP,
-    read_from=f"{READ_FROM}agents/jax/ppo/learning.py (ppo_loss, sgd_step),"
+    step_unit="environment steps",
+    read_from=f"{ACME_READ_FROM}agents/jax/ppo/learning.py (ppo_loss, sgd_step),"
     " jax/losses/impala.py, agents/tf/impala/learning.py (_step)",
 )

@@ -20,28 +20,29 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.catalogue import preference as pairs
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-TOKENS = "mean over trained tokens"
-SEQUENCES = "mean over trained sequences"
+OVER_TRAINED_TOKENS = "mean over trained tokens"
+OVER_TRAINED_SEQUENCES = "mean over trained sequences"
 
-ACTOR = {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch
+PPO_ACTOR_KEYS = {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch
     "task_reward/avg": Name(
-        reward.TRAINED_MEAN, f"before bias, scaling and normalisation, {SEQUENCES}"
+        reward.TRAINED_MEAN, f"before bias, scaling and normalisation, {OVER_TRAINED_SEQUENCES}"
     ),
     "task_reward/min": Name(reward.MIN, "over trained sequences, before scaling"),
     "task_reward/max": Name(reward.MAX, "over trained sequences, before scaling"),
     "kl_rewards/avg": Name(
         reward.NON_SCORE_PER_TOKEN,
-        f"-kl_ctl * KL, by default k1, {TOKENS}; 0 where kl_ctl is 0",
+        f"-kl_ctl * KL, by default k1, {OVER_TRAINED_TOKENS}; 0 where kl_ctl is 0",
         zero_if_off=True,
     ),
-    "advantages/avg": Name(policy.ADVANTAGE_MEAN, f"after normalisation, {TOKENS}"),
+    "advantages/avg": Name(policy.ADVANTAGE_MEAN, f"after normalisation, {OVER_TRAINED_TOKENS}"),
     "advantages/min": Name(surrogate.ADVANTAGE_MIN, "after normalisation"),
     "advantages/max": Name(surrogate.ADVANTAGE_MAX, "after normalisation"),
-    "seq_len/avg": Name(rollouts.SEQUENCE_LENGTH_MEAN, SEQUENCES),
+    "seq_len/avg": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_TRAINED_SEQUENCES),
     "seq_len/min": Name(rollouts.SEQUENCE_LENGTH_MIN, "over trained sequences"),
     "seq_len/max": Name(rollouts.SEQUENCE_LENGTH_MAX, "over trained sequences"),
     "prompt_len/avg": Name(
-        language.QUERY_LENGTH_MEAN, f"tokens that are not trained, tool output too, {SEQUENCES}"
+        language.QUERY_LENGTH_MEAN,
+        f"tokens that are not trained, tool output too, {OVER_TRAINED_SEQUENCES}",
     ),
     "prompt_len/min": Name(rollouts.QUERY_LENGTH_MIN, "tokens that are not trained"),
     "prompt_len/max": Name(rollouts.QUERY_LENGTH_MAX, "tokens that are not trained"),
@@ -50,23 +51,23 @@ ACTOR = {  # trainer/ppo/actor.py, _ppo_update, before the first minibatch
 }
 
 UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_loss_fn
-    "actor_loss/avg": Name(policy.LOSS, f"{TOKENS}, then over minibatches"),
+    "actor_loss/avg": Name(policy.LOSS, f"{OVER_TRAINED_TOKENS}, then over minibatches"),
     "clip_ratio/avg": Name(
-        policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {TOKENS}"
+        policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {OVER_TRAINED_TOKENS}"
     ),
-    "dual_clip_ratio/avg": Name(surrogate.DUAL_CLIP_FRACTION, TOKENS),
+    "dual_clip_ratio/avg": Name(surrogate.DUAL_CLIP_FRACTION, OVER_TRAINED_TOKENS),
     "importance_weight/avg": Name(
         policy.RATIO,
         "to the policy before the update (proximal), not the sampler's; rejected tokens count as"
-        f" 0, {TOKENS}",
+        f" 0, {OVER_TRAINED_TOKENS}",
     ),
     "approx_kl/avg": Name(
         policy.KL_SIGNED,
-        f"logged as log pi_new - log pi_old, so minus k1, {TOKENS}",
+        f"logged as log pi_new - log pi_old, so minus k1, {OVER_TRAINED_TOKENS}",
         scale=-1.0,
         estimator="k1",
     ),
-    "entropy/avg": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
+    "entropy/avg": Name(exploration.ENTROPY, f"of the tempered softmax, {OVER_TRAINED_TOKENS}"),
     "behave_imp_weight/avg": Name(
         sampler.RATIO_MEAN, "proximal policy over the sampler's, over tokens that are kept"
     ),
@@ -79,11 +80,11 @@ UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_lo
         estimator="k1",
     ),
     "compute_logp/kl_div_dual/avg": Name(
-        sampler.KL, f"k3, staleness included, {TOKENS}", estimator="k3"
+        sampler.KL, f"k3, staleness included, {OVER_TRAINED_TOKENS}", estimator="k3"
     ),
     "rs_filtered_fraction": Name(sampler.REJECTED_TOKENS, "rejection sampling"),
     "version_stats/sample_staleness_theta_avg": Name(
-        optimiser.POLICY_LAG, f"versions behind the policy being trained, {TOKENS}"
+        optimiser.POLICY_LAG, f"versions behind the policy being trained, {OVER_TRAINED_TOKENS}"
     ),
     "head_offpolicyness/avg": Name(
         optimiser.POLICY_LAG, "versions at the first token of a sequence (AReaL before 0.4)"
@@ -94,36 +95,23 @@ UPDATE = {  # trainer/ppo/actor.py, grpo_loss_fn; utils/functional, ppo_actor_lo
     "update_successful": Name(optimiser.UPDATE_SUCCESS, "over minibatches"),
 }
 
-CRITIC = {  # trainer/ppo/critic.py, ppo_loss_fn
-    "critic_loss/avg": Name(value.LOSS, f"half the clipped squared error, {TOKENS}"),
-    "clip_ratio/avg": Name(value.CLIP_FRACTION, TOKENS),
-    "new_value/avg": Name(value.PREDICTION_MEAN, TOKENS),
-    "old_value/avg": Name(value.MEAN, TOKENS),
-    "target_value/avg": Name(value.RETURN_MEAN, TOKENS),
+PPO_CRITIC_KEYS = {  # trainer/ppo/critic.py, ppo_loss_fn
+    "critic_loss/avg": Name(value.LOSS, f"half the clipped squared error, {OVER_TRAINED_TOKENS}"),
+    "clip_ratio/avg": Name(value.CLIP_FRACTION, OVER_TRAINED_TOKENS),
+    "new_value/avg": Name(value.PREDICTION_MEAN, OVER_TRAINED_TOKENS),
+    "old_value/avg": Name(value.MEAN, OVER_TRAINED_TOKENS),
+    "target_value/avg": Name(value.RETURN_MEAN, OVER_TRAINED_TOKENS),
     "grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"),
     "lr": Name(optimiser.CRITIC_LEARNING_RATE, "mean over minibatches"),
 }
 
-OTHERS = {
-    "rollout/reward": Name(
-        outcome.REWARD, "mean over the rollouts finished since the previous row, accepted or not"
-    ),
-    "eval-rollout/reward": Name(outcome.EVAL_REWARD, "validation set"),
-    "sft/loss/avg": Name(optimiser.LOSS, "mean over tokens"),
-    "sft/grad_norm": Name(optimiser.GRAD_NORM),
-    "sft/lr": Name(optimiser.LEARNING_RATE),
-    "sft-eval/loss/avg": Name(optimiser.EVAL_LOSS, "mean over tokens"),
-    "rw/loss/avg": Name(optimiser.LOSS, "mean over pairs"),
-    "dpo/loss/avg": Name(optimiser.LOSS, "mean over pairs"),
-    "rw/acc/avg": Name(pairs.ACCURACY, "mean over pairs"),
-}
 
 # By regular expression. A number that stands under another scope too is read from there.
 ACTOR_PATTERNS = {
     "kl_div_direct": Name(sampler.KL_SIGNED, "k1", estimator="k1", again=True),
     "kl_div_(?:taylor|dual)": Name(sampler.KL, "k2 and k3", again=True),
     "rs_filtered_fraction": Name(sampler.REJECTED_TOKENS, "rejection sampling", again=True),
-    "sample_staleness_theta_avg": Name(optimiser.POLICY_LAG, TOKENS, again=True),
+    "sample_staleness_theta_avg": Name(optimiser.POLICY_LAG, OVER_TRAINED_TOKENS, again=True),
     "sample_staleness_theta_max": Name(optimiser.POLICY_LAG_MAX, "over tokens", again=True),
     "(sample_staleness_(?:proximal_\\w+|theta_min))": Name(rollouts.COUNT, "updates of lag"),
     "(v_(?:theta|proximal))": Name(rollouts.COUNT, "version of the policy"),
@@ -141,12 +129,23 @@ NAMES = Table(
     "areal",
     "AReaL",
     keys={
-        **{f"{actor}/{key}": name for actor in ACTORS for key, name in ACTOR.items()},
+        **{f"{actor}/{key}": name for actor in ACTORS for key, name in PPO_ACTOR_KEYS.items()},
         **{f"{actor}/update/{key}": name for actor in ACTORS for key, name in UPDATE.items()},
         # before 0.5 the minibatches had no scope of their own
         **{f"{actor}/{key}": name for actor in ACTORS for key, name in UPDATE.items()},
-        **{f"ppo_critic/{key}": name for key, name in CRITIC.items()},
-        **OTHERS,
+        **{f"ppo_critic/{key}": name for key, name in PPO_CRITIC_KEYS.items()},
+        "rollout/reward": Name(
+            outcome.REWARD,
+            "mean over the rollouts finished since the previous row, accepted or not",
+        ),
+        "eval-rollout/reward": Name(outcome.EVAL_REWARD, "validation set"),
+        "sft/loss/avg": Name(optimiser.LOSS, "mean over tokens"),
+        "sft/grad_norm": Name(optimiser.GRAD_NORM),
+        "sft/lr": Name(optimiser.LEARNING_RATE),
+        "sft-eval/loss/avg": Name(optimiser.EVAL_LOSS, "mean over tokens"),
+        "rw/loss/avg": Name(optimiser.LOSS, "mean over pairs"),
+        "dpo/loss/avg": Name(optimiser.LOSS, "mean over pairs"),
+        "rw/acc/avg": Name(pairs.ACCURACY, "mean over pairs"),
     },
     families=(
         # Of a tensor only the mean has a name above; its extremes and the rest stand here.

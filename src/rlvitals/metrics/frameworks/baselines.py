@@ -11,26 +11,26 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Name, Table
 
-MEANS = "mean over epochs and minibatches of the update"
-LAST = "mean over the last 100 episodes"
+OVER_UPDATE_EPOCHS = "mean over epochs and minibatches of the update"
+OVER_LAST_EPISODES_100 = "mean over the last 100 episodes"
 
 NAMES = Table(
     "baselines",
     "OpenAI Baselines",
     keys={
-        "eprewmean": Name(outcome.RETURN, LAST, window=100),
-        "eplenmean": Name(outcome.EPISODE_LENGTH, LAST, window=100),
-        "EpRewMean": Name(outcome.RETURN, LAST, window=100),
-        "EpLenMean": Name(outcome.EPISODE_LENGTH, LAST, window=100),
-        "mean 100 episode reward": Name(outcome.RETURN, LAST, window=100),
-        "eval_eprewmean": Name(outcome.EVAL_RETURN, LAST, window=100),
-        "loss/policy_loss": Name(policy.LOSS, MEANS),
-        "loss/value_loss": Name(value.LOSS, f"half the squared error, {MEANS}"),
-        "loss/policy_entropy": Name(exploration.ENTROPY, MEANS),
+        "eprewmean": Name(outcome.RETURN, OVER_LAST_EPISODES_100, window=100),
+        "eplenmean": Name(outcome.EPISODE_LENGTH, OVER_LAST_EPISODES_100, window=100),
+        "EpRewMean": Name(outcome.RETURN, OVER_LAST_EPISODES_100, window=100),
+        "EpLenMean": Name(outcome.EPISODE_LENGTH, OVER_LAST_EPISODES_100, window=100),
+        "mean 100 episode reward": Name(outcome.RETURN, OVER_LAST_EPISODES_100, window=100),
+        "eval_eprewmean": Name(outcome.EVAL_RETURN, OVER_LAST_EPISODES_100, window=100),
+        "loss/policy_loss": Name(policy.LOSS, OVER_UPDATE_EPOCHS),
+        "loss/value_loss": Name(value.LOSS, f"half the squared error, {OVER_UPDATE_EPOCHS}"),
+        "loss/policy_entropy": Name(exploration.ENTROPY, OVER_UPDATE_EPOCHS),
         "loss/approxkl": Name(
-            policy.APPROX_KL, f"half the squared log-ratio, {MEANS}", estimator="k2"
+            policy.APPROX_KL, f"half the squared log-ratio, {OVER_UPDATE_EPOCHS}", estimator="k2"
         ),
-        "loss/clipfrac": Name(policy.CLIP_FRACTION, MEANS),
+        "loss/clipfrac": Name(policy.CLIP_FRACTION, OVER_UPDATE_EPOCHS),
         "misc/explained_variance": Name(value.EXPLAINED_VARIANCE, "of the rollout"),
         "explained_variance": Name(value.EXPLAINED_VARIANCE, "of the rollout"),
         "policy_entropy": Name(exploration.ENTROPY, "of the batch"),

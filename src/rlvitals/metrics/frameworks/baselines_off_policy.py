@@ -1,10 +1,9 @@
 """OpenAI Baselines' DDPG and HER, and Stable Baselines' after them, one row an epoch."""
 
 from rlvitals.metrics.catalogue import outcome, policy, progress, throughput, value
-from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.metrics.frameworks.key import OVER_EPOCH, Name, Table
 
-EPOCH = "mean over the epoch"
-CRITIC = f"squared error, with any weight decay added, {EPOCH}"
+CRITIC_ERROR = f"squared error, with any weight decay added, {OVER_EPOCH}"
 
 NAMES = Table(
     "baselines-off-policy",
@@ -14,13 +13,13 @@ NAMES = Table(
         "rollout/episode_steps": Name(
             outcome.EPISODE_LENGTH, "mean over the episodes of the epoch"
         ),
-        "rollout/Q_mean": Name(value.Q_MEAN, f"of the actions taken, {EPOCH}"),
+        "rollout/Q_mean": Name(value.Q_MEAN, f"of the actions taken, {OVER_EPOCH}"),
         "eval/return": Name(outcome.EVAL_RETURN, "mean over the test episodes"),
-        "train/loss_actor": Name(policy.ACTOR_LOSS, f"less Q of the actor's action, {EPOCH}"),
-        "train/loss_critic": Name(value.LOSS, CRITIC),
-        "train/success_rate": Name(outcome.SUCCESS_RATE, EPOCH),
-        "test/success_rate": Name(outcome.EVAL_SUCCESS_RATE, EPOCH),
-        "test/mean_Q": Name(value.Q_MEAN, f"of the test episodes, {EPOCH}"),
+        "train/loss_actor": Name(policy.ACTOR_LOSS, f"less Q of the actor's action, {OVER_EPOCH}"),
+        "train/loss_critic": Name(value.LOSS, CRITIC_ERROR),
+        "train/success_rate": Name(outcome.SUCCESS_RATE, OVER_EPOCH),
+        "test/success_rate": Name(outcome.EVAL_SUCCESS_RATE, OVER_EPOCH),
+        "test/mean_Q": Name(value.Q_MEAN, f"of the test episodes, {OVER_EPOCH}"),
         "total/steps": Name(progress.STEPS),
         "total/epochs": Name(progress.EPOCH),
         "total/episodes": Name(progress.EPISODE),

@@ -9,16 +9,15 @@ from rlvitals.metrics.catalogue import exploration, optimiser, outcome, policy, 
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 LAST_MINIBATCH = "the last minibatch of the last epoch alone"
-EPISODE = "each episode as it ends"
-SPS = Name(throughput.STEPS_PER_SECOND, "cumulative: all steps over all time since the start")
+EPISODE_END = "each episode as it ends"
 
 NAMES = Table(
     "cleanrl",
     "CleanRL",
     keys={
         # Every script.
-        "charts/episodic_return": Name(outcome.RETURN, EPISODE),
-        "charts/episodic_length": Name(outcome.EPISODE_LENGTH, EPISODE),
+        "charts/episodic_return": Name(outcome.RETURN, EPISODE_END),
+        "charts/episodic_length": Name(outcome.EPISODE_LENGTH, EPISODE_END),
         "charts/avg_episodic_return": Name(
             outcome.RETURN,
             "envpool: mean of the last 20 episodes; with XLA: of each environment's last one",
@@ -27,7 +26,9 @@ NAMES = Table(
         "charts/avg_episodic_length": Name(
             outcome.EPISODE_LENGTH, "mean of each environment's last episode"
         ),
-        "charts/SPS": SPS,
+        "charts/SPS": Name(
+            throughput.STEPS_PER_SECOND, "cumulative: all steps over all time since the start"
+        ),
         "charts/SPS_update": Name(throughput.LEARNER_RATE, "one iteration, collecting included"),
         "charts/learning_rate": Name(optimiser.LEARNING_RATE),
         # ppo*.py, rpo_continuous_action.py, ppg_procgen.py
@@ -76,7 +77,7 @@ NAMES = Table(
             r"losses/(fwd|distill|reconstruction)_loss", Name(optimiser.LOSS_PART, LAST_MINIBATCH)
         ),
         Family(r"losses/aux/(\w+)_loss", Name(optimiser.LOSS_PART, "PPG: auxiliary phase")),
-        Family(r"charts/episodic_return-(player\d+)", Name(outcome.AGENT_RETURN, EPISODE)),
+        Family(r"charts/episodic_return-(player\d+)", Name(outcome.AGENT_RETURN, EPISODE_END)),
     ),
     settings={
         "env_id": "env_id",

@@ -8,17 +8,21 @@ The step counts environment frames: steps of the agent times the environment's a
 from rlvitals.metrics.catalogue import exploration, optimiser, outcome, policy, throughput, value
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-SINCE = "mean over the gradient steps since the last row"
+OVER_GRADIENT_STEPS = "mean over the gradient steps since the last row"
 SURROGATE = "-(log pi x advantage) - actent x entropy, of imagined steps"
 ADVANTAGE = "of imagined steps, divided by the range of returns"
-CROSS_ENTROPY = "cross-entropy of the two-hot returns, with the pull to the slow critic"
 
-ENTROPY = Name(exploration.ENTROPY, f"positive, of imagined steps, {SINCE}")
-SHARE = Name(exploration.ENTROPY_SHARE, f"of imagined steps, {SINCE}")
-GRAD_NORM = Name(optimiser.GRAD_NORM, "before the adaptive clipping")
-OLD_GRAD_NORM = Name(optimiser.GRAD_NORM, "of the world model, before clipping")
-PART = Name(optimiser.LOSS_PART, SINCE)
-CRITIC = Name(optimiser.LOSS_PART, f"critics: {CROSS_ENTROPY}; {SINCE}")
+IMAGINED_ENTROPY = Name(exploration.ENTROPY, f"positive, of imagined steps, {OVER_GRADIENT_STEPS}")
+IMAGINED_ENTROPY_SHARE = Name(
+    exploration.ENTROPY_SHARE, f"of imagined steps, {OVER_GRADIENT_STEPS}"
+)
+UNCLIPPED_GRAD_NORM = Name(optimiser.GRAD_NORM, "before the adaptive clipping")
+MEAN_LOSS_PART = Name(optimiser.LOSS_PART, OVER_GRADIENT_STEPS)
+IMAGINED_CRITIC_LOSS = Name(
+    optimiser.LOSS_PART,
+    "critics: cross-entropy of the two-hot returns, with the pull to the slow critic;"
+    f" {OVER_GRADIENT_STEPS}",
+)
 
 NAMES = Table(
     "dreamerv3",
@@ -30,40 +34,42 @@ NAMES = Table(
         "fps/policy": Name(throughput.STEPS_PER_SECOND, "steps of the agent since the last row"),
         "fps/train": Name(throughput.LEARNER_RATE, "replayed steps since the last row"),
         # dreamerv3/agent.py, imag_loss and loss; embodied/jax/opt.py
-        "train/loss/policy": Name(policy.LOSS, f"{SURROGATE}, {SINCE}"),
-        "train/ent/action": ENTROPY,
-        "train/rand/action": SHARE,
+        "train/loss/policy": Name(policy.LOSS, f"{SURROGATE}, {OVER_GRADIENT_STEPS}"),
+        "train/ent/action": IMAGINED_ENTROPY,
+        "train/rand/action": IMAGINED_ENTROPY_SHARE,
         "train/adv": Name(policy.ADVANTAGE_MEAN, ADVANTAGE),
         "train/adv_std": Name(policy.ADVANTAGE_STD, ADVANTAGE),
         "train/val": Name(value.MEAN, "of imagined states, in units of the return"),
-        "train/opt/loss": Name(optimiser.LOSS, f"all parts, weighted, {SINCE}"),
-        "train/opt/grad_norm": GRAD_NORM,
+        "train/opt/loss": Name(optimiser.LOSS, f"all parts, weighted, {OVER_GRADIENT_STEPS}"),
+        "train/opt/grad_norm": UNCLIPPED_GRAD_NORM,
         "train/opt/updates": Name(optimiser.UPDATES, "mean since the last row"),
         # v2
-        "train/actor_loss": Name(policy.LOSS, f"{SURROGATE}, {SINCE}"),
-        "train/ent/action/mean": ENTROPY,
-        "train/rand/action/mean": SHARE,
+        "train/actor_loss": Name(policy.LOSS, f"{SURROGATE}, {OVER_GRADIENT_STEPS}"),
+        "train/ent/action/mean": IMAGINED_ENTROPY,
+        "train/rand/action/mean": IMAGINED_ENTROPY_SHARE,
         "train/adv/mean": Name(policy.ADVANTAGE_MEAN, ADVANTAGE),
         "train/adv/std": Name(policy.ADVANTAGE_STD, ADVANTAGE),
         "train/val/mean": Name(value.MEAN, "of imagined states, in units of the return"),
-        "train/opt_loss": Name(optimiser.LOSS, f"all parts, weighted, {SINCE}"),
-        "train/opt_grad_norm": GRAD_NORM,
+        "train/opt_loss": Name(optimiser.LOSS, f"all parts, weighted, {OVER_GRADIENT_STEPS}"),
+        "train/opt_grad_norm": UNCLIPPED_GRAD_NORM,
         "train/opt_grad_steps": Name(optimiser.UPDATES, "mean since the last row"),
         # v1: three optimisers
-        "train/actor_opt_loss": Name(policy.LOSS, f"{SURROGATE}, {SINCE}"),
-        "train/policy_entropy_mean": ENTROPY,
-        "train/policy_randomness_mean": SHARE,
+        "train/actor_opt_loss": Name(policy.LOSS, f"{SURROGATE}, {OVER_GRADIENT_STEPS}"),
+        "train/policy_entropy_mean": IMAGINED_ENTROPY,
+        "train/policy_randomness_mean": IMAGINED_ENTROPY_SHARE,
         "train/adv_mean": Name(policy.ADVANTAGE_MEAN, ADVANTAGE),
-        "train/model_opt_loss": Name(optimiser.LOSS, f"of the world model, {SINCE}"),
-        "train/model_opt_grad_norm": OLD_GRAD_NORM,
+        "train/model_opt_loss": Name(optimiser.LOSS, f"of the world model, {OVER_GRADIENT_STEPS}"),
+        "train/model_opt_grad_norm": Name(
+            optimiser.GRAD_NORM, "of the world model, before clipping"
+        ),
         "train/model_opt_grad_steps": Name(optimiser.UPDATES, "mean since the last row"),
     },
     families=(
-        Family(r"train/loss/(value|repval)", CRITIC),
-        Family(r"train/loss/(.+)", PART),
-        Family(r"train/((?:replay_)?critic)_loss", CRITIC),
-        Family(r"train/extr_critic_(critic)_opt_loss", CRITIC),
-        Family(r"train/(dyn|rep|reward|cont|image|vector)_loss(?:_mean)?", PART),
+        Family(r"train/loss/(value|repval)", IMAGINED_CRITIC_LOSS),
+        Family(r"train/loss/(.+)", MEAN_LOSS_PART),
+        Family(r"train/((?:replay_)?critic)_loss", IMAGINED_CRITIC_LOSS),
+        Family(r"train/extr_critic_(critic)_opt_loss", IMAGINED_CRITIC_LOSS),
+        Family(r"train/(dyn|rep|reward|cont|image|vector)_loss(?:_mean)?", MEAN_LOSS_PART),
     ),
     settings={
         "task": "env_id",

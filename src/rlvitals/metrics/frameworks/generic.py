@@ -100,9 +100,9 @@ ALIASES: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (progress.ITERATION, ("iteration",)),
 )  # fmt: skip
 
-HOW = "as its writer measured it"
+AS_MEASURED = "as its writer measured it"
 # Keys under reward/ that are statistics of it, or names of ours, and no part.
-STATISTICS = (
+STATISTIC_WORDS = (
     r"mean|avg|average|total|sum|step|std|var|min|max|median|trained_mean|group_\w+|component\w*"
     r"|eval_\w+|score_std|non_score\w*|none_share|exceptions|shaped|raw|clipped|absolute|delta"
     r"|intrinsic|distribution"
@@ -131,26 +131,26 @@ NAMES = Table(
     "plain names",
     loose=True,
     keys={
-        **{metric.name: Name(metric, HOW) for metric in CANONICAL if not metric.family},
-        **{key: Name(metric, HOW) for metric, keys in ALIASES for key in keys},
+        **{metric.name: Name(metric, AS_MEASURED) for metric in CANONICAL if not metric.family},
+        **{key: Name(metric, AS_MEASURED) for metric, keys in ALIASES for key in keys},
     },
     families=(
-        *(Family(rf"{m.name}/(.+)", Name(m, HOW)) for m in CANONICAL if m.family),
-        Family(rf"reward/((?!(?:{STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
-        Family(r"rewards/([^/]+)/mean", Name(reward.COMPONENT, HOW)),
-        Family(r"rewards/([^/]+)/std", Name(reward.COMPONENT_STD, HOW)),
+        *(Family(rf"{m.name}/(.+)", Name(m, AS_MEASURED)) for m in CANONICAL if m.family),
+        Family(rf"reward/((?!(?:{STATISTIC_WORDS})\Z)[^/]+)", Name(reward.COMPONENT, AS_MEASURED)),
+        Family(r"rewards/([^/]+)/mean", Name(reward.COMPONENT, AS_MEASURED)),
+        Family(r"rewards/([^/]+)/std", Name(reward.COMPONENT_STD, AS_MEASURED)),
         Family(r"machine/(.+)_percent", Name(throughput.MACHINE, "mean since the last row")),
         Family(r"machine/((?!disk_free).+)_gib", Name(throughput.MEMORY, "most since the last")),
-        Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, HOW)),
-        Family(r"machine/(.+)_watts", Name(throughput.POWER, HOW)),
-        Family(r"machine/(.+)_celsius", Name(throughput.HEAT, HOW)),
+        Family(r"machine/(threads|open_files)", Name(throughput.HANDLES, AS_MEASURED)),
+        Family(r"machine/(.+)_watts", Name(throughput.POWER, AS_MEASURED)),
+        Family(r"machine/(.+)_celsius", Name(throughput.HEAT, AS_MEASURED)),
         # Our own meters'.
-        Family(r"throughput/(collect|learn)_share", Name(throughput.PHASE_SHARE, HOW)),
-        Family(r"policy/action_share/(.+)", Name(exploration.ACTION_SHARE, HOW)),
+        Family(r"throughput/(collect|learn)_share", Name(throughput.PHASE_SHARE, AS_MEASURED)),
+        Family(r"policy/action_share/(.+)", Name(exploration.ACTION_SHARE, AS_MEASURED)),
         Family(r"observed/(.+)/seconds", Name(throughput.PHASE_TIME, "of the calls in the row")),
-        Family(r"observed/(.+)/none_share", Name(reward.NONE_SHARE, HOW)),
+        Family(r"observed/(.+)/none_share", Name(reward.NONE_SHARE, AS_MEASURED)),
         Family(r"observed/(.+)/exceptions", Name(reward.EXCEPTIONS, "since the beginning")),
-        Family(r"action_replica_(\d+)", Name(policy.ACTION_COUNT, HOW)),
+        Family(r"action_replica_(\d+)", Name(policy.ACTION_COUNT, AS_MEASURED)),
     ),
     settings={
         "current_lr": "learning_rate",

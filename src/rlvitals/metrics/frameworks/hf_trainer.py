@@ -20,14 +20,14 @@ TRAINER = {  # transformers/trainer.py, _maybe_log_save_evaluate, log and the en
     "mean_token_accuracy": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
 }
 
-EVALUATION = {  # transformers/trainer.py, evaluate; trainer_utils.py, speed_metrics
+EVALUATION_KEYS = {  # transformers/trainer.py, evaluate; trainer_utils.py, speed_metrics
     "loss": Name(optimiser.EVAL_LOSS, "on the evaluation set"),
     "mean_token_accuracy": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
     "runtime": Name(throughput.EVAL_ELAPSED),
     "samples_per_second": Name(throughput.EVAL_SAMPLES_PER_SECOND),
 }
 
-SETTINGS = {
+TRAINING_ARGUMENTS = {
     "learning_rate": "learning_rate",
     "per_device_train_batch_size": "minibatch_size",
     "train_batch_size": "minibatch_size",  # in trainer_state.json: per device
@@ -53,7 +53,7 @@ NAMES = Table(
     "Hugging Face Trainer",
     keys={
         **TRAINER,
-        **evaluated(EVALUATION),
+        **evaluated(EVALUATION_KEYS),
         # Without an argument that asks for it the Trainer writes none of these.
         "num_input_tokens_seen": Name(throughput.TOKENS, "since the start, padding as configured"),
         "train_tokens_per_second": Name(
@@ -64,7 +64,7 @@ NAMES = Table(
         "entropy": Name(exploration.ENTROPY, "of the softmax at the data's tokens (SFT)"),
         "aux_loss": Name(optimiser.ROUTER_LOSS),
     },
-    settings=SETTINGS,
+    settings=TRAINING_ARGUMENTS,
     sources=("trainer-state",),
     prefixes=("train/",),
     marks=(

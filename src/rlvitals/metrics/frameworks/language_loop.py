@@ -14,43 +14,42 @@ from rlvitals.metrics.catalogue import (
     reward,
 )
 from rlvitals.metrics.frameworks import generic
+from rlvitals.metrics.frameworks.generic import AS_MEASURED
 from rlvitals.metrics.frameworks.key import Family, Name, Table
-
-HOW = generic.HOW
-ROLLOUTS = "mean over the batch's rollouts"
-NEMO = {  # without the "train/" before them
-    "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
-    "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
-    "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
-}
 
 NAMES = Table(
     "language-loop",
     "hand-written loops around a language model",
     loose=True,
     keys={
-        **NEMO,
-        "train_answer_accuracy": Name(outcome.ACCURACY, HOW),
-        "answer_accuracy": Name(outcome.ACCURACY, HOW),
-        "batch_accuracy": Name(outcome.ACCURACY, HOW),
-        "correctness": Name(outcome.ACCURACY, HOW),
-        "acc": Name(outcome.ACCURACY, HOW),
-        "correct_rate": Name(outcome.ACCURACY, HOW),
-        "train_reward": Name(outcome.REWARD, HOW),
-        "mean_reward": Name(outcome.REWARD, HOW),
-        "reward": Name(outcome.REWARD, HOW),
-        "reward/total": Name(outcome.REWARD, HOW),
-        "std_reward": Name(reward.STD, HOW),
-        "token_entropy": Name(exploration.ENTROPY, HOW),
-        "kl_div": Name(policy.KL_TO_REFERENCE_PER_TOKEN, HOW),
-        "kl_divergence": Name(policy.KL_TO_REFERENCE_PER_TOKEN, HOW),
-        "completion_len": Name(language.LENGTH_MEAN, HOW),
-        "avg_response_token_length": Name(language.LENGTH_MEAN, HOW),
-        "avg_gen_tokens": Name(language.LENGTH_MEAN, HOW),
+        # without the "train/" before them
+        "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
+        "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, "mean over the batch's rollouts"),
+        "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
+        "train_answer_accuracy": Name(outcome.ACCURACY, AS_MEASURED),
+        "answer_accuracy": Name(outcome.ACCURACY, AS_MEASURED),
+        "batch_accuracy": Name(outcome.ACCURACY, AS_MEASURED),
+        "correctness": Name(outcome.ACCURACY, AS_MEASURED),
+        "acc": Name(outcome.ACCURACY, AS_MEASURED),
+        "correct_rate": Name(outcome.ACCURACY, AS_MEASURED),
+        "train_reward": Name(outcome.REWARD, AS_MEASURED),
+        "mean_reward": Name(outcome.REWARD, AS_MEASURED),
+        "reward": Name(outcome.REWARD, AS_MEASURED),
+        "reward/total": Name(outcome.REWARD, AS_MEASURED),
+        "std_reward": Name(reward.STD, AS_MEASURED),
+        "token_entropy": Name(exploration.ENTROPY, AS_MEASURED),
+        "kl_div": Name(policy.KL_TO_REFERENCE_PER_TOKEN, AS_MEASURED),
+        "kl_divergence": Name(policy.KL_TO_REFERENCE_PER_TOKEN, AS_MEASURED),
+        "completion_len": Name(language.LENGTH_MEAN, AS_MEASURED),
+        "avg_response_token_length": Name(language.LENGTH_MEAN, AS_MEASURED),
+        "avg_gen_tokens": Name(language.LENGTH_MEAN, AS_MEASURED),
     },
     families=(
-        Family(rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)", Name(reward.COMPONENT, HOW)),
-        Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, HOW)),
+        Family(
+            rf"reward/((?!(?:{generic.STATISTIC_WORDS})\Z)[^/]+)",
+            Name(reward.COMPONENT, AS_MEASURED),
+        ),
+        Family(r"(?:train_)?(format)_(?:accuracy|rate)", Name(reward.COMPONENT, AS_MEASURED)),
     ),
     prefixes=generic.NAMES.prefixes,
     marks=(

@@ -7,7 +7,7 @@ A value logged both on the step and on the epoch is written twice: "_step" is th
 from rlvitals.metrics.catalogue import optimiser, outcome, progress, throughput
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-STEP = "of the last batch before the row"
+OF_LAST_BATCH = "of the last batch before the row"
 
 NAMES = Table(
     "lightning",
@@ -15,9 +15,9 @@ NAMES = Table(
     keys={
         "epoch": Name(progress.EPOCH, "whole epochs, counted from 0"),
         # The name before the suffix is the user's; this is what the documentation uses.
-        "train_loss_step": Name(optimiser.LOSS, STEP),
-        "train/loss_step": Name(optimiser.LOSS, STEP),
-        "loss_step": Name(optimiser.LOSS, STEP),
+        "train_loss_step": Name(optimiser.LOSS, OF_LAST_BATCH),
+        "train/loss_step": Name(optimiser.LOSS, OF_LAST_BATCH),
+        "loss_step": Name(optimiser.LOSS, OF_LAST_BATCH),
         "val_loss": Name(optimiser.EVAL_LOSS, "mean over the validation set"),
         "val/loss": Name(optimiser.EVAL_LOSS, "mean over the validation set"),
         "val_loss_epoch": Name(optimiser.EVAL_LOSS, "mean over the validation set"),

@@ -13,28 +13,28 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import slime
 from rlvitals.metrics.frameworks.key import Family, Name
 
-OWN = {  # utils/metric_utils.py; ray/rollout; backends/training_utils/loss.py
-    "train/train_rollout_kl": Name(sampler.KL, slime.SAMPLES),
-    "train/ess_ratio": Name(sampler.ESS),
-    "rollout/weight_version/mixed_version_ratio": Name(sampler.MIXED_VERSIONS),
-    "weight_version/mixed_version_ratio": Name(sampler.MIXED_VERSIONS),
-    "rollout/avg_staleness": Name(optimiser.POLICY_LAG, "versions, over the batch"),
-    "rollout/max_staleness": Name(optimiser.POLICY_LAG_MAX, "versions, over the batch"),
-    "rollout/zero_std/all_one_percentage": Name(reward.GROUP_ALL_RIGHT, "share of groups"),
-    "rollout/zero_std/all_zero_percentage": Name(reward.GROUP_ALL_WRONG, "share of groups"),
-    "zero_std/all_one_percentage": Name(reward.GROUP_ALL_RIGHT, "share of groups"),
-    "zero_std/all_zero_percentage": Name(reward.GROUP_ALL_WRONG, "share of groups"),
-    "raw_response_length/response_length_mean": Name(
-        language.LENGTH_MEAN, "before cuts, tool output included", again=True
-    ),
-    "raw_response_length/response_length_clip_ratio": Name(language.TRUNCATED_SHARE),
-}
-
 NAMES = replace(
     slime.NAMES,
     framework="miles",
     title="miles",
-    keys={**slime.NAMES.keys, **OWN},
+    keys={
+        **slime.NAMES.keys,
+        # utils/metric_utils.py; ray/rollout; backends/training_utils/loss.py
+        "train/train_rollout_kl": Name(sampler.KL, slime.TOKENS_THEN_SAMPLES),
+        "train/ess_ratio": Name(sampler.ESS),
+        "rollout/weight_version/mixed_version_ratio": Name(sampler.MIXED_VERSIONS),
+        "weight_version/mixed_version_ratio": Name(sampler.MIXED_VERSIONS),
+        "rollout/avg_staleness": Name(optimiser.POLICY_LAG, "versions, over the batch"),
+        "rollout/max_staleness": Name(optimiser.POLICY_LAG_MAX, "versions, over the batch"),
+        "rollout/zero_std/all_one_percentage": Name(reward.GROUP_ALL_RIGHT, "share of groups"),
+        "rollout/zero_std/all_zero_percentage": Name(reward.GROUP_ALL_WRONG, "share of groups"),
+        "zero_std/all_one_percentage": Name(reward.GROUP_ALL_RIGHT, "share of groups"),
+        "zero_std/all_zero_percentage": Name(reward.GROUP_ALL_WRONG, "share of groups"),
+        "raw_response_length/response_length_mean": Name(
+            language.LENGTH_MEAN, "before cuts, tool output included", again=True
+        ),
+        "raw_response_length/response_length_clip_ratio": Name(language.TRUNCATED_SHARE),
+    },
     families=(
         Family(r"(?:rollout/)?error_cat/(.+)", Name(rollouts.ERRORS, "share of the samples")),
         Family(r"eval/(.+)-none_reward_ratio", Name(rollouts.ERRORS, "share")),
@@ -62,4 +62,4 @@ NAMES = replace(
     ),
     read_from="radixark/miles 31f1ca9: miles/utils/train_metric_utils.py, miles/ray/rollout,"
     " miles/backends/training_utils; the rest is slime's",
-)  # fmt: skip
+)

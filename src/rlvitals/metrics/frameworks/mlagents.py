@@ -15,38 +15,43 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-SUMMARY = "since the last summary"
-ALL = f"mean over epochs and minibatches, then over the updates {SUMMARY}"
+SINCE_LAST_SUMMARY = "since the last summary"
+OVER_UPDATES_SINCE_SUMMARY = (
+    f"mean over epochs and minibatches, then over the updates {SINCE_LAST_SUMMARY}"
+)
 
-SHARED = {
+ML_AGENTS_KEYS = {
     # trainer/rl_trainer.py, agent_processor.py, ghost/trainer.py
     "Environment/Cumulative Reward": Name(
-        outcome.RETURN, f"mean over the episodes that ended {SUMMARY}, of all agents"
+        outcome.RETURN, f"mean over the episodes that ended {SINCE_LAST_SUMMARY}, of all agents"
     ),
     "Environment/Episode Length": Name(
-        outcome.EPISODE_LENGTH, f"decisions, mean over the episodes that ended {SUMMARY}"
+        outcome.EPISODE_LENGTH, f"decisions, mean over the episodes that ended {SINCE_LAST_SUMMARY}"
     ),
     "Policy/Entropy": Name(
         exploration.ENTROPY,
-        f"positive; mean over continuous dimensions, sum over discrete branches; {SUMMARY}",
+        "positive; mean over continuous dimensions, sum over discrete branches;"
+        f" {SINCE_LAST_SUMMARY}",
     ),
     "Policy/Learning Rate": Name(optimiser.LEARNING_RATE),
-    "Self-play/ELO": Name(outcome.ELO, f"mean {SUMMARY}"),
+    "Self-play/ELO": Name(outcome.ELO, f"mean {SINCE_LAST_SUMMARY}"),
     "Step": Name(progress.STEPS),
 }
-SHARED_FAMILIES = (
+ML_AGENTS_FAMILIES = (
     Family(
         r"Losses/((?:Curiosity|RND|GAIL|Pretraining|Baseline).*)",
-        Name(optimiser.LOSS_PART, f"mean {SUMMARY}"),
+        Name(optimiser.LOSS_PART, f"mean {SINCE_LAST_SUMMARY}"),
     ),
     Family(r"Environment/Lesson(?: Number)?/(.+)", Name(progress.CURRICULUM, "lesson")),
     Family(r"Policy/(Extrinsic) Reward", Name(reward.COMPONENT, "sum of an episode")),
 )
-INTRINSIC = {
-    f"Policy/{name} Reward": Name(reward.INTRINSIC, f"mean over the episodes ended {SUMMARY}")
+INTRINSIC_REWARDS = {
+    f"Policy/{name} Reward": Name(
+        reward.INTRINSIC, f"mean over the episodes ended {SINCE_LAST_SUMMARY}"
+    )
     for name in ("Curiosity", "Rnd")
 }
-SETTINGS = {
+ML_AGENTS_SETTINGS = {
     "max_steps": "total_steps",
     "trainer_type": "algorithm",
     "hyperparameters/learning_rate": "learning_rate",
@@ -62,35 +67,36 @@ SETTINGS = {
     "num_envs": "n_envs",
     "env_settings/num_envs": "n_envs",
 }
-UNDER = r"behaviors/[^/]+/"
-STEP = "agent steps"
+ML_AGENTS_SETTINGS_UNDER = r"behaviors/[^/]+/"
 
 NAMES = Table(
     "mlagents",
     "Unity ML-Agents",
     keys={
-        **SHARED,
-        **INTRINSIC,
+        **ML_AGENTS_KEYS,
+        **INTRINSIC_REWARDS,
         # ppo/optimizer_torch.py and poca/optimizer_torch.py, update; ppo/trainer.py
         "Losses/Policy Loss": Name(
-            policy.LOSS_MAGNITUDE, f"absolute value of each minibatch's loss, {ALL}"
+            policy.LOSS_MAGNITUDE,
+            f"absolute value of each minibatch's loss, {OVER_UPDATES_SINCE_SUMMARY}",
         ),
         "Losses/Value Loss": Name(
-            value.LOSS, f"squared error, clipped, mean over the reward signals; {ALL}"
+            value.LOSS,
+            f"squared error, clipped, mean over the reward signals; {OVER_UPDATES_SINCE_SUMMARY}",
         ),
         "Policy/Epsilon": Name(policy.CLIP_RANGE, "decays with the learning rate's schedule"),
         "Policy/Beta": Name(exploration.ENTROPY_COEF, "decays with the learning rate's schedule"),
         "Policy/Extrinsic Value Estimate": Name(
-            value.MEAN, f"mean over the trajectories {SUMMARY}"
+            value.MEAN, f"mean over the trajectories {SINCE_LAST_SUMMARY}"
         ),
         "Environment/Group Cumulative Reward": Name(
-            outcome.GROUP_RETURN, f"POCA: mean over the groups that ended {SUMMARY}"
+            outcome.GROUP_RETURN, f"POCA: mean over the groups that ended {SINCE_LAST_SUMMARY}"
         ),
     },
-    families=SHARED_FAMILIES,
-    settings=SETTINGS,
-    settings_under=UNDER,
-    step_unit=STEP,
+    families=ML_AGENTS_FAMILIES,
+    settings=ML_AGENTS_SETTINGS,
+    settings_under=ML_AGENTS_SETTINGS_UNDER,
+    step_unit="agent steps",
     read_from="Unity-Technologies/ml-agents, mlagents 0.28.0: mlagents/trainers/stats.py"
     " (StatsSummary), trainer/rl_trainer.py (_update_end_episode_stats), agent_processor.py,"
     " ppo/trainer.py (_update_policy), ppo/optimizer_torch.py, poca/optimizer_torch.py (update),"

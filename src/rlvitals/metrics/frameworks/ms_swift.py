@@ -17,41 +17,16 @@ from rlvitals.metrics.catalogue import (
     throughput,
 )
 from rlvitals.metrics.frameworks import trl_grpo
-from rlvitals.metrics.frameworks.key import Family, Name
+from rlvitals.metrics.frameworks.key import OVER_ALL_RESPONSE_TOKENS, Family, Name
 
-TOKENS = "mean over response tokens, all processes"
-
-OWN = {  # swift/rlhf_trainers/grpo_trainer.py, _compute_advantages, _update_metrics
-    "reward": Name(
-        outcome.REWARD, "weighted sum of the reward functions; less beta * KL with kl_in_reward"
-    ),
-    "reward_std": Name(
-        reward.GROUP_STD, "mean of the groups' spreads; of the batch with scale_rewards batch"
-    ),
-    "kl": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        f"k3, {TOKENS}; with kl_in_reward k1, summed over the response: not per token then",
-        estimator="k3",
-    ),
-    "entropy/mean": Name(
-        exploration.ENTROPY, "of the softmax: token mean, then mean over sequences; log_entropy"
-    ),
-    "teacher_kl": Name(surrogate.KL_TO_TEACHER, TOKENS),
-    "num_turns": Name(rollouts.TURNS_MEAN, "mean over responses"),
-    "token_acc": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
-    "eval_token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
-    "eval/token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
-    "train_speed(iter/s)": Name(
-        throughput.UPDATES_PER_SECOND, "averaged since this process began (ms-swift 3)"
-    ),
-    "train_speed(s/it)": Name(throughput.STEP_TIME, "averaged since this process began"),
-}
-CORRECTION = {  # _compute_rollout_offpolicy_metrics, _compute_is_correction_metrics
-    "kl": Name(sampler.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
-    "k3_kl": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
+ROLLOUT_CORRECTION = {  # _compute_rollout_offpolicy_metrics, _compute_is_correction_metrics
+    "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_ALL_RESPONSE_TOKENS}", estimator="k1"),
+    "k3_kl": Name(sampler.KL, f"k3, {OVER_ALL_RESPONSE_TOKENS}", estimator="k3"),
     "chi2_token": Name(sampler.CHI2_TOKEN),
     "chi2_seq": Name(sampler.CHI2_SEQUENCE),
-    "is_weight_mean": Name(sampler.RATIO_MEAN, f"truncated or masked weights, {TOKENS}"),
+    "is_weight_mean": Name(
+        sampler.RATIO_MEAN, f"truncated or masked weights, {OVER_ALL_RESPONSE_TOKENS}"
+    ),
     "ess": Name(sampler.ESS),
     "clipped_frac": Name(sampler.RATIO_HIGH_SHARE, "above the threshold"),
 }
@@ -62,8 +37,32 @@ NAMES = replace(
     title="ms-swift",
     keys={
         **trl_grpo.NAMES.keys,
-        **OWN,
-        **{f"rollout_correction/{key}": name for key, name in CORRECTION.items()},
+        # swift/rlhf_trainers/grpo_trainer.py, _compute_advantages, _update_metrics
+        "reward": Name(
+            outcome.REWARD, "weighted sum of the reward functions; less beta * KL with kl_in_reward"
+        ),
+        "reward_std": Name(
+            reward.GROUP_STD, "mean of the groups' spreads; of the batch with scale_rewards batch"
+        ),
+        "kl": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN,
+            f"k3, {OVER_ALL_RESPONSE_TOKENS}; with kl_in_reward k1, summed over the response:"
+            " not per token then",
+            estimator="k3",
+        ),
+        "entropy/mean": Name(
+            exploration.ENTROPY, "of the softmax: token mean, then mean over sequences; log_entropy"
+        ),
+        "teacher_kl": Name(surrogate.KL_TO_TEACHER, OVER_ALL_RESPONSE_TOKENS),
+        "num_turns": Name(rollouts.TURNS_MEAN, "mean over responses"),
+        "token_acc": Name(outcome.ACCURACY, "share of right next tokens (SFT)"),
+        "eval_token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
+        "eval/token_acc": Name(outcome.EVAL_ACCURACY, "share of right next tokens (SFT)"),
+        "train_speed(iter/s)": Name(
+            throughput.UPDATES_PER_SECOND, "averaged since this process began (ms-swift 3)"
+        ),
+        "train_speed(s/it)": Name(throughput.STEP_TIME, "averaged since this process began"),
+        **{f"rollout_correction/{key}": name for key, name in ROLLOUT_CORRECTION.items()},
     },
     families=(
         *(f for f in trl_grpo.NAMES.families if f.pattern != trl_grpo.OLD_COMPONENT),

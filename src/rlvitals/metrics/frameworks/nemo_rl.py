@@ -19,25 +19,26 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_GENERATED_BATCH, Family, Name, Table
 
-TOKENS = "mean over valid tokens of the step"
-BATCH = "mean over the generated batch"
+OVER_VALID_TOKENS = "mean over valid tokens of the step"
 PER_CENT = 0.01
 
-LOSS = {  # algorithms/loss/loss_functions.py, ClippedPGLossFn
+CLIPPED_LOSS_KEYS = {  # algorithms/loss/loss_functions.py, ClippedPGLossFn
     "loss": Name(optimiser.LOSS, "policy and KL terms"),
-    "probs_ratio": Name(policy.RATIO, TOKENS),
+    "probs_ratio": Name(policy.RATIO, OVER_VALID_TOKENS),
     "kl_penalty": Name(
         policy.KL_TO_REFERENCE_PER_TOKEN,
-        f"k3, {TOKENS}; 0 without a reference",
+        f"k3, {OVER_VALID_TOKENS}; 0 without a reference",
         estimator="k3",
         zero_if_off=True,
     ),
-    "gen_kl_error": Name(sampler.KL, f"k3 of sampler and trainer, {TOKENS}", estimator="k3"),
-    "sampling_importance_ratio": Name(sampler.RATIO_MEAN, TOKENS),
+    "gen_kl_error": Name(
+        sampler.KL, f"k3 of sampler and trainer, {OVER_VALID_TOKENS}", estimator="k3"
+    ),
+    "sampling_importance_ratio": Name(sampler.RATIO_MEAN, OVER_VALID_TOKENS),
     "approx_entropy": Name(
-        exploration.ENTROPY, f"from the sampled tokens alone, {TOKENS}; no softmax"
+        exploration.ENTROPY, f"from the sampled tokens alone, {OVER_VALID_TOKENS}; no softmax"
     ),
     "is_oob_ratio": Name(sampler.RATIO_CLIPPED_SHARE, "importance ratios out of bounds"),
     "grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
@@ -46,12 +47,12 @@ LOSS = {  # algorithms/loss/loss_functions.py, ClippedPGLossFn
     "rewards_chosen_mean": Name(preference.CHOSEN_REWARD, "mean over pairs"),
     "rewards_rejected_mean": Name(preference.REJECTED_REWARD, "mean over pairs"),
     "sft_loss": Name(preference.NLL_LOSS, "of the chosen responses"),
-    "returns_mean": Name(value.RETURN_MEAN, TOKENS),
-    "values_mean": Name(value.PREDICTION_MEAN, TOKENS),
-    "kl_loss": Name(surrogate.KL_TO_TEACHER, TOKENS),
+    "returns_mean": Name(value.RETURN_MEAN, OVER_VALID_TOKENS),
+    "values_mean": Name(value.PREDICTION_MEAN, OVER_VALID_TOKENS),
+    "kl_loss": Name(surrogate.KL_TO_TEACHER, OVER_VALID_TOKENS),
 }
-STEP = {  # algorithms/grpo.py, grpo_train; experience/rollouts.py
-    "reward": Name(outcome.REWARD, f"{BATCH}, before dynamic sampling"),
+GRPO_STEP_KEYS = {  # algorithms/grpo.py, grpo_train; experience/rollouts.py
+    "reward": Name(outcome.REWARD, f"{OVER_GENERATED_BATCH}, before dynamic sampling"),
     "filtered_reward": Name(reward.TRAINED_MEAN, "after dynamic sampling"),
     "baseline_reward/pct_0": Name(
         reward.GROUP_ALL_WRONG, "logged in per cent: groups of baseline 0", scale=PER_CENT
@@ -65,14 +66,14 @@ STEP = {  # algorithms/grpo.py, grpo_train; experience/rollouts.py
     "advantages/mean": Name(policy.ADVANTAGE_MEAN),
     "advantages/max": Name(surrogate.ADVANTAGE_MAX),
     "advantages/min": Name(surrogate.ADVANTAGE_MIN),
-    "mean_prompt_length": Name(language.QUERY_LENGTH_MEAN, BATCH),
-    "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, BATCH),
-    "gen_tokens_per_sample/mean": Name(language.LENGTH_MEAN, BATCH),
+    "mean_prompt_length": Name(language.QUERY_LENGTH_MEAN, OVER_GENERATED_BATCH),
+    "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, OVER_GENERATED_BATCH),
+    "gen_tokens_per_sample/mean": Name(language.LENGTH_MEAN, OVER_GENERATED_BATCH),
     "max_gen_tokens_per_sample": Name(language.LENGTH_MAX),
-    "mean_total_tokens_per_sample": Name(rollouts.SEQUENCE_LENGTH_MEAN, BATCH),
-    "truncation_rate": Name(language.TRUNCATED_SHARE, BATCH),
-    "avg_turns_per_sample": Name(rollouts.TURNS_MEAN, BATCH),
-    "turns_per_sample/mean": Name(rollouts.TURNS_MEAN, BATCH),
+    "mean_total_tokens_per_sample": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_GENERATED_BATCH),
+    "truncation_rate": Name(language.TRUNCATED_SHARE, OVER_GENERATED_BATCH),
+    "avg_turns_per_sample": Name(rollouts.TURNS_MEAN, OVER_GENERATED_BATCH),
+    "turns_per_sample/mean": Name(rollouts.TURNS_MEAN, OVER_GENERATED_BATCH),
     "max_turns_per_sample": Name(rollouts.TURNS_MAX),
     "turns_per_sample/max": Name(rollouts.TURNS_MAX),
     "max_gen_tokens_per_turn/mean": Name(rollouts.TURN_LENGTH, "longest turn of each sample"),
@@ -80,35 +81,40 @@ STEP = {  # algorithms/grpo.py, grpo_train; experience/rollouts.py
     "global_valid_seqs": Name(progress.BATCH_SIZE, "sequences that are trained on"),
     "dynamic_sampling_num_gen_batches": Name(rollouts.GENERATION_BATCHES),
 }
-CRITIC = {  # algorithms/ppo.py
+PPO_KEYS = {  # algorithms/ppo.py
     "critic/loss": Name(value.LOSS),
     "critic/grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
     "critic/lr": Name(optimiser.CRITIC_LEARNING_RATE),
     "critic/explained_var": Name(value.EXPLAINED_VARIANCE),
     "critic/vf_clipfrac": Name(value.CLIP_FRACTION),
 }
-EVALUATION = {
-    "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean reward of the validation set"),
-    "validation/loss": Name(optimiser.EVAL_LOSS),
-}
-HELD_OUT = Name(outcome.EVAL_TASK, "validation set")
 
 NAMES = Table(
     "nemo-rl",
     "NeMo-RL",
     keys={
-        **{f"train/{key}": name for key, name in {**LOSS, **STEP, **CRITIC}.items()},
-        **{key: name for key, name in {**STEP, **CRITIC}.items() if "/" in key},
-        **EVALUATION,
+        **{
+            f"train/{key}": name
+            for key, name in {**CLIPPED_LOSS_KEYS, **GRPO_STEP_KEYS, **PPO_KEYS}.items()
+        },
+        **{key: name for key, name in {**GRPO_STEP_KEYS, **PPO_KEYS}.items() if "/" in key},
+        "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean reward of the validation set"),
+        "validation/loss": Name(optimiser.EVAL_LOSS),
         "timing/train/total_step_time": Name(throughput.STEP_TIME),
         "performance/tokens_per_sec_per_gpu": Name(throughput.TOKENS_PER_SECOND_PER_DEVICE),
         "performance/tokens_per_sec": Name(throughput.TOKENS_PER_SECOND),
         "performance/samples_per_sec": Name(throughput.SAMPLES_PER_SECOND),
     },
     families=(
-        Family(r"validation/(.*(?:accuracy|reward|pass[@_]?\w*).*)", HELD_OUT),
+        Family(
+            r"validation/(.*(?:accuracy|reward|pass[@_]?\w*).*)",
+            Name(outcome.EVAL_TASK, "validation set"),
+        ),
         Family(r"(validation/avg_length)", Name(rollouts.LENGTH_OF, "of the validation")),
-        Family(r"train/reward/((?!mean$|std$|max$|min$)[^/]+)", Name(reward.COMPONENT, BATCH)),
+        Family(
+            r"train/reward/((?!mean$|std$|max$|min$)[^/]+)",
+            Name(reward.COMPONENT, OVER_GENERATED_BATCH),
+        ),
         Family(
             r"train/((?:natural_termination|max_turns_reached)_rate)",
             Name(rollouts.STOP_REASON, "share of the batch"),

@@ -18,108 +18,24 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import (
+    OVER_GENERATED_BATCH,
+    OVER_RESPONSE_TOKENS,
+    Family,
+    Name,
+    Table,
+)
 
-TOKENS = "mean over response tokens"
-SAMPLES = "mean over samples"
-BATCH = "mean over the generated batch"
-KL = Name(
+OVER_SAMPLES = "mean over samples"
+PER_TOKEN_KL = Name(
     policy.KL_TO_REFERENCE_PER_TOKEN,
     "kl.estimator, by default k1: mean over tokens, then over samples; before the update, but"
     " while updating where KL is part of the loss; 0 without a reference",
     zero_if_off=True,
 )
 
-ACTOR = {  # ray/ppo_actor.py, training_step; models/loss.py, PolicyLoss; experience_maker.py
-    "policy_loss": Name(policy.LOSS, f"{TOKENS}; over samples for GSPO"),
-    "entropy_loss": Name(
-        exploration.ENTROPY,
-        f"the entropy itself, positive, {TOKENS}; only where entropy_coef is set",
-    ),
-    "ppo_clip_ratio": Name(
-        policy.CLIP_FRACTION_EFFECTIVE, f"clipped surrogate below the plain one, {TOKENS}"
-    ),
-    "ppo_kl": Name(
-        policy.KL_SIGNED,
-        f"k1, {TOKENS}; 0 where one update is made of each batch",
-        estimator="k1",
-    ),
-    "vllm_kl": Name(sampler.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
-    "kl": KL,
-    "reward": Name(outcome.REWARD, f"reward model or function, after length penalties, {SAMPLES}"),
-    "score": Name(outcome.SCORE, f"what the agent or reward function calls its score, {SAMPLES}"),
-    "return": Name(
-        reward.SHAPED, "summed over tokens: reward after baseline, clipping and KL penalty"
-    ),
-    "group_reward_std": Name(reward.GROUP_STD, SAMPLES),
-    "response_length": Name(language.LENGTH_MEAN, SAMPLES),
-    "total_length": Name(rollouts.SEQUENCE_LENGTH_MEAN, SAMPLES),
-    "truncated": Name(language.TRUNCATED_SHARE, f"cut at max_new_tokens, {SAMPLES}"),
-    "response_clip_ratio": Name(
-        language.TRUNCATED_SHARE, "prompt and response reach max_len (OpenRLHF before 0.9.10)"
-    ),
-    "actor_lr": Name(optimiser.LEARNING_RATE, "of the last minibatch"),
-    "actor_grad_norm": Name(optimiser.GRAD_NORM, "before clipping, of the last minibatch"),
-    "dynamic_filtering_pass_rate": Name(
-        rollouts.KEPT_SHARE, "logged in per cent of the prompts", scale=0.01
-    ),
-}
 
-CRITIC = {  # ray/ppo_critic.py, training_step; models/loss.py, ValueLoss
-    "critic_loss": Name(value.LOSS, f"half the clipped squared error, {TOKENS}"),
-    "values": Name(value.PREDICTION_MEAN, TOKENS),
-    "critic_lr": Name(optimiser.CRITIC_LEARNING_RATE, "mean over minibatches"),
-    "critic_grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"),
-}
-
-ROLLOUT = {  # ppo_trainer.py, _compute_rollout_stats, train_step, fit
-    "rollout/reward_mean": Name(outcome.REWARD, BATCH),
-    "rollout/reward_std": Name(reward.STD, "over the generated batch"),
-    "rollout/response_length_mean": Name(language.LENGTH_MEAN, BATCH),
-    "rollout/truncated_rate": Name(language.TRUNCATED_SHARE, f"cut at max_new_tokens, {BATCH}"),
-    "rollout/num_samples": Name(progress.BATCH_SIZE, "samples of the step"),
-    "timing/step_total": Name(throughput.STEP_TIME, "sum of the phases, generation included"),
-}
-
-SUPERVISED = {  # dpo_trainer.py, rm_trainer.py, sft_trainer.py: of one microbatch
-    "loss": Name(optimiser.LOSS, "of the microbatch"),
-    "gpt_loss": Name(optimiser.LOSS, "of the microbatch, mean over tokens"),
-    "loss_mean": Name(optimiser.LOSS, "mean over the accumulated microbatches"),
-    "acc": Name(preference.ACCURACY, "of the microbatch"),
-    "acc_mean": Name(preference.ACCURACY, "mean over the accumulated microbatches"),
-    "chosen_reward": Name(preference.CHOSEN_REWARD, "of the microbatch"),
-    "reject_reward": Name(preference.REJECTED_REWARD, "of the microbatch"),
-    "nll_loss": Name(preference.NLL_LOSS, "of the microbatch"),
-    "aux_loss": Name(optimiser.ROUTER_LOSS),
-    "lr": Name(optimiser.LEARNING_RATE),
-    "grad_norm": Name(optimiser.GRAD_NORM),
-}
-
-OLD_SETTINGS = {  # before 0.10 an option had no group
-    "pretrain": "model",
-    "prompt_data": "dataset",
-    "seed": "seed",
-    "advantage_estimator": "algorithm",
-    "actor_learning_rate": "learning_rate",
-    "l2": "weight_decay",
-    "max_norm": "max_grad_norm",
-    "eps_clip": "clip_range",
-    "value_clip": "clip_range_value",
-    "init_kl_coef": "kl_coef",
-    "entropy_loss_coef": "entropy_coef",
-    "gamma": "gamma",
-    "lambd": "gae_lambda",
-    "n_samples_per_prompt": "num_generations",
-    "rollout_batch_size": "prompt_batch_size",
-    "train_batch_size": "minibatch_size",
-    "max_epochs": "n_epochs",
-    "num_episodes": "total_epochs",
-    "generate_max_len": "max_completion_length",
-    "prompt_max_len": "max_prompt_length",
-    "temperature": "temperature",
-    "policy_loss_type": "loss_type",
-}
-SETTINGS = {
+OPENRLHF_SETTINGS = {
     "actor/model_name_or_path": "model",
     "data/prompt_dataset": "dataset",
     "train/seed": "seed",
@@ -146,7 +62,74 @@ SETTINGS = {
 NAMES = Table(
     "openrlhf",
     "OpenRLHF",
-    keys={**ACTOR, **CRITIC, **ROLLOUT, **SUPERVISED},
+    keys={
+        # ray/ppo_actor.py, training_step; models/loss.py, PolicyLoss; experience_maker.py
+        "policy_loss": Name(policy.LOSS, f"{OVER_RESPONSE_TOKENS}; over samples for GSPO"),
+        "entropy_loss": Name(
+            exploration.ENTROPY,
+            f"the entropy itself, positive, {OVER_RESPONSE_TOKENS}; only where entropy_coef is set",
+        ),
+        "ppo_clip_ratio": Name(
+            policy.CLIP_FRACTION_EFFECTIVE,
+            f"clipped surrogate below the plain one, {OVER_RESPONSE_TOKENS}",
+        ),
+        "ppo_kl": Name(
+            policy.KL_SIGNED,
+            f"k1, {OVER_RESPONSE_TOKENS}; 0 where one update is made of each batch",
+            estimator="k1",
+        ),
+        "vllm_kl": Name(sampler.KL_SIGNED, f"k1, {OVER_RESPONSE_TOKENS}", estimator="k1"),
+        "kl": PER_TOKEN_KL,
+        "reward": Name(
+            outcome.REWARD, f"reward model or function, after length penalties, {OVER_SAMPLES}"
+        ),
+        "score": Name(
+            outcome.SCORE, f"what the agent or reward function calls its score, {OVER_SAMPLES}"
+        ),
+        "return": Name(
+            reward.SHAPED, "summed over tokens: reward after baseline, clipping and KL penalty"
+        ),
+        "group_reward_std": Name(reward.GROUP_STD, OVER_SAMPLES),
+        "response_length": Name(language.LENGTH_MEAN, OVER_SAMPLES),
+        "total_length": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_SAMPLES),
+        "truncated": Name(language.TRUNCATED_SHARE, f"cut at max_new_tokens, {OVER_SAMPLES}"),
+        "response_clip_ratio": Name(
+            language.TRUNCATED_SHARE, "prompt and response reach max_len (OpenRLHF before 0.9.10)"
+        ),
+        "actor_lr": Name(optimiser.LEARNING_RATE, "of the last minibatch"),
+        "actor_grad_norm": Name(optimiser.GRAD_NORM, "before clipping, of the last minibatch"),
+        "dynamic_filtering_pass_rate": Name(
+            rollouts.KEPT_SHARE, "logged in per cent of the prompts", scale=0.01
+        ),
+        # ray/ppo_critic.py, training_step; models/loss.py, ValueLoss
+        "critic_loss": Name(value.LOSS, f"half the clipped squared error, {OVER_RESPONSE_TOKENS}"),
+        "values": Name(value.PREDICTION_MEAN, OVER_RESPONSE_TOKENS),
+        "critic_lr": Name(optimiser.CRITIC_LEARNING_RATE, "mean over minibatches"),
+        "critic_grad_norm": Name(
+            optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"
+        ),
+        # ppo_trainer.py, _compute_rollout_stats, train_step, fit
+        "rollout/reward_mean": Name(outcome.REWARD, OVER_GENERATED_BATCH),
+        "rollout/reward_std": Name(reward.STD, "over the generated batch"),
+        "rollout/response_length_mean": Name(language.LENGTH_MEAN, OVER_GENERATED_BATCH),
+        "rollout/truncated_rate": Name(
+            language.TRUNCATED_SHARE, f"cut at max_new_tokens, {OVER_GENERATED_BATCH}"
+        ),
+        "rollout/num_samples": Name(progress.BATCH_SIZE, "samples of the step"),
+        "timing/step_total": Name(throughput.STEP_TIME, "sum of the phases, generation included"),
+        # dpo_trainer.py, rm_trainer.py, sft_trainer.py: of one microbatch
+        "loss": Name(optimiser.LOSS, "of the microbatch"),
+        "gpt_loss": Name(optimiser.LOSS, "of the microbatch, mean over tokens"),
+        "loss_mean": Name(optimiser.LOSS, "mean over the accumulated microbatches"),
+        "acc": Name(preference.ACCURACY, "of the microbatch"),
+        "acc_mean": Name(preference.ACCURACY, "mean over the accumulated microbatches"),
+        "chosen_reward": Name(preference.CHOSEN_REWARD, "of the microbatch"),
+        "reject_reward": Name(preference.REJECTED_REWARD, "of the microbatch"),
+        "nll_loss": Name(preference.NLL_LOSS, "of the microbatch"),
+        "aux_loss": Name(optimiser.ROUTER_LOSS),
+        "lr": Name(optimiser.LEARNING_RATE),
+        "grad_norm": Name(optimiser.GRAD_NORM),
+    },
     families=(
         Family(
             r"(?:eval/)?eval_(.+_pass\d+)",
@@ -167,9 +150,31 @@ NAMES = Table(
         Family(r"timing/(.+)", Name(throughput.PHASE_TIME, "seconds of one step")),
     ),
     settings={
-        **OLD_SETTINGS,
-        **SETTINGS,
-        **{key.replace("/", "."): name for key, name in SETTINGS.items()},
+        # before 0.10 an option had no group
+        "pretrain": "model",
+        "prompt_data": "dataset",
+        "seed": "seed",
+        "advantage_estimator": "algorithm",
+        "actor_learning_rate": "learning_rate",
+        "l2": "weight_decay",
+        "max_norm": "max_grad_norm",
+        "eps_clip": "clip_range",
+        "value_clip": "clip_range_value",
+        "init_kl_coef": "kl_coef",
+        "entropy_loss_coef": "entropy_coef",
+        "gamma": "gamma",
+        "lambd": "gae_lambda",
+        "n_samples_per_prompt": "num_generations",
+        "rollout_batch_size": "prompt_batch_size",
+        "train_batch_size": "minibatch_size",
+        "max_epochs": "n_epochs",
+        "num_episodes": "total_epochs",
+        "generate_max_len": "max_completion_length",
+        "prompt_max_len": "max_prompt_length",
+        "temperature": "temperature",
+        "policy_loss_type": "loss_type",
+        **OPENRLHF_SETTINGS,
+        **{key.replace("/", "."): name for key, name in OPENRLHF_SETTINGS.items()},
     },
     sources=(),
     prefixes=("train/",),

@@ -21,55 +21,43 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-TOKENS = "token mean, then mean over sequences"
-BATCH = "mean over the published rollouts"
+TOKENS_THEN_SEQUENCES = "token mean, then mean over sequences"
+OVER_PUBLISHED_ROLLOUTS = "mean over the published rollouts"
 
 RL = {  # finetune/rl/__init__.py, rl_step
     "loss": Name(optimiser.LOSS, "policy, entropy and KL terms"),
-    "reward": Name(reward.TRAINED_MEAN, TOKENS),
+    "reward": Name(reward.TRAINED_MEAN, TOKENS_THEN_SEQUENCES),
     "max_reward": Name(reward.MAX),
     "min_reward": Name(reward.MIN),
-    "entropy": Name(exploration.ENTROPY, TOKENS),
-    "kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"k3, {TOKENS}", estimator="k3"),
+    "entropy": Name(exploration.ENTROPY, TOKENS_THEN_SEQUENCES),
+    "kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, f"k3, {TOKENS_THEN_SEQUENCES}", estimator="k3"),
     # The old log-probabilities are the engine's, so this is staleness and mismatch together.
-    "kl_new_old": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
-    "mean_abs_log_ratio_new_old": Name(sampler.LOGP_DIFFERENCE_MEAN, TOKENS),
-    "ratio_new_old": Name(sampler.RATIO_MEAN, TOKENS),
-    "clamp_log_ratio_new_old_indicator": Name(policy.CLIP_FRACTION, TOKENS),
-    "advantage": Name(policy.ADVANTAGE_MEAN, TOKENS),
+    "kl_new_old": Name(sampler.KL, f"k3, {TOKENS_THEN_SEQUENCES}", estimator="k3"),
+    "mean_abs_log_ratio_new_old": Name(sampler.LOGP_DIFFERENCE_MEAN, TOKENS_THEN_SEQUENCES),
+    "ratio_new_old": Name(sampler.RATIO_MEAN, TOKENS_THEN_SEQUENCES),
+    "clamp_log_ratio_new_old_indicator": Name(policy.CLIP_FRACTION, TOKENS_THEN_SEQUENCES),
+    "advantage": Name(policy.ADVANTAGE_MEAN, TOKENS_THEN_SEQUENCES),
     "max_advantage": Name(surrogate.ADVANTAGE_MAX),
     "min_advantage": Name(surrogate.ADVANTAGE_MIN),
-    "new_logprobs": Name(language.LOGPROBS, TOKENS),
-    "ref_logprobs": Name(language.REF_LOGPROBS, TOKENS),
+    "new_logprobs": Name(language.LOGPROBS, TOKENS_THEN_SEQUENCES),
+    "ref_logprobs": Name(language.REF_LOGPROBS, TOKENS_THEN_SEQUENCES),
     "kl_coef": Name(policy.KL_COEF),
     "entropy_bonus_coef": Name(exploration.ENTROPY_COEF),
     "ess": Name(sampler.ESS),
     "num_output_tokens_sum": Name(progress.TOKENS_NEW, "trained on in the step"),
-    "value_mean": Name(value.PREDICTION_MEAN, TOKENS),
+    "value_mean": Name(value.PREDICTION_MEAN, TOKENS_THEN_SEQUENCES),
     "value_loss": Name(value.LOSS),
 }
-STATS = {
-    "stats/lr": Name(optimiser.LEARNING_RATE),
-    "stats/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "stats/lag": Name(optimiser.POLICY_LAG, "samples between generation and training"),
-    "stats/completed_steps": Name(optimiser.UPDATES),
-    "stats/epoch": Name(progress.EPOCH),
-    "stats/tokens": Name(throughput.TOKENS, "since the start"),
-}
-ACTOR = {
-    "reward_mean": Name(outcome.REWARD, BATCH),
-    "success_mean": Name(outcome.ACCURACY, BATCH),
-    "output_tokens_mean": Name(language.LENGTH_MEAN, BATCH),
+PUBLISHED_KEYS = {
+    "reward_mean": Name(outcome.REWARD, OVER_PUBLISHED_ROLLOUTS),
+    "success_mean": Name(outcome.ACCURACY, OVER_PUBLISHED_ROLLOUTS),
+    "output_tokens_mean": Name(language.LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
     "output_tokens_max": Name(language.LENGTH_MAX),
     "output_tokens_min": Name(language.LENGTH_MIN),
-    "prompt_tokens_mean": Name(language.QUERY_LENGTH_MEAN, BATCH),
+    "prompt_tokens_mean": Name(language.QUERY_LENGTH_MEAN, OVER_PUBLISHED_ROLLOUTS),
     "overflow_mean": Name(language.TRUNCATED_SHARE, "without an end token"),
-    "num_turns_mean": Name(rollouts.TURNS_MEAN, BATCH),
+    "num_turns_mean": Name(rollouts.TURNS_MEAN, OVER_PUBLISHED_ROLLOUTS),
     "no_error_mean": Name(rollouts.KEPT_SHARE, "again", again=True),
-}
-TEST = {
-    "test_reward_mean": Name(outcome.EVAL_REWARD, "test rollouts"),
-    "test_success_mean": Name(outcome.EVAL_ACCURACY, "test rollouts"),
 }
 
 NAMES = Table(
@@ -77,8 +65,15 @@ NAMES = Table(
     "PipelineRL",
     keys={
         **{f"rl/{key}": name for key, name in RL.items()},
-        **STATS,
-        **{f"actor/{key}": name for key, name in {**ACTOR, **TEST}.items()},
+        "stats/lr": Name(optimiser.LEARNING_RATE),
+        "stats/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+        "stats/lag": Name(optimiser.POLICY_LAG, "samples between generation and training"),
+        "stats/completed_steps": Name(optimiser.UPDATES),
+        "stats/epoch": Name(progress.EPOCH),
+        "stats/tokens": Name(throughput.TOKENS, "since the start"),
+        **{f"actor/{key}": name for key, name in {**PUBLISHED_KEYS,
+"test_reward_mean": Name(outcome.EVAL_REWARD, "test rollouts"),
+    "test_success_mean": Name(outcome.EVAL_ACCURACY, "test rollouts")}.items()},
     },
     families=(
         Family(r"actor/(?:test_)?domain_mix_(\w+/.+)", Name(rollouts.STATISTIC)),
@@ -87,7 +82,8 @@ NAMES = Table(
         Family(r"((?:preprocessor|stats)/queue/.+)", Name(rollouts.COUNT, "in the queue")),
         Family(r"rl/value_mse", Name(value.LOSS, "squared error, mean over tokens")),
         Family(
-            r"rl/(ratio_ref_\w+|token_weight|old_logprobs)", Name(surrogate.LOSS_WEIGHT, TOKENS)
+            r"rl/(ratio_ref_\w+|token_weight|old_logprobs)",
+            Name(surrogate.LOSS_WEIGHT, TOKENS_THEN_SEQUENCES),
         ),
         Family(r"(throughput/\w+_per_(?:micro_batch|step))", Name(rollouts.COUNT)),
     ),

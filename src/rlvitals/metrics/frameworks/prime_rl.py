@@ -23,62 +23,13 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 from rlvitals.metrics.metric import Metric
 
-TOKENS = "mean over trained tokens, all processes"
-PROMPTS = "mean over rollouts that arrived"
+OVER_ALL_TRAINED_TOKENS = "mean over trained tokens, all processes"
+OVER_ARRIVED_ROLLOUTS = "mean over rollouts that arrived"
 PER_PROMPT = "over prompts, of the mean of a prompt's rollouts (0.3 to 0.6)"
 
-TRAINER = {  # trainer/rl/train.py, train; trainer/rl/loss.py, default_loss_fn
-    "loss/mean": Name(optimiser.LOSS, "mean over microbatches, each a share of the token mean"),
-    "entropy/mean": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
-    "entropy/all/mean": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
-    "entropy/all": Name(exploration.ENTROPY, f"of the tempered softmax, {TOKENS}"),
-    "mismatch_kl/all": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
-    "mismatch_kl/mean": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
-    "mismatch_kl/all/mean": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
-    "is_masked/mean": Name(
-        surrogate.MASKED_SHARE,
-        "mean over sequences of the token mean; since 0.6 only where the advantage pushes outwards",
-    ),
-    "is_masked_low/mean": Name(surrogate.MASKED_SHARE_LOW, "mean over sequences"),
-    "is_masked_high/mean": Name(surrogate.MASKED_SHARE_HIGH, "mean over sequences"),
-    "max_vio/mean": Name(optimiser.EXPERT_IMBALANCE, "mean over layers and microbatches"),
-    "optim/lr": Name(optimiser.LEARNING_RATE, "after the step"),
-    "optim/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
-    "perf/throughput": Name(
-        throughput.TOKENS_PER_SECOND, "packed tokens, padding included, of the update alone"
-    ),
-    "perf/throughput_per_gpu": Name(
-        throughput.TOKENS_PER_SECOND_PER_DEVICE, "packed tokens, padding included"
-    ),
-    "val/loss": Name(optimiser.EVAL_LOSS, "supervised"),
-}
-
-ORCHESTRATOR = {  # orchestrator/orchestrator.py
-    "time/step": Name(throughput.STEP_TIME, "one step of the trainer or of the orchestrator"),
-    "progress/total_tokens": Name(throughput.TOKENS, "since the start"),
-    "progress/num_tokens": Name(throughput.TOKENS, "since the start, supervised"),
-    "progress/tokens": Name(progress.TOKENS_NEW, "of the rollouts that arrived"),
-    "progress/epoch": Name(progress.EPOCH),
-    "error/mean": Name(rollouts.ERROR_SHARE, "over rollouts"),
-    "batch/solve_none": Name(reward.GROUP_ALL_WRONG),
-    "batch/solve_all": Name(reward.GROUP_ALL_RIGHT),
-    "solve_none/all": Name(reward.GROUP_ALL_WRONG),
-    "solve_all/all": Name(reward.GROUP_ALL_RIGHT),
-    "batch/off_policy_level/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
-    "batch/off_policy_level/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
-    "off_policy_level/all/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
-    "off_policy_level/all/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
-    "off_policy/mean": Name(optimiser.POLICY_LAG, "of the batch that is trained on"),
-    "off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of the batch that is trained on"),
-    "dispatcher/off_policy/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
-    "dispatcher/off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
-    "watcher/policy_version": Name(sampler.VERSION, "that rollouts use; watcher.py"),
-    "val_reward/mean": Name(outcome.EVAL_REWARD, "validation set"),
-    "val/reward/all/mean": Name(outcome.EVAL_REWARD, "validation set"),
-}
 
 # What a rollout is measured by: name in the log -> mean, max, min; None where nothing is said.
-ROLLOUT: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
+ROLLOUT_METRICS: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
     "reward": (outcome.REWARD, reward.MAX, reward.MIN),
     "seq_len": (
         rollouts.SEQUENCE_LENGTH_MEAN,
@@ -97,22 +48,22 @@ ROLLOUT: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
 # Since 0.7: orchestrator/metrics.py, one value per trace.
 TRACE: Mapping[str, tuple[Metric, Metric | None, Metric | None]] = {
     "reward": (outcome.REWARD, reward.MAX, reward.MIN),
-    "num_total_tokens": ROLLOUT["seq_len"],
-    "num_output_tokens": ROLLOUT["decode_len"],
-    "num_input_tokens": ROLLOUT["prefill_len"],
-    "num_turns": ROLLOUT["num_turns"],
-    "is_truncated": ROLLOUT["is_truncated"],
+    "num_total_tokens": ROLLOUT_METRICS["seq_len"],
+    "num_output_tokens": ROLLOUT_METRICS["decode_len"],
+    "num_input_tokens": ROLLOUT_METRICS["prefill_len"],
+    "num_turns": ROLLOUT_METRICS["num_turns"],
+    "is_truncated": ROLLOUT_METRICS["is_truncated"],
     "has_error": (rollouts.ERROR_SHARE, None, None),
     "cancelled": (rollouts.CANCELLED_SHARE, None, None),
 }
-STATISTICS = ("mean", "max", "min")
+TRACE_STATISTICS = ("mean", "max", "min")
 
 
 def _flat(middle: str) -> dict[str, Name]:
     return {
         f"{key}/{middle}{statistic}": Name(metric, f"{statistic} {PER_PROMPT}")
-        for key, metrics in ROLLOUT.items()
-        for statistic, metric in zip(STATISTICS, metrics, strict=True)
+        for key, metrics in ROLLOUT_METRICS.items()
+        for statistic, metric in zip(TRACE_STATISTICS, metrics, strict=True)
         if metric is not None
     }
 
@@ -124,14 +75,14 @@ def _by_agent() -> tuple[Family, ...]:
             Name(metric, f"{statistic} over all rollouts that arrived, of one agent"),
         )
         for key, metrics in TRACE.items()
-        for statistic, metric in zip(STATISTICS, metrics, strict=True)
+        for statistic, metric in zip(TRACE_STATISTICS, metrics, strict=True)
         if metric is not None
     )
 
 
-HELD_OUT = Name(outcome.EVAL_TASK, "avg@k is the mean of k rollouts, pass@k the best of k")
-TASK = Name(outcome.TASK_REWARD, PROMPTS)
-SETTINGS = {
+EVALUATION_TASK = Name(outcome.EVAL_TASK, "avg@k is the mean of k rollouts, pass@k the best of k")
+TASK = Name(outcome.TASK_REWARD, OVER_ARRIVED_ROLLOUTS)
+PRIME_RL_SETTINGS = {
     "model/name": "model",
     "max_steps": "total_steps",
     "optim/lr": "learning_rate",
@@ -152,7 +103,63 @@ SETTINGS = {
 NAMES = Table(
     "prime-rl",
     "prime-rl",
-    keys={**TRAINER, **ORCHESTRATOR, **_flat(""), **_flat("all/")},
+    keys={
+        # trainer/rl/train.py, train; trainer/rl/loss.py, default_loss_fn
+        "loss/mean": Name(optimiser.LOSS, "mean over microbatches, each a share of the token mean"),
+        "entropy/mean": Name(
+            exploration.ENTROPY, f"of the tempered softmax, {OVER_ALL_TRAINED_TOKENS}"
+        ),
+        "entropy/all/mean": Name(
+            exploration.ENTROPY, f"of the tempered softmax, {OVER_ALL_TRAINED_TOKENS}"
+        ),
+        "entropy/all": Name(
+            exploration.ENTROPY, f"of the tempered softmax, {OVER_ALL_TRAINED_TOKENS}"
+        ),
+        "mismatch_kl/all": Name(sampler.KL, f"k3, {OVER_ALL_TRAINED_TOKENS}", estimator="k3"),
+        "mismatch_kl/mean": Name(sampler.KL, f"k3, {OVER_ALL_TRAINED_TOKENS}", estimator="k3"),
+        "mismatch_kl/all/mean": Name(sampler.KL, f"k3, {OVER_ALL_TRAINED_TOKENS}", estimator="k3"),
+        "is_masked/mean": Name(
+            surrogate.MASKED_SHARE,
+            "mean over sequences of the token mean; since 0.6 only where the advantage pushes"
+            " outwards",
+        ),
+        "is_masked_low/mean": Name(surrogate.MASKED_SHARE_LOW, "mean over sequences"),
+        "is_masked_high/mean": Name(surrogate.MASKED_SHARE_HIGH, "mean over sequences"),
+        "max_vio/mean": Name(optimiser.EXPERT_IMBALANCE, "mean over layers and microbatches"),
+        "optim/lr": Name(optimiser.LEARNING_RATE, "after the step"),
+        "optim/grad_norm": Name(optimiser.GRAD_NORM, "before clipping"),
+        "perf/throughput": Name(
+            throughput.TOKENS_PER_SECOND, "packed tokens, padding included, of the update alone"
+        ),
+        "perf/throughput_per_gpu": Name(
+            throughput.TOKENS_PER_SECOND_PER_DEVICE, "packed tokens, padding included"
+        ),
+        "val/loss": Name(optimiser.EVAL_LOSS, "supervised"),
+        # orchestrator/orchestrator.py
+        "time/step": Name(throughput.STEP_TIME, "one step of the trainer or of the orchestrator"),
+        "progress/total_tokens": Name(throughput.TOKENS, "since the start"),
+        "progress/num_tokens": Name(throughput.TOKENS, "since the start, supervised"),
+        "progress/tokens": Name(progress.TOKENS_NEW, "of the rollouts that arrived"),
+        "progress/epoch": Name(progress.EPOCH),
+        "error/mean": Name(rollouts.ERROR_SHARE, "over rollouts"),
+        "batch/solve_none": Name(reward.GROUP_ALL_WRONG),
+        "batch/solve_all": Name(reward.GROUP_ALL_RIGHT),
+        "solve_none/all": Name(reward.GROUP_ALL_WRONG),
+        "solve_all/all": Name(reward.GROUP_ALL_RIGHT),
+        "batch/off_policy_level/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
+        "batch/off_policy_level/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
+        "off_policy_level/all/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
+        "off_policy_level/all/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
+        "off_policy/mean": Name(optimiser.POLICY_LAG, "of the batch that is trained on"),
+        "off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of the batch that is trained on"),
+        "dispatcher/off_policy/mean": Name(optimiser.POLICY_LAG, "of rollouts in flight"),
+        "dispatcher/off_policy/max": Name(optimiser.POLICY_LAG_MAX, "of rollouts in flight"),
+        "watcher/policy_version": Name(sampler.VERSION, "that rollouts use; watcher.py"),
+        "val_reward/mean": Name(outcome.EVAL_REWARD, "validation set"),
+        "val/reward/all/mean": Name(outcome.EVAL_REWARD, "validation set"),
+        **_flat(""),
+        **_flat("all/"),
+    },
     families=(
         *_by_agent(),
         Family(
@@ -163,12 +170,16 @@ NAMES = Table(
         Family(
             r"train/agg/all/[^/]+/solved_all", Name(reward.GROUP_ALL_RIGHT, "every reward is 1")
         ),
-        Family(r"train/agg/all/[^/]+/rewards/(.+)/mean", Name(reward.COMPONENT, PROMPTS)),
+        Family(
+            r"train/agg/all/[^/]+/rewards/(.+)/mean", Name(reward.COMPONENT, OVER_ARRIVED_ROLLOUTS)
+        ),
         Family(r"train/(?!agg/)(.+)/all/[^/]+/reward/mean", TASK),
         Family(r"reward/(?!all/)(.+)/mean", TASK),
         Family(r"reward/((?!all/|mean$|max$|min$|std$)[^/]+)", TASK),
-        Family(r"eval/(.+/(?:avg|pass)@\d+)", HELD_OUT),
-        Family(r"val(?:_reward|/reward)/((?!all/|mean$|max$|min$)[^/]+)(?:/mean)?", HELD_OUT),
+        Family(r"eval/(.+/(?:avg|pass)@\d+)", EVALUATION_TASK),
+        Family(
+            r"val(?:_reward|/reward)/((?!all/|mean$|max$|min$)[^/]+)(?:/mean)?", EVALUATION_TASK
+        ),
         Family(r"off_policy/(dropped)", Name(rollouts.DROPPED, "too old, since the previous row")),
         Family(
             r"train/agg/(?:all|effective)/[^/]+/stop_condition/(.+)",
@@ -180,7 +191,7 @@ NAMES = Table(
         ),
         Family(r"dispatcher/errored/(.+)", Name(rollouts.ERRORS, "of this step")),
         Family(r"dispatcher/cancelled/(.+)", Name(rollouts.DROPPED, "of this step")),
-        Family(r"ref_kl/(.+)", Name(surrogate.LOSS_WEIGHT, TOKENS)),
+        Family(r"ref_kl/(.+)", Name(surrogate.LOSS_WEIGHT, OVER_ALL_TRAINED_TOKENS)),
         Family(
             r"(?:entropy|mismatch_kl)/(?!all|mean|max|min|std)([^/]+)(?:/mean)?",
             Name(surrogate.LOSS_WEIGHT, "of one environment"),
@@ -202,7 +213,7 @@ NAMES = Table(
     other_prefixes=(
         "concurrency|curriculum|dispatcher|gate|inference|pool|progress|off_policy|watcher|system"
     ),
-    settings=SETTINGS,
+    settings=PRIME_RL_SETTINGS,
     settings_under=r"(?:trainer|orchestrator)/",
     sources=(),
     marks=(

@@ -3,20 +3,22 @@
 from rlvitals.metrics.catalogue import exploration, optimiser, outcome, policy, value
 from rlvitals.metrics.frameworks.key import Name, Table
 
-TRAINED = "mean over the episodes since the last row"
-TESTED = "mean over the test episodes"
+OVER_EPISODES_SINCE = "mean over the episodes since the last row"
+OVER_TEST_EPISODES = "mean over the test episodes"
 
 NAMES = Table(
     "pymarl",
     "PyMARL, EPyMARL",
     keys={
         # runners/episode_runner.py, parallel_runner.py (_log)
-        "return_mean": Name(outcome.RETURN, TRAINED),
-        "test_return_mean": Name(outcome.EVAL_RETURN, TESTED),
-        "ep_length_mean": Name(outcome.EPISODE_LENGTH, TRAINED),
-        "test_ep_length_mean": Name(outcome.EVAL_EPISODE_LENGTH, TESTED),
-        "battle_won_mean": Name(outcome.SUCCESS_RATE, f"share of battles won, {TRAINED}"),
-        "test_battle_won_mean": Name(outcome.EVAL_SUCCESS_RATE, f"share won, {TESTED}"),
+        "return_mean": Name(outcome.RETURN, OVER_EPISODES_SINCE),
+        "test_return_mean": Name(outcome.EVAL_RETURN, OVER_TEST_EPISODES),
+        "ep_length_mean": Name(outcome.EPISODE_LENGTH, OVER_EPISODES_SINCE),
+        "test_ep_length_mean": Name(outcome.EVAL_EPISODE_LENGTH, OVER_TEST_EPISODES),
+        "battle_won_mean": Name(
+            outcome.SUCCESS_RATE, f"share of battles won, {OVER_EPISODES_SINCE}"
+        ),
+        "test_battle_won_mean": Name(outcome.EVAL_SUCCESS_RATE, f"share won, {OVER_TEST_EPISODES}"),
         "epsilon": Name(exploration.EPSILON, "of the action selector"),
         # learners/q_learner.py, actor_critic_learner.py, ppo_learner.py
         "loss": Name(optimiser.LOSS, "squared TD error, over the steps that are not padding"),

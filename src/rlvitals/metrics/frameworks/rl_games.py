@@ -15,15 +15,18 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, OffAxis, Table
+from rlvitals.metrics.frameworks.key import RETURN_WINDOW, Family, Name, OffAxis, Table
 
-EPISODES = 100  # `games_to_track`: AverageMeter keeps a running mean of about so many
-OVER_EPISODES = "running mean of about the last 100 episodes"
-ALL = "mean over all mini-epochs and minibatches"
+RUNNING_EPISODE_MEAN = "running mean of about the last 100 episodes"
+OVER_MINI_EPOCHS = "mean over all mini-epochs and minibatches"
 
-SHARED = {
-    "rewards/step": Name(outcome.RETURN, f"{OVER_EPISODES}, before shaping", window=EPISODES),
-    "episode_lengths/step": Name(outcome.EPISODE_LENGTH, OVER_EPISODES, window=EPISODES),
+RL_GAMES_KEYS = {
+    "rewards/step": Name(
+        outcome.RETURN, f"{RUNNING_EPISODE_MEAN}, before shaping", window=RETURN_WINDOW
+    ),
+    "episode_lengths/step": Name(
+        outcome.EPISODE_LENGTH, RUNNING_EPISODE_MEAN, window=RETURN_WINDOW
+    ),
     "performance/step_inference_rl_update_fps": Name(
         throughput.STEPS_PER_SECOND, "of this iteration, the update included"
     ),
@@ -32,12 +35,14 @@ SHARED = {
     ),
     "info/epochs": Name(progress.ITERATION),
 }
-SHARED_FAMILIES = (
+RL_GAMES_FAMILIES = (
     Family(
         r"performance/(rl_update|step_inference|step)_time",
         Name(throughput.PHASE_TIME, "seconds of one iteration"),
     ),
-    Family(r"rewards(\d+)/step", Name(reward.COMPONENT, f"{OVER_EPISODES}, of one value head")),
+    Family(
+        r"rewards(\d+)/step", Name(reward.COMPONENT, f"{RUNNING_EPISODE_MEAN}, of one value head")
+    ),
     # What environments hand over: Isaac Lab with its own prefix, IsaacGymEnvs as "rew_...".
     Family(
         r"Episode/(?:Episode_Reward/|rew_)(.+)", Name(reward.COMPONENT, "per second of an episode")
@@ -45,7 +50,7 @@ SHARED_FAMILIES = (
     Family(r"Episode/Episode_Termination/(.+)", Name(outcome.ENDING, "environments a reset")),
     Family(r"Episode/Curriculum/(.+)", Name(progress.CURRICULUM)),
 )
-SETTINGS = {
+RL_GAMES_SETTINGS = {
     "params/seed": "seed",
     "params/algo/name": "algorithm",
     "params/config/env_name": "env_id",
@@ -68,22 +73,26 @@ SETTINGS = {
     "mini_epochs": "n_epochs",
     "num_actors": "n_envs",
 }
-UNDER = r"(?:train|agent)/"  # IsaacGymEnvs' config.yaml
-FRAMES = "frames"
+RL_GAMES_SETTINGS_UNDER = r"(?:train|agent)/"  # IsaacGymEnvs' config.yaml
 BY_EPOCH = OffAxis(r"(?:Episode|diagnostics)/.+", clock=("info/epochs",))
 
 NAMES = Table(
     "rl-games",
     "rl_games",
     keys={
-        **SHARED,
+        **RL_GAMES_KEYS,
         # common/a2c_common.py, write_stats
-        "losses/a_loss": Name(policy.LOSS, f"clipped surrogate, {ALL}; advantages whitened"),
+        "losses/a_loss": Name(
+            policy.LOSS, f"clipped surrogate, {OVER_MINI_EPOCHS}; advantages whitened"
+        ),
         "losses/c_loss": Name(
             value.LOSS,
-            f"squared error, not halved, of values normalised if normalize_value; {ALL}",
+            "squared error, not halved, of values normalised if normalize_value;"
+            f" {OVER_MINI_EPOCHS}",
         ),
-        "losses/entropy": Name(exploration.ENTROPY, f"positive, summed over dimensions; {ALL}"),
+        "losses/entropy": Name(
+            exploration.ENTROPY, f"positive, summed over dimensions; {OVER_MINI_EPOCHS}"
+        ),
         "info/last_lr": Name(optimiser.LEARNING_RATE, "adaptive: follows the KL"),
         "diagnostics/exp_var": Name(
             value.EXPLAINED_VARIANCE, "values of the rollout, mean over minibatches"
@@ -92,17 +101,17 @@ NAMES = Table(
         "info/kl": Name(
             policy.APPROX_KL,
             "continuous: exact KL of the Gaussians, new to old, old being the policy of the pass"
-            f" before; discrete: k2; {ALL}",
+            f" before; discrete: k2; {OVER_MINI_EPOCHS}",
             estimator="exact",
         ),
     },
     families=(
-        *SHARED_FAMILIES,
-        Family(r"losses/(\w+)_loss", Name(optimiser.LOSS_PART, ALL)),
+        *RL_GAMES_FAMILIES,
+        Family(r"losses/(\w+)_loss", Name(optimiser.LOSS_PART, OVER_MINI_EPOCHS)),
     ),
-    settings=SETTINGS,
-    settings_under=UNDER,
-    step_unit=FRAMES,
+    settings=RL_GAMES_SETTINGS,
+    settings_under=RL_GAMES_SETTINGS_UNDER,
+    step_unit="frames",
     off_axis=BY_EPOCH,
     read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/common/a2c_common.py (write_stats,"
     " train_epoch, train), common_losses.py, algo_observer.py, algos_torch/a2c_continuous.py,"

@@ -4,40 +4,43 @@ from rlvitals.metrics.catalogue import exploration, policy, value
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 from rlvitals.metrics.frameworks.rl_games import (
     BY_EPOCH,
-    FRAMES,
-    SETTINGS,
-    SHARED,
-    SHARED_FAMILIES,
-    UNDER,
+    RL_GAMES_FAMILIES,
+    RL_GAMES_KEYS,
+    RL_GAMES_SETTINGS,
+    RL_GAMES_SETTINGS_UNDER,
 )
 
-MEAN = "mean of the epoch's gradient steps"
+OVER_EPOCH_STEPS = "mean of the epoch's gradient steps"
 
 NAMES = Table(
     "rl-games-sac",
     "rl_games, SAC",
     keys={
-        **SHARED,
-        "losses/a_loss": Name(policy.ACTOR_LOSS, MEAN),
-        "losses/c1_loss": Name(value.LOSS, f"squared error of the first critic, {MEAN}"),
-        "losses/entropy": Name(exploration.ENTROPY, f"-log pi of sampled actions, {MEAN}"),
-        "losses/alpha_loss": Name(exploration.ENTROPY_COEF_LOSS, MEAN),
-        "info/alpha": Name(exploration.ENTROPY_COEF, f"SAC's alpha, {MEAN}"),
+        **RL_GAMES_KEYS,
+        "losses/a_loss": Name(policy.ACTOR_LOSS, OVER_EPOCH_STEPS),
+        "losses/c1_loss": Name(
+            value.LOSS, f"squared error of the first critic, {OVER_EPOCH_STEPS}"
+        ),
+        "losses/entropy": Name(
+            exploration.ENTROPY, f"-log pi of sampled actions, {OVER_EPOCH_STEPS}"
+        ),
+        "losses/alpha_loss": Name(exploration.ENTROPY_COEF_LOSS, OVER_EPOCH_STEPS),
+        "info/alpha": Name(exploration.ENTROPY_COEF, f"SAC's alpha, {OVER_EPOCH_STEPS}"),
     },
     families=(
-        *SHARED_FAMILIES,
-        Family(r"losses/(c2)_loss", Name(value.CRITIC_LOSS, f"squared error, {MEAN}")),
+        *RL_GAMES_FAMILIES,
+        Family(r"losses/(c2)_loss", Name(value.CRITIC_LOSS, f"squared error, {OVER_EPOCH_STEPS}")),
     ),
     settings={
-        **SETTINGS,
+        **RL_GAMES_SETTINGS,
         "params/config/actor_lr": "learning_rate",
         "params/config/critic_tau": "tau",
         "params/config/batch_size": "minibatch_size",
         "params/config/replay_buffer_size": "buffer_size",
         "params/config/num_warmup_steps": "learning_starts",
     },
-    settings_under=UNDER,
-    step_unit=FRAMES,
+    settings_under=RL_GAMES_SETTINGS_UNDER,
+    step_unit="frames",
     off_axis=BY_EPOCH,
     read_from="Denys88/rl_games 262cf202 (2.0.0): rl_games/algos_torch/sac_agent.py"
     " (update_critic, update_actor_and_alpha, train)",

@@ -15,42 +15,35 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import RETURN_WINDOW, Family, Name, Table
 
 # evaluation/metrics.py, collect_episodes: at least 100 episodes, older ones filling up.
-EPISODES = 100
-SMOOTHED = "the new episodes, filled up to 100 with older ones"
+FILLED_UP_EPISODES = "the new episodes, filled up to 100 with older ones"
 SUM = "summed over the training batch (A2C and IMPALA of 2018-2019)"
-EXACT = "exact KL of the action distributions, last epoch"
-CLAMPED = "clamped at -1 from below"
-CLIPPED = "after clipping: never above grad_clip"
+EXACT_KL = "exact KL of the action distributions, last epoch"
 
-RETURN = Name(outcome.RETURN, f"mean over {SMOOTHED}", window=EPISODES)
-RETURN_MIN = Name(outcome.RETURN_MIN, f"over {SMOOTHED}", window=EPISODES)
-RETURN_MAX = Name(outcome.RETURN_MAX, f"over {SMOOTHED}", window=EPISODES)
-LENGTH = Name(outcome.EPISODE_LENGTH, f"mean over {SMOOTHED}", window=EPISODES)
-EVAL_RETURN = Name(outcome.EVAL_RETURN, "mean over the evaluation's episodes")
-EVAL_LENGTH = Name(outcome.EVAL_EPISODE_LENGTH, "mean over the evaluation's episodes")
-EPISODES_NEW = Name(progress.EPISODES_NEW)
-STEPS = Name(progress.STEPS)
-STEPS_NEW = Name(progress.STEPS_NEW)
-TRAINED = Name(progress.STEPS_TRAINED, "samples, each pass over them counted")
-ITERATION_TIME = Name(throughput.STEP_TIME, "one iteration")
-WORKERS = Name(throughput.WORKERS)
-MILLISECONDS = Name(throughput.PHASE_TIME, "milliseconds")
+RLLIB_NUMBERS = {
+    "return": Name(outcome.RETURN, f"mean over {FILLED_UP_EPISODES}", window=RETURN_WINDOW),
+    "return_min": Name(outcome.RETURN_MIN, f"over {FILLED_UP_EPISODES}", window=RETURN_WINDOW),
+    "return_max": Name(outcome.RETURN_MAX, f"over {FILLED_UP_EPISODES}", window=RETURN_WINDOW),
+    "length": Name(outcome.EPISODE_LENGTH, f"mean over {FILLED_UP_EPISODES}", window=RETURN_WINDOW),
+    "eval_return": Name(outcome.EVAL_RETURN, "mean over the evaluation's episodes"),
+    "eval_length": Name(outcome.EVAL_EPISODE_LENGTH, "mean over the evaluation's episodes"),
+    "trained": Name(progress.STEPS_TRAINED, "samples, each pass over them counted"),
+}
 
 # What RLlib's policies report, under "info/learner/<policy>/[learner_stats/]".
-POLICY = {
+POLICY_KEYS = {
     "policy_loss": Name(policy.LOSS, "mean over the last epoch's minibatches"),
     "vf_loss": Name(value.LOSS, "PPO: squared error cut at vf_clip_param; IMPALA: halved"),
     "total_loss": Name(optimiser.LOSS, "mean over the last epoch's minibatches"),
-    "vf_explained_var": Name(value.EXPLAINED_VARIANCE, CLAMPED),
-    "kl": Name(policy.APPROX_KL, EXACT, estimator="exact"),
+    "vf_explained_var": Name(value.EXPLAINED_VARIANCE, "clamped at -1 from below"),
+    "kl": Name(policy.APPROX_KL, EXACT_KL, estimator="exact"),
     "entropy": Name(exploration.ENTROPY, "mean over the batch"),
     "entropy_coeff": Name(exploration.ENTROPY_COEF),
     "cur_kl_coeff": Name(policy.KL_COEF, "adaptive, of the KL to the collecting policy"),
     "cur_lr": Name(optimiser.LEARNING_RATE),
-    "grad_gnorm": Name(optimiser.CLIPPED_GRAD_NORM, CLIPPED),
+    "grad_gnorm": Name(optimiser.CLIPPED_GRAD_NORM, "after clipping: never above grad_clip"),
     "var_gnorm": Name(optimiser.WEIGHT_NORM),
     "mean_q": Name(value.Q_MEAN, "of the batch's actions"),
     "min_q": Name(value.Q_MIN),
@@ -62,24 +55,24 @@ POLICY = {
     "mean_td_error": Name(value.TD_ERROR, "signed mean"),
 }
 
-SHORT = {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py, stats
+OLD_POLICY_KEYS = {  # one policy, until 2019: a3c_tf_policy.py and vtrace_policy_graph.py, stats
     "policy_loss": Name(policy.LOSS_SUM, SUM),
     "vf_loss": Name(value.LOSS_SUM, f"half the squared error, {SUM}"),
     "policy_entropy": Name(exploration.ENTROPY_SUM, SUM),
     "entropy": Name(exploration.ENTROPY_SUM, f"{SUM}; PPO of that time logs a mean here"),
 }
 
-LEARNER = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch learners
+NEW_LEARNER_KEYS = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch learners
     "policy_loss": Name(
         policy.LOSS, "PPO: clipped surrogate, the last minibatch; SAC: the actor's loss"
     ),
     "vf_loss": Name(value.LOSS, "squared error cut at vf_clip_param, the last minibatch"),
     "vf_loss_unclipped": Name(value.LOSS_UNCLIPPED, "squared error, the last minibatch"),
-    "vf_explained_var": Name(value.EXPLAINED_VARIANCE, CLAMPED),
+    "vf_explained_var": Name(value.EXPLAINED_VARIANCE, "clamped at -1 from below"),
     "total_loss": Name(optimiser.LOSS),
     "entropy": Name(exploration.ENTROPY, "mean over the batch"),
     "mean_kl_loss": Name(
-        policy.APPROX_KL, f"{EXACT}; 0 where use_kl_loss is off", estimator="exact"
+        policy.APPROX_KL, f"{EXACT_KL}; 0 where use_kl_loss is off", estimator="exact"
     ),
     "curr_kl_coeff": Name(policy.KL_COEF, "adaptive, of the KL to the collecting policy"),
     "curr_entropy_coeff": Name(exploration.ENTROPY_COEF),
@@ -96,39 +89,38 @@ LEARNER = {  # new stack: ppo_torch_learner.py, learner.py, dqn and sac torch le
     "alpha_loss": Name(exploration.ENTROPY_COEF_LOSS),
 }
 
-MODULES = ("default_policy", "default_module", "__all_modules__")
 
 RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py, step
-    "episode_reward_mean": RETURN,
-    "episode_reward_min": RETURN_MIN,
-    "episode_reward_max": RETURN_MAX,
-    "episode_len_mean": LENGTH,
-    "episodes_this_iter": EPISODES_NEW,
+    "episode_reward_mean": RLLIB_NUMBERS["return"],
+    "episode_reward_min": RLLIB_NUMBERS["return_min"],
+    "episode_reward_max": RLLIB_NUMBERS["return_max"],
+    "episode_len_mean": RLLIB_NUMBERS["length"],
+    "episodes_this_iter": Name(progress.EPISODES_NEW),
     "episodes_total": Name(progress.EPISODE, "the old stack of 2018 counts the smoothed ones"),
-    "timesteps_total": STEPS,
-    "timesteps_this_iter": STEPS_NEW,
-    "num_env_steps_sampled": STEPS,
-    "num_env_steps_sampled_lifetime": STEPS,
-    "num_env_steps_sampled_this_iter": STEPS_NEW,
-    "num_env_steps_trained": TRAINED,
-    "num_agent_steps_trained": TRAINED,
+    "timesteps_total": Name(progress.STEPS),
+    "timesteps_this_iter": Name(progress.STEPS_NEW),
+    "num_env_steps_sampled": Name(progress.STEPS),
+    "num_env_steps_sampled_lifetime": Name(progress.STEPS),
+    "num_env_steps_sampled_this_iter": Name(progress.STEPS_NEW),
+    "num_env_steps_trained": RLLIB_NUMBERS["trained"],
+    "num_agent_steps_trained": RLLIB_NUMBERS["trained"],
     "training_iteration": Name(progress.ITERATION),
-    "time_this_iter_s": ITERATION_TIME,
+    "time_this_iter_s": Name(throughput.STEP_TIME, "one iteration"),
     "time_total_s": Name(throughput.ELAPSED, "seconds of training, over all attempts"),
-    "num_healthy_workers": WORKERS,
-    "evaluation/episode_reward_mean": EVAL_RETURN,
+    "num_healthy_workers": Name(throughput.WORKERS),
+    "evaluation/episode_reward_mean": RLLIB_NUMBERS["eval_return"],
     "evaluation/episode_reward_min": Name(outcome.EVAL_RETURN_MIN),
     "evaluation/episode_reward_max": Name(outcome.EVAL_RETURN_MAX),
     "evaluation/env_runners/episode_return_min": Name(outcome.EVAL_RETURN_MIN),
     "evaluation/env_runners/episode_return_max": Name(outcome.EVAL_RETURN_MAX),
-    "evaluation/episode_len_mean": EVAL_LENGTH,
-    "evaluation/env_runners/episode_reward_mean": EVAL_RETURN,
-    "evaluation/env_runners/episode_return_mean": EVAL_RETURN,
-    "evaluation/env_runners/episode_len_mean": EVAL_LENGTH,
-    "info/num_steps_sampled": STEPS,
-    "info/num_steps_trained": TRAINED,
-    "info/num_env_steps_sampled": STEPS,
-    "info/num_env_steps_trained": TRAINED,
+    "evaluation/episode_len_mean": RLLIB_NUMBERS["eval_length"],
+    "evaluation/env_runners/episode_reward_mean": RLLIB_NUMBERS["eval_return"],
+    "evaluation/env_runners/episode_return_mean": RLLIB_NUMBERS["eval_return"],
+    "evaluation/env_runners/episode_len_mean": RLLIB_NUMBERS["eval_length"],
+    "info/num_steps_sampled": Name(progress.STEPS),
+    "info/num_steps_trained": RLLIB_NUMBERS["trained"],
+    "info/num_env_steps_sampled": Name(progress.STEPS),
+    "info/num_env_steps_trained": RLLIB_NUMBERS["trained"],
     "info/num_target_updates": Name(optimiser.TARGET_UPDATES),
     "info/opt_samples": Name(progress.BATCH_SIZE),
     "info/opt_peak_throughput": Name(throughput.LEARNER_RATE, "at the peak"),
@@ -137,46 +129,57 @@ RESULT = {  # evaluation/metrics.py, summarize_episodes; algorithms/algorithm.py
     "info/sample_throughput": Name(throughput.SAMPLER_RATE),
     "num_env_steps_sampled_throughput_per_sec": Name(throughput.STEPS_PER_SECOND),
     "num_env_steps_trained_throughput_per_sec": Name(throughput.LEARNER_RATE),
-    "env_runners/episode_return_mean": RETURN,
-    "env_runners/episode_return_min": RETURN_MIN,
-    "env_runners/episode_return_max": RETURN_MAX,
-    "env_runners/episode_reward_mean": RETURN,
-    "env_runners/episode_reward_min": RETURN_MIN,
-    "env_runners/episode_reward_max": RETURN_MAX,
-    "env_runners/episode_len_mean": LENGTH,
-    "env_runners/num_episodes": EPISODES_NEW,
+    "env_runners/episode_return_mean": RLLIB_NUMBERS["return"],
+    "env_runners/episode_return_min": RLLIB_NUMBERS["return_min"],
+    "env_runners/episode_return_max": RLLIB_NUMBERS["return_max"],
+    "env_runners/episode_reward_mean": RLLIB_NUMBERS["return"],
+    "env_runners/episode_reward_min": RLLIB_NUMBERS["return_min"],
+    "env_runners/episode_reward_max": RLLIB_NUMBERS["return_max"],
+    "env_runners/episode_len_mean": RLLIB_NUMBERS["length"],
+    "env_runners/num_episodes": Name(progress.EPISODES_NEW),
     "env_runners/num_episodes_lifetime": Name(progress.EPISODE),
-    "env_runners/num_env_steps_sampled": STEPS_NEW,
-    "env_runners/num_env_steps_sampled_lifetime": STEPS,
+    "env_runners/num_env_steps_sampled": Name(progress.STEPS_NEW),
+    "env_runners/num_env_steps_sampled_lifetime": Name(progress.STEPS),
     "num_training_step_calls_per_iteration": Name(optimiser.UPDATES, "per iteration"),
 }
 
-# Ray 2.x's old stack writes these a second time under "sampler_results/".
-EPISODE_KEYS = (
-    "episode_reward_mean",
-    "episode_reward_min",
-    "episode_reward_max",
-    "episode_len_mean",
-    "episodes_this_iter",
-)
 
+# Ray 2.x's old stack writes these a second time under "sampler_results/".
 NAMES = Table(
     "rllib",
     "RLlib",
     keys={
         **RESULT,
-        **{f"sampler_results/{key}": RESULT[key] for key in EPISODE_KEYS},
-        **{f"info/learner/{key}": name for key, name in (POLICY | SHORT).items()},
-        **{f"info/learner/default_policy/{key}": name for key, name in POLICY.items()},
-        **{f"info/learner/default_policy/learner_stats/{key}": n for key, n in POLICY.items()},
-        **{f"learners/{module}/{key}": n for module in MODULES for key, n in LEARNER.items()},
+        **{
+            f"sampler_results/{key}": RESULT[key]
+            for key in (
+                "episode_reward_mean",
+                "episode_reward_min",
+                "episode_reward_max",
+                "episode_len_mean",
+                "episodes_this_iter",
+            )
+        },
+        **{f"info/learner/{key}": name for key, name in (POLICY_KEYS | OLD_POLICY_KEYS).items()},
+        **{f"info/learner/default_policy/{key}": name for key, name in POLICY_KEYS.items()},
+        **{f"info/learner/default_policy/learner_stats/{key}": n for key, n in POLICY_KEYS.items()},
+        **{
+            f"learners/{module}/{key}": n
+            for module in ("default_policy", "default_module", "__all_modules__")
+            for key, n in NEW_LEARNER_KEYS.items()
+        },
     },
     families=(
         Family(r"(?:env_runners/)?policy_reward_mean/(.+)", Name(reward.COMPONENT, "per agent")),
-        Family(r"info/(\w+_time)_ms", MILLISECONDS),
-        Family(r"(?:env_runners/)?sampler_perf/(mean_\w+)_ms", MILLISECONDS),
-        Family(r"(evaluation/sampler_perf/mean_\w+)_ms", MILLISECONDS),
-        Family(r"timers/(\w+)_time_ms", MILLISECONDS),
+        Family(r"info/(\w+_time)_ms", Name(throughput.PHASE_TIME, "milliseconds")),
+        Family(
+            r"(?:env_runners/)?sampler_perf/(mean_\w+)_ms",
+            Name(throughput.PHASE_TIME, "milliseconds"),
+        ),
+        Family(
+            r"(evaluation/sampler_perf/mean_\w+)_ms", Name(throughput.PHASE_TIME, "milliseconds")
+        ),
+        Family(r"timers/(\w+)_time_ms", Name(throughput.PHASE_TIME, "milliseconds")),
         Family(r"timers/(.+?)(?:_time_s)?", Name(throughput.PHASE_TIME, "seconds (new stack)")),
         Family(r"perf/(\w+)_percent", Name(throughput.MACHINE, "percent")),
     ),

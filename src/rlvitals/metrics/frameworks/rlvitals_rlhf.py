@@ -18,7 +18,7 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-ALL = "mean over minibatches, of response tokens"
+OVER_MINIBATCH_TOKENS = "mean over minibatches, of response tokens"
 EVERY = "of all processes"
 
 KEYS = {
@@ -39,62 +39,25 @@ KEYS = {
         outcome.RLHF_REWARD, "scores + non_score_reward, the latter being negative"
     ),
     "objective/scores": Name(outcome.SCORE, "after the penalty for a missing end token"),
-    "policy/approxkl_avg": Name(policy.APPROX_KL, f"k2, {ALL}", estimator="k2"),
+    "policy/approxkl_avg": Name(policy.APPROX_KL, f"k2, {OVER_MINIBATCH_TOKENS}", estimator="k2"),
     "policy/clipfrac_avg": Name(
-        policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {ALL}"
+        policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {OVER_MINIBATCH_TOKENS}"
     ),
     "policy/entropy_avg": Name(
-        exploration.ENTROPY, f"of the distribution drawn from, tempered; {ALL}"
+        exploration.ENTROPY, f"of the distribution drawn from, tempered; {OVER_MINIBATCH_TOKENS}"
     ),
-    "loss/policy_avg": Name(policy.LOSS, f"clipped surrogate, {ALL}; advantages whitened"),
-    "loss/value_avg": Name(value.LOSS, f"half the clipped squared error, {ALL}"),
-    "val/clipfrac_avg": Name(value.CLIP_FRACTION, ALL),
-    "val/ratio": Name(policy.RATIO, ALL),
+    "loss/policy_avg": Name(
+        policy.LOSS, f"clipped surrogate, {OVER_MINIBATCH_TOKENS}; advantages whitened"
+    ),
+    "loss/value_avg": Name(value.LOSS, f"half the clipped squared error, {OVER_MINIBATCH_TOKENS}"),
+    "val/clipfrac_avg": Name(value.CLIP_FRACTION, OVER_MINIBATCH_TOKENS),
+    "val/ratio": Name(policy.RATIO, OVER_MINIBATCH_TOKENS),
     "val/ratio_var": Name(policy.RATIO_VAR, "over the tokens of a minibatch, mean over them"),
     "val/num_eos_tokens": Name(language.EOS_TOKENS, f"count, {EVERY}"),
     "lr": Name(optimiser.LEARNING_RATE),
     "episode": Name(progress.EPISODE),
 }
 
-BEFORE = {
-    "env/reward_mean": Name(outcome.REWARD, "per response, before any penalty"),
-    "env/reward_std": Name(reward.STD, "over responses, before any penalty"),
-    "ppo/std_scores": Name(reward.SCORE_STD, "after the penalty for a missing end token"),
-    "ppo/mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
-    "ppo/policy/policykl": Name(policy.KL_SIGNED, f"k1, {ALL}", estimator="k1"),
-    "ppo/policy/advantages_mean": Name(
-        policy.ADVANTAGE_MEAN, "whitened, so about 0 by construction"
-    ),
-    "ppo/returns/mean": Name(value.RETURN_MEAN, ALL),
-    "ppo/returns/var": Name(value.RETURN_VAR, ALL),
-    "ppo/val/mean": Name(value.MEAN, f"before the update, {ALL}"),
-    "ppo/val/var": Name(value.VAR, f"before the update, {ALL}"),
-    "ppo/val/vpred": Name(value.PREDICTION_MEAN, ALL),
-    "ppo/val/error": Name(value.ERROR, ALL),
-    "ppo/val/var_explained": Name(
-        value.MSE_EXPLAINED_VARIANCE, "1 - val/error / returns/var: squared error, not residual"
-    ),
-    "ppo/loss/total": Name(optimiser.LOSS, "loss/policy + vf_coef * loss/value"),
-    "tokens/queries_len_mean": Name(language.QUERY_LENGTH_MEAN, EVERY),
-    "tokens/queries_len_std": Name(language.QUERY_LENGTH_STD, EVERY),
-    "tokens/responses_len_mean": Name(language.LENGTH_MEAN, EVERY),
-    "tokens/responses_len_std": Name(language.LENGTH_STD, EVERY),
-    "tokens/truncated_share": Name(language.TRUNCATED_SHARE, "responses without an end token"),
-    "applied_share": Name(
-        optimiser.UPDATE_SUCCESS,
-        "of minibatches; skipped: without a reward, above ratio_threshold, gradient not finite",
-    ),
-    "grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
-    "time/ppo/total": Name(throughput.STEP_TIME, "one update, generation included"),
-    "env/reward_dist": Name(reward.DISTRIBUTION, "one per response"),
-    "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per response"),
-    "objective/logprobs": Name(language.LOGPROBS, "every token"),
-    "objective/ref_logprobs": Name(language.REF_LOGPROBS, "every token"),
-    "ppo/policy/ratio": Name(policy.RATIO, "every token of the last minibatch: a histogram"),
-    "ppo/policy/advantages": Name(policy.ADVANTAGE_DISTRIBUTION, "every token, whitened"),
-    "tokens/queries_dist": Name(language.QUERY_LENGTH_DISTRIBUTION, EVERY),
-    "tokens/responses_dist": Name(language.LENGTH_DISTRIBUTION, EVERY),
-}
 
 # The same numbers as TRL called them before 0.12.
 AGAIN = {
@@ -113,7 +76,45 @@ NAMES = Table(
     "rlvitals train rlhf",
     keys={
         **KEYS,
-        **BEFORE,
+        "env/reward_mean": Name(outcome.REWARD, "per response, before any penalty"),
+        "env/reward_std": Name(reward.STD, "over responses, before any penalty"),
+        "ppo/std_scores": Name(reward.SCORE_STD, "after the penalty for a missing end token"),
+        "ppo/mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
+        "ppo/policy/policykl": Name(
+            policy.KL_SIGNED, f"k1, {OVER_MINIBATCH_TOKENS}", estimator="k1"
+        ),
+        "ppo/policy/advantages_mean": Name(
+            policy.ADVANTAGE_MEAN, "whitened, so about 0 by construction"
+        ),
+        "ppo/returns/mean": Name(value.RETURN_MEAN, OVER_MINIBATCH_TOKENS),
+        "ppo/returns/var": Name(value.RETURN_VAR, OVER_MINIBATCH_TOKENS),
+        "ppo/val/mean": Name(value.MEAN, f"before the update, {OVER_MINIBATCH_TOKENS}"),
+        "ppo/val/var": Name(value.VAR, f"before the update, {OVER_MINIBATCH_TOKENS}"),
+        "ppo/val/vpred": Name(value.PREDICTION_MEAN, OVER_MINIBATCH_TOKENS),
+        "ppo/val/error": Name(value.ERROR, OVER_MINIBATCH_TOKENS),
+        "ppo/val/var_explained": Name(
+            value.MSE_EXPLAINED_VARIANCE, "1 - val/error / returns/var: squared error, not residual"
+        ),
+        "ppo/loss/total": Name(optimiser.LOSS, "loss/policy + vf_coef * loss/value"),
+        "tokens/queries_len_mean": Name(language.QUERY_LENGTH_MEAN, EVERY),
+        "tokens/queries_len_std": Name(language.QUERY_LENGTH_STD, EVERY),
+        "tokens/responses_len_mean": Name(language.LENGTH_MEAN, EVERY),
+        "tokens/responses_len_std": Name(language.LENGTH_STD, EVERY),
+        "tokens/truncated_share": Name(language.TRUNCATED_SHARE, "responses without an end token"),
+        "applied_share": Name(
+            optimiser.UPDATE_SUCCESS,
+            "of minibatches; skipped: without a reward, above ratio_threshold, gradient not finite",
+        ),
+        "grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
+        "time/ppo/total": Name(throughput.STEP_TIME, "one update, generation included"),
+        "env/reward_dist": Name(reward.DISTRIBUTION, "one per response"),
+        "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per response"),
+        "objective/logprobs": Name(language.LOGPROBS, "every token"),
+        "objective/ref_logprobs": Name(language.REF_LOGPROBS, "every token"),
+        "ppo/policy/ratio": Name(policy.RATIO, "every token of the last minibatch: a histogram"),
+        "ppo/policy/advantages": Name(policy.ADVANTAGE_DISTRIBUTION, "every token, whitened"),
+        "tokens/queries_dist": Name(language.QUERY_LENGTH_DISTRIBUTION, EVERY),
+        "tokens/responses_dist": Name(language.LENGTH_DISTRIBUTION, EVERY),
         **{old: replace(KEYS[new], again=True) for old, new in AGAIN.items()},
     },
     families=(

@@ -15,15 +15,14 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_ALL_MINIBATCHES, RETURN_WINDOW, Family, Name, Table
 
-EPISODES = 100  # `rewbuffer`, `lenbuffer`: deque(maxlen=100)
-OVER_EPISODES = "mean of the last 100 episodes"
-ALL = "mean over all epochs and minibatches"
+OVER_LAST_EPISODES = "mean of the last 100 episodes"
 
-VALUE_LOSS = Name(value.LOSS, f"squared error, clipped if use_clipped_value_loss; {ALL}")
-STD = Name(exploration.STD, "mean over action dimensions")
-COLLECTING = Name(throughput.PHASE_TIME, "seconds of one iteration")
+CLIPPED_VALUE_LOSS = Name(
+    value.LOSS, f"squared error, clipped if use_clipped_value_loss; {OVER_ALL_MINIBATCHES}"
+)
+ACTION_STD = Name(exploration.STD, "mean over action dimensions")
 
 PPO_SETTINGS = {
     "learning_rate": "learning_rate",
@@ -44,26 +43,37 @@ NAMES = Table(
     keys={
         "Train/mean_reward": Name(
             outcome.RETURN,
-            f"{OVER_EPISODES}; with RND the intrinsic reward is in it",
-            window=EPISODES,
+            f"{OVER_LAST_EPISODES}; with RND the intrinsic reward is in it",
+            window=RETURN_WINDOW,
         ),
-        "Train/mean_episode_length": Name(outcome.EPISODE_LENGTH, OVER_EPISODES, window=EPISODES),
-        "Loss/value_function": VALUE_LOSS,  # until 3.2
-        "Loss/value": VALUE_LOSS,
-        "Loss/surrogate": Name(policy.LOSS, f"clipped surrogate, advantages whitened; {ALL}"),
-        "Loss/entropy": Name(exploration.ENTROPY, f"positive, summed over dimensions; {ALL}"),
+        "Train/mean_episode_length": Name(
+            outcome.EPISODE_LENGTH, OVER_LAST_EPISODES, window=RETURN_WINDOW
+        ),
+        "Loss/value_function": CLIPPED_VALUE_LOSS,  # until 3.2
+        "Loss/value": CLIPPED_VALUE_LOSS,
+        "Loss/surrogate": Name(
+            policy.LOSS, f"clipped surrogate, advantages whitened; {OVER_ALL_MINIBATCHES}"
+        ),
+        "Loss/entropy": Name(
+            exploration.ENTROPY, f"positive, summed over dimensions; {OVER_ALL_MINIBATCHES}"
+        ),
         "Loss/learning_rate": Name(
             optimiser.LEARNING_RATE, "adaptive: follows the exact KL towards desired_kl"
         ),
         "Loss/behavior": Name(optimiser.LOSS, "distillation: distance to the teacher's actions"),
-        "Policy/mean_noise_std": STD,  # until 4
-        "Policy/mean_std": STD,
+        "Policy/mean_noise_std": ACTION_STD,  # until 4
+        "Policy/mean_std": ACTION_STD,
         "Perf/total_fps": Name(throughput.STEPS_PER_SECOND, "of this iteration, all environments"),
-        "Rnd/mean_intrinsic_reward": Name(reward.INTRINSIC, OVER_EPISODES, window=EPISODES),
+        "Rnd/mean_intrinsic_reward": Name(
+            reward.INTRINSIC, OVER_LAST_EPISODES, window=RETURN_WINDOW
+        ),
     },
     families=(
-        Family(r"Loss/(rnd|symmetry)", Name(optimiser.LOSS_PART, ALL)),
-        Family(r"Perf/(collection|learning)[ _]time", COLLECTING),
+        Family(r"Loss/(rnd|symmetry)", Name(optimiser.LOSS_PART, OVER_ALL_MINIBATCHES)),
+        Family(
+            r"Perf/(collection|learning)[ _]time",
+            Name(throughput.PHASE_TIME, "seconds of one iteration"),
+        ),
         # What environments hand over: Isaac Lab with its own prefix, legged_gym as "rew_...".
         Family(r"Episode_Reward/(.+)", Name(reward.COMPONENT, "per second of an episode")),
         Family(r"Episode/(?:Episode_Reward/|rew_)(.+)", Name(reward.COMPONENT, "per second")),
@@ -80,7 +90,7 @@ NAMES = Table(
         "max_iterations": "total_steps",  # its steps are iterations
         "algorithm/class_name": "algorithm",
         **PPO_SETTINGS,
-        **{f"algorithm/{own}": canonical for own, canonical in PPO_SETTINGS.items()},
+        **{f"algorithm/{key}": canonical for key, canonical in PPO_SETTINGS.items()},
         "scene/num_envs": "n_envs",  # params/env.yaml
     },
     settings_under=r"(?:runner|agent|train_cfg|runner_cfg)/",

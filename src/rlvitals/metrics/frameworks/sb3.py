@@ -11,13 +11,12 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import RETURN_WINDOW, Family, Name, Table
 
 # `ep_info_buffer` is a deque of `stats_window_size` = 100: episodes, not points of the log.
-EPISODES = 100
 INTERVAL = "recorded by rlvitals: of the interval alone"
-ROLLOUT = "recorded by rlvitals: over the transitions collected since the previous point"
-EPISODE = "recorded by rlvitals: one episode as it ends"
+RECORDED_ROLLOUT = "recorded by rlvitals: over the transitions collected since the previous point"
+RECORDED_EPISODE = "recorded by rlvitals: one episode as it ends"
 CLIPS = "recorded by rlvitals: before clipping; mean of the gradient steps"
 SAMPLED = "recorded by rlvitals: every tenth gradient step"
 MEAN_OF_EPISODES = "moving average over the last 100 episodes"
@@ -27,9 +26,9 @@ NAMES = Table(
     "Stable-Baselines3",
     keys={
         # common/on_policy_algorithm.py and common/off_policy_algorithm.py, dump_logs
-        "rollout/ep_rew_mean": Name(outcome.RETURN, MEAN_OF_EPISODES, window=EPISODES),
-        "rollout/ep_len_mean": Name(outcome.EPISODE_LENGTH, MEAN_OF_EPISODES, window=EPISODES),
-        "rollout/success_rate": Name(outcome.SUCCESS_RATE, MEAN_OF_EPISODES, window=EPISODES),
+        "rollout/ep_rew_mean": Name(outcome.RETURN, MEAN_OF_EPISODES, window=RETURN_WINDOW),
+        "rollout/ep_len_mean": Name(outcome.EPISODE_LENGTH, MEAN_OF_EPISODES, window=RETURN_WINDOW),
+        "rollout/success_rate": Name(outcome.SUCCESS_RATE, MEAN_OF_EPISODES, window=RETURN_WINDOW),
         "time/fps": Name(
             throughput.STEPS_PER_SECOND, "cumulative: all steps over all time since the start"
         ),
@@ -97,21 +96,21 @@ NAMES = Table(
         ),
         "train/policy_objective": Name(policy.LOSS, "logged with its sign flipped", scale=-1.0),
         # integrations/stable_baselines3, what the callback adds
-        "rollout/episode_return": Name(outcome.RETURN, EPISODE),
-        "rollout/episode_length": Name(outcome.EPISODE_LENGTH, EPISODE),
-        "rollout/episode_success": Name(outcome.SUCCESS_RATE, f"{EPISODE}: 0 or 1"),
-        "rollout/reward_mean": Name(reward.MEAN, ROLLOUT),
-        "rollout/reward_std": Name(reward.STD, ROLLOUT),
-        "rollout/reward_min": Name(reward.MIN, ROLLOUT),
-        "rollout/reward_max": Name(reward.MAX, ROLLOUT),
-        "rollout/value_mean": Name(value.MEAN, ROLLOUT),
-        "rollout/return_target_mean": Name(value.RETURN_MEAN, ROLLOUT),
-        "rollout/return_target_var": Name(value.RETURN_VAR, ROLLOUT),
-        "rollout/advantage_mean": Name(policy.ADVANTAGE_MEAN, f"{ROLLOUT}; not whitened"),
-        "rollout/advantage_std": Name(policy.ADVANTAGE_STD, f"{ROLLOUT}; not whitened"),
-        "rollout/action_at_bound_share": Name(policy.ACTION_AT_BOUND, ROLLOUT),
-        "rollout/observation_varying_share": Name(observation.VARYING, ROLLOUT),
-        "rollout/observation_largest": Name(observation.LARGEST, ROLLOUT),
+        "rollout/episode_return": Name(outcome.RETURN, RECORDED_EPISODE),
+        "rollout/episode_length": Name(outcome.EPISODE_LENGTH, RECORDED_EPISODE),
+        "rollout/episode_success": Name(outcome.SUCCESS_RATE, f"{RECORDED_EPISODE}: 0 or 1"),
+        "rollout/reward_mean": Name(reward.MEAN, RECORDED_ROLLOUT),
+        "rollout/reward_std": Name(reward.STD, RECORDED_ROLLOUT),
+        "rollout/reward_min": Name(reward.MIN, RECORDED_ROLLOUT),
+        "rollout/reward_max": Name(reward.MAX, RECORDED_ROLLOUT),
+        "rollout/value_mean": Name(value.MEAN, RECORDED_ROLLOUT),
+        "rollout/return_target_mean": Name(value.RETURN_MEAN, RECORDED_ROLLOUT),
+        "rollout/return_target_var": Name(value.RETURN_VAR, RECORDED_ROLLOUT),
+        "rollout/advantage_mean": Name(policy.ADVANTAGE_MEAN, f"{RECORDED_ROLLOUT}; not whitened"),
+        "rollout/advantage_std": Name(policy.ADVANTAGE_STD, f"{RECORDED_ROLLOUT}; not whitened"),
+        "rollout/action_at_bound_share": Name(policy.ACTION_AT_BOUND, RECORDED_ROLLOUT),
+        "rollout/observation_varying_share": Name(observation.VARYING, RECORDED_ROLLOUT),
+        "rollout/observation_largest": Name(observation.LARGEST, RECORDED_ROLLOUT),
         "rollout/entropy": Name(
             exploration.ENTROPY, "recorded by rlvitals: -mean log pi of samples at recent states"
         ),
@@ -126,7 +125,7 @@ NAMES = Table(
         "train/critic_grad_norm": Name(optimiser.CRITIC_GRAD_NORM, SAMPLED),
     },
     families=(
-        Family(r"rollout/action_count/(\d+)", Name(policy.ACTION_COUNT, ROLLOUT)),
+        Family(r"rollout/action_count/(\d+)", Name(policy.ACTION_COUNT, RECORDED_ROLLOUT)),
         Family(r"time/phase/(\w+)", Name(throughput.PHASE_TIME, f"{INTERVAL}, in seconds")),
     ),
     settings={

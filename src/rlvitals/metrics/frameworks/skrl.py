@@ -17,21 +17,29 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-SINCE = "since the last write"
-EPISODES = f"the episodes that ended {SINCE}, at most 100, re-averaged at each step"
+SINCE_LAST_WRITE = "since the last write"
+ENDED_EPISODES = (
+    f"the episodes that ended {SINCE_LAST_WRITE}, at most 100, re-averaged at each step"
+)
 
 # agents/torch/base.py, record_transition; trainers/torch/*.py; agents of all kinds
-SHARED = {
-    "Reward / Total reward (mean)": Name(outcome.RETURN, f"mean over {EPISODES}"),
-    "Reward / Total reward (min)": Name(outcome.RETURN_MIN, f"over {EPISODES}"),
-    "Reward / Total reward (max)": Name(outcome.RETURN_MAX, f"over {EPISODES}"),
-    "Reward / Instantaneous reward (mean)": Name(reward.MEAN, f"over all environments {SINCE}"),
-    "Reward / Instantaneous reward (min)": Name(reward.MIN, f"over all environments {SINCE}"),
-    "Reward / Instantaneous reward (max)": Name(reward.MAX, f"over all environments {SINCE}"),
-    "Episode / Total timesteps (mean)": Name(outcome.EPISODE_LENGTH, f"mean over {EPISODES}"),
+SKRL_KEYS = {
+    "Reward / Total reward (mean)": Name(outcome.RETURN, f"mean over {ENDED_EPISODES}"),
+    "Reward / Total reward (min)": Name(outcome.RETURN_MIN, f"over {ENDED_EPISODES}"),
+    "Reward / Total reward (max)": Name(outcome.RETURN_MAX, f"over {ENDED_EPISODES}"),
+    "Reward / Instantaneous reward (mean)": Name(
+        reward.MEAN, f"over all environments {SINCE_LAST_WRITE}"
+    ),
+    "Reward / Instantaneous reward (min)": Name(
+        reward.MIN, f"over all environments {SINCE_LAST_WRITE}"
+    ),
+    "Reward / Instantaneous reward (max)": Name(
+        reward.MAX, f"over all environments {SINCE_LAST_WRITE}"
+    ),
+    "Episode / Total timesteps (mean)": Name(outcome.EPISODE_LENGTH, f"mean over {ENDED_EPISODES}"),
     "Learning / Learning rate": Name(optimiser.LEARNING_RATE, "only where a scheduler is set"),
 }
-SHARED_FAMILIES = (
+SKRL_FAMILIES = (
     Family(r"Stats / (.+) time \(ms\)", Name(throughput.PHASE_TIME, "milliseconds")),
     # What environments hand over as `log`: Isaac Lab's terms.
     Family(r"(?:Info / )?Episode_Reward/(.+)", Name(reward.COMPONENT, "per second of an episode")),
@@ -40,7 +48,7 @@ SHARED_FAMILIES = (
         Name(outcome.ENDING, "environments a reset, mean over the resets"),
     ),
 )
-SETTINGS = {
+SKRL_SETTINGS = {
     "timesteps": "total_steps",
     "class": "algorithm",
     "rollouts": "n_steps",
@@ -63,9 +71,8 @@ SETTINGS = {
     "memory_size": "buffer_size",
     "seed": "seed",
 }
-UNDER = r"(?:agent|trainer|memory)/"
-STEP = "steps of each environment"
-READ_FROM = (
+SKRL_SETTINGS_UNDER = r"(?:agent|trainer|memory)/"
+SKRL_READ_FROM = (
     "Toni-SM/skrl 2.0.0 (c29ced63), keys unchanged since 1.4: skrl/agents/torch/base.py"
     " (record_transition, write_tracking_data), skrl/trainers/torch/base.py"
 )
@@ -74,7 +81,7 @@ NAMES = Table(
     "skrl",
     "skrl",
     keys={
-        **SHARED,
+        **SKRL_KEYS,
         # agents/torch/{ppo,rpo,a2c,amp}: mean over all minibatches and epochs
         "Loss / Policy loss": Name(
             policy.LOSS, "clipped surrogate (A2C: -mean(A log pi)), mean over all epochs"
@@ -96,15 +103,16 @@ NAMES = Table(
         "Coefficient / Mean discounted returns": Name(value.RETURN_MEAN, "CEM: of the rollout"),
     },
     families=(
-        *SHARED_FAMILIES,
+        *SKRL_FAMILIES,
         Family(r"Loss / (Discriminator) loss", Name(optimiser.LOSS_PART, "AMP")),
         # Several agents (IPPO, MAPPO), each with losses of its own.
         Family(r"Loss / (Policy loss \(.+\))", Name(optimiser.LOSS_PART, "of one agent")),
         Family(r"Loss / (Value loss \(.+\))", Name(optimiser.LOSS_PART, "of one agent")),
     ),
-    settings=SETTINGS,
-    settings_under=UNDER,
-    step_unit=STEP,
-    read_from=f"{READ_FROM}, skrl/agents/torch/ppo/ppo.py, a2c/a2c.py, rpo/rpo.py, trpo/trpo.py,"
+    settings=SKRL_SETTINGS,
+    settings_under=SKRL_SETTINGS_UNDER,
+    step_unit="steps of each environment",
+    read_from=f"{SKRL_READ_FROM}, skrl/agents/torch/ppo/ppo.py, a2c/a2c.py, rpo/rpo.py,"
+    " trpo/trpo.py,"
     " amp/amp.py, cem/cem.py (update)",
 )

@@ -17,15 +17,14 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_GENERATED_BATCH, Family, Name, Table
 
-TOKENS = "mean over response tokens, then over sequences"
-BATCH = "mean over the generated batch"
+RESPONSE_TOKENS_THEN_SEQUENCES = "mean over response tokens, then over sequences"
 
-POLICY = {  # workers/worker.py, _forward_backward_micro; utils/ppo_utils.py
+POLICY_WORKER_KEYS = {  # workers/worker.py, _forward_backward_micro; utils/ppo_utils.py
     "final_loss": Name(optimiser.LOSS, "policy, entropy and KL terms"),
     "policy_loss": Name(policy.LOSS, "as loss_reduction says"),
-    "policy_entropy": Name(exploration.ENTROPY, TOKENS),
+    "policy_entropy": Name(exploration.ENTROPY, RESPONSE_TOKENS_THEN_SEQUENCES),
     "policy_kl": Name(surrogate.KL_LOSS, "kl_estimator_type, by default k3", zero_if_off=True),
     "policy_lr": Name(optimiser.LEARNING_RATE),
     "policy_update_steps": Name(optimiser.UPDATES, "of the step"),
@@ -33,70 +32,78 @@ POLICY = {  # workers/worker.py, _forward_backward_micro; utils/ppo_utils.py
     "raw_grad_norm": Name(optimiser.GRAD_NORM, "before clipping (SkyRL before 0.3)"),
     "loss": Name(optimiser.LOSS, "as the backend adds it up"),
     "lr": Name(optimiser.LEARNING_RATE),
-    "loss_metrics/clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, TOKENS),
-    "ppo_clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{TOKENS} (SkyRL before 0.4)"),
-    "loss_metrics/is_ratio_mean": Name(sampler.RATIO_MEAN, TOKENS),
+    "loss_metrics/clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, RESPONSE_TOKENS_THEN_SEQUENCES),
+    "ppo_clip_ratio": Name(
+        policy.CLIP_FRACTION_EFFECTIVE, f"{RESPONSE_TOKENS_THEN_SEQUENCES} (SkyRL before 0.4)"
+    ),
+    "loss_metrics/is_ratio_mean": Name(sampler.RATIO_MEAN, RESPONSE_TOKENS_THEN_SEQUENCES),
     "loss_metrics/is_ratio_max": Name(sampler.RATIO_MAX),
     "loss_metrics/is_ratio_min": Name(sampler.RATIO_MIN),
     "rollout_train_logprobs_abs_diff_mean": Name(sampler.LOGP_DIFFERENCE_MEAN, "over tokens"),
     "rollout_train_logprobs_abs_diff_max": Name(sampler.LOGP_DIFFERENCE_MAX),
 }
-CRITIC = {
+CRITIC_WORKER_KEYS = {
     "critic_loss": Name(value.LOSS, "half the clipped squared error"),
     "values_mean": Name(value.PREDICTION_MEAN, "over response tokens"),
     "values_clipfrac": Name(value.CLIP_FRACTION, "over response tokens"),
     "critic_lr": Name(optimiser.CRITIC_LEARNING_RATE),
     "grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping"),
 }
-TRAINER = {  # train/trainer.py, postprocess_generator_output, apply_reward_kl_penalty
-    "reward/avg_raw_reward": Name(outcome.REWARD, f"{BATCH}, before any KL penalty"),
-    "loss/avg_final_rewards": Name(reward.SHAPED, "summed over tokens, after the KL penalty"),
-    "loss/avg_raw_advantages": Name(policy.ADVANTAGE_MEAN, "over response tokens"),
-    "loss/avg_kl": Name(policy.KL_TO_REFERENCE_PER_TOKEN, "mean over tokens, before the update"),
-    "loss/kl_loss_coef": Name(policy.KL_COEF),
-    "generate/avg_num_tokens": Name(language.LENGTH_MEAN, BATCH),
-    "generate/max_num_tokens": Name(language.LENGTH_MAX),
-    "generate/min_num_tokens": Name(language.LENGTH_MIN),
-    "generate/std_num_tokens": Name(language.LENGTH_STD),
-    "generate/avg_tokens_non_zero_rewards": Name(rollouts.LENGTH_RIGHT, "response alone"),
-    "generate/avg_tokens_zero_rewards": Name(rollouts.LENGTH_WRONG, "response alone"),
-    "generate/tokens_per_turn_mean": Name(rollouts.TURN_LENGTH),
-    "async/staleness_mean": Name(optimiser.POLICY_LAG, "over groups of the batch"),
-    "async/staleness_max": Name(optimiser.POLICY_LAG_MAX, "over groups of the batch"),
-    "async/keep_rate": Name(rollouts.KEPT_SHARE, "groups that were not too old"),
-    "trainer/epoch": Name(progress.EPOCH),
-    "trainer/global_step": Name(progress.ITERATION),
-    "trainer/tokens_per_second_per_gpu": Name(throughput.TOKENS_PER_SECOND_PER_DEVICE),
-    "train/loss": Name(optimiser.LOSS, "supervised"),
-    "train/grad_norm": Name(optimiser.GRAD_NORM, "supervised"),
-    "train/lr": Name(optimiser.LEARNING_RATE, "supervised"),
-    "train/tokens_per_second": Name(throughput.TOKENS_PER_SECOND, "supervised"),
-    "train/total_tokens_processed": Name(throughput.TOKENS, "supervised, since the start"),
-    "eval/all/avg_score": Name(outcome.EVAL_REWARD, "all evaluation sets"),
-    "timing/step": Name(throughput.STEP_TIME),
-}
-HELD_OUT = Name(outcome.EVAL_TASK, "mean score of a set; pass_at_k the best of k")
 
 NAMES = Table(
     "skyrl",
     "SkyRL",
     keys={
-        **{f"policy/{key}": name for key, name in POLICY.items()},
-        **{f"critic/{key}": name for key, name in CRITIC.items()},
-        **TRAINER,
+        **{f"policy/{key}": name for key, name in POLICY_WORKER_KEYS.items()},
+        **{f"critic/{key}": name for key, name in CRITIC_WORKER_KEYS.items()},
+        # train/trainer.py, postprocess_generator_output, apply_reward_kl_penalty
+        "reward/avg_raw_reward": Name(
+            outcome.REWARD, f"{OVER_GENERATED_BATCH}, before any KL penalty"
+        ),
+        "loss/avg_final_rewards": Name(reward.SHAPED, "summed over tokens, after the KL penalty"),
+        "loss/avg_raw_advantages": Name(policy.ADVANTAGE_MEAN, "over response tokens"),
+        "loss/avg_kl": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN, "mean over tokens, before the update"
+        ),
+        "loss/kl_loss_coef": Name(policy.KL_COEF),
+        "generate/avg_num_tokens": Name(language.LENGTH_MEAN, OVER_GENERATED_BATCH),
+        "generate/max_num_tokens": Name(language.LENGTH_MAX),
+        "generate/min_num_tokens": Name(language.LENGTH_MIN),
+        "generate/std_num_tokens": Name(language.LENGTH_STD),
+        "generate/avg_tokens_non_zero_rewards": Name(rollouts.LENGTH_RIGHT, "response alone"),
+        "generate/avg_tokens_zero_rewards": Name(rollouts.LENGTH_WRONG, "response alone"),
+        "generate/tokens_per_turn_mean": Name(rollouts.TURN_LENGTH),
+        "async/staleness_mean": Name(optimiser.POLICY_LAG, "over groups of the batch"),
+        "async/staleness_max": Name(optimiser.POLICY_LAG_MAX, "over groups of the batch"),
+        "async/keep_rate": Name(rollouts.KEPT_SHARE, "groups that were not too old"),
+        "trainer/epoch": Name(progress.EPOCH),
+        "trainer/global_step": Name(progress.ITERATION),
+        "trainer/tokens_per_second_per_gpu": Name(throughput.TOKENS_PER_SECOND_PER_DEVICE),
+        "train/loss": Name(optimiser.LOSS, "supervised"),
+        "train/grad_norm": Name(optimiser.GRAD_NORM, "supervised"),
+        "train/lr": Name(optimiser.LEARNING_RATE, "supervised"),
+        "train/tokens_per_second": Name(throughput.TOKENS_PER_SECOND, "supervised"),
+        "train/total_tokens_processed": Name(throughput.TOKENS, "supervised, since the start"),
+        "eval/all/avg_score": Name(outcome.EVAL_REWARD, "all evaluation sets"),
+        "timing/step": Name(throughput.STEP_TIME),
     },
     families=(
         Family(r"reward/num_(zero_variance)_filtered", Name(rollouts.DROPPED, "of the step")),
-        Family(r"reward/avg_(pass_at_\d+)", Name(outcome.PASS_RATE, BATCH)),
+        Family(r"reward/avg_(pass_at_\d+)", Name(outcome.PASS_RATE, OVER_GENERATED_BATCH)),
         Family(
             r"(reward_dropped/.+|reward/mean_positive_reward)",
             Name(rollouts.STATISTIC),
         ),
-        Family(r"eval/((?!all/avg_score).+/(?:avg_score|pass_at_\w+))", HELD_OUT),
+        Family(
+            r"eval/((?!all/avg_score).+/(?:avg_score|pass_at_\w+))",
+            Name(outcome.EVAL_TASK, "mean score of a set; pass_at_k the best of k"),
+        ),
         Family(r"environment/(.+)", Name(outcome.DOMAIN, "as the environment logs it")),
         Family(r"generate/(trajectory_time_.+)", Name(throughput.PHASE_TIME, "of an episode")),
         Family(r"async/(num_groups_dropped)", Name(rollouts.DROPPED, "too old")),
-        Family(r"policy/loss_metrics/(.+)", Name(surrogate.LOSS_WEIGHT, TOKENS)),
+        Family(
+            r"policy/loss_metrics/(.+)", Name(surrogate.LOSS_WEIGHT, RESPONSE_TOKENS_THEN_SEQUENCES)
+        ),
         Family(r"(policy/rollout_train_logprobs_abs_diff_(?:min|std))", Name(rollouts.EXTREME)),
         Family(r"(loss/avg_kl_max)", Name(rollouts.EXTREME, "mean over sequences of their most")),
         Family(r"loss/(avg_\w+)", Name(surrogate.LOSS_WEIGHT)),

@@ -4,10 +4,9 @@
 """
 
 from rlvitals.metrics.catalogue import exploration, outcome, policy, progress, throughput, value
-from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.metrics.frameworks.key import OVER_EPOCH, Name, Table
 
-EPOCH = "mean over the epoch"
-FIRST = "before the epoch's first policy step"
+BEFORE_FIRST_STEP = "before the epoch's first policy step"
 
 NAMES = Table(
     "spinning-up",
@@ -21,15 +20,15 @@ NAMES = Table(
         "MaxTestEpRet": Name(outcome.EVAL_RETURN_MAX, "over the test episodes"),
         "TestEpLen": Name(outcome.EVAL_EPISODE_LENGTH, "mean over the test episodes"),
         "EpLen": Name(outcome.EPISODE_LENGTH, "mean over the episodes of the epoch"),
-        "AverageVVals": Name(value.MEAN, EPOCH),
-        "AverageQVals": Name(value.Q_MEAN, EPOCH),
-        "AverageQ1Vals": Name(value.Q_MEAN, f"of the first critic, {EPOCH}"),
-        "LossPi": Name(policy.LOSS, f"PPO, TRPO, VPG: {FIRST}; else {EPOCH}"),
-        "LossV": Name(value.LOSS, f"squared error, {FIRST}"),
-        "LossQ": Name(value.LOSS, f"squared error, both critics added up, {EPOCH}"),
+        "AverageVVals": Name(value.MEAN, OVER_EPOCH),
+        "AverageQVals": Name(value.Q_MEAN, OVER_EPOCH),
+        "AverageQ1Vals": Name(value.Q_MEAN, f"of the first critic, {OVER_EPOCH}"),
+        "LossPi": Name(policy.LOSS, f"PPO, TRPO, VPG: {BEFORE_FIRST_STEP}; else {OVER_EPOCH}"),
+        "LossV": Name(value.LOSS, f"squared error, {BEFORE_FIRST_STEP}"),
+        "LossQ": Name(value.LOSS, f"squared error, both critics added up, {OVER_EPOCH}"),
         "KL": Name(policy.KL_SIGNED, "old less new log-probability, last policy step", 1.0, "k1"),
         "ClipFrac": Name(policy.CLIP_FRACTION, "of the last policy step"),
-        "Entropy": Name(exploration.ENTROPY, f"of the policy, {FIRST}"),
+        "Entropy": Name(exploration.ENTROPY, f"of the policy, {BEFORE_FIRST_STEP}"),
         "TotalEnvInteracts": Name(progress.STEPS),
         "Epoch": Name(progress.EPOCH),
         "Time": Name(throughput.ELAPSED),

@@ -11,38 +11,38 @@ from rlvitals.metrics.catalogue import exploration, optimiser, outcome, policy, 
 from rlvitals.metrics.frameworks.key import Family, Name, OffAxis, Table
 
 COLLECTED = "the episodes that ended in this collection, none: 0 (before 2.0)"
-TESTED = "the test episodes"
-MINIBATCHES = "mean over the repetitions and minibatches of one update"
-SMOOTHED = "until 0.5: moving average over 100 updates"
+TEST_EPISODES = "the test episodes"
+OVER_UPDATE_REPETITIONS = "mean over the repetitions and minibatches of one update"
+UNTIL_0_5 = "until 0.5: moving average over 100 updates"
 
-SHARED = {
+TIANSHOU_KEYS = {
     # trainer.py; data/collector.py, CollectStats; data/stats.py, SequenceSummaryStats
     **{
-        f"{scope}/{own}": name
+        f"{scope}/{key}": name
         for scope in ("train", "training")  # until 1.x, since 2.0
-        for own, name in {
+        for key, name in {
             "returns_stat/mean": Name(outcome.RETURN, f"mean over {COLLECTED}"),
             "returns_stat/min": Name(outcome.RETURN_MIN, f"over {COLLECTED}"),
             "returns_stat/max": Name(outcome.RETURN_MAX, f"over {COLLECTED}"),
             "collect_speed": Name(throughput.SAMPLER_RATE, "steps/s of this collection"),
         }.items()
     },
-    "test/returns_stat/mean": Name(outcome.EVAL_RETURN, f"mean over {TESTED}"),
-    "test/returns_stat/min": Name(outcome.EVAL_RETURN_MIN, f"over {TESTED}"),
-    "test/returns_stat/max": Name(outcome.EVAL_RETURN_MAX, f"over {TESTED}"),
-    "test/lens_stat/mean": Name(outcome.EVAL_EPISODE_LENGTH, f"mean over {TESTED}"),
+    "test/returns_stat/mean": Name(outcome.EVAL_RETURN, f"mean over {TEST_EPISODES}"),
+    "test/returns_stat/min": Name(outcome.EVAL_RETURN_MIN, f"over {TEST_EPISODES}"),
+    "test/returns_stat/max": Name(outcome.EVAL_RETURN_MAX, f"over {TEST_EPISODES}"),
+    "test/lens_stat/mean": Name(outcome.EVAL_EPISODE_LENGTH, f"mean over {TEST_EPISODES}"),
     # until 0.5: utils/logger/base.py
     "train/reward": Name(outcome.RETURN, "mean over the episodes that ended in this collection"),
     "train/length": Name(outcome.EPISODE_LENGTH, "mean over the episodes that ended"),
-    "test/reward": Name(outcome.EVAL_RETURN, f"mean over {TESTED}"),
-    "test/length": Name(outcome.EVAL_EPISODE_LENGTH, f"mean over {TESTED}"),
+    "test/reward": Name(outcome.EVAL_RETURN, f"mean over {TEST_EPISODES}"),
+    "test/length": Name(outcome.EVAL_EPISODE_LENGTH, f"mean over {TEST_EPISODES}"),
     "train/train/eps": Name(exploration.EPSILON, "as the examples for Atari write it"),
 }
-SHARED_FAMILIES = (
+TIANSHOU_FAMILIES = (
     Family(r"train(?:ing)?/(collect)_time", Name(throughput.PHASE_TIME, "seconds")),
     Family(r"update/(train)_time", Name(throughput.PHASE_TIME, "seconds of one update")),
 )
-SETTINGS = {
+TIANSHOU_SETTINGS = {
     "task": "env_id",
     "seed": "seed",
     "lr": "learning_rate",
@@ -64,36 +64,39 @@ SETTINGS = {
     "start_timesteps": "learning_starts",
     "eps_train_final": "epsilon_final",
 }
-STEP = "environment steps"
 BY_UPDATE = OffAxis(r"update/.+", clock=("training/env_step", "train/env_step", "test/env_step"))
 
 NAMES = Table(
     "tianshou",
     "Tianshou",
     keys={
-        **SHARED,
+        **TIANSHOU_KEYS,
         # algorithm/modelfree/ppo.py, a2c.py, npg.py, trpo.py, reinforce.py
-        "update/loss/mean": Name(optimiser.LOSS, f"total, {MINIBATCHES}"),
+        "update/loss/mean": Name(optimiser.LOSS, f"total, {OVER_UPDATE_REPETITIONS}"),
         "update/actor_loss/mean": Name(
-            policy.LOSS, f"PPO: clipped surrogate; A2C: -mean(A log pi); {MINIBATCHES}"
+            policy.LOSS, f"PPO: clipped surrogate; A2C: -mean(A log pi); {OVER_UPDATE_REPETITIONS}"
         ),
-        "update/clip_loss/mean": Name(policy.LOSS, f"PPO in 1.x: clipped surrogate, {MINIBATCHES}"),
-        "update/vf_loss/mean": Name(value.LOSS, f"squared error, not halved, {MINIBATCHES}"),
+        "update/clip_loss/mean": Name(
+            policy.LOSS, f"PPO in 1.x: clipped surrogate, {OVER_UPDATE_REPETITIONS}"
+        ),
+        "update/vf_loss/mean": Name(
+            value.LOSS, f"squared error, not halved, {OVER_UPDATE_REPETITIONS}"
+        ),
         "update/ent_loss/mean": Name(
-            exploration.ENTROPY, f"positive in spite of its name, {MINIBATCHES}"
+            exploration.ENTROPY, f"positive in spite of its name, {OVER_UPDATE_REPETITIONS}"
         ),
         "update/kl/mean": Name(
             policy.APPROX_KL, "NPG, TRPO: exact KL(old, new)", estimator="exact"
         ),
-        "update/loss/actor": Name(policy.LOSS, SMOOTHED, window=100),
-        "update/loss/clip": Name(policy.LOSS, f"clipped surrogate; {SMOOTHED}", window=100),
-        "update/loss/vf": Name(value.LOSS, f"squared error; {SMOOTHED}", window=100),
-        "update/loss/ent": Name(exploration.ENTROPY, f"positive; {SMOOTHED}", window=100),
-        "update/kl": Name(policy.APPROX_KL, f"exact; {SMOOTHED}", estimator="exact", window=100),
+        "update/loss/actor": Name(policy.LOSS, UNTIL_0_5, window=100),
+        "update/loss/clip": Name(policy.LOSS, f"clipped surrogate; {UNTIL_0_5}", window=100),
+        "update/loss/vf": Name(value.LOSS, f"squared error; {UNTIL_0_5}", window=100),
+        "update/loss/ent": Name(exploration.ENTROPY, f"positive; {UNTIL_0_5}", window=100),
+        "update/kl": Name(policy.APPROX_KL, f"exact; {UNTIL_0_5}", estimator="exact", window=100),
     },
-    families=SHARED_FAMILIES,
-    settings=SETTINGS,
-    step_unit=STEP,
+    families=TIANSHOU_FAMILIES,
+    settings=TIANSHOU_SETTINGS,
+    step_unit="environment steps",
     off_axis=BY_UPDATE,
     read_from="thu-ml/tianshou 2.0.1 (f2402056): tianshou/trainer.py, data/collector.py"
     " (CollectStats), data/stats.py, utils/logger/logger_base.py, tensorboard.py (write),"

@@ -20,26 +20,27 @@ from rlvitals.metrics.catalogue import (
 from rlvitals.metrics.frameworks import generic
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-EPISODES = "mean over episodes"
-GROUPS = "share of the batch's groups; a group is good at a reward of 0.5"
-OWN = (  # metric_util.py, _compute_trajectory_metrics, _compute_by_group_metrics: not a part
+OVER_EPISODES = "mean over episodes"
+SHARE_OF_GROUPS = "share of the batch's groups; a group is good at a reward of 0.5"
+# metric_util.py, _compute_trajectory_metrics, _compute_by_group_metrics: no parts of a reward
+UNREWARDED_KEYS = (
     "reward|ac_tokens_per_turn|ob_tokens_per_turn|ac_tokens_per_trajectory|ob_tokens_per_trajectory"
     "|turns_per_episode|total_\\w+|by_group|by_episode|correct"
 )
 
 TRAINING = {
-    "env/all/reward/total": Name(outcome.REWARD, f"sum over an episode's turns, {EPISODES}"),
-    "env/all/correct": Name(outcome.ACCURACY, f"as the environment grades, {EPISODES}"),
+    "env/all/reward/total": Name(outcome.REWARD, f"sum over an episode's turns, {OVER_EPISODES}"),
+    "env/all/correct": Name(outcome.ACCURACY, f"as the environment grades, {OVER_EPISODES}"),
     "test/env/all/correct": Name(outcome.EVAL_ACCURACY, "mean over the test set"),
     "test/env/all/reward/total": Name(outcome.EVAL_REWARD, "mean over the test set"),
     "env/all/ac_tokens_per_turn": Name(language.LENGTH_MEAN, "tokens of one turn"),
     "env/all/ob_tokens_per_turn": Name(language.QUERY_LENGTH_MEAN, "tokens of one turn's input"),
-    "env/all/turns_per_episode": Name(rollouts.TURNS_MEAN, EPISODES),
+    "env/all/turns_per_episode": Name(rollouts.TURNS_MEAN, OVER_EPISODES),
     "env/all/by_group/frac_mixed": Name(
         reward.GROUP_ZERO_STD, "what the other two leave of the groups", again=True
     ),
-    "env/all/by_group/frac_all_good": Name(reward.GROUP_ALL_RIGHT, GROUPS),
-    "env/all/by_group/frac_all_bad": Name(reward.GROUP_ALL_WRONG, GROUPS),
+    "env/all/by_group/frac_all_good": Name(reward.GROUP_ALL_RIGHT, SHARE_OF_GROUPS),
+    "env/all/by_group/frac_all_bad": Name(reward.GROUP_ALL_WRONG, SHARE_OF_GROUPS),
     "env/all/total_ac_tokens": Name(progress.TOKENS_NEW, "written by the policy in the batch"),
     # recipes/rl_loop.py, which people extend with what they measure
     "reward/total": Name(outcome.REWARD, "mean over groups of the group's mean"),
@@ -68,20 +69,25 @@ TRAINING = {
     "sampling_client/step_mean": Name(sampler.VERSION, "mean over the batch, asynchronous"),
 }
 
-HELD_OUT = Name(outcome.EVAL_TASK, "mean over an evaluation's episodes")
 
 NAMES = Table(
     "tinker",
     "Tinker cookbook",
     keys=TRAINING,
     families=(
-        Family(rf"env/all/((?!(?:{OWN})(?:/|$))[^/]+)", Name(reward.COMPONENT, EPISODES)),
         Family(
-            rf"reward/((?!(?:{generic.STATISTICS})\Z)[^/]+)",
+            rf"env/all/((?!(?:{UNREWARDED_KEYS})(?:/|$))[^/]+)",
+            Name(reward.COMPONENT, OVER_EPISODES),
+        ),
+        Family(
+            rf"reward/((?!(?:{generic.STATISTIC_WORDS})\Z)[^/]+)",
             Name(reward.COMPONENT, "as its writer measured it"),
         ),
-        Family(r"env/((?!all/)[^/]+)/reward/total", Name(outcome.TASK_REWARD, EPISODES)),
-        Family(r"(eval\w*)/env/all/(?:reward/total|correct)", HELD_OUT),
+        Family(r"env/((?!all/)[^/]+)/reward/total", Name(outcome.TASK_REWARD, OVER_EPISODES)),
+        Family(
+            r"(eval\w*)/env/all/(?:reward/total|correct)",
+            Name(outcome.EVAL_TASK, "mean over an evaluation's episodes"),
+        ),
         Family(r"(?:test|eval\w*)/[a-z]*nll", Name(optimiser.EVAL_LOSS)),
         Family(r"(env/all/total_\w+)", Name(rollouts.COUNT, "of the batch")),
         Family(r"env/(?!all/)([^/]+/.+)", Name(outcome.DOMAIN, "of one kind of problem")),

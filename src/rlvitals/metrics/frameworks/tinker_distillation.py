@@ -10,15 +10,18 @@ from rlvitals.metrics.frameworks import tinker
 from rlvitals.metrics.frameworks.key import Family, Name
 
 TEACHER = Name(optimiser.LOSS, "KL to the teacher, which is minimised: k1, mean over action tokens")
-UNUSED = ("env/all/by_group/", "optim/entropy")
 
 NAMES = replace(
     tinker.NAMES,
     framework="tinker-distillation",
     title="Tinker cookbook, distillation",
     keys={
-        **{key: name for key, name in tinker.TRAINING.items() if not key.startswith(UNUSED)},
-        "env/all/reward/total": Name(outcome.REWARD, tinker.EPISODES, zero_if_off=True),
+        **{
+            key: name
+            for key, name in tinker.TRAINING.items()
+            if not key.startswith(("env/all/by_group/", "optim/entropy"))
+        },
+        "env/all/reward/total": Name(outcome.REWARD, tinker.OVER_EPISODES, zero_if_off=True),
         "teacher_kl": TEACHER,
         "sdft/reverse_kl_mean": TEACHER,
     },

@@ -15,29 +15,36 @@ from rlvitals.metrics.catalogue import (
     throughput,
 )
 from rlvitals.metrics.frameworks import hf_trainer
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_ALL_RESPONSE_TOKENS, Family, Name, Table
 
-BATCH = "over the generation batch, all processes"
-TOKENS = "mean over response tokens, all processes"
-SEQUENCES = "over sequences; before TRL 1.x over processes"
-CLIP = "ratio outside the range where the advantage pushes it further out"
+OVER_GENERATION_BATCH = "over the generation batch, all processes"
+OVER_LOGGED_SEQUENCES = "over sequences; before TRL 1.x over processes"
+CLIPPED_OUTWARDS = "ratio outside the range where the advantage pushes it further out"
 
 GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
     "num_tokens": Name(throughput.TOKENS, "prompt and response tokens since the start"),
     "step_time": Name(throughput.STEP_TIME, "one optimiser step, generation included"),
-    "completions/mean_length": Name(language.LENGTH_MEAN, BATCH),
-    "completions/min_length": Name(language.LENGTH_MIN, BATCH),
-    "completions/max_length": Name(language.LENGTH_MAX, BATCH),
-    "completion_length": Name(language.LENGTH_MEAN, f"{BATCH} (TRL before 0.17)"),
+    "completions/mean_length": Name(language.LENGTH_MEAN, OVER_GENERATION_BATCH),
+    "completions/min_length": Name(language.LENGTH_MIN, OVER_GENERATION_BATCH),
+    "completions/max_length": Name(language.LENGTH_MAX, OVER_GENERATION_BATCH),
+    "completion_length": Name(language.LENGTH_MEAN, f"{OVER_GENERATION_BATCH} (TRL before 0.17)"),
     "completions/clipped_ratio": Name(
         language.TRUNCATED_SHARE, "last token is neither end nor padding"
     ),
-    "completions/mean_terminated_length": Name(language.TERMINATED_LENGTH_MEAN, BATCH),
-    "completions/min_terminated_length": Name(language.TERMINATED_LENGTH_MIN, BATCH),
-    "completions/max_terminated_length": Name(language.TERMINATED_LENGTH_MAX, BATCH),
+    "completions/mean_terminated_length": Name(
+        language.TERMINATED_LENGTH_MEAN, OVER_GENERATION_BATCH
+    ),
+    "completions/min_terminated_length": Name(
+        language.TERMINATED_LENGTH_MIN, OVER_GENERATION_BATCH
+    ),
+    "completions/max_terminated_length": Name(
+        language.TERMINATED_LENGTH_MAX, OVER_GENERATION_BATCH
+    ),
     "tools/call_frequency": Name(language.TOOL_CALLS, "calls / responses"),
     "tools/failure_frequency": Name(language.TOOL_FAILURES, "failures / calls, 0 without calls"),
-    "reward": Name(outcome.REWARD, f"weighted sum of the reward functions, mean {BATCH}"),
+    "reward": Name(
+        outcome.REWARD, f"weighted sum of the reward functions, mean {OVER_GENERATION_BATCH}"
+    ),
     "reward_std": Name(
         reward.STD, "over the batch; before TRL 0.27 the mean of the groups' spreads"
     ),
@@ -51,23 +58,29 @@ GENERATION = {  # grpo_trainer.py, _generate and _generate_and_score_completions
     "sampling/importance_sampling_ratio/max": Name(sampler.RATIO_MAX),
 }
 
-LOSS = {  # grpo_trainer.py, _compute_loss
+LOSS_KEYS = {  # grpo_trainer.py, _compute_loss
     "kl": Name(
         policy.KL_TO_REFERENCE_PER_TOKEN,
-        f"k3 (RLOO: k1), times the ratio if use_bias_correction_kl, {TOKENS}; only if beta > 0",
+        f"k3 (RLOO: k1), times the ratio if use_bias_correction_kl, {OVER_ALL_RESPONSE_TOKENS};"
+        " only if beta > 0",
         estimator="k3",
     ),
-    "entropy": Name(exploration.ENTROPY, f"of the softmax, {TOKENS}"),
+    "entropy": Name(exploration.ENTROPY, f"of the softmax, {OVER_ALL_RESPONSE_TOKENS}"),
     "entropy_coef": Name(exploration.ENTROPY_COEF),
     "policy_loss": Name(policy.LOSS, "only where an entropy bonus is added to it"),
     "aux_loss": Name(optimiser.ROUTER_LOSS),
-    "clip_ratio": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS} (TRL before 0.17)"),
-    "clip_ratio/region_mean": Name(policy.CLIP_FRACTION_EFFECTIVE, f"{CLIP}, {TOKENS}"),
-    "clip_ratio/low_mean": Name(policy.CLIP_FRACTION_LOW, TOKENS),
-    "clip_ratio/high_mean": Name(policy.CLIP_FRACTION_HIGH, TOKENS),
-    "clip_ratio/low_min": Name(policy.CLIP_FRACTION_LOW_MIN, SEQUENCES),
-    "clip_ratio/high_max": Name(policy.CLIP_FRACTION_HIGH_MAX, SEQUENCES),
-    "cispo_clip_ratio": Name(policy.CISPO_CLIP_FRACTION, TOKENS),
+    "clip_ratio": Name(
+        policy.CLIP_FRACTION_EFFECTIVE,
+        f"{CLIPPED_OUTWARDS}, {OVER_ALL_RESPONSE_TOKENS} (TRL before 0.17)",
+    ),
+    "clip_ratio/region_mean": Name(
+        policy.CLIP_FRACTION_EFFECTIVE, f"{CLIPPED_OUTWARDS}, {OVER_ALL_RESPONSE_TOKENS}"
+    ),
+    "clip_ratio/low_mean": Name(policy.CLIP_FRACTION_LOW, OVER_ALL_RESPONSE_TOKENS),
+    "clip_ratio/high_mean": Name(policy.CLIP_FRACTION_HIGH, OVER_ALL_RESPONSE_TOKENS),
+    "clip_ratio/low_min": Name(policy.CLIP_FRACTION_LOW_MIN, OVER_LOGGED_SEQUENCES),
+    "clip_ratio/high_max": Name(policy.CLIP_FRACTION_HIGH_MAX, OVER_LOGGED_SEQUENCES),
+    "cispo_clip_ratio": Name(policy.CISPO_CLIP_FRACTION, OVER_ALL_RESPONSE_TOKENS),
     "vespo/phi_seq_mean": Name(policy.VESPO_WEIGHT),
 }
 
@@ -91,12 +104,10 @@ MODES = {
     "w_reinforce/mean_reward": COMPARED,
 }
 
-EVALUATION = {
-    **hf_trainer.EVALUATION,
-    "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
-}
 
-COMPONENT = Name(reward.COMPONENT, f"mean {BATCH}; samples it did not score are left out")
+REWARD_COMPONENT = Name(
+    reward.COMPONENT, f"mean {OVER_GENERATION_BATCH}; samples it did not score are left out"
+)
 
 OLD_COMPONENT = r"rewards/([^/]+)"  # TRL before 0.16
 
@@ -106,18 +117,23 @@ NAMES = Table(
     keys={
         **hf_trainer.TRAINER,
         **GENERATION,
-        **LOSS,
+        **LOSS_KEYS,
         **MODES,
-        **hf_trainer.evaluated(EVALUATION),
+        **hf_trainer.evaluated(
+            {
+                **hf_trainer.EVALUATION_KEYS,
+                "reward": Name(outcome.EVAL_REWARD, "on the evaluation set"),
+            }
+        ),
     },
     families=(
-        Family(r"rewards/(.+)/mean", COMPONENT),
-        Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, BATCH)),
-        Family(OLD_COMPONENT, COMPONENT),
+        Family(r"rewards/(.+)/mean", REWARD_COMPONENT),
+        Family(r"rewards/(.+)/std", Name(reward.COMPONENT_STD, OVER_GENERATION_BATCH)),
+        Family(OLD_COMPONENT, REWARD_COMPONENT),
         Family(r"eval[_/]rewards/(.+)/mean", Name(reward.EVAL_COMPONENT, "evaluation set")),
     ),
     settings={
-        **hf_trainer.SETTINGS,
+        **hf_trainer.TRAINING_ARGUMENTS,
         "beta": "beta",
         "epsilon": "clip_range",
         "epsilon_high": "clip_range_high",
@@ -137,7 +153,7 @@ NAMES = Table(
     sources=("trainer-state", "trl-completions"),
     prefixes=("train/",),
     # One key that the Trainer alone does not write: its "train_loss" is no hand-written one.
-    marks=tuple((key,) for key in (*GENERATION, *LOSS, *MODES)),
+    marks=tuple((key,) for key in (*GENERATION, *LOSS_KEYS, *MODES)),
     read_from="huggingface/trl v1.9.0: trl/trainer/grpo_trainer.py (_generate,"
     " _generate_and_score_completions, _compute_loss, log), older names at v0.15.0 to v0.27.0;"
     " transformers: src/transformers/trainer.py",

@@ -13,7 +13,7 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Name, Table
 
-ALL = "mean over epochs, minibatches and processes"
+OVER_EPOCHS_AND_PROCESSES = "mean over epochs, minibatches and processes"
 
 NAMES = Table(
     "trl-ppo",
@@ -39,16 +39,23 @@ NAMES = Table(
         ),
         "objective/scores": Name(outcome.SCORE, "after the penalty for a missing end token"),
         "policy/approxkl_avg": Name(
-            policy.APPROX_KL, f"k2, padding counted as 0, {ALL}", estimator="k2"
+            policy.APPROX_KL,
+            f"k2, padding counted as 0, {OVER_EPOCHS_AND_PROCESSES}",
+            estimator="k2",
         ),
         "policy/clipfrac_avg": Name(
-            policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {ALL}"
+            policy.CLIP_FRACTION_EFFECTIVE,
+            f"clipped loss above the plain one, {OVER_EPOCHS_AND_PROCESSES}",
         ),
-        "policy/entropy_avg": Name(exploration.ENTROPY, f"of the softmax, padding included, {ALL}"),
-        "loss/policy_avg": Name(policy.LOSS, f"clipped surrogate, {ALL}"),
-        "loss/value_avg": Name(value.LOSS, f"half the clipped squared error, {ALL}"),
-        "val/clipfrac_avg": Name(value.CLIP_FRACTION, ALL),
-        "val/ratio": Name(policy.RATIO, f"padding counted as 1, {ALL}"),
+        "policy/entropy_avg": Name(
+            exploration.ENTROPY, f"of the softmax, padding included, {OVER_EPOCHS_AND_PROCESSES}"
+        ),
+        "loss/policy_avg": Name(policy.LOSS, f"clipped surrogate, {OVER_EPOCHS_AND_PROCESSES}"),
+        "loss/value_avg": Name(
+            value.LOSS, f"half the clipped squared error, {OVER_EPOCHS_AND_PROCESSES}"
+        ),
+        "val/clipfrac_avg": Name(value.CLIP_FRACTION, OVER_EPOCHS_AND_PROCESSES),
+        "val/ratio": Name(policy.RATIO, f"padding counted as 1, {OVER_EPOCHS_AND_PROCESSES}"),
         "val/ratio_var": Name(
             policy.RATIO_VAR, "variance of the microbatches' means, not of the tokens"
         ),

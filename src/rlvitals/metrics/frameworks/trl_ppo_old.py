@@ -16,67 +16,67 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
-ALL = "mean over response tokens, epochs and minibatches"
-WHITENED = "whitened, so about 0 by construction"
+OVER_TOKENS_AND_EPOCHS = "mean over response tokens, epochs and minibatches"
 
-UPDATE = {  # ppo_trainer.py, loss; read here with and without "ppo/"
-    "policy/entropy": Name(exploration.ENTROPY, f"of the softmax, {ALL}"),
-    "policy/approxkl": Name(policy.APPROX_KL, f"k2, {ALL}", estimator="k2"),
-    "policy/policykl": Name(policy.KL_SIGNED, f"k1, {ALL}", estimator="k1"),
-    "policy/clipfrac": Name(
-        policy.CLIP_FRACTION_EFFECTIVE, f"clipped loss above the plain one, {ALL}"
-    ),
-    "policy/ratio": Name(policy.RATIO, "every token: a histogram; a scalar is their mean"),
-    "policy/advantages": Name(policy.ADVANTAGE_DISTRIBUTION, "every token, whitened"),
-    "policy/advantages_mean": Name(policy.ADVANTAGE_MEAN, f"{WHITENED}; {ALL}"),
-    "returns/mean": Name(value.RETURN_MEAN, ALL),
-    "returns/var": Name(value.RETURN_VAR, ALL),
-    "val/mean": Name(value.MEAN, f"before the update, {ALL}"),
-    "val/var": Name(value.VAR, f"before the update, {ALL}"),
-    "val/vpred": Name(value.PREDICTION_MEAN, ALL),
-    "val/error": Name(value.ERROR, ALL),
-    "val/clipfrac": Name(value.CLIP_FRACTION, ALL),
-    "val/var_explained": Name(
-        value.MSE_EXPLAINED_VARIANCE, "1 - val/error / returns/var: squared error, not residual"
-    ),
-    "loss/policy": Name(policy.LOSS, f"clipped surrogate, {ALL}"),
-    "loss/value": Name(value.LOSS, f"half the clipped squared error, {ALL}"),
-    "loss/total": Name(optimiser.LOSS, "loss/policy + vf_coef * loss/value"),
-    "mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
-    "mean_scores": Name(outcome.SCORE, "after scaling and clipping, where switched on"),
-    "std_scores": Name(reward.SCORE_STD, "after scaling and clipping, where switched on"),
-    "learning_rate": Name(optimiser.LEARNING_RATE),
-}
-
-BATCH = {  # ppo_trainer.py, record_step_stats and log_stats
-    "objective/kl": Name(
-        policy.KL_TO_REFERENCE,
-        "k1 unless kl_penalty says else, summed over the response",
-        estimator="k1",
-    ),
-    "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per sequence"),
-    "objective/kl_coef": Name(policy.KL_COEF, "the controller's value"),
-    "objective/entropy": Name(
-        exploration.ENTROPY_SEQUENCE, "-log pi of the sampled tokens, summed over the response"
-    ),
-    "objective/logprobs": Name(language.LOGPROBS, "every token"),
-    "objective/ref_logprobs": Name(language.REF_LOGPROBS, "every token"),
-    "env/reward_mean": Name(outcome.REWARD, "per response, as handed to log_stats"),
-    "env/reward_std": Name(reward.STD, "over sequences, as handed to log_stats"),
-    "env/reward_dist": Name(reward.DISTRIBUTION, "one per sequence"),
-    "tokens/queries_len_mean": Name(language.QUERY_LENGTH_MEAN, "main process"),
-    "tokens/queries_len_std": Name(language.QUERY_LENGTH_STD, "main process"),
-    "tokens/queries_dist": Name(language.QUERY_LENGTH_DISTRIBUTION, "main process"),
-    "tokens/responses_len_mean": Name(language.LENGTH_MEAN, "main process"),
-    "tokens/responses_len_std": Name(language.LENGTH_STD, "main process"),
-    "tokens/responses_dist": Name(language.LENGTH_DISTRIBUTION, "main process"),
-    "time/ppo/total": Name(throughput.STEP_TIME, "one call of step, without generation"),
-}
 
 NAMES = Table(
     "trl-ppo-old",
     "TRL PPOTrainer before 0.12",
-    keys={**UPDATE, **BATCH},
+    keys={
+        # ppo_trainer.py, loss; read here with and without "ppo/"
+        "policy/entropy": Name(exploration.ENTROPY, f"of the softmax, {OVER_TOKENS_AND_EPOCHS}"),
+        "policy/approxkl": Name(policy.APPROX_KL, f"k2, {OVER_TOKENS_AND_EPOCHS}", estimator="k2"),
+        "policy/policykl": Name(policy.KL_SIGNED, f"k1, {OVER_TOKENS_AND_EPOCHS}", estimator="k1"),
+        "policy/clipfrac": Name(
+            policy.CLIP_FRACTION_EFFECTIVE,
+            f"clipped loss above the plain one, {OVER_TOKENS_AND_EPOCHS}",
+        ),
+        "policy/ratio": Name(policy.RATIO, "every token: a histogram; a scalar is their mean"),
+        "policy/advantages": Name(policy.ADVANTAGE_DISTRIBUTION, "every token, whitened"),
+        "policy/advantages_mean": Name(
+            policy.ADVANTAGE_MEAN, f"whitened, so about 0 by construction; {OVER_TOKENS_AND_EPOCHS}"
+        ),
+        "returns/mean": Name(value.RETURN_MEAN, OVER_TOKENS_AND_EPOCHS),
+        "returns/var": Name(value.RETURN_VAR, OVER_TOKENS_AND_EPOCHS),
+        "val/mean": Name(value.MEAN, f"before the update, {OVER_TOKENS_AND_EPOCHS}"),
+        "val/var": Name(value.VAR, f"before the update, {OVER_TOKENS_AND_EPOCHS}"),
+        "val/vpred": Name(value.PREDICTION_MEAN, OVER_TOKENS_AND_EPOCHS),
+        "val/error": Name(value.ERROR, OVER_TOKENS_AND_EPOCHS),
+        "val/clipfrac": Name(value.CLIP_FRACTION, OVER_TOKENS_AND_EPOCHS),
+        "val/var_explained": Name(
+            value.MSE_EXPLAINED_VARIANCE, "1 - val/error / returns/var: squared error, not residual"
+        ),
+        "loss/policy": Name(policy.LOSS, f"clipped surrogate, {OVER_TOKENS_AND_EPOCHS}"),
+        "loss/value": Name(value.LOSS, f"half the clipped squared error, {OVER_TOKENS_AND_EPOCHS}"),
+        "loss/total": Name(optimiser.LOSS, "loss/policy + vf_coef * loss/value"),
+        "mean_non_score_reward": Name(reward.NON_SCORE_PER_TOKEN, "mean over response tokens"),
+        "mean_scores": Name(outcome.SCORE, "after scaling and clipping, where switched on"),
+        "std_scores": Name(reward.SCORE_STD, "after scaling and clipping, where switched on"),
+        "learning_rate": Name(optimiser.LEARNING_RATE),
+        # ppo_trainer.py, record_step_stats and log_stats
+        "objective/kl": Name(
+            policy.KL_TO_REFERENCE,
+            "k1 unless kl_penalty says else, summed over the response",
+            estimator="k1",
+        ),
+        "objective/kl_dist": Name(policy.KL_TO_REFERENCE_DISTRIBUTION, "one per sequence"),
+        "objective/kl_coef": Name(policy.KL_COEF, "the controller's value"),
+        "objective/entropy": Name(
+            exploration.ENTROPY_SEQUENCE, "-log pi of the sampled tokens, summed over the response"
+        ),
+        "objective/logprobs": Name(language.LOGPROBS, "every token"),
+        "objective/ref_logprobs": Name(language.REF_LOGPROBS, "every token"),
+        "env/reward_mean": Name(outcome.REWARD, "per response, as handed to log_stats"),
+        "env/reward_std": Name(reward.STD, "over sequences, as handed to log_stats"),
+        "env/reward_dist": Name(reward.DISTRIBUTION, "one per sequence"),
+        "tokens/queries_len_mean": Name(language.QUERY_LENGTH_MEAN, "main process"),
+        "tokens/queries_len_std": Name(language.QUERY_LENGTH_STD, "main process"),
+        "tokens/queries_dist": Name(language.QUERY_LENGTH_DISTRIBUTION, "main process"),
+        "tokens/responses_len_mean": Name(language.LENGTH_MEAN, "main process"),
+        "tokens/responses_len_std": Name(language.LENGTH_STD, "main process"),
+        "tokens/responses_dist": Name(language.LENGTH_DISTRIBUTION, "main process"),
+        "time/ppo/total": Name(throughput.STEP_TIME, "one call of step, without generation"),
+    },
     families=(Family(r"time/ppo/(.+)", Name(throughput.PHASE_TIME, "seconds")),),
     settings={
         "learning_rate": "learning_rate",

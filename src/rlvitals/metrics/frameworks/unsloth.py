@@ -10,24 +10,25 @@ from rlvitals.metrics.catalogue import language, policy
 from rlvitals.metrics.frameworks import trl_grpo
 from rlvitals.metrics.frameworks.key import Name
 
-OWN = {  # unsloth/models/rl_replacements.py, compute_loss; unsloth_zoo/rl_replacements.py
-    "kl": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        "k3, mean over tokens, then over sequences, of the process that logs; 0 where beta is 0",
-        estimator="k3",
-        zero_if_off=True,
-    ),
-    "completion_length": Name(
-        language.LENGTH_MEAN, "trained tokens of the microbatch, of the process that logs"
-    ),
-    "completions/mean_length": Name(language.LENGTH_MEAN, trl_grpo.BATCH),
-}
-
 NAMES = replace(
     trl_grpo.NAMES,
     framework="unsloth",
     title="Unsloth GRPOTrainer",
-    keys={**trl_grpo.NAMES.keys, **OWN},
+    keys={
+        **trl_grpo.NAMES.keys,
+        # unsloth/models/rl_replacements.py, compute_loss; unsloth_zoo/rl_replacements.py
+        "kl": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN,
+            "k3, mean over tokens, then over sequences, of the process that logs; 0 where"
+            " beta is 0",
+            estimator="k3",
+            zero_if_off=True,
+        ),
+        "completion_length": Name(
+            language.LENGTH_MEAN, "trained tokens of the microbatch, of the process that logs"
+        ),
+        "completions/mean_length": Name(language.LENGTH_MEAN, trl_grpo.OVER_GENERATION_BATCH),
+    },
     # TRL itself had the one until 0.16 and has the other since 0.17, never both.
     marks=(("completion_length", "completions/mean_length"),),
     read_from="unslothai/unsloth 015bdef: unsloth/models/rl_replacements.py"

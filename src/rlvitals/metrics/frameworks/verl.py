@@ -19,141 +19,19 @@ from rlvitals.metrics.catalogue import (
     throughput,
     value,
 )
-from rlvitals.metrics.frameworks.key import Family, Name, Table
+from rlvitals.metrics.frameworks.key import OVER_RESPONSE_TOKENS, Family, Name, Table
 
-TOKENS = "mean over response tokens"
-UPDATES = "mean over microbatches and processes"
-SEQUENCES = "over sequences that were not aborted"
+OVER_MICROBATCHES = "mean over microbatches and processes"
+OVER_UNABORTED_SEQUENCES = "over sequences that were not aborted"
 AGGREGATED = "as loss_agg_mode says, by default the mean over response tokens"
 
-ACTOR = {  # core_algos.py, compute_policy_loss_*; dp_actor.py, update_policy; apply_kl_penalty
-    "actor/pg_loss": Name(
-        policy.LOSS, f"{AGGREGATED}; from 0.7 added up over the step's minibatches and epochs"
-    ),
-    "actor/loss": Name(optimiser.LOSS, f"policy, entropy and KL terms, {AGGREGATED}"),
-    "actor/pg_clipfrac": Name(
-        policy.CLIP_FRACTION_EFFECTIVE,
-        f"clipped loss above the plain one, {TOKENS}, {UPDATES}; CISPO counts every clipped ratio,"
-        " Clip-Cov the tokens it cuts",
-    ),
-    "actor/pg_clipfrac_lower": Name(
-        surrogate.DUAL_CLIP_FRACTION, f"r > clip_ratio_c and A < 0, {TOKENS}, {UPDATES}"
-    ),
-    "actor/ppo_kl": Name(
-        policy.KL_SIGNED,
-        f"k1, {TOKENS}, {UPDATES}; 0 where one update is made of each batch; KL-Cov logs |k1|",
-        estimator="k1",
-    ),
-    "actor/entropy": Name(
-        exploration.ENTROPY,
-        f"of the softmax, {AGGREGATED}; since 0.4 before the update, but for calculate_entropy",
-    ),
-    "actor/entropy_loss": Name(
-        exploration.ENTROPY, f"the entropy itself, positive, {AGGREGATED}, while updating"
-    ),
-    "actor/kl_loss": Name(
-        surrogate.KL_LOSS,
-        f"kl_loss_type, by default k3, {AGGREGATED}; from 0.7 added up over the step's minibatches"
-        " and epochs, and 0 where use_kl_loss is off",
-        zero_if_off=True,
-    ),
-    "actor/kl_coef": Name(policy.KL_COEF, "kl_loss_coef, constant"),
-    "actor/reward_kl_penalty": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        "algorithm.kl_penalty, by default k1: mean over tokens, then over sequences",
-        estimator="k1",
-    ),
-    "actor/reward_kl_penalty_coeff": Name(policy.KL_COEF, "before this step's adaptation"),
-    "critic/kl": Name(
-        policy.KL_TO_REFERENCE_PER_TOKEN,
-        "by default k1: mean over tokens, then over sequences (verl before 0.4)",
-        estimator="k1",
-    ),
-    "critic/kl_coeff": Name(policy.KL_COEF, "before this step's adaptation (verl before 0.4)"),
-    "actor/grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
-    # Consoles before 0.5 print three digits: a rate of 1e-6 reads 0.
-    "actor/lr": Name(optimiser.LEARNING_RATE, "of the step", zero_if_off=True),
-}
 
-DATA = {  # metric_utils.py, compute_data_metrics
-    "critic/score/mean": Name(
-        outcome.SCORE, f"sum of the token-level scores before the KL penalty, mean {SEQUENCES}"
-    ),
-    "critic/score/max": Name(reward.MAX, f"of the scores, {SEQUENCES}"),
-    "critic/score/min": Name(reward.MIN, f"of the scores, {SEQUENCES}"),
-    "critic/rewards/mean": Name(
-        outcome.RLHF_REWARD,
-        f"score less the KL penalty, mean {SEQUENCES}; the score itself where use_kl_in_reward is"
-        " off",
-    ),
-    "critic/advantages/mean": Name(policy.ADVANTAGE_MEAN, TOKENS),
-    "critic/advantages/max": Name(surrogate.ADVANTAGE_MAX, "over response tokens"),
-    "critic/advantages/min": Name(surrogate.ADVANTAGE_MIN, "over response tokens"),
-    "critic/returns/mean": Name(
-        value.RETURN_MEAN, f"{TOKENS}; without a critic the advantages once more"
-    ),
-    "critic/values/mean": Name(value.MEAN, TOKENS),
-    "critic/vf_explained_var": Name(
-        value.EXPLAINED_VARIANCE, "over response tokens, values before the update"
-    ),
-    "critic/vf_loss": Name(
-        value.LOSS,
-        f"half the clipped squared error, {AGGREGATED}; from 0.7 added up over the step's"
-        " minibatches and epochs",
-    ),
-    "critic/vf_clipfrac": Name(value.CLIP_FRACTION, f"{TOKENS}, {UPDATES}"),
-    "critic/vpred_mean": Name(value.PREDICTION_MEAN, f"{TOKENS}, {UPDATES}"),
-    "critic/grad_norm": Name(optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"),
-    "critic/lr": Name(optimiser.CRITIC_LEARNING_RATE, "of the step", zero_if_off=True),
-    "response_length/mean": Name(language.LENGTH_MEAN, "over all responses, tool output included"),
-    "response_length/max": Name(language.LENGTH_MAX, "over all responses"),
-    "response_length/min": Name(language.LENGTH_MIN, "over all responses; 0 where one was aborted"),
-    "response_length/clip_ratio": Name(
-        language.TRUNCATED_SHARE, "as long as the response limit, also those that end just there"
-    ),
-    "response/aborted_ratio": Name(rollouts.ABORTED_SHARE),
-    "prompt_length/mean": Name(language.QUERY_LENGTH_MEAN, "over sequences"),
-    "prompt_length/max": Name(rollouts.QUERY_LENGTH_MAX),
-    "prompt_length/min": Name(rollouts.QUERY_LENGTH_MIN),
-    "prompt_length/clip_ratio": Name(rollouts.QUERY_TRUNCATED_SHARE),
-    "num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation, over sequences"),
-    "num_turns/max": Name(rollouts.TURNS_MAX),
-    "num_turns/min": Name(rollouts.TURNS_MIN),
-    "tool_call_counts/mean": Name(language.TOOL_CALLS, "over sequences"),
-    "training/num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation"),
-    "training/num_turns/max": Name(rollouts.TURNS_MAX),
-    "training/num_turns/min": Name(rollouts.TURNS_MIN),
-    "train/num_gen_batches": Name(rollouts.GENERATION_BATCHES, "DAPO: of this update"),
-}
-
-SAMPLER = {  # debug/metrics.py, calculate_debug_metrics; rollout_corr_helper.py
-    "training/rollout_probs_diff_mean": Name(sampler.PROB_DIFFERENCE_MEAN, TOKENS),
-    "training/rollout_probs_diff_max": Name(sampler.PROB_DIFFERENCE_MAX),
-    "training/rollout_probs_diff_std": Name(sampler.PROB_DIFFERENCE_STD),
-    "training/rollout_actor_probs_pearson_corr": Name(sampler.PROB_CORRELATION),
-}
-ASYNCHRONOUS = {  # experimental/fully_async_policy/detach_utils.py, assemble_batch, aggregate
-    "fully_async/count/current_param_version": Name(sampler.VERSION, "synchronisations so far"),
-    "fully_async/partial/partial_ratio": Name(rollouts.PARTIAL_SHARE, "of the batch"),
-    "fully_async/partial/max_partial_span": Name(
-        optimiser.POLICY_LAG_MAX, "versions between a response's first and last token"
-    ),
-    "fully_async/processing_time/tp50": Name(rollouts.RESPONSE_TIME_MEDIAN),
-    "fully_async/processing_time/tp99": Name(rollouts.RESPONSE_TIME_P99),
-    "training/off_policy/trajectory_staleness/mean": Name(
-        optimiser.POLICY_LAG, "versions behind, of a response's newest tokens"
-    ),
-    "training/off_policy/trajectory_staleness_worst/max": Name(
-        optimiser.POLICY_LAG_MAX, "versions behind, of a response's oldest tokens"
-    ),
-    "trainer/idle_ratio": Name(throughput.WAIT_SHARE, "waiting for samples / step"),
-}
-CORRECTION = {
-    "kl": Name(sampler.KL_SIGNED, f"k1, {TOKENS}", estimator="k1"),
-    "k3_kl": Name(sampler.KL, f"k3, {TOKENS}", estimator="k3"),
+CORRECTION_KEYS = {
+    "kl": Name(sampler.KL_SIGNED, f"k1, {OVER_RESPONSE_TOKENS}", estimator="k1"),
+    "k3_kl": Name(sampler.KL, f"k3, {OVER_RESPONSE_TOKENS}", estimator="k3"),
     "chi2_token": Name(sampler.CHI2_TOKEN),
     "chi2_seq": Name(sampler.CHI2_SEQUENCE, "log-ratios summed and cut at 20"),
-    "rollout_is_mean": Name(sampler.RATIO_MEAN, f"truncated weights, {TOKENS}"),
+    "rollout_is_mean": Name(sampler.RATIO_MEAN, f"truncated weights, {OVER_RESPONSE_TOKENS}"),
     "rollout_is_max": Name(sampler.RATIO_MAX),
     "rollout_is_min": Name(sampler.RATIO_MIN),
     "rollout_is_eff_sample_size": Name(sampler.ESS, "of weights cut to their thresholds"),
@@ -163,61 +41,190 @@ CORRECTION = {
     "rollout_rs_seq_masked_fraction": Name(sampler.REJECTED_SEQUENCES),
 }
 
-SPEED = {  # metric_utils.py, compute_timing_metrics, compute_throughout_metrics; fsdp_workers.py
-    "timing_s/step": Name(throughput.STEP_TIME, "one training step, generation included"),
-    "perf/time_per_step": Name(throughput.STEP_TIME, "one training step, generation included"),
-    "perf/throughput": Name(
-        throughput.TOKENS_PER_SECOND_PER_DEVICE, "prompt and response tokens, of the whole step"
-    ),
-    "perf/total_num_tokens": Name(progress.TOKENS_NEW, "prompt and response tokens of the step"),
-    "training/global_step": Name(progress.ITERATION, "training steps"),
-    "training/epoch": Name(progress.EPOCH, "whole passes over the prompts"),
-    # fsdp_sft_trainer.py, sft_trainer.py
-    "train/loss": Name(optimiser.LOSS, "supervised: mean over tokens"),
-    "train/lr": Name(optimiser.LEARNING_RATE),
-    "train/lr(1e-3)": Name(optimiser.LEARNING_RATE, "logged in thousandths", scale=1e-3),
-    "train/grad_norm": Name(optimiser.GRAD_NORM),
-    "train/global_tokens": Name(progress.TOKENS_NEW),
-    "val/loss": Name(optimiser.EVAL_LOSS),
-}
 
-HELD_OUT = Name(
+VALIDATION_TASK = Name(
     outcome.EVAL_TASK,
     "validation set; mean@k over k answers, best@k and maj@k by resampling; the core ones are"
     " those of the most answers",
 )
-PHASE = Name(throughput.PHASE_TIME, "seconds of one training step")
-DROPPED = Name(rollouts.DROPPED, "since the start, fully asynchronous trainer")
-AT = r"(?:@|_at_)"  # MLflow takes no "@"
-ESTIMATE = rf"(?:mean{AT}\d+|(?:best|maj){AT}\d+/mean)"
+DROPPED_ROLLOUTS = Name(rollouts.DROPPED, "since the start, fully asynchronous trainer")
+AT_MARK = r"(?:@|_at_)"  # MLflow takes no "@"
+ESTIMATE = rf"(?:mean{AT_MARK}\d+|(?:best|maj){AT_MARK}\d+/mean)"
 
 NAMES = Table(
     "verl",
     "verl",
     keys={
-        **ACTOR,
-        **DATA,
-        **SAMPLER,
-        **{f"rollout_corr/{key}": name for key, name in CORRECTION.items()},
+        # core_algos.py, compute_policy_loss_*; dp_actor.py, update_policy; apply_kl_penalty
+        "actor/pg_loss": Name(
+            policy.LOSS, f"{AGGREGATED}; from 0.7 added up over the step's minibatches and epochs"
+        ),
+        "actor/loss": Name(optimiser.LOSS, f"policy, entropy and KL terms, {AGGREGATED}"),
+        "actor/pg_clipfrac": Name(
+            policy.CLIP_FRACTION_EFFECTIVE,
+            f"clipped loss above the plain one, {OVER_RESPONSE_TOKENS}, {OVER_MICROBATCHES};"
+            " CISPO counts every clipped ratio, Clip-Cov the tokens it cuts",
+        ),
+        "actor/pg_clipfrac_lower": Name(
+            surrogate.DUAL_CLIP_FRACTION,
+            f"r > clip_ratio_c and A < 0, {OVER_RESPONSE_TOKENS}, {OVER_MICROBATCHES}",
+        ),
+        "actor/ppo_kl": Name(
+            policy.KL_SIGNED,
+            f"k1, {OVER_RESPONSE_TOKENS}, {OVER_MICROBATCHES}; 0 where one update is made of each"
+            " batch; KL-Cov logs |k1|",
+            estimator="k1",
+        ),
+        "actor/entropy": Name(
+            exploration.ENTROPY,
+            f"of the softmax, {AGGREGATED}; since 0.4 before the update, but for calculate_entropy",
+        ),
+        "actor/entropy_loss": Name(
+            exploration.ENTROPY, f"the entropy itself, positive, {AGGREGATED}, while updating"
+        ),
+        "actor/kl_loss": Name(
+            surrogate.KL_LOSS,
+            f"kl_loss_type, by default k3, {AGGREGATED}; from 0.7 added up over the step's"
+            " minibatches and epochs, and 0 where use_kl_loss is off",
+            zero_if_off=True,
+        ),
+        "actor/kl_coef": Name(policy.KL_COEF, "kl_loss_coef, constant"),
+        "actor/reward_kl_penalty": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN,
+            "algorithm.kl_penalty, by default k1: mean over tokens, then over sequences",
+            estimator="k1",
+        ),
+        "actor/reward_kl_penalty_coeff": Name(policy.KL_COEF, "before this step's adaptation"),
+        "critic/kl": Name(
+            policy.KL_TO_REFERENCE_PER_TOKEN,
+            "by default k1: mean over tokens, then over sequences (verl before 0.4)",
+            estimator="k1",
+        ),
+        "critic/kl_coeff": Name(policy.KL_COEF, "before this step's adaptation (verl before 0.4)"),
+        "actor/grad_norm": Name(optimiser.GRAD_NORM, "before clipping, mean over minibatches"),
+        # Consoles before 0.5 print three digits: a rate of 1e-6 reads 0.
+        "actor/lr": Name(optimiser.LEARNING_RATE, "of the step", zero_if_off=True),
+        # metric_utils.py, compute_data_metrics
+        "critic/score/mean": Name(
+            outcome.SCORE,
+            f"sum of the token-level scores before the KL penalty, mean {OVER_UNABORTED_SEQUENCES}",
+        ),
+        "critic/score/max": Name(reward.MAX, f"of the scores, {OVER_UNABORTED_SEQUENCES}"),
+        "critic/score/min": Name(reward.MIN, f"of the scores, {OVER_UNABORTED_SEQUENCES}"),
+        "critic/rewards/mean": Name(
+            outcome.RLHF_REWARD,
+            f"score less the KL penalty, mean {OVER_UNABORTED_SEQUENCES};"
+            " the score itself where use_kl_in_reward is off",
+        ),
+        "critic/advantages/mean": Name(policy.ADVANTAGE_MEAN, OVER_RESPONSE_TOKENS),
+        "critic/advantages/max": Name(surrogate.ADVANTAGE_MAX, "over response tokens"),
+        "critic/advantages/min": Name(surrogate.ADVANTAGE_MIN, "over response tokens"),
+        "critic/returns/mean": Name(
+            value.RETURN_MEAN, f"{OVER_RESPONSE_TOKENS}; without a critic the advantages once more"
+        ),
+        "critic/values/mean": Name(value.MEAN, OVER_RESPONSE_TOKENS),
+        "critic/vf_explained_var": Name(
+            value.EXPLAINED_VARIANCE, "over response tokens, values before the update"
+        ),
+        "critic/vf_loss": Name(
+            value.LOSS,
+            f"half the clipped squared error, {AGGREGATED}; from 0.7 added up over the step's"
+            " minibatches and epochs",
+        ),
+        "critic/vf_clipfrac": Name(
+            value.CLIP_FRACTION, f"{OVER_RESPONSE_TOKENS}, {OVER_MICROBATCHES}"
+        ),
+        "critic/vpred_mean": Name(
+            value.PREDICTION_MEAN, f"{OVER_RESPONSE_TOKENS}, {OVER_MICROBATCHES}"
+        ),
+        "critic/grad_norm": Name(
+            optimiser.CRITIC_GRAD_NORM, "before clipping, mean over minibatches"
+        ),
+        "critic/lr": Name(optimiser.CRITIC_LEARNING_RATE, "of the step", zero_if_off=True),
+        "response_length/mean": Name(
+            language.LENGTH_MEAN, "over all responses, tool output included"
+        ),
+        "response_length/max": Name(language.LENGTH_MAX, "over all responses"),
+        "response_length/min": Name(
+            language.LENGTH_MIN, "over all responses; 0 where one was aborted"
+        ),
+        "response_length/clip_ratio": Name(
+            language.TRUNCATED_SHARE,
+            "as long as the response limit, also those that end just there",
+        ),
+        "response/aborted_ratio": Name(rollouts.ABORTED_SHARE),
+        "prompt_length/mean": Name(language.QUERY_LENGTH_MEAN, "over sequences"),
+        "prompt_length/max": Name(rollouts.QUERY_LENGTH_MAX),
+        "prompt_length/min": Name(rollouts.QUERY_LENGTH_MIN),
+        "prompt_length/clip_ratio": Name(rollouts.QUERY_TRUNCATED_SHARE),
+        "num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation, over sequences"),
+        "num_turns/max": Name(rollouts.TURNS_MAX),
+        "num_turns/min": Name(rollouts.TURNS_MIN),
+        "tool_call_counts/mean": Name(language.TOOL_CALLS, "over sequences"),
+        "training/num_turns/mean": Name(rollouts.TURNS_MEAN, "messages of the conversation"),
+        "training/num_turns/max": Name(rollouts.TURNS_MAX),
+        "training/num_turns/min": Name(rollouts.TURNS_MIN),
+        "train/num_gen_batches": Name(rollouts.GENERATION_BATCHES, "DAPO: of this update"),
+        # debug/metrics.py, calculate_debug_metrics; rollout_corr_helper.py
+        "training/rollout_probs_diff_mean": Name(
+            sampler.PROB_DIFFERENCE_MEAN, OVER_RESPONSE_TOKENS
+        ),
+        "training/rollout_probs_diff_max": Name(sampler.PROB_DIFFERENCE_MAX),
+        "training/rollout_probs_diff_std": Name(sampler.PROB_DIFFERENCE_STD),
+        "training/rollout_actor_probs_pearson_corr": Name(sampler.PROB_CORRELATION),
+        **{f"rollout_corr/{key}": name for key, name in CORRECTION_KEYS.items()},
         # 0.6.0 said it so
-        **{f"mismatch/mismatch_{key}": name for key, name in CORRECTION.items()},
-        **{f"mismatch/{key}": name for key, name in CORRECTION.items() if "rollout" in key},
-        **SPEED,
-        **ASYNCHRONOUS,
+        **{f"mismatch/mismatch_{key}": name for key, name in CORRECTION_KEYS.items()},
+        **{f"mismatch/{key}": name for key, name in CORRECTION_KEYS.items() if "rollout" in key},
+        # metric_utils.py, compute_timing_metrics, compute_throughout_metrics; fsdp_workers.py
+        "timing_s/step": Name(throughput.STEP_TIME, "one training step, generation included"),
+        "perf/time_per_step": Name(throughput.STEP_TIME, "one training step, generation included"),
+        "perf/throughput": Name(
+            throughput.TOKENS_PER_SECOND_PER_DEVICE, "prompt and response tokens, of the whole step"
+        ),
+        "perf/total_num_tokens": Name(
+            progress.TOKENS_NEW, "prompt and response tokens of the step"
+        ),
+        "training/global_step": Name(progress.ITERATION, "training steps"),
+        "training/epoch": Name(progress.EPOCH, "whole passes over the prompts"),
+        # fsdp_sft_trainer.py, sft_trainer.py
+        "train/loss": Name(optimiser.LOSS, "supervised: mean over tokens"),
+        "train/lr": Name(optimiser.LEARNING_RATE),
+        "train/lr(1e-3)": Name(optimiser.LEARNING_RATE, "logged in thousandths", scale=1e-3),
+        "train/grad_norm": Name(optimiser.GRAD_NORM),
+        "train/global_tokens": Name(progress.TOKENS_NEW),
+        "val/loss": Name(optimiser.EVAL_LOSS),
+        # experimental/fully_async_policy/detach_utils.py, assemble_batch, aggregate
+        "fully_async/count/current_param_version": Name(sampler.VERSION, "synchronisations so far"),
+        "fully_async/partial/partial_ratio": Name(rollouts.PARTIAL_SHARE, "of the batch"),
+        "fully_async/partial/max_partial_span": Name(
+            optimiser.POLICY_LAG_MAX, "versions between a response's first and last token"
+        ),
+        "fully_async/processing_time/tp50": Name(rollouts.RESPONSE_TIME_MEDIAN),
+        "fully_async/processing_time/tp99": Name(rollouts.RESPONSE_TIME_P99),
+        "training/off_policy/trajectory_staleness/mean": Name(
+            optimiser.POLICY_LAG, "versions behind, of a response's newest tokens"
+        ),
+        "training/off_policy/trajectory_staleness_worst/max": Name(
+            optimiser.POLICY_LAG_MAX, "versions behind, of a response's oldest tokens"
+        ),
+        "trainer/idle_ratio": Name(throughput.WAIT_SHARE, "waiting for samples / step"),
     },
     families=(
-        Family(rf"val-(?:core|aux)/(.+/{ESTIMATE})", HELD_OUT),
-        Family(r"(?:val/)?test_score/(.+)", HELD_OUT),  # before 0.4
-        Family(r"(?:timing_s|timing)/(.+)", PHASE),
+        Family(rf"val-(?:core|aux)/(.+/{ESTIMATE})", VALIDATION_TASK),
+        Family(r"(?:val/)?test_score/(.+)", VALIDATION_TASK),  # before 0.4
+        Family(
+            r"(?:timing_s|timing)/(.+)", Name(throughput.PHASE_TIME, "seconds of one training step")
+        ),
         Family(r"timing_per_token_ms/(.+)", Name(throughput.TOKEN_TIME)),
         Family(r"perf/mfu/(.+)", Name(throughput.MFU)),
         Family(r"(?:actor/|critic/)?perf/((?:max|cpu)_memory_\w+)_gb", Name(throughput.MEMORY)),
-        Family(r"(?:fully_async/)?count/(dropped_stale_samples)", DROPPED),
+        Family(r"(?:fully_async/)?count/(dropped_stale_samples)", DROPPED_ROLLOUTS),
         Family(
             r"(?:\w+/)?(?:filter_groups|off_policy|rollout_failure)/(evicted_samples\w*)(?:/\w+)?",
-            DROPPED,
+            DROPPED_ROLLOUTS,
         ),
-        Family(r"distillation/(.+)", Name(surrogate.DISTILLATION, TOKENS)),
+        Family(r"distillation/(.+)", Name(surrogate.DISTILLATION, OVER_RESPONSE_TOKENS)),
         Family(r"(?:reward_extra_info|gdpo)/(.+)/mean", Name(reward.COMPONENT, "mean")),
         Family(r"(?:reward_extra_info|gdpo)/(.+)/std", Name(reward.COMPONENT_STD)),
         Family(r"rollout_corr/(.*ppl.*)", Name(sampler.PERPLEXITY)),

@@ -18,7 +18,7 @@ from rlvitals.types import Series
 Steps = NDArray[np.int64]
 How = Literal["same", "values", "times", "unknown"]
 
-UNKNOWN_UNIT, ROW_UNIT = "steps", "rows"  # units of a log that states none
+UNKNOWN_UNIT = "steps"  # units of a log that states none
 MIN_CLOCK_PAIRS = 5  # equal values, or rows with a time, for a translation
 MANTISSA_SCALE = 2.0**17  # compare 17 bits: a float32 and a text of six digits preserve them
 MIN_MATCHED_SHARE = 0.5  # of a column's values that the other must contain
@@ -37,12 +37,12 @@ class Source:
     @property
     def says(self) -> bool:
         """True if the log states what its steps are."""
-        return self.unit not in (UNKNOWN_UNIT, ROW_UNIT)
+        return self.unit not in (UNKNOWN_UNIT, "rows")
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
         """Suitability as the reference: states a unit, counts steps, number of points."""
-        return self.says, self.unit != ROW_UNIT, sum(map(len, self.series.values()))
+        return self.says, self.unit != "rows", sum(map(len, self.series.values()))
 
     @property
     def last(self) -> int:

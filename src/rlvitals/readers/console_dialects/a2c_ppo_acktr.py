@@ -17,8 +17,6 @@ ACKTR_REWARDS = re.compile(
     r"([-+\w.]{1,30})"
 )
 ACKTR_EVALUATION = re.compile(r"Evaluation using \d+ episodes: mean reward ([-+\w.]{1,30})")
-ACKTR_REWARD_KEYS = ("mean_episode_reward", "median_reward", "min_reward", "max_reward")
-ACKTR_STEP_UNIT = "environment steps"
 
 
 @dataclass(slots=True)
@@ -33,18 +31,24 @@ class Updates:
         if update := ACKTR_UPDATE.search(page.text):
             self.step = int(update[2])
             pairs = [("updates", float(update[1])), ("fps", float(update[3]))]
-            page.add(self.step, pairs, ACKTR_STEP_UNIT)
+            page.add(self.step, pairs, "environment steps")
         elif self.step is not None and (rewards := ACKTR_REWARDS.search(page.text)):
-            cells = zip(ACKTR_REWARD_KEYS, rewards.groups(), strict=True)
+            cells = zip(
+                ("mean_episode_reward", "median_reward", "min_reward", "max_reward"),
+                rewards.groups(),
+                strict=True,
+            )
             page.add(
                 self.step,
                 [(k, v) for k, c in cells if (v := number(c)) is not None],
-                ACKTR_STEP_UNIT,
+                "environment steps",
             )
         elif self.step is not None and (evaluation := ACKTR_EVALUATION.search(page.text)):
             value = number(evaluation[1])
             page.add(
-                self.step, [] if value is None else [("eval/mean_reward", value)], ACKTR_STEP_UNIT
+                self.step,
+                [] if value is None else [("eval/mean_reward", value)],
+                "environment steps",
             )
 
 

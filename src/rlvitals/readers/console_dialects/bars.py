@@ -19,7 +19,9 @@ BAR = re.compile(
     r" \[[\d:]{1,12}<[^,\]]{1,24}(?:, +([\d.]{1,12}|\?) *(\w{1,20})/(\w{1,20}))?(?:, ?([^\]]*))?\]"
 )
 POSTFIX = re.compile(r"([A-Za-z_][\w./%-]{0,80})=([^\s,\]]{1,40})")
-EPOCH = re.compile(r"(?:train(?:ing)? )?epochs?:? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?", re.IGNORECASE)
+BAR_EPOCH = re.compile(
+    r"(?:train(?:ing)? )?epochs?:? *[\[(]?(\d{1,9})(?:/\d+)?[\])]?", re.IGNORECASE
+)
 OF_TRAINING = re.compile(
     r"(?:train(?:ing)?|learning|optimi[sz]ation|ppo|grpo|psr|nsr|w-reinforce)"
     r"(?:[ _](?:progress|steps?|loop|epochs?|iterations?))?"
@@ -27,7 +29,6 @@ OF_TRAINING = re.compile(
     re.IGNORECASE,
 )
 PER_STEP = "time_per_step"  # seconds
-UNIT = "steps"
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class Bars:
         """Return what a description says of a bar, and its epoch; None for other work."""
         if not description:
             return "", None
-        if epoch := EPOCH.fullmatch(description):
+        if epoch := BAR_EPOCH.fullmatch(description):
             return "epoch", int(epoch[1])
         last = description.rsplit("  ", maxsplit=1)[-1]
         return ("training", None) if OF_TRAINING.fullmatch(last.strip(" :")) else None
@@ -91,14 +92,14 @@ class Bars:
         return False
 
     def _write(self, page: Page) -> None:
-        if self.step in {0, self.written} or page.shared.unit not in {"", UNIT}:
+        if self.step in {0, self.written} or page.shared.unit not in {"", "steps"}:
             return
         self.written = self.step
         if not self.state:
             return
         measures = any(column_guess.is_measure(key) for key, _ in self.state)
         if measures or self.sure:
-            page.add_regular(self.step, self.state, UNIT)
+            page.add_regular(self.step, self.state, "steps")
         else:
             page.columns.add_row(self.step, self.state)
 

@@ -17,15 +17,11 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-RULES = ("--------", "========")
-EDGE, SIDE, TORN = "│", "|", "..."
+EDGE, BOX_SIDE = "│", "|"
 MAX_KEYS = 1000
 DONE = re.compile(r"Train step (\d{1,15})/(\d{1,15}) done\.")
-STEPS = ("time/total_timesteps", "total_timesteps", "total timesteps", "TimestepsSoFar")
-OTHER_STEPS = ("Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
-ENVIRONMENT = "environment steps"
-UNITS = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
-GROUPED = ("rollout/", "time/", "train/", "eval/")
+BOX_STEPS = ("time/total_timesteps", "total_timesteps", "total timesteps", "TimestepsSoFar")
+BOX_STEP_UNITS = {"Epoch": "epochs", "nupdates": "updates", "EpisodesSoFar": "episodes"}
 
 
 @dataclass(slots=True)
@@ -39,16 +35,20 @@ class Boxes:
 
     def take(self, page: Page) -> None:
         """Read a line of a box, its frame, or the line that says a grid's step."""
-        text = page.message if SIDE not in page.text and EDGE not in page.text else page.text
+        text = page.message if BOX_SIDE not in page.text and EDGE not in page.text else page.text
         text = text.strip()
         if found := DONE.search(text):
             self.step = int(found[1])
             page.shared.settings["total_steps"] = int(found[2])
         elif text.startswith(EDGE):
             self._grid(page, text)
-        elif (at := text.find(SIDE)) >= 0 and text.endswith(SIDE) and len(self.pairs) < MAX_KEYS:
+        elif (
+            (at := text.find(BOX_SIDE)) >= 0
+            and text.endswith(BOX_SIDE)
+            and len(self.pairs) < MAX_KEYS
+        ):
             self._row(text[at:])
-        elif text.endswith(RULES):
+        elif text.endswith(("--------", "========")):
             self._close(page)
             self.open = True
         else:
@@ -59,7 +59,7 @@ class Boxes:
 
     def _row(self, text: str) -> None:
         """Take `| key | value |`; what is more or less is a table of another kind."""
-        cells = text[1:-1].split(SIDE)
+        cells = text[1:-1].split(BOX_SIDE)
         if not self.open or len(cells) != 2 or not cells[0].strip():  # noqa: PLR2004 - a pair
             self._drop()
             return
@@ -78,8 +78,8 @@ class Boxes:
         key = _step_key(pairs)
         step = to_step(pairs.pop(key)) if key else None
         if step is not None and pairs and _is_training(pairs):
-            unit = ENVIRONMENT if key in STEPS or key == "steps" else ""
-            unit = unit or UNITS.get(key, "") or column_guess.step_unit(key)
+            unit = "environment steps" if key in BOX_STEPS or key == "steps" else ""
+            unit = unit or BOX_STEP_UNITS.get(key, "") or column_guess.step_unit(key)
             page.add(step, pairs.items(), unit)
 
     def _grid(self, page: Page, text: str) -> None:
@@ -93,21 +93,26 @@ class Boxes:
 
 
 def _step_key(pairs: dict[str, float]) -> str:
-    known = [key for key in (*STEPS, *OTHER_STEPS) if key in pairs]
+    known = [
+        key
+        for key in (*BOX_STEPS, "Epoch", "nupdates", "steps", "EpisodesSoFar", "Iteration")
+        if key in pairs
+    ]
     return next(iter([*known, *column_guess.step_keys(pairs)]), "")
 
 
 def _is_training(pairs: dict[str, float]) -> bool:
-    return any(key.startswith(GROUPED) or column_guess.is_measure(key) for key in pairs) or any(
-        word in key.lower() for key in pairs for word in ("rew", "epret", "loss", "entropy")
-    )
+    return any(
+        key.startswith(("rollout/", "time/", "train/", "eval/")) or column_guess.is_measure(key)
+        for key in pairs
+    ) or any(word in key.lower() for key in pairs for word in ("rew", "epret", "loss", "entropy"))
 
 
 def _whole_name(name: str) -> str:
     """Complete a key that was cut to fit the box, where only one known key begins so."""
-    if not name.endswith(TORN):
+    if not name.endswith("..."):
         return name
-    start = name.removesuffix(TORN)
+    start = name.removesuffix("...")
     known = [key for key in sb3.NAMES.keys if key.startswith(start)]
     return known[0] if len(known) == 1 else start
 

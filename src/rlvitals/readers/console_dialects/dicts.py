@@ -17,7 +17,6 @@ from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, numbe
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-STEPS, ROWS = "steps", "rows"
 PAIR = re.compile(
     r"'([^'\n]{1,200})': (?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"
     r"'?([-+]?[\w.+-]{1,40})'?(?=[,}):])"
@@ -27,10 +26,7 @@ NUMBERED = re.compile(
     r" (\d{1,15}): \{'",
     re.IGNORECASE,
 )
-EVALUATION = ("eval_", "eval/")
-STEP_TIME = "step_time"  # TRL's
-TOTALS = "train_runtime"  # in the row that ends a training
-LOGGED = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
+LOGGED_KEYS = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
 MAX_WAITING = 64
 
 
@@ -53,7 +49,7 @@ class Dicts:
             return
         said = page.message
         if (stepped := NUMBERED.match(said)) is not None:
-            page.add(int(stepped[1]), _pairs(said), STEPS)
+            page.add(int(stepped[1]), _pairs(said), "steps")
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
 
@@ -65,9 +61,12 @@ class Dicts:
             rest = [pair for pair in pairs if pair[0] != own]
             page.add_regular(step, rest, column_guess.step_unit(own), page.time)
             return
-        if not (keys & LOGGED and (len(keys) > 1 or "loss" in keys)) and TOTALS not in keys:
+        if (
+            not (keys & LOGGED_KEYS and (len(keys) > 1 or "loss" in keys))
+            and "train_runtime" not in keys
+        ):
             return
-        page.shared.timed = page.shared.timed or STEP_TIME in keys
+        page.shared.timed = page.shared.timed or "step_time" in keys  # by TRL
         if self.counts is None and page.shared.bar is None:
             self.counts = True
         if self.counts:
@@ -95,12 +94,12 @@ class Dicts:
             if self.counts or page.shared.bar is None:
                 self._count(page, pairs, time)
             else:
-                page.add(page.shared.bar.step, pairs, STEPS, time)
+                page.add(page.shared.bar.step, pairs, "steps", time)
 
     def _count(self, page: Page, pairs: list[Pair], time: float) -> None:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
-        page.add(self.rows, pairs, ROWS, time)
+        page.add(self.rows, pairs, "rows", time)
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +118,9 @@ def _own_step(keys: tuple[str, ...]) -> str:
 def _trains(pairs: list[Pair]) -> bool:
     """Tell whether a row is one of training, not of evaluation nor of the whole run."""
     keys = {key for key, _ in pairs}
-    return TOTALS not in keys and not any(key.startswith(EVALUATION) for key in keys)
+    return "train_runtime" not in keys and not any(
+        key.startswith(("eval_", "eval/")) for key in keys
+    )
 
 
 def _pairs(text: str) -> list[Pair]:

@@ -19,13 +19,15 @@ UNDERLINE = re.compile(r"[\s^~]*")
 # Ray prints a line once for all that say it.
 REPEATED = re.compile(r" *\[repeated \d+x across cluster\]")
 # Lines that stand between a failure and the end of the process, and mean nothing by themselves.
-NOISE = re.compile(
+PROGRESS_NOISE = re.compile(
     r"wandb:|swanlab:|\* Run |slurmstepd:|srun:|\[[WEI]\d{3,4} |[WEIF]\d{4} |\[rank|"
     r"Exception ignored|warnings?\.warn|.*(?:Warning|resource_tracker|destroy_process_group)|"
     r"[=\-*_~#]{3,}|\s+|[A-Za-z_]+ +: |Root Cause|Failures:|\[0\]:|\*{3}|\(.* pid=",
 )
 # What a logger puts before a message that is a traceback and no more: somebody caught it.
-LOGGED = re.compile(rf"(?:^|[\s\[|]){console_text.LEVELS}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$")
+LOGGED_TRACEBACK = re.compile(
+    rf"(?:^|[\s\[|]){console_text.LEVEL_PATTERN}(?:[\s:\]|\[-]+[\d:.,\s/-]*)$"
+)
 CAUGHT = 3
 MAX_AFTER = 40  # other lines after which a failure is not what ended the log
 MAX_TRACEBACK_LINES, MAX_TRACEBACK_LINE_LENGTH = (
@@ -35,13 +37,13 @@ MAX_TRACEBACK_LINES, MAX_TRACEBACK_LINE_LENGTH = (
 MAX_MESSAGE = 20  # lines of an exception's message
 INTERRUPTED = re.compile(r"(?:\w+\.)*KeyboardInterrupt\b|\^C")
 # What a line says, the exit code that goes with it (None: none is told).
-KILLED, SEGMENTATION, ABORTED, BUS = 137, 139, 134, 135  # 128 + the signal's number
+KILLED, ABORTED = 137, 134  # 128 + the signal's number
 SIGNALS = (
     (re.compile(r"Killed|(?:.*: line \d+: +\d+|\[\d+\][+-]?(?: +\d+)?) +Killed\b.*"), KILLED),
     (re.compile(r".*srun: error: .*: tasks? [\d,-]+: Killed"), KILLED),
-    (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), SEGMENTATION),
+    (re.compile(r".*Segmentation fault(?: +\(core dumped\))?.*"), 139),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
-    (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), BUS),
+    (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), 135),
     (re.compile(r".*(?:oom[-_ ]kill|\bout of memory: kill).*", re.IGNORECASE), KILLED),
     (re.compile(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
     (re.compile(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
@@ -107,14 +109,14 @@ class End:
             self._header(line, number)
         elif self.within:
             self._frame(line)
-        elif not self._said(line, number) and self.busy and not NOISE.match(line):
+        elif not self._said(line, number) and self.busy and not PROGRESS_NOISE.match(line):
             self.after += 1
             if self.after > MAX_AFTER:
                 self.trained()
 
     def _header(self, line: str, number: int) -> None:
         start = line.index(HEADER)
-        if LOGGED.search(line, 0, start):
+        if LOGGED_TRACEBACK.search(line, 0, start):
             self.within = CAUGHT
             return
         chained = bool(self.traceback) and any(c in self.traceback[-1] for c in CHAINED)
@@ -145,7 +147,7 @@ class End:
             self._keep(line)
         else:
             self.within = 0
-            if not self._said(line, self.line) and not NOISE.match(line):
+            if not self._said(line, self.line) and not PROGRESS_NOISE.match(line):
                 self.after += 1
 
     def _goes_on(self, line: str, *, indented: bool) -> bool:

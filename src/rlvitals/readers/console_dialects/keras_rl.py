@@ -16,7 +16,6 @@ KERAS_INTERVAL = re.compile(r"Interval \d{1,9} \((\d{1,15}) steps performed\)")
 KERAS_EPISODES = re.compile(r"\d{1,9} episodes - (?=episode_reward: )")
 KERAS_INTERVAL_BAR = re.compile(r"(\d{1,15})/\1 \[=+\]")
 KERAS_METRIC = re.compile(r"([A-Za-z_][\w ]{0,60}): +([-+\w.]{1,30})")
-KERAS_STEP_UNIT = "environment steps"
 KERAS_RENAMED = {"mean_reward": "reward_per_step"}  # within the episode
 
 
@@ -32,14 +31,16 @@ class Episodes:
         """Read a line of an episode, or those of an interval."""
         if head := KERAS_EPISODE.match(page.text):
             page.shared.settings["total_steps"] = int(head[2])
-            page.add(int(head[1]), _metrics(page.text[head.end() :]), KERAS_STEP_UNIT)
+            page.add(int(head[1]), _metrics(page.text[head.end() :]), "environment steps")
         elif interval := KERAS_INTERVAL.search(page.text):
             self.offset = int(interval[1])
         elif bar := KERAS_INTERVAL_BAR.search(page.text):
             self.length = int(bar[1])
         elif self.length and (episodes := KERAS_EPISODES.search(page.text)):
             page.add(
-                self.offset + self.length, _metrics(page.text[episodes.end() :]), KERAS_STEP_UNIT
+                self.offset + self.length,
+                _metrics(page.text[episodes.end() :]),
+                "environment steps",
             )
 
 

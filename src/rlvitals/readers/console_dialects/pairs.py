@@ -55,7 +55,6 @@ RULED = re.compile(r"(?<!\S)(?:(?:-{2,}|={2,}|\*{2,}|#{2,})>?|[-=]>)(?!\S)")
 # What a printed tensor says of itself, and the epoch of Tianshou's best reward.
 ASIDE = re.compile(r", (?:grad_fn|dtype|device)=[^,)]{1,60}| in #\d+\b")
 MAX_TAIL_LENGTH = 30  # characters of words at the end, "NEW BEST"
-COUNTED = frozenset({"step", "episode", "epoch", "iteration", "update", "generation"})
 NO_BRACKETS = str.maketrans("", "", "[]")
 # A step-like word and its number, which every row has.
 STEPPED = re.compile(
@@ -71,11 +70,6 @@ VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
 CLEANRL = re.compile(
     rf"\bglobal_step=(\d{{1,15}}), (?:avg_)?episodic_return=\[?(?:np\.\w{{1,10}}\()? *({NUMBER})"
-)
-CLEANRL_KEY = "charts/episodic_return"
-# What one episode's sum is called where the episode is the step.
-OF_EPISODE = frozenset(
-    {"reward", "total_reward", "rewards", "ep_reward", "ep_r", "episode_score", "r"}
 )
 RENAMED = {
     "average_reward": "avg_reward",
@@ -96,7 +90,6 @@ PRIME_RL = {
     "mfu": "perf/mfu",
     "peak_mem": "perf/peak_memory",
 }
-PRIME_RL_WORD = "mfu"
 
 
 @dataclass(slots=True)
@@ -117,7 +110,7 @@ class Pairs:
             self._verl(page, int(found[1]), page.text[found.end() :])
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
-                page.add(int(found[1]), [(CLEANRL_KEY, value)], "environment steps")
+                page.add(int(found[1]), [("charts/episodic_return", value)], "environment steps")
         elif len(page.text) > MAX_PAIRS_TEXT_LENGTH or "{" in page.text:
             return
         elif counted := COUNTER.match(page.message):
@@ -162,7 +155,7 @@ class Pairs:
         if step is None:
             return
         values = {_name(k, key): v for k, (v, _) in row.items() if k != key}
-        if PRIME_RL_WORD in values:
+        if "mfu" in values:
             values = {PRIME_RL.get(name, name): value for name, value in values.items()}
         if len(_steps(tuple(row))) > 1 and key not in column_guess.EPOCH_STEPS:
             step = self._within(step, row)
@@ -233,7 +226,9 @@ def _is_tail(text: str) -> bool:
 def _step_of(name: str) -> str:
     """Return the step-like word that a name ends with; else the name."""
     last = name.rpartition("_")[2]
-    return last if last in COUNTED else name
+    return (
+        last if last in {"step", "episode", "epoch", "iteration", "update", "generation"} else name
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -255,7 +250,11 @@ def _measures(names: tuple[str, ...]) -> bool:
 
 
 def _name(name: str, step: str) -> str:
-    if name in OF_EPISODE and column_guess.normalise_name(step) in column_guess.EPISODE_STEPS:
+    # What one episode's sum is called where the episode is the step.
+    if (
+        name in {"reward", "total_reward", "rewards", "ep_reward", "ep_r", "episode_score", "r"}
+        and column_guess.normalise_name(step) in column_guess.EPISODE_STEPS
+    ):
         return "episode_reward"
     return RENAMED.get(name, name)
 

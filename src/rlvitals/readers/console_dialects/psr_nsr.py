@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats.columns import NAN
 
-UNIT = "steps"
-NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"
-SIDE = re.compile(
+DECIMAL_NUMBER = r"([-+]?(?:\d[\d.]{0,30}(?:e[-+]?\d{1,3})?|nan|inf))"
+ONE_SIDED_STEP = re.compile(
     rf"\b(PSR|NSR) \[Step (\d{{1,15}})\]: (\d{{1,9}})/(\d{{1,9}}) (?:positive|negative) samples"
-    rf" \| Avg reward: {NUMBER}"
+    rf" \| Avg reward: {DECIMAL_NUMBER}"
 )
-BOTH = re.compile(
-    rf"\bW-REINFORCE \[Step (\d{{1,15}})\]: (\d{{1,9}}) pos \(\S{{1,3}}={NUMBER}\)"
-    rf" \+ (\d{{1,9}}) neg \(\S{{1,3}}={NUMBER}\) \| Avg reward: {NUMBER}"
+TWO_SIDED_STEP = re.compile(
+    rf"\bW-REINFORCE \[Step (\d{{1,15}})\]: (\d{{1,9}}) pos \(\S{{1,3}}={DECIMAL_NUMBER}\)"
+    rf" \+ (\d{{1,9}}) neg \(\S{{1,3}}={DECIMAL_NUMBER}\) \| Avg reward: {DECIMAL_NUMBER}"
 )
 LISTED = re.compile(
     r"^(Format|Count|Accuracy|Length|Graph Type|Table style|Process Style) rewards?: *(\[.*\])$"
@@ -57,7 +56,6 @@ SETTINGS = {
 }
 SETTING = re.compile(r"^([A-Za-z][\w -]{1,40}): *(\S.{0,200})$")
 CONFIGURATION_HEADING = "TRAINING CONFIGURATION"
-TINY = 1e-6  # the originals' guard against a division by 0
 
 
 @dataclass(slots=True)
@@ -96,19 +94,20 @@ class SampleModes:
             )
 
     def _stepped(self, page: Page, text: str) -> None:
-        if found := SIDE.search(text):
+        if found := ONE_SIDED_STEP.search(text):
             mode, side = ("psr", "positive") if found[1] == "PSR" else ("nsr", "negative")
             step, some, batch = (int(found[i]) for i in (2, 3, 4))
             pairs = [(f"{mode}/{side}_samples", float(some))]
             if batch:
                 pairs.append((f"{mode}/{side}_ratio", some / batch))
             reward = found[5]
-        elif found := BOTH.search(text):
+        elif found := TWO_SIDED_STEP.search(text):
             mode, step, up, down = "w_reinforce", *(int(found[i]) for i in (1, 2, 4))
+            # The originals' guard against a division by 0.
             pairs = [
                 ("w_reinforce/positive_samples", float(up)),
                 ("w_reinforce/negative_samples", float(down)),
-                ("w_reinforce/pos_neg_ratio", up / (down + TINY)),
+                ("w_reinforce/pos_neg_ratio", up / (down + 1e-6)),
             ]
             page.shared.settings["lambda_psr"] = number(found[3]) or 0.0
             reward = found[6]
@@ -119,7 +118,7 @@ class SampleModes:
         if self.lists_lead is None:
             self.lists_lead = bool(self.waiting)
         self.step = step
-        page.add(step, [*pairs, *self._batch()], UNIT)
+        page.add(step, [*pairs, *self._batch()], "steps")
 
     def _batch(self) -> list[Pair]:
         """Return the waiting lists where they stand before the line of their step."""
@@ -135,7 +134,7 @@ class SampleModes:
         if len(numbers) > 1:
             pairs.append((f"rewards/{name}/std", statistics.stdev(numbers)))
         if self.step is not None and not self.lists_lead:
-            page.add(self.step, pairs, UNIT)
+            page.add(self.step, pairs, "steps")
             return
         if any(key == pairs[0][0] for key, _ in self.waiting):  # a new batch, and no step yet
             self._without_step(page)
@@ -150,7 +149,7 @@ class SampleModes:
         self.batches += 1
         if bar is None:
             page.shared.notes["rewards without a step: counted by batch"] = None
-        page.add(bar.step if bar else self.batches, waiting, UNIT, self.waiting_since)
+        page.add(bar.step if bar else self.batches, waiting, "steps", self.waiting_since)
 
 
 DIALECT = Dialect(

@@ -16,7 +16,6 @@ STATS_HEAD = re.compile(r"Recent Stats \| t_env: +(\d{1,15}) \| Episode: +(\d{1,
 STATS_METRIC = re.compile(r"([A-Za-z_][\w/.-]{0,80}):\s+([-+\w.]{1,30})(?:\s+|\Z)")
 STATS_LINE = re.compile(rf"(?:{STATS_METRIC.pattern})+\Z")
 STATS_BUDGET = re.compile(r"t_env: \d{1,15} / (\d{1,15})\s*\Z")
-PYMARL_STEP_UNIT = "environment steps"
 
 
 @dataclass(slots=True)
@@ -30,13 +29,13 @@ class RecentStats:
         """Read a block's head, or four of its metrics."""
         if head := STATS_HEAD.search(page.message):
             self.open, self.step = True, int(head[1])
-            page.add(self.step, [("episode", float(head[2]))], PYMARL_STEP_UNIT)
+            page.add(self.step, [("episode", float(head[2]))], "environment steps")
         elif budget := STATS_BUDGET.search(page.message):
             page.shared.settings["total_steps"] = int(budget[1])
         elif self.open and STATS_LINE.match(page.text):
             cells = STATS_METRIC.findall(page.text)
             pairs = [(key, value) for key, cell in cells if (value := number(cell)) is not None]
-            page.add(self.step, pairs, PYMARL_STEP_UNIT)
+            page.add(self.step, pairs, "environment steps")
         else:
             self.open = False
 

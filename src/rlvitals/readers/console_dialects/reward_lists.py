@@ -17,8 +17,6 @@ LIST = re.compile(
     re.IGNORECASE,
 )
 MIN_SAMPLES = 2
-UNIT = "rows"
-NOTE = "lists of rewards without a step: counted"
 
 
 @dataclass(slots=True)
@@ -30,7 +28,7 @@ class RewardLists:
 
     def take(self, page: Page) -> None:
         """Read a list of rewards."""
-        found = None if page.shared.sure or page.shared.unit not in {"", UNIT} else LIST.search(
+        found = None if page.shared.sure or page.shared.unit not in {"", "rows"} else LIST.search(
             page.message
         )  # fmt: skip
         if found is None:
@@ -40,12 +38,12 @@ class RewardLists:
         if len(rewards) < MIN_SAMPLES:
             return
         self.batches += 1
-        page.shared.notes[NOTE] = None
+        page.shared.notes["lists of rewards without a step: counted"] = None
         pairs = [
             ("rewards_mean", statistics.fmean(rewards)),
             ("reward/std", statistics.stdev(rewards)),
         ]
-        page.add_regular(self.batches, pairs, UNIT, page.time)
+        page.add_regular(self.batches, pairs, "rows", page.time)
 
 
 DIALECT = Dialect(

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
-UNIT = "iterations"
 ITERATION_HEADING = "Learning iteration "
 TITLE = re.compile(r"Learning iteration (\d{1,12})/(\d{1,12})")
 LINE = re.compile(r"\s{2,}(\S[^:]{0,120}):\s+([-+]?[\w.+-]{1,40}?)(s|m| steps/s.*)?\s*$")
 COMPUTATION = re.compile(
     r"Computation: +(\d+) steps/s \(collection: ([\d.]+)s, learning:? ([\d.]+)s\)"
 )
-FIXED = {
+FIXED_NAMES = {
     "Mean reward": "Train/mean_reward",
     "Mean total reward": "Train/mean_reward",
     "Mean extrinsic reward": "Rnd/mean_extrinsic_reward",
@@ -34,9 +33,8 @@ FIXED = {
     "Total steps": "progress/steps",
     "Total timesteps": "progress/steps",
 }
-LOSS = re.compile(r"Mean (.+) loss")
-EPISODE = re.compile(r"Mean episode (.+)")
-LAST = "ETA:"
+PRINTED_LOSS = re.compile(r"Mean (.+) loss")
+PRINTED_EPISODE = re.compile(r"Mean episode (.+)")
 MAX_BLOCK_LINES = 300
 
 
@@ -59,9 +57,9 @@ class Report:
         if not self.open:
             return
         self.lines += 1
-        if page.text.lstrip().startswith(LAST) or self.lines > MAX_BLOCK_LINES:
+        if page.text.lstrip().startswith("ETA:") or self.lines > MAX_BLOCK_LINES:
             self.open = False
-            page.add(self.step, self.pairs, UNIT)
+            page.add(self.step, self.pairs, "iterations")
         elif found := COMPUTATION.search(page.text):
             names = ("Perf/total_fps", "Perf/collection_time", "Perf/learning_time")
             values = [number(cell) for cell in found.groups()]
@@ -73,11 +71,11 @@ class Report:
 
 
 def _name(printed: str) -> str:
-    if printed in FIXED:
-        return FIXED[printed]
-    if found := LOSS.fullmatch(printed):
+    if printed in FIXED_NAMES:
+        return FIXED_NAMES[printed]
+    if found := PRINTED_LOSS.fullmatch(printed):
         return f"Loss/{found[1]}"
-    if found := EPISODE.fullmatch(printed):
+    if found := PRINTED_EPISODE.fullmatch(printed):
         return f"Episode/{found[1]}"
     return printed if "/" in printed else ""
 

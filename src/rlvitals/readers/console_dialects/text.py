@@ -17,11 +17,9 @@ from typing import BinaryIO
 from rlvitals.readers.formats.columns import NAN
 from rlvitals.readers.formats.lines import BOM, REPLACED_NOTE, Position, is_replaced, position_at
 
-CHUNK_BYTES = 2**20
 MAX_PIECE_BYTES = 2**18  # longer ones are no lines of numbers: skipped and counted
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[@-Z\\-_])")
 DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
-DATE_WITHIN = 80  # characters: a date further on is text
 # Who prints: `(TaskRunner pid=123, ip=10.0.0.1) `, `[rank0]:`, `[default3]:`, `0: ` of srun -l.
 SPEAKER = re.compile(
     r"(?:\x1b\[\d+m)?\([\w .-]{1,60} pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b\[0m)? ?"
@@ -29,11 +27,11 @@ SPEAKER = re.compile(
     r"|\d{1,4}: (?=\S)"
 )
 LEVEL_WORDS = ("DEBUG", "INFO", "NOTICE", "WARNING", "WARN", "ERROR", "CRITICAL", "SUCCESS")
-LEVELS = f"(?:{'|'.join(LEVEL_WORDS)})"
+LEVEL_PATTERN = f"(?:{'|'.join(LEVEL_WORDS)})"
 # What logging puts before a message: dates, times of day, levels, modules, in any order.
 PREFIX = re.compile(
     rf"\s*(?:\[?{DATE.pattern}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?\]?|\d\d-\d\d(?= \d\d:)"
-    rf"|\[?{LEVELS}\]?(?=[\s:|>-]|\[|$)|\[{LEVELS}\|[^\]]{{1,80}}\]"
+    rf"|\[?{LEVEL_PATTERN}\]?(?=[\s:|>-]|\[|$)|\[{LEVEL_PATTERN}\|[^\]]{{1,80}}\]"
     r"|\[[\w./-]{1,60}\.py:\d+\]|[\w./-]{1,60}\.py:\d+"
     r"|[\w.]{1,60}:[\w<>]{1,60}:\d+(?= - )"
     r"|\[(?=[^\]]{0,30}[._])[\w.]{1,60}\](?=[\s:\[-])"
@@ -41,7 +39,6 @@ PREFIX = re.compile(
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,6} +\d{1,9} [\w./-]{1,60}:\d{1,6}\]"  # absl's, glog's
     r"|>>|[:|>-](?=\s|$)|(?<=INFO):(?=\S))"
 )
-MAX_PREFIXES = 10
 # Kaggle's log of a notebook: a JSON list of what each stream printed, one record a line.
 STREAM_RECORDS = ('[{"stream_name":', ',{"stream_name":')
 # A logger's name after its level: `INFO trainer: step 10`, but not `INFO loss: 0.5`.
@@ -75,7 +72,7 @@ def message(text: str) -> str:
     """Return what a line says, without speaker, date, level and module before it."""
     text = without_speaker(text)
     at = 0
-    for _ in range(MAX_PREFIXES):
+    for _ in range(10):
         found = PREFIX.match(text, at)
         if found is None or found.end() == at:
             break
@@ -91,7 +88,7 @@ def printed_at(text: str) -> float:
 
     A date without a zone is the local time of this machine, as loggers print it.
     """
-    found = DATE.search(text, 0, DATE_WITHIN)
+    found = DATE.search(text, 0, 80)  # a date further on is text
     if found is None:
         return NAN
     try:
@@ -130,7 +127,7 @@ class Pieces:
         rest, lost = b"", 0  # what has no break yet; how much of it was too long to hold
         while True:
             self._file.seek(at)
-            chunk = self._file.read(CHUNK_BYTES)
+            chunk = self._file.read(2**20)
             if not chunk:
                 return
             at += len(chunk)

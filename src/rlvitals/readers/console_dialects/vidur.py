@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 
-UNIT = "decisions"
 FIELD = re.compile(r"([A-Za-z_][\w./()]{0,60})=(\[[^\]]{0,400}\]|[^\s|]{1,120})")
 NAMES = {
     "len": ("rollout_length",),
@@ -42,7 +41,6 @@ SETTINGS = {
     "mb": "minibatch_size",
     "gnorm": "max_grad_norm",
 }
-COUNTS = ("epochs", "rollout_len", "minibatch_size")
 
 
 @dataclass(slots=True)
@@ -61,12 +59,14 @@ class Scheduler:
             step = fields.pop("step", "")
             if step.isdecimal() and len(step) < 16:  # noqa: PLR2004 - digits of a step
                 pairs = [pair for key, cell in fields.items() for pair in _pairs(key, cell)]
-                page.add(int(step), pairs, UNIT)
+                page.add(int(step), pairs, "decisions")
 
     def _settings(self, page: Page) -> None:
         for key, cell in FIELD.findall(page.text):
             if (name := SETTINGS.get(key)) is not None and (value := number(cell)) is not None:
-                page.shared.settings[name] = int(value) if name in COUNTS else value
+                page.shared.settings[name] = (
+                    int(value) if name in ("epochs", "rollout_len", "minibatch_size") else value
+                )
 
 
 def _pairs(key: str, cell: str) -> list[Pair]:

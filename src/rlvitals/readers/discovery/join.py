@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from rlvitals.types import Log, Series, Table
 
 T = TypeVar("T")
-MONITOR_SOURCE = "sb3-monitor"
 ELAPSED_KEY = "t"  # a monitor's key: seconds since its environment was made
 MAX_TABLE_ROWS_JOINED = 5000  # of a table: texts are held in memory
-CONSOLE_SOURCE = "console"
-ANY_STEP_UNIT = "steps"  # a unit that may be any
 MAX_STEP_RATIO = 2.0  # logs of the same steps end within this factor of one another
-START_IN_NAME = re.compile(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)")
 
 
 def join(logs: Iterable[tuple[Hashable, Log]]) -> list[Log]:
@@ -40,9 +36,9 @@ def printed_last(logs: Sequence[Log]) -> list[Log]:
     Where it counts other steps than they do its numbers are left out, and the notes say so:
     how the run ended, and its settings, are kept.
     """
-    written = [log for log in logs if log.source != CONSOLE_SOURCE]
+    written = [log for log in logs if log.source != "console"]
     lasts = [last for log in written if (last := _last(log)) is not None]
-    printed = [log for log in logs if log.source == CONSOLE_SOURCE]
+    printed = [log for log in logs if log.source == "console"]
     if lasts:
         units = {log.step_unit for log in written if log.series}
         printed = [
@@ -61,7 +57,7 @@ def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
     console_last = _last(log)
     if console_last is None:
         return True
-    same_unit = log.step_unit in units or ANY_STEP_UNIT in {log.step_unit, *units}
+    same_unit = log.step_unit in units or "steps" in {log.step_unit, *units}
     return (
         same_unit
         and console_last <= MAX_STEP_RATIO * last
@@ -72,22 +68,20 @@ def _counts(log: Log, units: AbstractSet[str], last: int) -> bool:
 def _drop_numbers(log: Log) -> Log:
     settings = {key: value for key, value in log.settings.items() if key != "total_steps"}
     note = f"its numbers are not read: they count other steps ({log.step_unit}) than the logs do"
-    return replace(
-        log, series={}, settings=settings, step_unit=ANY_STEP_UNIT, notes=(*log.notes, note)
-    )
+    return replace(log, series={}, settings=settings, step_unit="steps", notes=(*log.notes, note))
 
 
 def _join_group(logs: list[Log]) -> Log:
     if len(logs) == 1:
         return logs[0]
-    if logs[0].source == MONITOR_SOURCE:
+    if logs[0].source == "sb3-monitor":
         return _interleave_monitors(logs)
     return _join_in_order(sorted(logs, key=lambda log: (*_start(log), log.where)))
 
 
 def _start(log: Log) -> tuple[int, float]:
     """Return when a file was started, by its name, else by its first time."""
-    match = START_IN_NAME.search(log.where)
+    match = re.search(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)", log.where)
     if match:
         return 0, float((match[1] or match[2]).replace("_", ""))
     times = [float(series.times[0]) for series in log.series.values() if len(series)]

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-from rlvitals.readers.discovery import settings_files
 from rlvitals.readers.formats.compressed import bare
 
 # Folders, and files without their suffix, that say what they hold and not which run they are.
@@ -14,7 +13,7 @@ CONTENT_NAMES = frozenset(
         *("summaries", "monitor", "monitors", "stats", "history", "progress", "result"),
         *("results", "train", "training", "rollout", "rollouts", "trainer_state", "output"),
         *("artifacts", "dvclive"),
-        settings_files.HYDRA_FOLDER,
+        ".hydra",
         *("params", "actor", "learner"),  # Isaac Lab's settings; Acme's tables
     }
 )
@@ -22,18 +21,15 @@ EVALUATION_NAMES = frozenset(
     {"eval", "evals", "evaluation", "evaluator", "val", "valid", "validation", "test"}
 )
 CHECKPOINT_FOLDER = re.compile(r"checkpoint-(\d+)")
-HPARAMS_FOLDER = re.compile(r"\d{10}\.\d+")  # torch's add_hparams writes a folder named by the time
 TRACKED_RUN_FOLDER = re.compile(
     r"(?:offline-)?run-\d{8}_\d{6}-(.+)"
 )  # a run's folder of W&B, SwanLab
 TRACKER_FOLDERS = frozenset({"wandb", "swanlog"})  # the folders that hold those
-MONITOR_FILE = re.compile(r"(?:(.*)\.)?monitor\.csv")
 # What a process printed is called after the process, not after the run.
 CONSOLE_FILE = re.compile(
     r"(?:nohup|debug|console|std(?:out|err)|screenlog|(?:\w+_)?(?:train|training)(?:[_-]log)?|run)"
     r"\.(?:log|out|err|txt)"
 )
-EVENT_FILE_MARK = "tfevents"  # in the name of every TensorBoard file
 
 
 def up(folder: Path, root: Path) -> Path:
@@ -49,16 +45,17 @@ def _is_part(folder: Path) -> bool:
         name in CONTENT_NAMES
         or name in EVALUATION_NAMES
         or CHECKPOINT_FOLDER.fullmatch(name) is not None
-        or HPARAMS_FOLDER.fullmatch(name) is not None
+        # `add_hparams` of torch writes a folder named by the time.
+        or re.fullmatch(r"\d{10}\.\d+", name) is not None
         or (name == "files" and TRACKED_RUN_FOLDER.fullmatch(folder.parent.name) is not None)
     )
 
 
 def own_name(file: Path) -> str:
     """Return the name that a file gives its run; "" where it says what the file holds."""
-    if EVENT_FILE_MARK in file.name:
+    if "tfevents" in file.name:  # in the name of every TensorBoard file
         return ""
-    monitor = MONITOR_FILE.fullmatch(bare(file).name)
+    monitor = re.fullmatch(r"(?:(.*)\.)?monitor\.csv", bare(file).name)
     stem = (monitor[1] or "") if monitor else bare(file).stem
     lower = stem.lower()
     if lower.isdigit() and monitor:

@@ -13,32 +13,32 @@ from typing import BinaryIO
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery import pickled_settings
 from rlvitals.readers.formats import plain_yaml
+from rlvitals.readers.formats.columns import MAX_SETTING_CHARACTERS
 from rlvitals.readers.formats.json_lines import parse_object
 from rlvitals.readers.formats.lines import open_log
 from rlvitals.types import Setting
 
-SETTINGS_STEMS = (
-    "params",
-    "args",
-    "config",
-    "hparams",
-    "hyperparameters",
-    "configuration",
-    "agent",
-)
-ADAPTER_FILE = "adapter_config.json"
-TRAINING_ARGS_FILE = "training_args.bin"
 ML_AGENTS_PREFIX = "configuration."  # `<run>/configuration.yaml`, above its behaviours' folders
-HYDRA_FOLDER = ".hydra"  # the folder of Hydra's own copies, beside the logs
 SETTINGS_NAMES = frozenset(
     {
-        *(f"{stem}{suffix}" for stem in SETTINGS_STEMS for suffix in (".json", ".yaml", ".yml")),
-        *(ADAPTER_FILE, TRAINING_ARGS_FILE),
+        *(
+            f"{stem}{suffix}"
+            for stem in (
+                "params",
+                "args",
+                "config",
+                "hparams",
+                "hyperparameters",
+                "configuration",
+                "agent",
+            )
+            for suffix in (".json", ".yaml", ".yml")
+        ),
+        *("adapter_config.json", "training_args.bin"),
     }
 )
 MAX_BYTES_BY_SUFFIX = {".json": 4 * 2**20, ".yaml": 2**20, ".yml": 2**20}
 MAX_SETTINGS = 5000
-MAX_SETTING_CHARACTERS = 200  # characters of a setting
 MAX_LIST_ITEMS = 20  # of a list
 MAX_NESTED_LISTS = 3  # lists in lists
 # A model's description, not a trainer's settings. Source: transformers' PretrainedConfig.to_dict.
@@ -63,7 +63,7 @@ def is_settings(path: Path) -> bool:
 
 def settings_of_log(path: Path) -> tuple[Path, ...]:
     """Return the files of settings in a log's folder and in Hydra's below it, sorted."""
-    folders = (path.parent, path.parent / HYDRA_FOLDER)
+    folders = (path.parent, path.parent / ".hydra")
     return tuple(
         sorted(
             file
@@ -103,7 +103,7 @@ def read(path: Path, run: str = "") -> tuple[dict[str, Setting], list[str]]:
 
 
 def _parser(path: Path) -> Callable[[BinaryIO], object]:
-    if path.name == TRAINING_ARGS_FILE:
+    if path.name == "training_args.bin":
         return _read_training_args
     return _json if path.suffix == ".json" else _yaml
 
@@ -145,7 +145,7 @@ def _text(file: BinaryIO, max_bytes: int) -> str:
 
 def _unwrap(path: Path, item: dict[str, object], run: str) -> dict[str, object]:
     """Take what only wraps the settings away: W&B's and SwanLab's values, ML-Agents' behaviours."""
-    if path.name == ADAPTER_FILE:
+    if path.name == "adapter_config.json":
         return {name: item[key] for key, name in LORA_SETTINGS.items() if key in item}
     if "wandb_version" in item or all(_is_swanlab(value) for value in item.values()):
         return {

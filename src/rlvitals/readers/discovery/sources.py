@@ -24,7 +24,6 @@ from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage import typed
 from rlvitals.types import Log, Series
 
-MAX_NOTE_FILES = 3  # files that a note names
 MAX_FOLDER_SUFFIX = 8  # of a folder's name, where two runs have one name
 
 
@@ -98,7 +97,7 @@ def _of_file(path: Path) -> tuple[Run, ...]:
             if run.name == name:
                 return (run,)
         hint = nearest(name, (run.name for run in runs))
-        hint = hint or ", ".join(run.name for run in runs[:MAX_NOTE_FILES])
+        hint = hint or ", ".join(run.name for run in runs[:3])
         raise UnreadableLog(f"no run called {name!r}", where=str(holder), hint=hint)
     reader = select.reader_of(path)
     if reader.runs is not None:

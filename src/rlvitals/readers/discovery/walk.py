@@ -7,13 +7,6 @@ from pathlib import Path
 
 MAX_WALK_DEPTH = 12  # folders below the one that is walked
 MAX_WALK_ENTRIES = 50_000  # files and folders looked at
-# Folders of programs, not of runs; a virtual environment also shows itself by its pyvenv.cfg.
-PROGRAM_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "lost+found"})
-
-VISIBLE_HIDDEN_FOLDERS = frozenset({".hydra"})  # hidden, but a run's: its settings
-OLD_CHECKPOINT_FOLDER = re.compile(
-    r"checkpoint-\d+\.(?:corrupt|other|before-fresh)(?:-\d+)?"
-)  # checkpoints set aside
 
 
 class Walk:
@@ -111,7 +104,10 @@ class Walk:
 def _is_walked(name: str) -> bool:
     is_skipped = (
         name.startswith(".")
-        or name in PROGRAM_FOLDERS
-        or OLD_CHECKPOINT_FOLDER.fullmatch(name) is not None
+        # Programs' folders hold no runs; a virtual environment also has a pyvenv.cfg.
+        or name in {"node_modules", "__pycache__", "site-packages", "venv", "lost+found"}
+        # Checkpoints set aside.
+        or re.fullmatch(r"checkpoint-\d+\.(?:corrupt|other|before-fresh)(?:-\d+)?", name)
+        is not None
     )
-    return name in VISIBLE_HIDDEN_FOLDERS or not is_skipped
+    return name == ".hydra" or not is_skipped  # hidden, but a run's: its settings

@@ -36,7 +36,6 @@ from rlvitals.readers.event_files.varying_bytes import (
 from rlvitals.readers.formats.columns import MAX_STEP
 from rlvitals.storage.crc32c import crc32c, unmask
 
-MAX_SINGLE_TRIES = 16
 MAX_SHAPE_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one
 
 
@@ -162,9 +161,7 @@ class Shape:
             firsts = np.flatnonzero(np.append(True, keys[new[1:]] != keys[new[:-1]]))
             often = np.diff(np.append(firsts, len(new))) > 1
             # What is damaged or of another shape has a key of its own: few of those are tried.
-            tried = np.concatenate(
-                (new[firsts[often]], np.sort(new[firsts[~often]])[:MAX_SINGLE_TRIES])
-            )
+            tried = np.concatenate((new[firsts[often]], np.sort(new[firsts[~often]])[:16]))
             if self._add(rows, keys, np.sort(tried).tolist()):
                 positions, is_known = self._look_up(keys)
         return self.order.take(positions, mode="clip"), is_known

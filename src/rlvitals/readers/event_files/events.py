@@ -13,13 +13,7 @@ import numpy as np
 from rlvitals.readers.event_files.histograms import of_proto, of_tensor
 from rlvitals.readers.event_files.hparams import settings_of
 from rlvitals.readers.event_files.points import Piece
-from rlvitals.readers.event_files.record_layout import (
-    SUMMARY_VALUE,
-    VALUE_METADATA,
-    VALUE_SIMPLE,
-    VALUE_TAG,
-    VALUE_TENSOR,
-)
+from rlvitals.readers.event_files.record_layout import ValueField
 from rlvitals.readers.event_files.sampled import SampledItems
 from rlvitals.readers.event_files.tensors import scalar_of, texts_of
 from rlvitals.readers.event_files.texts import settings_in
@@ -27,16 +21,7 @@ from rlvitals.readers.formats.columns import MAX_STEP, NAN
 from rlvitals.readers.formats.protobuf import FLOAT_STRUCT, Malformed, double, fields, to_signed
 from rlvitals.types import Histogram, Setting, Text
 
-EVENT_WALL_TIME, EVENT_STEP, EVENT_SUMMARY = 1, 2, 5  # Event
-VALUE_HISTOGRAM, VALUE_NODE_NAME = 5, 7  # Summary.Value
-METADATA_PLUGIN_DATA, METADATA_DATA_CLASS = 1, 4  # SummaryMetadata
-PLUGIN_DATA_NAME = 1  # its PluginData
-DATA_CLASS_SCALAR = 1
-SCALARS_PLUGIN, HISTOGRAMS_PLUGIN, TEXT_PLUGIN = "scalars", "histograms", "text"
-TEXT_SUFFIX = "/text_summary"  # torch's and tensorboardX's tags of texts
-HISTOGRAM_LIMITS = (512, 64 * 2**20)  # kept: of a tag, and bytes in all
-TEXT_LIMITS = (1000, 16 * 2**20)
-SESSION_START_TAG = "_hparams_/session_start_info"
+SCALARS_PLUGIN = "scalars"
 
 Form = Callable[[bytes, int, float], Histogram | None]
 
@@ -66,8 +51,9 @@ class Events:
     def __init__(self, plugins: Mapping[str, str]) -> None:
         """Start from what earlier events said of each tag: whose plugin it is for."""
         self.settings: dict[str, Setting] = {}
-        self.histograms: SampledItems[Histogram] = SampledItems("histograms", *HISTOGRAM_LIMITS)
-        self.texts: SampledItems[Text] = SampledItems("texts", *TEXT_LIMITS)
+        # So many items of a tag and bytes in all are kept.
+        self.histograms: SampledItems[Histogram] = SampledItems("histograms", 512, 64 * 2**20)
+        self.texts: SampledItems[Text] = SampledItems("texts", 1000, 16 * 2**20)
         self.plugins = dict(plugins)
         self.described: dict[str, int] = {}  # where in the window a tag was first described
         self.malformed = 0  # events that are no protobuf
@@ -94,15 +80,16 @@ class Events:
         time, step, summaries = NAN, 0, []
         try:
             for item in fields(payload):
-                if item.id == EVENT_SUMMARY:
-                    summaries.append(item.data)
-                elif item.id == EVENT_STEP:
-                    step = to_signed(item.number)
-                elif item.id == EVENT_WALL_TIME:
-                    time = double(item)
+                match item.id:
+                    case 5:  # summary
+                        summaries.append(item.data)
+                    case 2:  # step
+                        step = to_signed(item.number)
+                    case 1:  # wall_time
+                        time = double(item)
             for summary in summaries:
                 for item in fields(summary):
-                    if item.id == SUMMARY_VALUE:
+                    if item.id == 1:  # value
                         self._value(item.data, position, step, time)
                         position += 1
         except Malformed:
@@ -110,25 +97,28 @@ class Events:
 
     def _value(self, data: bytes, position: int, step: int, time: float) -> None:
         by_id = {item.id: item.data for item in fields(data)}
-        tag = (by_id.get(VALUE_TAG) or by_id.get(VALUE_NODE_NAME) or b"").decode(errors="replace")
+        tag = (by_id.get(ValueField.TAG) or by_id.get(ValueField.NODE_NAME) or b"").decode(
+            errors="replace"
+        )
         if not tag:
             return
-        if VALUE_METADATA in by_id:
-            self._describe(tag, by_id[VALUE_METADATA], position)
-        if VALUE_SIMPLE in by_id:
-            if len(by_id[VALUE_SIMPLE]) != FLOAT_STRUCT.size:
+        if (metadata := by_id.get(ValueField.METADATA)) is not None:
+            self._describe(tag, metadata, position)
+        if (simple := by_id.get(ValueField.SIMPLE)) is not None:
+            if len(simple) != FLOAT_STRUCT.size:
                 raise Malformed
-            self._point(tag, position, step, time, FLOAT_STRUCT.unpack(by_id[VALUE_SIMPLE])[0])
-        elif VALUE_HISTOGRAM in by_id:
-            self._histogram(tag, by_id[VALUE_HISTOGRAM], of_proto, step, time)
-        elif VALUE_TENSOR in by_id:
-            self._tensor(tag, by_id[VALUE_TENSOR], position, step, time)
+            self._point(tag, position, step, time, FLOAT_STRUCT.unpack(simple)[0])
+        elif (body := by_id.get(ValueField.HISTOGRAM)) is not None:
+            self._histogram(tag, body, of_proto, step, time)
+        elif (body := by_id.get(ValueField.TENSOR)) is not None:
+            self._tensor(tag, body, position, step, time)
 
     def _tensor(self, tag: str, data: bytes, position: int, step: int, time: float) -> None:
         plugin = self.plugins.get(tag)
-        if plugin == HISTOGRAMS_PLUGIN:
+        if plugin == "histograms":
             self._histogram(tag, data, of_tensor, step, time)
-        elif plugin == TEXT_PLUGIN or (plugin is None and tag.endswith(TEXT_SUFFIX)):
+        # The end of the tags that torch and tensorboardX give texts.
+        elif plugin == "text" or (plugin is None and tag.endswith("/text_summary")):
             self._text(tag, data, step, time)
         elif plugin in {None, SCALARS_PLUGIN}:
             value = scalar_of(data)
@@ -169,7 +159,7 @@ class Events:
         if tag not in self.plugins:
             self.plugins[tag] = _plugin(metadata)
             self.described[tag] = position
-        if tag == SESSION_START_TAG:
+        if tag == "_hparams_/session_start_info":
             self.settings |= settings_of(metadata)
 
 
@@ -177,9 +167,11 @@ def _plugin(metadata: bytes) -> str:
     """Return whose plugin a tag is for: the scalars' where it names none, or says scalars."""
     name, data_class = "", 0
     for item in fields(metadata):
-        if item.id == METADATA_DATA_CLASS:
-            data_class = item.number
-        elif item.id == METADATA_PLUGIN_DATA:
-            names = (f.data for f in fields(item.data) if f.id == PLUGIN_DATA_NAME)
-            name = next(names, b"").decode(errors="replace")
-    return SCALARS_PLUGIN if data_class == DATA_CLASS_SCALAR else name or SCALARS_PLUGIN
+        match item.id:
+            case 4:  # data_class
+                data_class = item.number
+            case 1:  # plugin_data, its plugin_name
+                names = (f.data for f in fields(item.data) if f.id == 1)
+                name = next(names, b"").decode(errors="replace")
+    is_scalar = data_class == 1  # DATA_CLASS_SCALAR
+    return SCALARS_PLUGIN if is_scalar else name or SCALARS_PLUGIN

@@ -12,8 +12,6 @@ from rlvitals.readers.event_files.tensors import matrix_of
 from rlvitals.readers.formats.protobuf import BYTES, FIXED64, Malformed, double, fields
 from rlvitals.types import Histogram
 
-# HistogramProto
-HISTOGRAM_MIN, HISTOGRAM_MAX, HISTOGRAM_BUCKET_LIMITS, HISTOGRAM_BUCKET_COUNTS = 1, 2, 6, 7
 MAX_FLOAT64 = float(np.finfo(np.float64).max)  # TensorFlow's last limit: no limit
 
 
@@ -24,18 +22,17 @@ def of_proto(data: bytes, step: int, time: float) -> Histogram | None:
     bucket that is empty only says where the second begins. None where it has no bucket.
     """
     low, high = -math.inf, math.inf
-    chunks: dict[int, list[bytes]] = {HISTOGRAM_BUCKET_LIMITS: [], HISTOGRAM_BUCKET_COUNTS: []}
+    chunks: dict[int, list[bytes]] = {6: [], 7: []}  # bucket_limit, bucket
     for item in fields(data):
         if item.id in chunks and item.wire in {BYTES, FIXED64}:  # packed, or one by one
             chunks[item.id].append(item.data)
-        elif item.id == HISTOGRAM_MIN:
-            low = double(item)
-        elif item.id == HISTOGRAM_MAX:
-            high = double(item)
-    limits, counts = (
-        _doubles(chunks[HISTOGRAM_BUCKET_LIMITS]),
-        _doubles(chunks[HISTOGRAM_BUCKET_COUNTS]),
-    )
+            continue
+        match item.id:
+            case 1:  # min
+                low = double(item)
+            case 2:  # max
+                high = double(item)
+    limits, counts = map(_doubles, chunks.values())
     if not len(counts) or len(limits) != len(counts):
         return None
     if limits[-1] >= MAX_FLOAT64:

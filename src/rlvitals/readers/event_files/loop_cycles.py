@@ -39,7 +39,6 @@ MAX_ROUND_RECORDS = 1024  # records
 MAX_CACHED_CYCLES = 256  # rounds, across files
 MAX_STACKED_NUMBERS = 2**14  # numbers that are computed with together: they fit the nearest cache
 MAX_STACKED_MEMBERS = 32  # members
-COMPARE_BYTES = 2**18  # bytes that are compared together, so that they stay in the cache
 
 
 class Stretch(NamedTuple):
@@ -224,7 +223,8 @@ class Rounds:
     def _constant(self) -> NDArray[np.bool_]:
         """Tell which rounds have the cycle's constant bytes."""
         size = self.cycle.size
-        together = max(COMPARE_BYTES // size, 1)
+        # So few bytes are compared together that they stay in the cache.
+        together = max(2**18 // size, 1)
         rows = self.data[self.start : self.start + self.count * size].reshape(-1, size)
         good = np.ones(self.count, np.bool_)
         space = np.empty((together, size), np.uint8)

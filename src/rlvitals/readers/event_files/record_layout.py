@@ -10,21 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rlvitals.readers.event_files.tensors import (
-    TENSOR_CONTENT,
-    TENSOR_DTYPE,
-    TENSOR_SHAPE,
-    elements,
-)
+from rlvitals.readers.event_files.tensors import TensorField, elements
 from rlvitals.readers.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Malformed, varint
 
-TIME_KEY, STEP_KEY, SUMMARY_KEY = b"\x09", b"\x10", b"\x2a"
 TIME_AT = 1  # the payload's offset of the time, 8 bytes
 STEP_AT = 10  # of the step
-SUMMARY_VALUE, VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR, VALUE_METADATA = 1, 1, 2, 8, 9
-DT_FLOAT, DT_DOUBLE = 1, 2  # DataType
-TENSOR_FLOAT_VAL, TENSOR_DOUBLE_VAL = 5, 6
-SETTINGS_PREFIX = b"_hparams_/"
+STEP_KEY = b"\x10"
+
+
+class ValueField:
+    """Field numbers of a Summary.Value."""
+
+    TAG = 1
+    SIMPLE = 2
+    HISTOGRAM = 5
+    NODE_NAME = 7
+    TENSOR = 8
+    METADATA = 9
 
 
 class Place(NamedTuple):
@@ -75,20 +77,20 @@ def layout_of(payload: bytes) -> Layout | None:
 
 
 def _layout(payload: bytes) -> Layout | None:
-    if payload[:1] != TIME_KEY:
+    if payload[:1] != b"\x09":  # wall_time
         return None
     offset = STEP_AT - 1
     if payload[offset : offset + 1] == STEP_KEY:
         offset = varint(payload, STEP_AT)[1]
     step_width = max(offset - STEP_AT, 0)
-    if payload[offset : offset + 1] != SUMMARY_KEY:
+    if payload[offset : offset + 1] != b"\x2a":  # summary
         return None
     size, offset = varint(payload, offset + 1)
     if offset + size != len(payload):
         return None
     numbers = []
     for span in _spans(payload, offset, len(payload)):
-        number = _number(payload, span) if (span.id, span.wire) == (SUMMARY_VALUE, BYTES) else None
+        number = _number(payload, span) if (span.id, span.wire) == (1, BYTES) else None
         if number is None:
             return None
         numbers.append(number)
@@ -128,22 +130,27 @@ def _number(data: bytes, value: Span) -> tuple[Place, Number] | None:
     by_id = _unique_fields(data, value)
     if (
         by_id is None
-        or VALUE_TAG not in by_id
-        or not by_id.keys() <= {VALUE_TAG, VALUE_SIMPLE, VALUE_TENSOR, VALUE_METADATA}
+        or ValueField.TAG not in by_id
+        or not by_id.keys()
+        <= {ValueField.TAG, ValueField.SIMPLE, ValueField.TENSOR, ValueField.METADATA}
     ):
         return None
-    tag = data[by_id[VALUE_TAG].start : by_id[VALUE_TAG].end]
+    tag = data[by_id[ValueField.TAG].start : by_id[ValueField.TAG].end]
     if (
         not tag
-        or tag.startswith(SETTINGS_PREFIX)
-        or (VALUE_SIMPLE in by_id) == (VALUE_TENSOR in by_id)
+        or tag.startswith(b"_hparams_/")
+        or (ValueField.SIMPLE in by_id) == (ValueField.TENSOR in by_id)
     ):
         return None
-    tensor = VALUE_TENSOR in by_id
-    position = _in_tensor(data, by_id[VALUE_TENSOR]) if tensor else _fixed(by_id[VALUE_SIMPLE], 4)
+    tensor = ValueField.TENSOR in by_id
+    position = (
+        _in_tensor(data, by_id[ValueField.TENSOR])
+        if tensor
+        else _fixed(by_id[ValueField.SIMPLE], 4)
+    )
     if position is None:
         return None
-    return position, Number(tag.decode(errors="replace"), tensor, VALUE_METADATA in by_id)
+    return position, Number(tag.decode(errors="replace"), tensor, ValueField.METADATA in by_id)
 
 
 def _fixed(span: Span, size: int) -> Place | None:
@@ -151,28 +158,31 @@ def _fixed(span: Span, size: int) -> Place | None:
 
 
 def _in_tensor(data: bytes, tensor: Span) -> Place | None:
-    """Return where the number of a tensor of one float or double stands."""
+    """Return where the number of a tensor of one float (type 1) or double (type 2) stands."""
     by_id = _unique_fields(data, tensor)
-    if by_id is None or TENSOR_DTYPE not in by_id or by_id[TENSOR_DTYPE].wire != VARINT:
+    if by_id is None or TensorField.DTYPE not in by_id or by_id[TensorField.DTYPE].wire != VARINT:
         return None
-    kind = varint(data, by_id[TENSOR_DTYPE].start)[0]
-    if kind not in {DT_FLOAT, DT_DOUBLE} or not by_id.keys() <= {
-        TENSOR_DTYPE,
-        TENSOR_SHAPE,
-        TENSOR_CONTENT,
+    kind = varint(data, by_id[TensorField.DTYPE].start)[0]
+    if kind not in {1, 2} or not by_id.keys() <= {
+        TensorField.DTYPE,
+        TensorField.SHAPE,
+        TensorField.CONTENT,
         kind + 4,
     }:
         return None
     if (
-        TENSOR_SHAPE in by_id
-        and elements(data[by_id[TENSOR_SHAPE].start : by_id[TENSOR_SHAPE].end]) != 1
+        TensorField.SHAPE in by_id
+        and elements(data[by_id[TensorField.SHAPE].start : by_id[TensorField.SHAPE].end]) != 1
     ):
         return None
     number = (
-        by_id.get(TENSOR_CONTENT) or by_id.get(TENSOR_FLOAT_VAL) or by_id.get(TENSOR_DOUBLE_VAL)
+        by_id.get(TensorField.CONTENT)
+        or by_id.get(TensorField.FLOAT_VAL)
+        or by_id.get(TensorField.DOUBLE_VAL)
     )
     if number is None or (
-        TENSOR_CONTENT in by_id and len(by_id.keys() - {TENSOR_DTYPE, TENSOR_SHAPE}) > 1
+        TensorField.CONTENT in by_id
+        and len(by_id.keys() - {TensorField.DTYPE, TensorField.SHAPE}) > 1
     ):
         return None
-    return _fixed(number, 4 if kind == DT_FLOAT else 8)
+    return _fixed(number, 4 if kind == 1 else 8)

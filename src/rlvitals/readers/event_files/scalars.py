@@ -24,7 +24,6 @@ from rlvitals.readers.event_files.record_layout import STEP_AT, STEP_KEY, Number
 STEP_WIDTHS = 16  # kinds of step: its varint's bytes, 0 without one, 8 for eight and more
 MIN_SCALAR_EVENT_BYTES = 16  # bytes: no scalar's event is shorter
 MIN_GROUP_RECORDS = 8  # records of one length and step that are worth the setting up
-MAX_SHAPE_TRIES = 16  # records without a known shape that are looked at, for each length and step
 MAX_EVENT_SHAPES = 8  # of one length and step
 MAX_CACHED_TEMPLATES = 2**16  # in all: beyond it what other files taught is forgotten
 WINDOW_SLACK_BYTES = row_width(
@@ -127,7 +126,8 @@ class Window:
         known_shapes = _SHAPES.setdefault(kind, [])
         if len(known_shapes) >= MAX_EVENT_SHAPES:
             return None
-        for row in self._rows(records[:MAX_SHAPE_TRIES], length):
+        # Records without a known shape that are looked at, for each length and step.
+        for row in self._rows(records[:16], length):
             record = row[: length + RECORD_OVERHEAD].tobytes()
             layout = layout_of(record[RECORD_HEADER.size : -CHECKSUM_FORMAT.size])
             if layout and not any(shape.fits(layout) for shape in tried) and is_intact(record):

@@ -26,7 +26,6 @@ from rlvitals.readers.formats.damage import Damage
 
 WINDOW_BYTES = 4 * 2**20
 MIN_WINDOW_BYTES = 2**16
-MAX_SEARCH_BYTES = 2**28  # checked in search of records behind damage: more is no event file
 MAX_RECORD_BYTES = 64 * 2**20  # longer ones are pictures or graphs: passed over, not loaded
 
 
@@ -67,7 +66,7 @@ class Stream:
         self._size = 0  # bytes of the buffer that are the file's
         self._base = offset  # of the buffer's first byte in the file
         self._lost: int | None = None  # where damage began that no record ends yet
-        self._patience = MAX_SEARCH_BYTES
+        self._patience = 2**28  # bytes are searched for records behind damage
 
     def notes(self) -> list[str]:
         """Return notes for the user; empty without problems."""

@@ -9,9 +9,16 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.formats.protobuf import BYTES, VARINT, Field, Malformed, fields, to_signed
 
-TENSOR_DTYPE, TENSOR_SHAPE, TENSOR_CONTENT = 1, 2, 4  # fields of a TensorProto
-DT_STRING, TENSOR_STRING_VAL = 7, 8  # the type, and the list of its values
-SHAPE_DIMENSION, DIMENSION_SIZE = 2, 1  # of a TensorShapeProto, of its dimension
+
+class TensorField:
+    """Field numbers of a TensorProto."""
+
+    DTYPE = 1
+    SHAPE = 2
+    CONTENT = 4
+    FLOAT_VAL = 5
+    DOUBLE_VAL = 6
+    STRING_VAL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +59,13 @@ def scalar_of(data: bytes) -> float | None:
     A tensor without content is zero, as TensorFlow leaves default values out.
     """
     by_id = {field.id: field for field in fields(data)}
-    kind = NUMBER_KINDS.get(by_id[TENSOR_DTYPE].number) if TENSOR_DTYPE in by_id else None
-    if kind is None or (TENSOR_SHAPE in by_id and elements(by_id[TENSOR_SHAPE].data) != 1):
+    kind = NUMBER_KINDS.get(by_id[TensorField.DTYPE].number) if TensorField.DTYPE in by_id else None
+    if kind is None or (
+        TensorField.SHAPE in by_id and elements(by_id[TensorField.SHAPE].data) != 1
+    ):
         return None
-    if TENSOR_CONTENT in by_id:
-        return _unpack(kind, by_id[TENSOR_CONTENT].data)
+    if TensorField.CONTENT in by_id:
+        return _unpack(kind, by_id[TensorField.CONTENT].data)
     return _first_of_list(kind, by_id[kind.field]) if kind.field in by_id else 0.0
 
 
@@ -64,21 +73,22 @@ def texts_of(data: bytes) -> list[str] | None:
     """Return the texts of a tensor of strings; None for any other. Raises Malformed."""
     texts, kind = [], None
     for field in fields(data):
-        if field.id == TENSOR_DTYPE:
+        if field.id == TensorField.DTYPE:
             kind = field.number
-        elif field.id == TENSOR_STRING_VAL:
+        elif field.id == TensorField.STRING_VAL:
             texts.append(field.data.decode(errors="replace"))
-    return texts if kind == DT_STRING else None
+    string_type = 7  # DT_STRING
+    return texts if kind == string_type else None
 
 
 def matrix_of(data: bytes) -> NDArray[np.float64] | None:
     """Return a tensor of floats [rows, columns]; None for any other. Raises Malformed."""
     by_id = {field.id: field for field in fields(data)}
-    kind = NUMBER_KINDS.get(by_id[TENSOR_DTYPE].number) if TENSOR_DTYPE in by_id else None
-    if kind is None or kind.field not in {5, 6} or TENSOR_SHAPE not in by_id:
+    kind = NUMBER_KINDS.get(by_id[TensorField.DTYPE].number) if TensorField.DTYPE in by_id else None
+    if kind is None or kind.field not in {5, 6} or TensorField.SHAPE not in by_id:
         return None
-    sizes = _sizes(by_id[TENSOR_SHAPE].data)
-    values = by_id.get(TENSOR_CONTENT) or by_id.get(kind.field)
+    sizes = _sizes(by_id[TensorField.SHAPE].data)
+    values = by_id.get(TensorField.CONTENT) or by_id.get(kind.field)
     numbers = values.data if values else b""
     dimensions = 2
     if len(sizes) != dimensions or min(sizes) < 0:
@@ -93,9 +103,10 @@ def _sizes(shape: bytes) -> list[int]:
     """Return a tensor's sizes, one a dimension."""
     sizes = []
     for dimension in fields(shape):
-        if dimension.id == SHAPE_DIMENSION:
-            values = [to_signed(f.number) for f in fields(dimension.data) if f.id == DIMENSION_SIZE]
-            sizes.append(values[-1] if values else 0)
+        match dimension.id:
+            case 2:  # dim, its size
+                values = [to_signed(f.number) for f in fields(dimension.data) if f.id == 1]
+                sizes.append(values[-1] if values else 0)
     return sizes
 
 

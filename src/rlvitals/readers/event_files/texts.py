@@ -12,22 +12,22 @@ from collections.abc import Iterator, Sequence
 from rlvitals.readers.formats.literals import setting
 from rlvitals.types import Setting
 
-SETTINGS_TABLE_HEAD = re.compile(
-    r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", re.IGNORECASE
-)
 TABLE_RULE = re.compile(r"[\s|:-]*")
-NAMESPACE_PREFIX = "Namespace("
-MAX_TEXT_TABLE_ROWS = 10_000
-MAX_NAMESPACE_CHARACTERS = 50_000  # of a namespace
 
 
 def settings_in(text: str) -> dict[str, Setting]:
     """Return the settings that a text consists of; empty for any other text."""
     text = text.strip()
-    if text.startswith(NAMESPACE_PREFIX):
-        return dict(_namespace(text[:MAX_NAMESPACE_CHARACTERS]))
-    head, *rows = text.splitlines()[:MAX_TEXT_TABLE_ROWS] or [""]
-    return dict(_table(rows)) if SETTINGS_TABLE_HEAD.fullmatch(head) else {}
+    if text.startswith("Namespace("):
+        return dict(_namespace(text[:50_000]))
+    head, *rows = text.splitlines()[:10_000] or [""]
+    return (
+        dict(_table(rows))
+        if re.fullmatch(
+            r"\s*\|\s*(?:hyper)?param(?:eter)?s?\s*\|\s*values?\s*\|\s*", head, re.IGNORECASE
+        )
+        else {}
+    )
 
 
 def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:

@@ -63,8 +63,6 @@ STEP_NAMES = (
     *EPISODE_STEPS,
     *GENERATION_STEPS,
 )
-# Beside an episode's number these are its length.
-LENGTH_NAMES = ("steps", "timesteps", "timestep", "frames", "num_frames")
 STEP_UNITS = {
     # CleanRL and its kin count environment steps as global_step, Lightning updates.
     **dict.fromkeys(ENVIRONMENT_STEPS[1:], "environment steps"),
@@ -74,7 +72,6 @@ STEP_UNITS = {
     **dict.fromkeys(EPISODE_STEPS, "episodes"),
     **dict.fromkeys(GENERATION_STEPS, "generations"),
 }
-TIME_NAMES = ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date")
 # A table with one of these words in a column's name is a training log, step or no step.
 MEASURE_NAME = re.compile(
     r"(?:^|[^a-z])(?:loss|rewards?|returns?|kl|entropy|grad|accuracy|acc|scores?"
@@ -106,13 +103,26 @@ def step_keys(names: Iterable[str]) -> list[str]:
     """Return the step-like names, the most trusted first."""
     keys = _by_rank(names, STEP_NAMES)
     if any(normalise_name(name) in EPISODE_STEPS for name in keys):
-        keys.sort(key=lambda name: normalise_name(name) in LENGTH_NAMES)
+        # Beside an episode's number these are its length.
+        keys.sort(
+            key=lambda name: (
+                normalise_name(name) in ("steps", "timesteps", "timestep", "frames", "num_frames")
+            )
+        )
     return keys
 
 
 def time_key(names: Iterable[str]) -> str | None:
     """Return the name that may hold wall times, None where there is none."""
-    return next(iter(_by_rank(names, TIME_NAMES)), None)
+    return next(
+        iter(
+            _by_rank(
+                names,
+                ("_timestamp", "timestamp", "wall_time", "walltime", "time", "datetime", "date"),
+            )
+        ),
+        None,
+    )
 
 
 def step_unit(name: str) -> str:

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from rlvitals.types import Series
 
 NAN = math.nan
+MAX_SETTING_CHARACTERS = 200  # of a setting that is a text or a list
 MAX_STEP = 2**62  # a step beyond it is damage, and differences of steps must not overflow
 
-# Cells of values that were not logged; they are missing, not NaN.
-MISSING_CELLS = frozenset({"", "none", "null", "na", "n/a"})
 # Python's, numpy's and C's spellings are float()'s; these are MSVC's and Python's own words.
 BOOLEAN_CELLS = {"true": 1.0, "false": 0.0}
 MSVC_NUMBER = re.compile(r"([+-]?)(?:nan\(\w*\)|1\.#(?:ind|qnan|snan|qnb)0*|(1\.#inf0*))")
@@ -40,7 +39,8 @@ def parse_number(text: str) -> float | None:
             return float(text)
     except ValueError:
         cell = text.strip().lower()
-        if cell in MISSING_CELLS:
+        # Cells of values that were not logged; they are missing, not NaN.
+        if cell in {"", "none", "null", "na", "n/a"}:
             return None
         if (boolean := BOOLEAN_CELLS.get(cell)) is not None:
             return boolean

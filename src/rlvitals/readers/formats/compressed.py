@@ -18,13 +18,10 @@ from typing import BinaryIO, Protocol, cast
 
 from rlvitals.errors import UnreadableLog
 
-PACKED_SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
 MAGIC_LENGTH = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SKIPPABLE = (b"\x2a\x4d\x18", range(0x50, 0x60))  # a frame of remarks: last and first bytes
 PACKED_CHUNK_BYTES = 2**18  # of packed bytes
-UNPACKED_PIECE_BYTES = 2**20  # of unpacked bytes held at a time
 MAX_IN_MEMORY_BYTES = 16 * 2**20
 # Limits on what is unpacked. Deflate reaches 1032:1, a log that never changes about 200:1.
 MAX_UNCHECKED_BYTES = 256 * 2**20  # any ratio up to here
@@ -102,7 +99,7 @@ def kind_of(start: bytes, path: Path) -> Kind | None:
     """Return how a file is packed that starts with these bytes; None where it is not."""
     if start.startswith(GZIP_MAGIC):
         return Kind("gzip", _Gzip, (zlib.error, EOFError))
-    if start.startswith(ZSTD_MAGIC) or _is_skippable(start):
+    if start.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(start):
         return _zstd(path)
     return None
 
@@ -113,7 +110,7 @@ def _is_skippable(start: bytes) -> bool:
 
 def bare(path: Path) -> Path:
     """Return a path without the suffix that says how the file is packed."""
-    return path.with_suffix("") if path.suffix.lower() in PACKED_SUFFIXES else path
+    return path.with_suffix("") if path.suffix.lower() in {".gz", ".zst", ".zstd"} else path
 
 
 class Unpacked:
@@ -183,7 +180,7 @@ class Unpacked:
 def _pieces(unpacker: Unpacker, data: bytes) -> Iterator[bytes]:
     """Unpack all that some bytes give, in pieces."""
     while not unpacker.eof:
-        piece = unpacker.decompress(data, UNPACKED_PIECE_BYTES)
+        piece = unpacker.decompress(data, 2**20)  # bytes held at a time
         data = b""
         if not piece:
             return

@@ -18,11 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.readers.formats import column_guess, lists, run_labels
-from rlvitals.readers.formats.columns import NAN, Columns, json_number, to_step
+from rlvitals.readers.formats.columns import (
+    MAX_SETTING_CHARACTERS,
+    NAN,
+    Columns,
+    json_number,
+    to_step,
+)
 from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Setting
 
-MAX_LIST_SETTING = 200  # characters of a setting
 MAX_DOCUMENT_RUNS = 200
 MAX_NOTE_LISTS = 4  # lists that a note names
 # Parents of lists that are parts of one run.
@@ -30,7 +35,6 @@ EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
 )
 RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
-EVALUATION_KEY_PREFIX = "eval/"
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -63,7 +67,7 @@ def contents(leaves: Mapping[str, object], unnamed: str, notes: list[str]) -> di
         {key: rows for key, value in leaves.items() if (rows := _rows(value))},
     )
     settings: dict[str, Setting] = {
-        key: value[:MAX_LIST_SETTING] if isinstance(value, str) else value
+        key: value[:MAX_SETTING_CHARACTERS] if isinstance(value, str) else value
         for key, value in leaves.items()
         if isinstance(value, str | bool | int | float)
     }
@@ -200,7 +204,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
         elif rows_unit != unit:
             notes.append(f"`{key}` is not read: it counts {rows_unit}, the lists beside it {unit}")
             continue
-        _take_rows(columns, EVALUATION_KEY_PREFIX if _is_evaluation(key) else "", rows)
+        _take_rows(columns, "eval/" if _is_evaluation(key) else "", rows)
         if rows_unit == "rows":
             notes.append(lists.NUMBERED_NOTE)
     return Content(columns, settings, unit, list(dict.fromkeys(notes)))

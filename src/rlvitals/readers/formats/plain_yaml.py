@@ -25,7 +25,6 @@ DROPPED_TAGS = (
     f"{PYTHON_TAG}module:",
     f"{PYTHON_TAG}bytes",
 )
-MERGE_KEY = "<<"
 YAML_CONSTANTS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null"), None),
     **dict.fromkeys(("yes", "true", "on"), True),
@@ -115,13 +114,13 @@ class _Document:
 
     def _close(self, node: _Open) -> object:
         content = node.content
-        if isinstance(content, dict) and MERGE_KEY in content:
+        if isinstance(content, dict) and "<<" in content:
             content = self._merge(content)
         return _argument(content) if node.tag.startswith(CALL_TAGS) else content
 
     def _merge(self, content: dict[str, object]) -> dict[str, object]:
         """Add what `<<` names, below the mapping's own keys and in its own order of rank."""
-        merged = content.pop(MERGE_KEY)
+        merged = content.pop("<<")
         for mapping in merged if isinstance(merged, list) else [merged]:
             if isinstance(mapping, dict):
                 self._merged += len(mapping)

@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row = tuple[object, ...]
 
-SQLITE_MAGIC = b"SQLite format 3\x00"
 SQLITE_HEADER_BYTES = 100
 WAL_VERSION_OFFSET = 18  # of the header: 2 where the database is in WAL mode
-MAX_SCHEMA_BYTES = 2**22  # where a schema stands that outgrew the first page
-SQLITE_LOCK_SECONDS = 5.0  # seconds for a writer's lock
-CLAIM_LOCK_SECONDS = 0.5  # the same, while it is only asked whose the file is
-MAX_READ_ATTEMPTS = 4  # at a database that changes while it is read
 MAX_COPY_BYTES = 2 * 2**30
 MAX_VALUE_BYTES = 64 * 2**20
 # A table takes some bytes and some instructions a row. Far more of these than the file has
@@ -46,7 +41,6 @@ COLUMNS_QUERY = (
     "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
     " WHERE m.type = 'table'"
 )
-LOCKED_MESSAGE = "the database is locked by the program that writes it"
 
 
 class _State(NamedTuple):
@@ -61,12 +55,12 @@ class _State(NamedTuple):
 
 def is_database(head: bytes) -> bool:
     """Return True if the first bytes are those of an SQLite database; an encrypted one is not."""
-    return head.startswith(SQLITE_MAGIC)
+    return head.startswith(b"SQLite format 3\x00")
 
 
 def tables(path: Path) -> Mapping[str, frozenset[str]]:
     """Return the names of the tables, each with its columns' names. Raises UnreadableLog."""
-    return read_database(path, _tables, CLAIM_LOCK_SECONDS)
+    return read_database(path, _tables, 0.5)  # seconds: only the tables are asked for
 
 
 def has_columns(path: Path, head: bytes, required: Mapping[str, frozenset[str]]) -> bool:
@@ -88,14 +82,12 @@ def has_columns(path: Path, head: bytes, required: Mapping[str, frozenset[str]])
 def _start(path: Path) -> bytes:
     try:
         with open_log(path) as file:
-            return file.read(MAX_SCHEMA_BYTES)
+            return file.read(2**22)  # a schema may outgrow the first page
     except UnreadableLog:
         return b""
 
 
-def read_database(
-    path: Path, work: Callable[["Connection"], T], lock_seconds: float = SQLITE_LOCK_SECONDS
-) -> T:
+def read_database(path: Path, work: Callable[["Connection"], T], lock_seconds: float = 5.0) -> T:
     """Return what `work` reads in one transaction: one moment of the database.
 
     `wait` is for a writer's lock, in seconds.
@@ -106,7 +98,7 @@ def read_database(
 
     head = _header(path)
     copy = False
-    for _ in range(MAX_READ_ATTEMPTS):
+    for _ in range(4):  # at a database that changes while it is read
         state = _state(path)
         no_log = state.wal < 0 or (state.wal == 0 and not state.shm)  # a -shm alone was left behind
         immutable = head[WAL_VERSION_OFFSET] > 1 and no_log
@@ -259,7 +251,11 @@ def _refusal(path: Path, error: Exception) -> UnreadableLog:
     """Convert an error of SQLite to an UnreadableLog."""
     code = getattr(error, "sqlite_errorname", "")
     if _is_lock(error):
-        return UnreadableLog(LOCKED_MESSAGE, where=str(path), hint="try again when it has written")
+        return UnreadableLog(
+            "the database is locked by the program that writes it",
+            where=str(path),
+            hint="try again when it has written",
+        )
     if code.startswith("SQLITE_NOTADB"):
         problem = NOT_SQLITE
     elif code.startswith("SQLITE_INTERRUPT"):

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from rlvitals.readers.formats.columns import json_number
 from rlvitals.readers.wandb.rows import MAX_NESTED_KEYS, Rows
 
-HISTOGRAM_TYPE = "histogram"
-TYPE_SUFFIX = "._type"  # the end of a nested key
 MAX_HISTOGRAM_BINS = 2**16
 
 
@@ -25,8 +23,8 @@ def take_media(rows: Rows) -> list[tuple[int, str, Mapping[str, object]]]:
     members: dict[tuple[int, str], dict[str, object]] = defaultdict(dict)
     homes: dict[str, set[int]] = defaultdict(set)  # the rows in which a key is an object
     for row, key, value in rows.others:
-        if key.endswith(TYPE_SUFFIX) and isinstance(value, str):
-            homes[key.removesuffix(TYPE_SUFFIX)].add(row)
+        if key.endswith("._type") and isinstance(value, str):
+            homes[key.removesuffix("._type")].add(row)
     if not homes:
         return complete
     for row, key, value in rows.others:
@@ -59,7 +57,7 @@ def media_kind(value: object) -> str:
 
 def histogram(value: object) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return a histogram's edges [n + 1] and counts [n]; None for what is none."""
-    if not isinstance(value, Mapping) or media_kind(value) != HISTOGRAM_TYPE:
+    if not isinstance(value, Mapping) or media_kind(value) != "histogram":
         return None
     counts = _numbers(value.get("values"))
     edges = _numbers(value.get("bins"))

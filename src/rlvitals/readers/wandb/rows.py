@@ -17,8 +17,6 @@ from rlvitals.readers.formats import digits
 from rlvitals.readers.formats.columns import NAN, json_number
 from rlvitals.readers.formats.protobuf import BYTES, Malformed, fields, to_signed
 
-HISTORY_ITEM, HISTORY_STEP = 1, 2  # HistoryRecord
-ITEM_KEY, ITEM_NESTED_KEY, ITEM_VALUE_JSON = 1, 2, 16  # HistoryItem
 ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)
 VALUE_JSON_TAG = 0x182  # the bytes 82 01, little endian
@@ -116,17 +114,21 @@ def _row(payload: bytes) -> tuple[dict[str, object], int]:
     bad = 0
     step = None
     for record_field in fields(payload):
-        if record_field.id == HISTORY_ITEM and record_field.wire == BYTES:
-            raw = key_and_value(record_field.data)
-            try:
-                name, value = raw[0], json.loads(raw[1])
-            except (ValueError, RecursionError):
-                bad = 1
-                continue
-            items.pop(name, None)
-            items[name] = value
-        elif record_field.id == HISTORY_STEP and record_field.wire == BYTES:
-            step = next((to_signed(f.number) for f in fields(record_field.data) if f.id == 1), 0)
+        if record_field.wire != BYTES:
+            continue
+        match record_field.id:
+            case 1:  # item
+                raw = key_and_value(record_field.data)
+                try:
+                    name, value = raw[0], json.loads(raw[1])
+                except (ValueError, RecursionError):
+                    bad = 1
+                    continue
+                items.pop(name, None)
+                items[name] = value
+            case 2:  # step, its num
+                numbers = (to_signed(f.number) for f in fields(record_field.data) if f.id == 1)
+                step = next(numbers, 0)
     if step is not None:
         items.setdefault("_step", step)
     return items, bad
@@ -139,12 +141,13 @@ def key_and_value(item: bytes) -> tuple[str, bytes]:
     """
     key, nested, value = b"", [], b""
     for item_field in fields(item):
-        if item_field.id == ITEM_KEY:
-            key = item_field.data
-        elif item_field.id == ITEM_NESTED_KEY:
-            nested.append(item_field.data)
-        elif item_field.id == ITEM_VALUE_JSON:
-            value = item_field.data
+        match item_field.id:
+            case 1:  # key
+                key = item_field.data
+            case 2:  # nested_key
+                nested.append(item_field.data)
+            case 16:  # value_json
+                value = item_field.data
     return (key or b".".join(nested)).decode(errors="replace"), value
 
 

@@ -22,9 +22,6 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
 )
 from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, Tokens, ToolCall, Turn, to_text
 
-MAX_RESULT_BYTES = 16 << 20  # of a trial's result.json
-TOTAL_REWARD = "reward"  # Harbor's name for the reward of a verifier with a single number
-
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the schema names itself
     """Claim documents that name an ATIF schema."""
@@ -90,14 +87,14 @@ def _trial_result(path: Path) -> Record:
     """Return a trial's `result.json`; nothing where there is none that can be read."""
     try:
         with (path.parent.parent / "result.json").open("rb") as file:
-            return mapping(json.loads(file.read(MAX_RESULT_BYTES)))
+            return mapping(json.loads(file.read(16 << 20)))
     except (OSError, ValueError, RecursionError):
         return {}
 
 
 def _total(rewards: dict[str, float]) -> float | None:
-    if TOTAL_REWARD in rewards:
-        return rewards[TOTAL_REWARD]
+    if "reward" in rewards:
+        return rewards["reward"]
     return next(iter(rewards.values())) if len(rewards) == 1 else None
 
 

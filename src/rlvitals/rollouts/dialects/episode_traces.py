@@ -33,7 +33,6 @@ from rlvitals.rollouts.sample import (
 )
 
 COHORT_FOLDER = re.compile(r"step_(\d+)")
-PHASES = ("setup", "agent", "finalize", "scoring")
 
 
 def claims(path: Path, record: Record) -> bool:
@@ -122,7 +121,10 @@ def _text_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def _seconds(timing: Record) -> float | None:
     start = number(timing.get("start"))
-    ends = [number(mapping(timing.get(phase)).get("end")) for phase in PHASES]
+    ends = [
+        number(mapping(timing.get(phase)).get("end"))
+        for phase in ("setup", "agent", "finalize", "scoring")
+    ]
     end = max((end for end in ends if end), default=None)
     return None if start is None or end is None else max(0.0, end - start)
 

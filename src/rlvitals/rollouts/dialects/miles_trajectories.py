@@ -13,14 +13,16 @@ from rlvitals.rollouts.dialects.rollout_dialect import Dialect, Record, number, 
 from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, to_text
 
 TRAJECTORY_FILE = re.compile(r"(?:eval_)?(\d+)\.jsonl")
-TRAJECTORY_FIELDS = {"sample_index", "group_index", "status", "messages"}
-MILES_STOPS = {"completed": "stop", "truncated": "length"}
-FAILURES = ("aborted", "failed")
 
 
 def claims(path: Path, record: Record) -> bool:
     """Claim records with miles' fields in a file that is named by its step."""
-    return bool(TRAJECTORY_FILE.fullmatch(path.name)) and record.keys() >= TRAJECTORY_FIELDS
+    return bool(TRAJECTORY_FILE.fullmatch(path.name)) and record.keys() >= {
+        "sample_index",
+        "group_index",
+        "status",
+        "messages",
+    }
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:
@@ -36,8 +38,8 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
             split=EVAL_SPLIT if path.name.startswith("eval_") else TRAINING_SPLIT,
             group="" if group is None else str(group),
             reward=number(record.get("reward")),
-            stop_reason=MILES_STOPS.get(status, status),
-            error=status if status in FAILURES else "",
+            stop_reason={"completed": "stop", "truncated": "length"}.get(status, status),
+            error=status if status in ("aborted", "failed") else "",
         )
     ]
 

@@ -20,15 +20,12 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
 )
 from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
 
-QUESTION_KEYS = ("question", "prompt", "instruction", "problem")
-TASK_ANSWER_KEYS = ("ground_truth", "answer", "solution")
 RLLM_STOPS = {
     "env_done": "stop",
     "max_response_length_exceeded": "length",
     "max_prompt_length_exceeded": "prompt_length",
     "max_turns_exceeded": "max_turns",
 }
-ERROR_REASONS = ("error", "timeout")
 
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
@@ -39,7 +36,7 @@ def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of i
 def samples(path: Path, record: Record) -> Sequence[Sample]:
     """Convert an episode: one sample for each trajectory."""
     task, reason = mapping(record["task"]), to_text(record.get("termination_reason"))
-    question = first_text(task, QUESTION_KEYS)
+    question = first_text(task, ("question", "prompt", "instruction", "problem"))
     is_correct = number(record.get("is_correct"))
     metrics = {"is_correct": is_correct} if is_correct is not None else {}
     converted = []
@@ -54,11 +51,11 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:
                 split=TRAINING_SPLIT if path.parent.name.startswith("train") else EVAL_SPLIT,
                 group=f"{record['task_hash']}/{name}",
                 task=to_text(task.get("data_source")) or name,
-                answer=first_text(task, TASK_ANSWER_KEYS),
+                answer=first_text(task, ("ground_truth", "answer", "solution")),
                 reward=number(trajectory.get("reward")),
                 parts=scores(mapping(record.get("metrics"))) | scores(metrics),
                 stop_reason=RLLM_STOPS.get(reason, reason),
-                error=reason if reason in ERROR_REASONS else "",
+                error=reason if reason in ("error", "timeout") else "",
                 seconds=_seconds(trajectory),
             )
         )

@@ -21,7 +21,6 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
 from rlvitals.rollouts.sample import EVAL_SPLIT, TRAINING_SPLIT, Sample, Turn, to_text
 
 PROMPT_KEYS = ("prompt", "problem", "question", "input")
-REPLY_KEYS = ("response", "completion", "output", "model_response", "assistant")
 LOG_ANSWER_KEYS = ("reference_answer", "ground_truth", "answer", "expected_answer")
 
 
@@ -56,7 +55,7 @@ def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - r
 
 def _reply(log: Record) -> str:
     """Return the policy's text; all of a log whose keys are others."""
-    if text := first_text(log, REPLY_KEYS):
+    if text := first_text(log, ("response", "completion", "output", "model_response", "assistant")):
         return text
     skipped = {*PROMPT_KEYS, *LOG_ANSWER_KEYS}
     return "\n".join(f"{key}: {to_text(value)}" for key, value in log.items() if key not in skipped)

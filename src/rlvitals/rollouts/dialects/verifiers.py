@@ -17,12 +17,10 @@ from rlvitals.rollouts.dialects.rollout_dialect import (
 )
 from rlvitals.rollouts.sample import EVAL_SPLIT, Sample, to_text
 
-RESULT_FIELDS = {"example_id", "prompt", "completion", "reward", "metrics"}
-
 
 def claims(path: Path, record: Record) -> bool:  # noqa: ARG001 - the names of its fields are enough
     """Claim records with the fields that every output has."""
-    return record.keys() >= RESULT_FIELDS
+    return record.keys() >= {"example_id", "prompt", "completion", "reward", "metrics"}
 
 
 def samples(path: Path, record: Record) -> Sequence[Sample]:  # noqa: ARG001 - no step is recorded

@@ -12,8 +12,6 @@ try:
 except ImportError:  # Windows: only the attempt separates two processes on one folder
     fcntl = None  # type: ignore[assignment]
 
-LINE_SEARCH_BYTES = 2**16  # looked at together, from the end, for the last line break
-
 
 class AppendFile:
     """A file that is written by one process at a time, at its end."""
@@ -86,7 +84,7 @@ def _end_of_lines(descriptor: int, size: int) -> int:
     """Return the offset at which the last complete line ends."""
     end = size
     while end > 0:
-        start = max(end - LINE_SEARCH_BYTES, 0)
+        start = max(end - 2**16, 0)
         os.lseek(descriptor, start, os.SEEK_SET)
         newline = os.read(descriptor, end - start).rfind(b"\n")
         if newline >= 0:

@@ -14,7 +14,6 @@ from rlvitals.errors import harmless
 from rlvitals.tracking.sinks.sink import AXIS_PREFIX, Opening, Rows, Sink
 from rlvitals.types import Histogram, Table, Text
 
-LINE_INTERVAL_SECONDS = 1.0  # seconds between lines
 # What is shown first, where keys are not chosen: parts of names, the most telling first.
 KEY_ORDER = (
     *("return", "rew_mean", "reward_mean", "reward", "score", "success", "ep_len", "length"),
@@ -138,7 +137,7 @@ def _open_sink(opening: Opening) -> Lines:
     keys, every = options.get("keys"), options.get("every")
     return Lines(
         [str(key) for key in keys] if isinstance(keys, Sequence) else (),
-        float(every) if isinstance(every, int | float) else LINE_INTERVAL_SECONDS,
+        float(every) if isinstance(every, int | float) else 1.0,
         always=bool(options.get("always")),
     )
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.sinks.sink import Rows
 
-METRICS_FOLDER = "metrics"
 STEP_COLUMN, TIME_COLUMN = "step", "time"
 DEFAULT_BASE = "metrics"  # rows whose keys have no first part in common
 MAX_WAITING_LETTERS = 2**24  # of rows that wait for a full disk
@@ -77,7 +76,7 @@ def free(folder: Path, name: str, suffix: str) -> Iterator[Path]:
 
 def rank_folder(folder: Path, rank: int) -> Path:
     """Return the folder of a rank's files, and make it."""
-    home = make_folder(folder / METRICS_FOLDER)
+    home = make_folder(folder / "metrics")
     return make_folder(home / f"rank-{rank}") if rank else home
 
 

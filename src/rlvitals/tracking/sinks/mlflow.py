@@ -16,11 +16,6 @@ from rlvitals.types import Histogram, Table, Text
 
 ID_TAG = "rlvitals.run_id"
 MAX_BATCH_METRICS, MAX_BATCH_PARAMS = 1000, 100  # MLflow's limits of one request
-MLFLOW_STATUSES = {
-    "finished": "FINISHED",
-    "killed": "KILLED",
-    "interrupted": "KILLED",
-}  # else FAILED
 
 
 class MlflowRun:
@@ -105,7 +100,11 @@ class MlflowRun:
 
     def close(self, status: str) -> None:
         """End the run."""
-        state = MLFLOW_STATUSES.get(status, "FAILED")
+        state = {
+            "finished": "FINISHED",
+            "killed": "KILLED",
+            "interrupted": "KILLED",
+        }.get(status, "FAILED")
         self._client.set_terminated(self._id, state, int(clock.time() * 1000))
 
     def _params(self, settings: Mapping[str, object]) -> None:

@@ -26,9 +26,6 @@ from rlvitals.tracking.sinks.tags import tags
 from rlvitals.types import Histogram, Table, Text
 
 WANDB_STEP_METRIC = "step"
-SINK_OPTIONS = ("every", "label", "names", "prefix")  # options that are not W&B's
-MAX_WANDB_BINS = 512  # of a W&B histogram
-MAX_WANDB_ROWS = 10_000  # of a W&B table
 
 
 class WandbRun:
@@ -40,6 +37,7 @@ class WandbRun:
 
         self._wandb: Any = wandb
         label = opening.options.get("label")
+        # These options are not W&B's.
         arguments: dict[str, Any] = {
             "project": opening.project or None,
             "name": opening.name or None,
@@ -53,7 +51,11 @@ class WandbRun:
             "settings": wandb.Settings(
                 console="off", x_disable_meta=redact.command(sys.argv) != tuple(sys.argv)
             ),
-            **{name: value for name, value in opening.options.items() if name not in SINK_OPTIONS},
+            **{
+                name: value
+                for name, value in opening.options.items()
+                if name not in ("every", "label", "names", "prefix")
+            },
         }
         if not {"mode", "settings"} & opening.options.keys() and is_logged_out(wandb):
             logging.getLogger(__name__).warning(
@@ -89,7 +91,7 @@ class WandbRun:
 
     def histogram(self, key: str, histogram: Histogram) -> None:
         """Log a histogram of at most 512 bins: neighbours are put together."""
-        edges, counts = merge_bins(histogram, MAX_WANDB_BINS)
+        edges, counts = merge_bins(histogram, 512)  # the most bins that W&B takes
         media = self._wandb.Histogram(np_histogram=(counts, edges))
         self._run.log({self._tag(key): media, WANDB_STEP_METRIC: histogram.step})
 
@@ -105,7 +107,7 @@ class WandbRun:
         rows = list(zip(table.steps.tolist(), *table.columns.values(), strict=True))
         media = self._wandb.Table(
             columns=[WANDB_STEP_METRIC, *table.columns],
-            data=[list(row) for row in rows[:MAX_WANDB_ROWS]],
+            data=[list(row) for row in rows[:10_000]],
             allow_mixed_types=True,
         )
         self._run.log({key: media, WANDB_STEP_METRIC: rows[-1][0] if rows else 0})

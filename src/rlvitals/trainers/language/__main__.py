@@ -11,14 +11,12 @@ from contextlib import suppress
 from rlvitals import UsageError
 from rlvitals.trainers import schema
 
-DEFAULT_MODE = "grpo"
-
 parser = ArgumentParser(add_help=False, allow_abbrev=False)
 parser.add_argument("--mode")
 said, rest = parser.parse_known_args()
-mode = said.mode or DEFAULT_MODE
+mode = said.mode or "grpo"
 if not said.mode:
     with suppress(UsageError):  # the program reports a file that cannot be read
-        mode = schema.read_choice(rest, ("--training-mode",), "training.mode", DEFAULT_MODE)
+        mode = schema.read_choice(rest, ("--training-mode",), "training.mode", "grpo")
 sys.argv = ["rlvitals", "train", mode, *rest]
 runpy.run_module("rlvitals", run_name="__main__", alter_sys=True)

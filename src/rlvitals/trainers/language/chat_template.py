@@ -5,11 +5,6 @@ from rlvitals.trainers.language.config import DataConfig
 from rlvitals.trainers.language.data import Task
 from rlvitals.trainers.language.models import Loaded
 
-PLAIN_NOTE = (
-    "the model has a chat template, and questions are put to it as they are "
-    "(--chat: in its template)"
-)
-
 
 def check(config: DataConfig, loaded: Loaded, task: Task) -> tuple[str, ...]:
     """Return notes about how questions are given to the model.
@@ -24,4 +19,10 @@ def check(config: DataConfig, loaded: Loaded, task: Task) -> tuple[str, ...]:
             hint="leave it out, or put a chat_template.jinja beside the model",
         )
     plain = getattr(task.train.features["prompt"], "dtype", "") == "string"
-    return (PLAIN_NOTE,) if plain and template is not None and not loaded.tiny else ()
+    if not plain or template is None or loaded.tiny:
+        return ()
+    note = (
+        "the model has a chat template, and questions are put to it as they are"
+        " (--chat: in its template)"
+    )
+    return (note,)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from rlvitals.lab import option
 
-TRAINING_MODES = ("grpo", "psr", "nsr", "w-reinforce")
 # The folder of a run; {-mode} is "-nsr" and the like, and nothing for GRPO.
 OUTPUT_DIR_TEMPLATE = "grpo-start-ckpts/{vlm}-prm-large-train-v2{-mode}-{seed}"
 GRPO_MODE = "grpo"  # every sample is learned from, by its advantage
@@ -14,7 +13,11 @@ GRPO_MODE = "grpo"  # every sample is learned from, by its advantage
 class TrainingConfig:
     """Optimisation, generation and output folder (`training`)."""
 
-    mode: str = option(GRPO_MODE, "which samples are learned from, and how", choices=TRAINING_MODES)
+    mode: str = option(
+        GRPO_MODE,
+        "which samples are learned from, and how",
+        choices=("grpo", "psr", "nsr", "w-reinforce"),
+    )
     output_dir: str = option(
         OUTPUT_DIR_TEMPLATE,
         "the run's folder; {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed} are put in",

@@ -20,7 +20,6 @@ from rlvitals.trainers.language.config import Config
 from rlvitals.trainers.language.modes import BatchResult
 
 DEBUG_LOG = "debug.log"
-BAR_FORMAT = "{desc}: {percentage:.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}]"
 LOGGED_LIBRARIES = (
     "transformers",
     "trl",
@@ -128,7 +127,8 @@ class Progress:
         line = tqdm.format_meter(
             step, self._total, time.monotonic() - self._began, initial=self._from,
             prefix=self._title,
-            bar_format=BAR_FORMAT,
+            bar_format="{desc}: {percentage:.0f}% {n_fmt}/{total_fmt}"
+            " [{elapsed}<{remaining}, {rate_fmt}]",
         )  # fmt: skip
         if self.drawn:
             self._draw(line)

@@ -21,7 +21,6 @@ from rlvitals.trainers.language.generate import Policy, Row
 QUESTIONS_METRIC = "language/image_questions"
 RIGHT_OWN_METRIC = "language/image_right_own"
 RIGHT_OTHER_METRIC = "language/image_right_other"
-MARKS_CHANGED_METRIC = "language/image_marks_changed"
 DISTINCT_SHARE_METRIC = "language/image_distinct_share"
 BLANK_SHARE_METRIC = "language/image_blank_share"
 
@@ -42,7 +41,7 @@ def measure(policy: Policy, rows: Sequence[Row], right: Judge, *, batch: int) ->
     counts = {
         RIGHT_OWN_METRIC: sum(own_marks),
         RIGHT_OTHER_METRIC: sum(other_marks),
-        MARKS_CHANGED_METRIC: flips,
+        "language/image_marks_changed": flips,
         DISTINCT_SHARE_METRIC: len(set(pixels)),
         BLANK_SHARE_METRIC: blank,
     }

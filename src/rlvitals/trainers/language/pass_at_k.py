@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 import rlvitals
 
 Array = NDArray[np.float64]
-PASS_AT_K_RESAMPLES = 2000
 INTERVAL_CONFIDENCE = 0.95
 
 
@@ -60,7 +59,7 @@ def estimate(right: ArrayLike, n: int, ks: Sequence[int], *, seed: int = 0) -> t
     if not len(each):
         raise rlvitals.UsageError("there is no question to tell pass@k from")
     share = np.full(len(each), 1 / len(each))
-    drawn = np.random.default_rng(seed).multinomial(len(each), share, PASS_AT_K_RESAMPLES)
+    drawn = np.random.default_rng(seed).multinomial(len(each), share, 2000)
     tails = (0.5 - INTERVAL_CONFIDENCE / 2, 0.5 + INTERVAL_CONFIDENCE / 2)
     low, high = np.quantile(drawn @ each / len(each), tails, axis=0)
     means = each.mean(axis=0)

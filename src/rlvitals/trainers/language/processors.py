@@ -15,9 +15,7 @@ from transformers.utils import is_num2words_available, is_torchvision_available
 from rlvitals import VitalsError
 
 TORCHVISION = "torchvision"
-VIDEO_ATTRIBUTE = "video_processor"
 # Its processor reads a video processor for any prompt. For images it writes what Idefics3's writes.
-SMOLVLM_TYPE = "smolvlm"
 
 
 def check(model_config: Any, name: str, *, vision: bool) -> None:
@@ -40,7 +38,7 @@ def _missing_package(model_type: str) -> str:
     images = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type)
     if images and "pil" not in images and not is_torchvision_available():
         return TORCHVISION
-    if model_type == SMOLVLM_TYPE and is_torchvision_available() and not is_num2words_available():
+    if model_type == "smolvlm" and is_torchvision_available() and not is_num2words_available():
         return "num2words"
     return ""
 
@@ -86,13 +84,13 @@ def _for_images(model_config: Any) -> Any:
 
     A class without its video processor keeps its name, which is saved as `processor_class`.
     """
-    if model_config.model_type == SMOLVLM_TYPE:
+    if model_config.model_type == "smolvlm":
         return Idefics3Processor
     kind = PROCESSOR_MAPPING.get(type(model_config), AutoProcessor)
     attributes = [] if kind is AutoProcessor else kind.get_attributes()
-    if VIDEO_ATTRIBUTE not in attributes:
+    if "video_processor" not in attributes:
         return AutoProcessor
-    attributes.remove(VIDEO_ATTRIBUTE)
+    attributes.remove("video_processor")
     return type(
         kind.__name__, (kind,),
         {"get_attributes": classmethod(lambda _: list(attributes)), "__module__": kind.__module__},

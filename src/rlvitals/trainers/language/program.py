@@ -32,8 +32,6 @@ from rlvitals.trainers.language.modes import BatchResult, ModesTrainer
 from rlvitals.trainers.language.schedule import Schedule
 from rlvitals.trainers.language.trl_callback import ProgressCallback
 
-MOVABLE_SETTINGS = ("training.output_dir",)  # a run may be moved
-
 
 class Training(LanguageHarness):
     """A training in its folder. `run` trains to the end and returns its status.
@@ -75,8 +73,9 @@ class Training(LanguageHarness):
         task = data.load(config.data, vision=loaded.vision, seed=seed, dataset=dataset)
         notes = chat_template.check(config.data, loaded, task)
         factory.check_samples(self.args, len(task.train))
+        # A run may be moved.
         changed = schema.list_changes(
-            self.folder / factory.LANGUAGE_CONFIG_FILE, config, besides=MOVABLE_SETTINGS
+            self.folder / factory.LANGUAGE_CONFIG_FILE, config, besides=("training.output_dir",)
         )
         if self.first:
             with lock.acquire(self.folder):

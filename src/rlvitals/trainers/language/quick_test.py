@@ -14,7 +14,6 @@ from rlvitals.trainers.language import evaluate_model
 from rlvitals.trainers.language.console import Progress
 from rlvitals.trainers.language.language_harness import TrainingResult
 
-MAX_QUESTIONS = 256
 QUICK_TEST_SIGNIFICANCE_LEVEL = (
     0.05  # two-sided p-value at which a change is called a rise or a fall
 )
@@ -63,7 +62,7 @@ class Comparison:
         return f"all parts ran, and {self.steps} steps show {change}: {numbers}"
 
 
-def compare(folder: Path, *, questions: int = MAX_QUESTIONS) -> Comparison:
+def compare(folder: Path, *, questions: int = 256) -> Comparison:
     """Ask a run's first and newest policy the same unseen questions, `questions` at the most.
 
     Raises UsageError where the run keeps no questions back or has no checkpoint, BadCheckpoint

@@ -20,8 +20,6 @@ from rlvitals.trainers.ppo.rollout import Rollout
 from rlvitals.trainers.ppo.telemetry import LOG_FORMAT, format_shares
 from rlvitals.trainers.ppo.warm_start import CloningEpoch
 
-CHUNK_RUNNING, CHUNK_COMPLETED = "running", "completed"
-
 
 def check(config: Config) -> None:
     """Raise UsageError for settings that chunks cannot be made with."""
@@ -67,7 +65,7 @@ class Chunks:
     def repeat_status(self) -> None:
         """Report a completed chunk again: a killed process may not have done so."""
         if self.is_complete:
-            self._say(CHUNK_COMPLETED)
+            self._say("completed")
 
     def length(self) -> int:
         """Return the steps of the next rollout: a chunk is cut into rollouts of one length."""
@@ -115,7 +113,7 @@ class Chunks:
             self._file = LogFile(self._folder / self._name(), encoding="utf-8")
             self._file.setFormatter(logging.Formatter(LOG_FORMAT))
             self._log.addHandler(self._file)
-            self._say(CHUNK_RUNNING)
+            self._say("running")
             self._log.info(
                 "[chunk] %d/%d from step %d to %d", counters.chunk.number, self.count,
                 counters.steps, self._goal(),
@@ -128,7 +126,7 @@ class Chunks:
         if self.keeper is None:
             return
         counters = self._ppo.counters
-        is_completed = status == CHUNK_COMPLETED
+        is_completed = status == "completed"
         self.keeper.chunk(
             counters.chunk.number, status=status, log_file=self._name(),
             requests=counters.steps - counters.chunk.began,

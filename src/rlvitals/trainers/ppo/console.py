@@ -13,7 +13,6 @@ from rlvitals.trainers.ppo.telemetry import LOG_FORMAT
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-LOG_FILE = "ppo_training.log"
 FIRST_LOGGED_UPDATES, MAX_LOGGED_UPDATES = (
     5,
     100,
@@ -114,7 +113,7 @@ def logger(folder: Path, bar: Bar, total_steps: int, *, verbose: bool) -> loggin
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     if not verbose:
         console.addFilter(_no_update if bar.drawn else UpdateFilter(total_steps))
-    file = LogFile(folder / LOG_FILE, encoding="utf-8")
+    file = LogFile(folder / "ppo_training.log", encoding="utf-8")
     file.setFormatter(logging.Formatter(LOG_FORMAT))
     log.addHandler(console)
     log.addHandler(file)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from rlvitals import UsageError
 from rlvitals.trainers.ppo.cluster import Cluster, ClusterConfig, baselines
 
-DEMOS_SUFFIX = ".npz"
 RANDOM_ACTION_SHARE = 0.2  # they lead to states that the scheduler itself would not reach
 
 

@@ -19,7 +19,6 @@ from rlvitals.trainers.ppo.temperature import Controller, Fixed
 
 CONFIG_FILE = "ppo_config.json"
 SHIPPED_CONFIGS = Path(__file__).parent / "configs"
-PPO_OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "entropy_min", "kl_coef"})
 
 
 def build(config: Config) -> PPO:
@@ -129,6 +128,8 @@ def flat(config: Config) -> dict[str, object]:
         for name in key.path:
             value = getattr(value, name)
         plain = ".".join(key.path[1:]) if key.path[0] in ("training", "ppo_config") else key.name
-        off = key.path[-1] in PPO_OFF_AT_ZERO_KEYS and value == 0
+        off = (
+            key.path[-1] in {"target_kl", "max_grad_norm", "entropy_min", "kl_coef"} and value == 0
+        )
         settings[plain] = None if off else list(value) if isinstance(value, tuple) else value
     return settings

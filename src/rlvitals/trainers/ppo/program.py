@@ -30,9 +30,6 @@ from rlvitals.trainers.ppo.environments import Step
 from rlvitals.trainers.ppo.events import Events
 from rlvitals.trainers.ppo.rollout import Rollout
 
-# How `training_progress.json` calls the ends that a recorder knows.
-PROGRESS_STATUS = {"finished": "completed", "failed": "failed"}
-
 
 class Training(Harness):
     """A training in its folder. `run` trains to the end and returns its status.
@@ -107,7 +104,8 @@ class Training(Harness):
         """Close the environments, and record how it ended wherever that is kept."""
         with suppress(Exception):  # the error that ended the training is the one to report
             self.ppo.envs.close()
-        outcome = PROGRESS_STATUS.get(status, "stopped")
+        # How `training_progress.json` calls the ends that a recorder knows.
+        outcome = {"finished": "completed", "failed": "failed"}.get(status, "stopped")
         if self.chunks is not None:
             self.chunks.end_chunk(outcome)
         self.keeper.finish(outcome, problem)

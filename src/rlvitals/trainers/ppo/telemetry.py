@@ -87,7 +87,6 @@ LOGGED_UPDATE_COLUMNS = (
     "ep_return", "ep_length", "episodes", "buffer_progress", "episode_mask", "temperature",
     "obs_norm_count", "obs_norm_mean", "obs_norm_std", "reward_norm_count", "reward_norm_std",
 )  # fmt: skip
-SPIKE_COLUMNS = ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
 TEMPERATURE_COLUMNS = (
     "current_temperature", "base_temperature", "qps_pressure_ema", "latency_pressure_ema",
     "is_pulsing", "pulse_remaining", "step_count", "stagnation_level",
@@ -143,7 +142,7 @@ def columns(config: Config, ppo: PPO, *, evaluated: bool) -> tuple[str, ...]:
     """
     names = [*LOGGED_UPDATE_COLUMNS]
     if ppo.spikes is not None:
-        names += SPIKE_COLUMNS
+        names += ("gradient_spike", "lr_factor", "minibatch_size_next", "grad_norm_usual")
     if config.temperature_control.enabled:
         names += [f"temp_{name}" for name in TEMPERATURE_COLUMNS]
     if not ppo.envs.continuous:

@@ -19,7 +19,6 @@ CHART_WIDTH_PIXELS = 1000  # columns of pixels
 MAX_FULL_POINTS = 4 * CHART_WIDTH_PIXELS  # points; the extremes of all columns would be as many
 FLOAT32_RANGE = (1e-30, 1e30)  # magnitudes that float32 represents with full precision
 MIN_FLOAT32_SPREAD = 1e-4  # smallest range, relative to the largest value
-STEP_BYTES = (1, 2, 4)  # of a distance between steps
 
 Packed = dict[str, object]
 
@@ -138,7 +137,8 @@ def pack_steps(steps: NDArray[np.int64]) -> Packed:
             "by": int(distances[0]) if len(distances) else 0,
             "n": len(steps),
         }
-    width = next((size for size in STEP_BYTES if distances.max() < 256**size), 8)
+    # Bytes of a distance between steps.
+    width = next((size for size in (1, 2, 4) if distances.max() < 256**size), 8)
     kind = "<f8" if width == 8 else f"<u{width}"  # noqa: PLR2004 - bytes of a float64
     return {"at": int(steps[0]), "w": width, "b": _text(distances.astype(kind))}
 

@@ -15,7 +15,6 @@ from matplotlib.ticker import (
 
 from rlvitals.views.drawing.curves import Scale
 
-LETTER_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 MIN_LETTER_VALUE = 1e4  # smaller numbers have no unit letter
 AXIS_TICK_STEPS = [1, 2, 2.5, 5, 10]
 MIN_PLAIN_VALUE, MAX_PLAIN_VALUE = 1e-3, 1e15  # numbers outside use a power of ten
@@ -62,7 +61,10 @@ def short(value: float, digits: int, largest: float | None = None) -> str:
         return f"{_bare(mantissa)}e{int(power)}"
     if size < MIN_LETTER_VALUE:
         return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
-    unit, letter = next(((u, t) for u, t in LETTER_UNITS if size >= u), (1.0, ""))
+    unit, letter = next(
+        ((u, t) for u, t in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= u),
+        (1.0, ""),
+    )
     scaled = value / unit
     return f"{scaled:.{digits}g}{letter}" if abs(scaled) < 10**digits else f"{scaled:.0f}{letter}"
 

@@ -13,12 +13,6 @@ from rlvitals.views.drawing.text_fit import FONT_FAMILY, cut, middle_cut, width
 from rlvitals.views.drawing.themes import Theme
 from rlvitals.views.figures.figure import Kind, Picture
 
-# Inches.
-FIGURE_WIDTHS = {1: 9.0, 2: 12.0, 3: 13.5}
-PANEL_HEIGHTS = {1: 2.3, 2: 2.5, 3: 2.3}  # of a panel's chart
-LEFT_MARGIN, RIGHT_MARGIN, SIDE_LEGEND_WIDTH = 0.95, 0.35, 2.1
-TOP_MARGIN, BOTTOM_MARGIN, LEGEND_ROW_HEIGHT = 1.4, 0.75, 0.28
-ROW_GAP, PANEL_GAP = 1.0, 0.85
 FONT_SIZES = {"title": 17.0, "about": 11.0, "legend": 11.0}  # points
 MAX_LEGEND_RUNS = 16  # in the legend
 RC_PARAMS: dict[Any, Any] = {
@@ -28,11 +22,19 @@ RC_PARAMS: dict[Any, Any] = {
     "axes.unicode_minus": False,
     "path.simplify": True,
 }
-FIXED_METADATA: dict[str, dict[str, None]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
+
+
+class Inches:
+    """Distances around and between the panels of a picture."""
+
+    LEFT = 0.95
+    RIGHT = 0.35
+    TOP = 1.4
+    BOTTOM = 0.75
+    SIDE_LEGEND = 2.1
+    LEGEND_ROW = 0.28
+    ROW_GAP = 1.0
+    PANEL_GAP = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,16 @@ def write(picture: Picture, path: Path, theme: Theme, dpi: int) -> None:
     with rc_context(RC_PARAMS):
         figure = draw(picture, theme, dpi)
         kind = path.suffix.removeprefix(".")
-        figure.savefig(path, dpi=dpi, facecolor=theme.paper, metadata=FIXED_METADATA[kind])
+        figure.savefig(
+            path,
+            dpi=dpi,
+            facecolor=theme.paper,
+            metadata={
+                "png": {"Software": None},
+                "svg": {"Date": None},
+                "pdf": {"CreationDate": None},
+            }[kind],
+        )
 
 
 def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
@@ -67,8 +78,8 @@ def draw(picture: Picture, theme: Theme, dpi: int) -> Figure:
     lowest = [*below, *[True] * page.columns]  # panels at the bottom of a column label the x-axis
     for number, panel in enumerate(picture.panels):
         row, column = divmod(number, page.columns)
-        left_in = LEFT_MARGIN + column * (page.chart + PANEL_GAP)
-        top = TOP_MARGIN + row * (page.tall + ROW_GAP)
+        left_in = Inches.LEFT + column * (page.chart + Inches.PANEL_GAP)
+        top = Inches.TOP + row * (page.tall + Inches.ROW_GAP)
         axes = figure.add_axes(
             (
                 left_in / page.width, 1 - (top + page.tall) / page.height,
@@ -92,21 +103,25 @@ def layout(picture: Picture) -> Layout:
     """Compute the layout of a picture."""
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
-    width_in = FIGURE_WIDTHS[columns]
+    width_in = {1: 9.0, 2: 12.0, 3: 13.5}[columns]
     crowded = any(panels.has_side_legend(panel) for panel in picture.panels)
-    inside = width_in - LEFT_MARGIN - RIGHT_MARGIN - (SIDE_LEGEND_WIDTH if crowded else 0.0)
-    chart = (inside - (columns - 1) * PANEL_GAP) / columns
+    inside = width_in - Inches.LEFT - Inches.RIGHT - (Inches.SIDE_LEGEND if crowded else 0.0)
+    chart = (inside - (columns - 1) * Inches.PANEL_GAP) / columns
     # A single panel is taller than those in rows.
-    tall = 3.9 if len(picture.panels) == 1 else PANEL_HEIGHTS[columns]
+    tall = 3.9 if len(picture.panels) == 1 else {1: 2.3, 2: 2.5, 3: 2.3}[columns]
     runs_per_row, legend = 1, 0
     if len(picture.runs) > 1 and any(p.kind in {Kind.LINES, Kind.ACROSS} for p in picture.panels):
         names = _names(picture)
         longest = max(width(name, FONT_SIZES["legend"]) for name in names)
         # 0.75 inches: a legend's line with its padding
-        runs_per_row = max(1, int((width_in - LEFT_MARGIN) / (longest + 0.75)))
+        runs_per_row = max(1, int((width_in - Inches.LEFT) / (longest + 0.75)))
         legend = -(-len(names) // runs_per_row)
     height = (
-        TOP_MARGIN + rows * tall + (rows - 1) * ROW_GAP + BOTTOM_MARGIN + legend * LEGEND_ROW_HEIGHT
+        Inches.TOP
+        + rows * tall
+        + (rows - 1) * Inches.ROW_GAP
+        + Inches.BOTTOM
+        + legend * Inches.LEGEND_ROW
     )
     last_row = picture.panels[(rows - 1) * columns :]
     if rows > 1 and all(panel.kind is Kind.WORDS for panel in last_row):
@@ -117,8 +132,8 @@ def layout(picture: Picture) -> Layout:
 
 
 def _head(figure: Figure, picture: Picture, theme: Theme, page: Layout) -> None:
-    left_share = LEFT_MARGIN / page.width
-    inches = page.width - LEFT_MARGIN - RIGHT_MARGIN
+    left_share = Inches.LEFT / page.width
+    inches = page.width - Inches.LEFT - Inches.RIGHT
     figure.text(
         left_share, 1 - 0.42 / page.height, picture.title,
         size=FONT_SIZES["title"], weight="bold", color=theme.ink,
@@ -133,7 +148,7 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, page: Layout, *, smoot
     """Draw the legend of the runs and the key to thick lines and bands."""
     if smoothed:
         figure.text(
-            1 - RIGHT_MARGIN / page.width, 1 - 0.42 / page.height,
+            1 - Inches.RIGHT / page.width, 1 - 0.42 / page.height,
             "thin: as logged · thick: average over 5 % of the run",
             size=10, color=theme.dim, ha="right",
         )  # fmt: skip
@@ -141,7 +156,7 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, page: Layout, *, smoot
         shades, labels = bands.legend(theme)
         figure.legend(
             shades, labels, loc="upper right", ncols=len(labels), frameon=False,
-            bbox_to_anchor=(1 - (RIGHT_MARGIN - 0.05) / page.width, 1 - 0.2 / page.height),
+            bbox_to_anchor=(1 - (Inches.RIGHT - 0.05) / page.width, 1 - 0.2 / page.height),
             fontsize=FONT_SIZES["about"], labelcolor=theme.ink, handlelength=1.4, columnspacing=1.4,
         )  # fmt: skip
     if not page.legend:
@@ -154,7 +169,7 @@ def _foot(figure: Figure, picture: Picture, theme: Theme, page: Layout, *, smoot
     names = _names(picture)
     handles += [Line2D([], [], color=theme.paper)] * (len(names) - len(handles))
     figure.legend(
-        handles, names, loc="lower left", bbox_to_anchor=(LEFT_MARGIN / page.width - 0.01, 0.0),
+        handles, names, loc="lower left", bbox_to_anchor=(Inches.LEFT / page.width - 0.01, 0.0),
         ncols=page.beside, frameon=False, fontsize=FONT_SIZES["legend"], labelcolor=theme.ink,
     )  # fmt: skip
 

@@ -11,8 +11,6 @@ from rlvitals.views.drawing.curves import Curve, curves, scale
 from rlvitals.views.drawing.themes import THEMES
 from rlvitals.views.figures.figure import Across, Kind, Panel, Picture
 
-NUMBER_LIST = re.compile(r"\[\s+([\d.e+,\s-]*(?:null[\d.e+,\s-]*)*)\]")  # printed on one line
-
 
 def write(picture: Picture, path: Path, theme: str, dpi: int) -> None:
     """Write a picture; the path's suffix selects the format."""
@@ -37,7 +35,12 @@ def numbers(picture: Picture, width: int = 1000) -> str:
             "panels": [_panel(panel, picture, width) for panel in picture.panels],
         }
     )
-    return NUMBER_LIST.sub(lambda match: f"[{' '.join(match[1].split())}]", document)
+    # Lists of numbers are printed on one line.
+    return re.sub(
+        r"\[\s+([\d.e+,\s-]*(?:null[\d.e+,\s-]*)*)\]",
+        lambda match: f"[{' '.join(match[1].split())}]",
+        document,
+    )
 
 
 def _panel(panel: Panel, picture: Picture, width: int) -> dict[str, object]:

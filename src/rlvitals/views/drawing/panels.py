@@ -22,7 +22,6 @@ MAX_MARKED_POINTS = 30  # points with a marker each
 MAX_LIMIT_DISTANCE = 8.0  # of the curves' size; farther limits are captions only
 TEXT_SIZES = {"title": 13.0, "ticks": 11.0, "caption": 10.0, "words": 12.0}  # points
 Dash = str | tuple[int, tuple[float, ...]]
-SCALE_LABELS: dict[Scale, str] = {"linear": "", "log": "log scale", "asinh": "compressed scale"}
 LINE_DASHES: tuple[Dash, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 HATCHES = ("", "//", "\\\\", "..", "xx")  # of areas that reuse a colour
 
@@ -80,7 +79,13 @@ def draw(axes: Axes, panel: Panel, context: PanelContext) -> bool:
     _marks(axes, panel, context)
     _bad(axes, drawn_curves, theme)
     captions = [*_finding_texts(panel, context), *_count_texts(drawn_curves), *distant]
-    _title(axes, panel, context, captions, SCALE_LABELS[kind])
+    _title(
+        axes,
+        panel,
+        context,
+        captions,
+        {"linear": "", "log": "log scale", "asinh": "compressed scale"}[kind],
+    )
     _legend(axes, panel, context)
     return any(curve.smooth is not None for curve in drawn_curves)
 

@@ -13,12 +13,6 @@ from rlvitals.views.figures.figure import Across, Kind, Limit, Panel, Picture, W
 
 Column = NDArray[np.float64]
 Row = tuple[str, Column, Column, Column, Column]  # name, x, values, lower and upper end of the band
-AXIS_LABELS = {
-    "steps": "steps",
-    "episodes": "episodes",
-    "tokens": "tokens",
-    "time": "seconds of training",
-}
 
 
 def pictures(comparison: Comparison, courses: Sequence[LearningCurve]) -> tuple[Picture, ...]:
@@ -85,7 +79,12 @@ def _shares(title: str, rows: Sequence[Row], x: str) -> Panel:
 
 
 def _axis_label(comparison: Comparison) -> str:
-    axis = AXIS_LABELS[comparison.axis]
+    axis = {
+        "steps": "steps",
+        "episodes": "episodes",
+        "tokens": "tokens",
+        "time": "seconds of training",
+    }[comparison.axis]
     return axis if len(comparison.tasks) == 1 else f"share of each task's {axis}"
 
 

@@ -36,13 +36,6 @@ KIND_TITLES: Mapping[str, str] = {
 }
 MAX_UNMAPPED_CHARTS = 200
 MAX_PERCENT_RATIO = 5.0  # larger changes are written as factors
-KNOWN_STATES = (
-    "running",
-    "finished",
-    "stopped",
-    "failed",
-    "killed",
-)  # known states of a run
 
 
 def page(subject: Subject, number: int) -> Page:
@@ -184,7 +177,7 @@ def _numbers(subject: Subject) -> Iterator[Line]:
     summary, standing = subject.summary, subject.standing
     total = f" of {standing.total:,} ({standing.fraction or 0:.0%})" if standing.total else ""
     yield Line(summary.unit, f"{standing.step:,}{total}")
-    if standing.state in KNOWN_STATES:
+    if standing.state in ("running", "finished", "stopped", "failed", "killed"):
         yield Line("state", standing.state)
     if summary.seconds is not None:
         yield Line("trained for", phrases.duration(summary.seconds))

@@ -15,10 +15,6 @@ from rlvitals.views.report.elements import Section, section
 from rlvitals.views.report.markup import Html, el, join, paragraphs
 from rlvitals.views.report.page import Proof
 
-FEW_SAMPLES, MORE_SAMPLES = 2, 8  # of each finding; the second with --verbose
-MAX_FINDINGS = 8  # that are shown with samples
-MAX_PROMPT_TEXT, MAX_REPLY_TEXT = 400, 800
-
 
 def proofs(diagnosis: Diagnosis, path: Path, limit: int) -> tuple[Proof, ...]:
     """Return rollouts next to a run that show its findings, at most `limit` of each."""
@@ -34,7 +30,7 @@ def proofs(diagnosis: Diagnosis, path: Path, limit: int) -> tuple[Proof, ...]:
     all_proofs = (
         proof for name, finding in cases if (proof := _proof(rollouts, name, finding, limit))
     )
-    return tuple(islice(all_proofs, MAX_FINDINGS))
+    return tuple(islice(all_proofs, 8))
 
 
 def _proof(rollouts: Rollouts, rule: str, finding: Finding, limit: int) -> Proof | None:
@@ -65,14 +61,14 @@ def _block(proof: Proof) -> Iterator[Html]:
         yield el(
             "article",
             el("p", " · ".join(_facts(index, sample)), class_="about"),
-            _text("prompt", sample.prompt, MAX_PROMPT_TEXT),
+            _text("prompt", sample.prompt, 400),
             *_turns(sample),
             class_="rollout",
         )
 
 
 def _turns(sample: Sample) -> Iterator[Html]:
-    characters = MAX_REPLY_TEXT
+    characters = 800
     for turn in sample.turns:
         calls = "".join(
             f"\n→ {call.name} {call.arguments}" + (" (failed)" if call.failed else "")

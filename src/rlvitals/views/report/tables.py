@@ -16,7 +16,6 @@ from rlvitals.views.report.page import Grid
 MAX_EVENT_ROWS = 200
 MAX_REPORT_TABLE_ROWS = 24  # latest rows of a logged table
 MAX_TEXT_ROWS = 8  # latest texts of a key
-HIDDEN_EVENTS = ("heartbeat", "beat", "settings")  # of no interest to a reader
 
 
 def moment(seconds: float | None) -> str:
@@ -71,7 +70,10 @@ def cell(value: object) -> str:
 
 def events(recorded: Sequence[Event], trace: Trace) -> Grid:
     """Return a table of a run's events and of the steps it was resumed at."""
-    shown_events = [event for event in recorded if event.kind not in HIDDEN_EVENTS]
+    # These events are of no interest to a reader.
+    shown_events = [
+        event for event in recorded if event.kind not in ("heartbeat", "beat", "settings")
+    ]
     rows = [
         (
             moment(event.time),

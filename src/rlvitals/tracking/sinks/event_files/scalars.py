@@ -25,11 +25,7 @@ from rlvitals.tracking.sinks.event_files.messages import (
     length_delimited,
 )
 
-TIME_TAG_BYTE, STEP_TAG_BYTE, VALUE_TAG_BYTE = (
-    0x09,
-    0x10,
-    0x15,
-)  # field numbers and wire types, as one byte
+STEP_TAG_BYTE = 0x10  # field numbers and wire types, as one byte
 _STEP_LIMITS = 2 ** (7 * np.arange(9, dtype=np.int64))  # from each on, a step takes a byte more
 _SHIFTS = (7 * np.arange(10)).astype(np.uint64)
 _POSITIONS = np.arange(19)  # the bytes of a stamp
@@ -153,9 +149,9 @@ def _layout(keys: tuple[str, ...], width: int) -> _Layout:
     data, stamps, ends, checks, distances = b"", [], [], [], []
     for key in keys:
         # 4 zero bytes replace the value, so that the enclosing lengths count them.
-        value = length_delimited(ValueField.TAG, key) + bytes([VALUE_TAG_BYTE, 0, 0, 0, 0])
+        value = length_delimited(ValueField.TAG, key) + bytes([0x15, 0, 0, 0, 0])
         summary = length_delimited(EventField.SUMMARY, length_delimited(SUMMARY_VALUE_FIELD, value))
-        bare = bytes([TIME_TAG_BYTE]) + bytes(len(stamp)) + summary
+        bare = bytes([0x09]) + bytes(len(stamp)) + summary
         stamps.append(len(data) + RECORD_HEADER_FORMAT.size + 1)
         data += header(len(bare)) + bare
         ends.append(len(data) - 4)

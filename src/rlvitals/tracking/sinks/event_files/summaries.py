@@ -63,7 +63,6 @@ class HParamsField(IntEnum):
 
 TENSOR_DATA_CLASS = 2  # of DataClass: the tag has tensors
 STRING_TYPE = 7  # of DataType
-START_TAG, END_TAG = "_hparams_/session_start_info", "_hparams_/session_end_info"
 MAX_SHOWN_ROWS, MAX_SHOWN_LETTERS = 50, 500  # of a table that is shown as a text
 
 
@@ -149,14 +148,16 @@ def settings(settings: Mapping[str, object], name: str, time: float) -> bytes:
     info = length_delimited(
         HParamsField.START_INFO, entries + length_delimited(4, name) + double(5, time)
     )
-    return _session(START_TAG, info, time)
+    return _session("_hparams_/session_start_info", info, time)
 
 
 def end(status: str, time: float) -> bytes:
     """Return how a session ended, for the hparams plugin."""
     code = 1 if status == "finished" else 2  # api.Status: success, failure
     return _session(
-        END_TAG, length_delimited(HParamsField.END_INFO, integer(1, code) + double(2, time)), time
+        "_hparams_/session_end_info",
+        length_delimited(HParamsField.END_INFO, integer(1, code) + double(2, time)),
+        time,
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 READABLE_PIXELS = 160  # pixels of a side from which words fit
 SUPERSAMPLING = 2  # a readable chart is drawn so many times larger, and made smaller
 TINY_SCALE_UNITS = 10  # of a tiny chart's scale
-WHITE, BLACK, GRID_COLOUR, AXIS_COLOUR = "#ffffff", "#202020", "#e4e4e4", "#707070"
+BLACK, GRID_COLOUR, AXIS_COLOUR = "#202020", "#e4e4e4", "#707070"
 COLOURS = ("#1f77b4", "#d6604d", "#2ca02c", "#9467bd", "#e6a117", "#17becf")
 GLYPHS = {  # five rows from the top, each an octal digit of three pixels
     "0": "75557", "1": "26227", "2": "71747", "3": "71717", "4": "55711", "5": "74717",
@@ -51,7 +51,7 @@ def draw(plan: Plan, side: int) -> Image:
 def _tiny(plan: Plan, side: int) -> Image:
     from PIL import Image, ImageDraw
 
-    image = Image.new("RGB", (side, side), WHITE)
+    image = Image.new("RGB", (side, side), "#ffffff")
     pen = ImageDraw.Draw(image)
     left, right, unit = side // 3, side - 1, (side - 8) // TINY_SCALE_UNITS
     bottom = side - 7  # below it are the names
@@ -94,7 +94,7 @@ def _readable(plan: Plan, side: int) -> Image:
     from PIL import Image, ImageDraw, ImageFont
 
     large = side * SUPERSAMPLING
-    image = Image.new("RGB", (large, large), WHITE)
+    image = Image.new("RGB", (large, large), "#ffffff")
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(large / 27)
     top, bottom, right = large * 0.13, large * 0.88, large * 0.97

@@ -64,8 +64,6 @@ class Subject:
 
 TINY_NAMES = ("A", "B", "C", "D")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-YEARS = tuple(str(year) for year in range(2015, 2025))
-CITIES = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Tokyo", "Quito", "Paris")
 GOODS = ("Tea", "Rice", "Salt", "Milk", "Corn", "Fish", "Oil", "Wool")
 
 TINY_SUBJECTS = (
@@ -74,14 +72,26 @@ TINY_SUBJECTS = (
     Subject("", "Percent", TINY_NAMES, 0, 100, unit="%"),
 )
 READABLE_SUBJECTS = (
-    Subject("Visitors", "Visitors", CITIES, 0, 5000),
-    Subject("Profit (million euros)", "Profit", YEARS, -20, 30, decimals=1),
+    Subject(
+        "Visitors",
+        "Visitors",
+        ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Tokyo", "Quito", "Paris"),
+        0,
+        5000,
+    ),
+    Subject(
+        "Profit (million euros)",
+        "Profit",
+        tuple(str(year) for year in range(2015, 2025)),
+        -20,
+        30,
+        decimals=1,
+    ),
     Subject("Share of sales", "Share (%)", GOODS, 0, 100, unit="%"),
     Subject("Mean temperature (°C)", "Temperature", MONTHS, -15, 30),
     Subject("Change against last year", "Change (%)", GOODS, -40, 40, unit="%"),
     Subject("Rainfall (mm)", "Rainfall", MONTHS, 0, 120, decimals=1),
 )
-CHART_TICK_STEPS = (1, 2, 2.5, 5, 10, 20, 25, 50)  # an axis counts in these, times a power of ten
 MAX_TICKS = 6  # of a readable axis, at the most
 
 
@@ -239,7 +249,10 @@ def _axis(subject: Subject) -> Callable[[float], str]:
 def _tick(span: float) -> float:
     """Return the round step that gives an axis at most `TICKS` ticks."""
     power = 10.0 ** (len(str(int(span))) - 2)
-    return next(step * power for step in CHART_TICK_STEPS if span <= step * power * MAX_TICKS)
+    # An axis counts in these steps, times a power of ten.
+    return next(
+        step * power for step in (1, 2, 2.5, 5, 10, 20, 25, 50) if span <= step * power * MAX_TICKS
+    )
 
 
 def _two(facts: Facts, random: Random) -> tuple[int, int]:

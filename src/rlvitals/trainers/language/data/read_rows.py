@@ -24,7 +24,6 @@ DATASET_ALIASES = {
 }  # what the guide's command trains on
 FILE_SUFFIXES = {".jsonl", ".json", ".csv", ".parquet"}
 TRAIN_SPLIT = "train"  # the name of the default split
-DATASET_SETTING = "data.dataset_name"
 
 
 def read(name: str, split: str) -> datasets.Dataset:
@@ -60,7 +59,7 @@ def check(name: str) -> None:
     if "/" not in name and (suggestion := nearest(name, (*BUILT_IN_DATASETS, *DATASET_ALIASES))):
         raise UsageError(
             f"nothing here is called {name}",
-            where=DATASET_SETTING,
+            where="data.dataset_name",
             hint=f"{suggestion} One of Hugging Face is OWNER/NAME",
         )
 
@@ -256,7 +255,7 @@ def _load_remote(name: str, split: str) -> datasets.Dataset:
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(
             f"{name} is neither here nor to be had from Hugging Face: {_first(error)}",
-            where=DATASET_SETTING,
+            where="data.dataset_name",
             hint=f"a folder, a JSONL or Parquet file, {' or '.join(BUILT_IN_DATASETS)}",
         ) from error
 

@@ -14,7 +14,6 @@ PEAK_UTILISATION = 0.46
 FLOPS_PER_BYTE = 200.0
 MAX_MATRIX_SIDE = 4096  # of a matrix that is multiplied
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
-TIMING_REPEATS = 9  # the median counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def seconds(operation: Callable[[], object], device: torch.device) -> float:
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     operation()
     durations = []
-    for _ in range(TIMING_REPEATS):
+    for _ in range(9):  # the median counts
         start = clock()
         operation()
         if device.type == "cuda":

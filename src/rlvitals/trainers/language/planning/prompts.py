@@ -10,7 +10,6 @@ from rlvitals.trainers.language import data, generate, models, processors
 from rlvitals.trainers.language.config import DataConfig, ModelConfig
 from rlvitals.trainers.language.tiny import base as tiny
 
-SAMPLED_ROWS = 8  # that are read; the longest counts
 ASSUMED_PROMPT_TOKENS = 512  # of a prompt where nothing is known of it
 
 
@@ -40,7 +39,7 @@ def read(model: ModelConfig, config: DataConfig, *, seed: int, tokens: int) -> P
             tokens or ASSUMED_PROMPT_TOKENS, images, patches,
             "as stated" if tokens else "assumed: the processor or the data are not here yet",
         )  # fmt: skip
-    sample_config = replace(config, subset_size=SAMPLED_ROWS, held_out=0)
+    sample_config = replace(config, subset_size=8, held_out=0)  # the longest prompt counts
     rows = data.load(sample_config, vision=vision, seed=seed).train
     length = images = patches = 0
     for row in rows:

@@ -12,7 +12,6 @@ from rlvitals.trainers.language.config import (
 )
 
 RLHF_CONFIG_FILE = "rlhf_config.json"  # in the run's folder
-RLHF_OUTPUT_DIR = "rlhf-ckpts/{vlm}-{seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,7 @@ class RLHFConfig:
     """PPO on responses: a reward for each, a price for each token that leaves the reference."""
 
     output_dir: str = option(
-        RLHF_OUTPUT_DIR,
+        "rlhf-ckpts/{vlm}-{seed}",
         "the run's folder; {vlm}, {dataset}, {subset}, {seed} are put in",
         item="DIR",
     )

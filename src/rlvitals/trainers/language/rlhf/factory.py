@@ -20,7 +20,6 @@ from rlvitals.trainers.language.rlhf.ppo import PPO
 from rlvitals.trainers.language.rlhf.scoring import RewardModel, Scorer
 
 RLHF_MODE = "rlhf"  # among the modes
-RLHF_OFF_AT_ZERO_KEYS = frozenset({"target_kl", "max_grad_norm", "ratio_threshold"})
 
 Failed = Callable[[rewards.Failure], None]
 
@@ -127,7 +126,9 @@ def flat(config: Config) -> dict[str, object]:
     if config.rlhf.kl_controller == "fixed":
         settings |= {"kl_target": None, "kl_horizon": None}  # nothing aims at it
     return {
-        key: None if key in RLHF_OFF_AT_ZERO_KEYS and not value else value
+        key: None
+        if key in {"target_kl", "max_grad_norm", "ratio_threshold"} and not value
+        else value
         for key, value in settings.items()
     }
 

@@ -22,7 +22,6 @@ FIRST_LOGGED_RLHF_UPDATES, MAX_LOGGED_RLHF_UPDATES = (
     3,
     20,
 )  # updates that are shown at first, and then of the complete run
-MOVABLE_RLHF_SETTINGS = ("rlhf.output_dir",)  # a run may be moved
 
 
 class Training(LanguageHarness):
@@ -53,8 +52,9 @@ class Training(LanguageHarness):
             self.ppo = factory.build(
                 config, folder, self.accelerator, failed=self.record_failure, tell=self.log.info
             )
+        # A run may be moved.
         self.changed = schema.list_changes(
-            folder / RLHF_CONFIG_FILE, config, besides=MOVABLE_RLHF_SETTINGS
+            folder / RLHF_CONFIG_FILE, config, besides=("rlhf.output_dir",)
         )
         # The others record in the same folder: the first would take them for another training.
         with (

@@ -67,8 +67,10 @@ def _read_vlm(folder: Path) -> tuple[Any, Any]:
 
 TINY_MODELS: Mapping[str, Kind] = MappingProxyType(
     {
-        lm.LM_NAME: Kind(lm.LM_TASK, lm.make, lm.lessons, lm.LM_LEARNING_RATE, _read_lm),
-        vlm.VLM_NAME: Kind(vlm.VLM_TASK, vlm.make, vlm.lessons, vlm.VLM_LEARNING_RATE, _read_vlm),
+        lm.LM_NAME: Kind("sums of four digits", lm.make, lm.lessons, lm.LM_LEARNING_RATE, _read_lm),
+        vlm.VLM_NAME: Kind(
+            "charts of different values", vlm.make, vlm.lessons, vlm.VLM_LEARNING_RATE, _read_vlm
+        ),
     }
 )
 

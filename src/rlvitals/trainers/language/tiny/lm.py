@@ -11,8 +11,7 @@ from rlvitals.trainers.language.data import sums_task
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
-LM_NAME, LM_TASK = "tiny-lm", "sums of four digits"
-LM_MAX_TOKENS = 256  # tokens
+LM_NAME = "tiny-lm"
 LM_LEARNING_RATE = 3e-3
 MIN_LARGE_SUM, LARGE_SUM_SHARE = (
     16,
@@ -27,7 +26,7 @@ def make(seed: int) -> tuple[Any, Any]:
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=64, intermediate_size=256,
         num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=LM_MAX_TOKENS, tie_word_embeddings=True,
+        max_position_embeddings=256, tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.bos_token_id,
     )  # fmt: skip

@@ -23,14 +23,13 @@ from rlvitals.trainers.language.data import chart_task, template
 from rlvitals.trainers.language.tiny import tokens
 from rlvitals.trainers.language.warm_start import Lesson, Lessons
 
-VLM_NAME, VLM_TASK = "tiny-vlm", "charts of different values"
+VLM_NAME = "tiny-vlm"
 READER_WEIGHTS = Path(__file__).with_name("chart_reader.safetensors")
 IMAGE_PIXELS, PATCH_PIXELS = 48, 8  # of an image's side, and of a patch's
 PATCHES_PER_TOKEN_SIDE = 2  # patches of a side of an image token: 36 patches are 9 tokens
 # Standard deviation of the first weights. With the library's 0.02, which suits widths of thousands,
 # the model takes three times as many steps until it reads.
 INITIALISER_STD = 0.1
-VLM_MAX_TOKENS = 1024  # tokens
 VLM_LEARNING_RATE = 1e-3
 LESSONS_PER_STEP = 32  # of a step of the warm start
 # Share of the charts whose wrong answer is right all the same, as the highest value is: of 20,000.
@@ -90,7 +89,7 @@ def blank(seed: int) -> tuple[Any, Any]:
             "model_type": "llama", "vocab_size": len(tokenizer), "hidden_size": 64,
             "intermediate_size": 192, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2,
-            "max_position_embeddings": VLM_MAX_TOKENS,
+            "max_position_embeddings": 1024,
             "initializer_range": INITIALISER_STD, **ends,
         },
     )  # fmt: skip

@@ -9,7 +9,6 @@ from rlvitals import UsageError
 from rlvitals.lab import option
 from rlvitals.trainers import schema
 
-REWARD_MODES = ("instant", "delta", "hybrid")
 SCHEDULERS = ("random", "round_robin", "lor", "lor/speed", "tokens/speed")  # the baselines
 
 
@@ -17,7 +16,9 @@ SCHEDULERS = ("random", "round_robin", "lor", "lor/speed", "tokens/speed")  # th
 class RewardConfig:
     """The reward's weights; every part is divided by `scale`."""
 
-    mode: str = option("hybrid", "levels, their changes, or both", choices=REWARD_MODES)
+    mode: str = option(
+        "hybrid", "levels, their changes, or both", choices=("instant", "delta", "hybrid")
+    )
     absolute_weight: float = option(0.6, "of throughput and latency as they are (hybrid)", item="W")
     delta_weight: float = option(0.05, "of their change against their average (hybrid)", item="W")
     alpha: float = option(1.5, "of latency within the absolute score", item="W")

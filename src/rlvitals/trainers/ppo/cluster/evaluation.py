@@ -13,10 +13,8 @@ from rlvitals.trainers.ppo.cluster.config import ClusterConfig, CurriculumConfig
 from rlvitals.trainers.ppo.cluster.simulator import Cluster
 
 EVALUATION_STREAM = 0x5EED  # keeps these streams apart from those of a training with the same seed
-TABLE_METRICS = ("mean", "p50", "p90", "p95", "p99", "throughput")
 # 97.5 % points of Student's t for 1 to 9 degrees of freedom; for more the last one is too wide.
 STUDENT_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-WARM_UP_SHARE = 0.25  # share of the decisions before those that count: clusters begin idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def evaluate(  # noqa: PLR0913 - who decides, for what, and for how long
     There is no horizon, no curriculum and no end at a latency; a safety limit on queues holds.
     """
     cluster, generator = _make_clusters(config or ClusterConfig(), envs, seed, begin)
-    warm = int(WARM_UP_SHARE * steps)
+    warm = int(0.25 * steps)  # clusters begin idle
     refusals = ("rejected",) if cluster.failures is None else ("rejected", "lost")
     latencies, rejected, earned, start_s = [], 0, 0.0, cluster.now.copy()
     for step in range(steps):
@@ -192,7 +190,9 @@ def table(results: Mapping[str, Sequence[Evaluation]], *, against: str = "lor") 
     lines = [head + (f"   mean and p95 against {against}" if against in results else "")]
     for name in sorted(results, key=lambda name: -_mean(results[name], "mean")):
         each = results[name]
-        numbers = "".join(f"{_mean(each, key):7.2f}" for key in TABLE_METRICS)
+        numbers = "".join(
+            f"{_mean(each, key):7.2f}" for key in ("mean", "p50", "p90", "p95", "p99", "throughput")
+        )
         line = f"{name:{width}}{numbers}{_refusal_share(each):8.2%}"
         if against in results and name != against:
             line += "".join(_cell(lead(each, results[against], key)) for key in ("mean", "p95"))
