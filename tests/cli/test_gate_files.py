@@ -38,7 +38,7 @@ def installed(tmp_path_factory):
     path = f"{target / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     values = {**OFFLINE, "PIP_TARGET": str(target), "VERSION": "", "PATH": path}
     assert run_step(install, folder, **values) == 0
-    assert (target / "rlvitals" / "cli").is_dir()
+    assert (target / "rlvitals" / "agents" / "SKILL.md").is_file()
     assert shutil.which("rlvitals", path=path) == str(target / "bin" / "rlvitals")
     return {"PATH": path, "PYTHONPATH": str(target)}
 

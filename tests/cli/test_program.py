@@ -198,6 +198,26 @@ def test_a_word_near_no_command_gets_no_guess(capsys):
     ]  # fmt: skip
 
 
+def test_the_page_for_agents_is_written_and_none_is_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(".claude/skills/rlvitals/SKILL.md")
+    for _ in range(2):  # again: nothing to do
+        assert main(["skills", "add"]) == 0
+        assert capsys.readouterr().out == f"{page}\n"
+    text = page.read_text()
+    assert text.startswith("---\nname: rlvitals\ndescription: ")
+    assert text == (Path(__file__).parents[2] / "SKILL.md").read_text()
+    page.write_text("mine")
+    assert main(["skills", "add"]) == 2
+    assert "another page is there" in capsys.readouterr().err
+    assert main(["skills", "add", "--force", "-o", str(page.parents[1])]) == 0
+    assert page.read_text() == text
+    page.parents[1].rename("skills")
+    Path("file").touch()
+    assert main(["skills", "add", "-o", "file"]) == 2
+    assert "cannot be written there" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
 def test_a_run_is_exported_as_a_table_by_the_ending(ending, failing, tmp_path, capsys):
     table = tmp_path / f"out.{ending}"

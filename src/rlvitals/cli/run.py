@@ -33,12 +33,6 @@ from tempfile import TemporaryDirectory
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError, VitalsError, harmless
 
-NOTHING_RECORDED = """\
-rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, and no \
-SummaryWriter wrote, in a Python process of the command
-  try: --instead, where a tracker wants an account; report_to="tensorboard" in transformers and TRL
-"""
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the mode, the folder and the command."""
@@ -88,7 +82,11 @@ def run(args: Namespace) -> int:
         code = command.run(arguments, environ)
         folders = run_folders.read_claims(Path(claims))
     if not folders:
-        sys.stderr.write(NOTHING_RECORDED)
+        sys.stderr.write(
+            "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
+            "and no SummaryWriter wrote, in a Python process of the command\n  try: --instead, "
+            'where a tracker wants an account; report_to="tensorboard" in transformers and TRL\n'
+        )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
     return command.end_like(code)
