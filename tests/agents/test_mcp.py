@@ -169,15 +169,15 @@ def test_a_training_is_asked_with_control_alone(tmp_path):
     server = Server(workspace, control=True)
     (tool,) = [t for t in ask(server, "tools/list")["result"]["tools"] if t["name"] == "ask"]
     assert tool["annotations"]["readOnlyHint"] is False
-    text, result = call(server, "ask", run="a", what="dance")
+    text, result = call(server, "ask", run="a", request="dance")
     assert result["isError"]
     assert not run.requests()
-    text, _ = call(server, "ask", run="a", what="stop")
+    text, _ = call(server, "ask", run="a", request="stop")
     assert "asked to stop" in text
     run.flush()
     assert run.requests().stop
     run.finish()
-    text, result = call(server, "ask", run="a", what="save")
+    text, result = call(server, "ask", run="a", request="save")
     assert result["isError"]
     assert "nobody is there to ask: the run has finished" in text
 
@@ -188,7 +188,7 @@ def test_a_link_in_a_run_that_leads_out_keeps_it_from_being_asked(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs" / "a" / "completions").symlink_to(tmp_path / "elsewhere")
     server = Server(Workspace([tmp_path / "runs"]), control=True)
-    for tool, arguments in (("samples", {}), ("ask", {"what": "stop"})):
+    for tool, arguments in (("samples", {}), ("ask", {"request": "stop"})):
         text, result = call(server, tool, run="a", **arguments)
         assert result["isError"]
         assert "a link in this run leads out of the roots" in text

@@ -124,14 +124,14 @@ def samples(workspace: Workspace, arguments: Arguments) -> str:
 
 def ask(workspace: Workspace, arguments: Arguments) -> str:
     """Ask a running training to save a checkpoint or to stop; return what it was asked."""
-    name, what = arguments["run"], arguments["what"]
-    if what not in {"save", "stop"}:
-        raise UsageError(f"a training cannot be asked to {what!r}", hint="save or stop")
+    name, request = arguments["run"], arguments["request"]
+    if request not in {"save", "stop"}:
+        raise UsageError(f"a training cannot be asked to {request!r}", hint="save or stop")
     folder = RunFolder.open(workspace.root_of(name))
     if status := requests.last_status(folder):
         raise UsageError(f"nobody is there to ask: the run has {status}", hint="diagnose")
-    requests.ask(folder.path, what, "an agent asked")
-    return f"asked to {what}: {_quote(name)} does so where its loop next looks"
+    requests.ask(folder.path, request, "an agent asked")
+    return f"asked to {request}: {_quote(name)} does so where its loop next looks"
 
 
 def _whole_number(text: str, name: str) -> int:
@@ -269,7 +269,7 @@ TOOLS = (
     Tool(
         "ask",
         "Ask a running training to save a checkpoint or to stop gently.",
-        {"run": RUN_DOC, "what": "save or stop"},
+        {"run": RUN_DOC, "request": "save or stop"},
         ask,
         writes=True,
     ),
