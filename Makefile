@@ -41,6 +41,7 @@ golden: $(VENV)/.installed browser ## rewrite the golden files; review them in t
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" --update-golden
 
 docs: $(VENV)/.installed ## write the generated pages and build the site into site/
+	$(BIN)/python scripts/draw_gallery.py
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/capture.py examples/failing docs/capture.svg 3
 	$(BIN)/python scripts/draw_pictures.py

@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+import agents
 import capturing
 import checkpointing
 import cluster
@@ -40,6 +41,7 @@ BENCHMARKS = (
     language,
     diagnosing,
     diagnosing_peers,
+    agents,
     drawing,
     recording,
     kills,

@@ -249,7 +249,16 @@ def _rule(rule: Rule) -> str:
         example.rstrip(),
         "```",
     ]
+    if faults := gallery_faults(rule.name):
+        links = ", ".join(f"[{fault}](../gallery.md#{fault})" for fault in faults)
+        lines += ["", "## In the gallery", f"Faults whose report names it: {links}."]
     return "\n".join(lines)
+
+
+def gallery_faults(rule: str) -> list[str]:
+    """The faults of docs/gallery.md in whose report a rule stands."""
+    sections = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    return [text.partition("\n")[0] for text in sections if f"[{rule}] " in text]
 
 
 def navigation(text: str) -> str:

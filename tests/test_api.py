@@ -133,3 +133,32 @@ def test_silence_is_counted_from_the_newest_wall_time_of_a_live_run_alone(tmp_pa
 
 def test_explain_returns_a_page():
     assert rlvitals.explain("kl-above-target").startswith("# rule kl-above-target")
+
+
+def test_a_report_and_pictures_are_those_of_the_commands(tmp_path, capsys):
+    from rlvitals.cli import main
+
+    run = write(tmp_path / "one")
+    page = rlvitals.report(run, tmp_path / "pages" / "page.html")
+    assert page == tmp_path / "pages" / "page.html"
+    assert main(["report", str(run), "-o", str(tmp_path / "command.html")]) == 0
+    assert "<h2" in page.read_text()
+    assert abs(page.stat().st_size - (tmp_path / "command.html").stat().st_size) < 100
+    drawn = rlvitals.plot(run, tmp_path / "plots", only=["rewards"], format="svg", theme="dark")
+    assert drawn == (tmp_path / "plots" / "rewards.svg",)
+    command = ["plot", str(run), "--only", "rewards", "--format", "svg", "--theme", "dark"]
+    assert main([*command, "-o", str(tmp_path / "command")]) == 0
+    assert drawn[0].read_text() == (tmp_path / "command" / "rewards.svg").read_text()
+    capsys.readouterr()
+
+
+def test_a_plot_of_nothing_known_is_refused(tmp_path):
+    run = write(tmp_path / "one")
+    with pytest.raises(rlvitals.UsageError, match="no picture is called 'reward'") as error:
+        rlvitals.plot(run, only=["reward"])
+    assert error.value.where == "plot(only=...)"
+    for wrong in ({"format": "gif"}, {"theme": "blue"}):
+        with pytest.raises(rlvitals.UsageError, match=next(iter(wrong.values()))):
+            rlvitals.plot(run, **wrong)
+    with pytest.raises(rlvitals.UnreadableLog):
+        rlvitals.report(tmp_path / "nothing")

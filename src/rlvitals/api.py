@@ -1,4 +1,4 @@
-"""Diagnose, compare, read and trace runs: the functions that `import rlvitals` offers."""
+"""Diagnose, compare, read, trace, plot and report runs: the functions of `import rlvitals`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +16,14 @@ from rlvitals.diagnosis import batch, load, training_summary
 from rlvitals.diagnosis.engine import Diagnosis, replayed
 from rlvitals.diagnosis.engine import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals.options import Plot
 from rlvitals.readers.discovery import sources
+from rlvitals.tracking import clock
 from rlvitals.types import Log, Profile, Setting, Trace
 from rlvitals.views import notebook
 from rlvitals.views import summary as summaries
 
-__all__ = ["compare", "diagnose", "read", "runs", "summarise", "trace"]
+__all__ = ["compare", "diagnose", "plot", "read", "report", "runs", "summarise", "trace"]
 
 Where = str | PathLike[str]
 
@@ -70,6 +72,56 @@ def summarise(run: Where) -> str:
     run_files, saved_progress = _find_run(run), progress.read(Path(run))
     trained = None if saved_progress is None else saved_progress.trained
     return summaries.page([training_summary.summary(run_files.name, diagnose(run), trained)])
+
+
+def report(run: Where, path: Where = "report.html") -> Path:
+    """Write the page about a run that `rlvitals report` writes; return its path.
+
+    Raises UnreadableLog, UsageError, and OSError where the page cannot be written.
+    """
+    from rlvitals.views.report import contents, html
+    from rlvitals.views.report.run_subject import subject
+
+    chosen_options, run_files = _load_options(run), _find_run(run)
+    now_s = clock.now(chosen_options.diagnose.now)
+    content = subject(run_files.name, run_files, diagnose(run), chosen_options, now_s)
+    text = html.document([contents.page(content, 0)], now_s)
+    page = Path(path)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_bytes(text.encode("utf-8", "backslashreplace"))
+    return page
+
+
+def plot(
+    run: Where | Trace,
+    folder: Where = "training_plots",
+    *,
+    only: Sequence[str] = (),
+    theme: str = "light",
+    format: str = "png",  # noqa: A002 - as the command line calls it
+) -> tuple[Path, ...]:
+    """Draw a run's curves into files, as `rlvitals plot` does; return their paths.
+
+    `only` names figures; without it all are drawn whose metrics are logged. `format` is "png",
+    "svg", "pdf", or "json" for the numbers. Raises UnreadableLog, UsageError for an unknown name,
+    VitalsError without matplotlib.
+    """
+    from rlvitals.views import figures
+    from rlvitals.views.drawing import picture_folder
+    from rlvitals.views.figures.figure import Subject
+    from rlvitals.views.figures.panels import picture
+
+    options.check("plot", {"theme": theme}, "plot(theme=...)")
+    plot_options = Plot(theme=theme, format=(format,))
+    picture_folder.check(plot_options)
+    chosen_figures = figures.choose(only, "plot(only=...)")
+    diagnosis = diagnose(run)
+    drawings = (
+        picture(each, [Subject(diagnosis.trace.name, diagnosis)]) for each in chosen_figures
+    )
+    logged = (drawing for drawing in drawings if drawing is not None)
+    target = Path(folder)
+    return tuple(target / name for name in picture_folder.write(logged, target, plot_options))
 
 
 def compare(  # noqa: PLR0913 - the command's options, each by its name

@@ -14,6 +14,7 @@
 - Diagnosis over time and its calibration: `Judged`, `Retraction`, `judged`, `prefixes`,
   `rates_module`, `summarise`, `tally`.
 - Options and errors of a command: `nearest`, `option`.
+- The commands of these names for one run, as functions: `plot`, `report`.
 - The calls of a script for W&B or TensorBoard: `init`, `log`, `finish`, `SummaryWriter`.
 """
 
@@ -23,7 +24,7 @@ import rlvitals
 from rlvitals.errors import unknown_name
 
 if TYPE_CHECKING:
-    from rlvitals.api import summarise
+    from rlvitals.api import plot, report, summarise
     from rlvitals.checkpoints.catalog import Checkpoint
     from rlvitals.checkpoints.disk import disk_is_full
     from rlvitals.checkpoints.progress import Keeper, Progress
@@ -99,8 +100,10 @@ __all__ = [
     "log",
     "nearest",
     "option",
+    "plot",
     "prefixes",
     "rates_module",
+    "report",
     "reward_parts",
     "summarise",
     "tally",

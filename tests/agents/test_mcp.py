@@ -1,12 +1,14 @@
 """`rlvitals mcp` as the official client sees it, and what no honest client sends."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import rlvitals
 from rlvitals.agents.server import MAX_ANSWER_BYTES, Server, page
 from rlvitals.agents.workspace import Workspace
 from rlvitals.errors import UsageError
@@ -14,6 +16,12 @@ from rlvitals.errors import UsageError
 RUNS = Path(__file__).parents[1] / "runs"
 CALL = b'{"id": 1, "method": "tools/call", "params": {"name": %s}}'
 SPIKE, HEALTHY = "ppo-cartpole-lr-spike", "ppo-cartpole-healthy"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """The index of rollouts lies in a folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
@@ -81,7 +89,8 @@ def test_the_official_client_lists_and_calls_the_tools(runs):
     hello, tools, answer, wrong = anyio.run(talk)
     assert hello.model_dump()["server_info"]["name"] == "rlvitals"
     names = [tool.name for tool in tools]
-    assert names == ["list_runs", "diagnose", "why", "evidence", "compare", "changed"]
+    assert names == ["list_runs", "diagnose", "why", "evidence", "samples", "compare", "changed"]
+    assert all(tool.annotations.model_dump()["read_only_hint"] for tool in tools)
     assert "learning-rate" in answer.content[0].text
     assert "no run is called 'none'" in wrong.content[0].text
 
@@ -114,6 +123,75 @@ def test_changed_tells_what_is_new_alone(server, runs):
     assert "changed: " in text
     assert text.count("changed: ") == 1
     assert HEALTHY in text
+
+
+def rollouts(step):
+    return [{"prompt": "3+4=", "completion": f"step {step}", "reward": 0.25 * i} for i in range(4)]
+
+
+def test_rollouts_are_listed_by_step_and_read_in_full(tmp_path):
+    with rlvitals.start(tmp_path / "runs" / "a") as run:
+        for step in range(60):
+            run.log(step, {"rollout/ep_rew_mean": 1.0})
+            run.log_rollouts(step, rollouts(step))
+    server = Server(Workspace([tmp_path / "runs"]))
+    text = everything(server, "samples", run="a", step="7")
+    assert text.startswith("4 of 4 rollouts; 240 are saved")
+    assert text.count("step 7") == 4
+    (number,) = re.findall(r"^ *(\d+) .* 0.75 ", text, re.MULTILINE)
+    full = everything(server, "samples", run="a", sample=number)
+    assert "reward 0.75" in full
+    assert "step 7" in full
+    for wrong, problem in (
+        ({"sample": "240"}, "no rollout has the number 240"),
+        ({"sample": "-1"}, "sample is a whole number"),
+        ({"step": "99"}, "99"),
+        ({"rule": "kl-spike"}, "this run has no finding 'kl-spike'"),
+    ):
+        text, result = call(server, "samples", run="a", **wrong)
+        assert result["isError"]
+        assert problem in text
+
+
+def test_a_run_without_rollouts_says_so(server):
+    text, result = call(server, "samples", run=SPIKE)
+    assert result["isError"]
+    assert "no rollouts are saved in this run" in text
+
+
+def test_a_training_is_asked_with_control_alone(tmp_path):
+    run = rlvitals.start(tmp_path / "runs" / "a")
+    run.log(1, {"rollout/ep_rew_mean": 1.0})
+    run.flush()
+    workspace = Workspace([tmp_path / "runs"])
+    refused = ask(Server(workspace), "tools/call", {"name": "ask", "arguments": {}})
+    assert refused["error"]["code"] == -32602
+    server = Server(workspace, control=True)
+    (tool,) = [t for t in ask(server, "tools/list")["result"]["tools"] if t["name"] == "ask"]
+    assert tool["annotations"]["readOnlyHint"] is False
+    text, result = call(server, "ask", run="a", request="dance")
+    assert result["isError"]
+    assert not run.requests()
+    text, _ = call(server, "ask", run="a", request="stop")
+    assert "asked to stop" in text
+    run.flush()
+    assert run.requests().stop
+    run.finish()
+    text, result = call(server, "ask", run="a", request="save")
+    assert result["isError"]
+    assert "nobody is there to ask: the run has finished" in text
+
+
+def test_a_link_in_a_run_that_leads_out_keeps_it_from_being_asked(tmp_path):
+    with rlvitals.start(tmp_path / "runs" / "a") as run:
+        run.log(1, {"rollout/ep_rew_mean": 1.0})
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "runs" / "a" / "completions").symlink_to(tmp_path / "elsewhere")
+    server = Server(Workspace([tmp_path / "runs"]), control=True)
+    for tool, arguments in (("samples", {}), ("ask", {"request": "stop"})):
+        text, result = call(server, tool, run="a", **arguments)
+        assert result["isError"]
+        assert "a link in this run leads out of the roots" in text
 
 
 def test_nothing_outside_of_the_roots_is_read(server, tmp_path):

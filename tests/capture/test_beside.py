@@ -104,6 +104,7 @@ def test_each_library_s_calls_are_recorded(tracker, tmp_path):
     done = run(tmp_path, TRACKERS[tracker], TRACKIO_DIR=str(tmp_path / "trackio"))
     assert done.returncode == 0, done.stderr
     assert "is not recorded" not in done.stderr
+    assert done.stderr.rstrip().endswith("; more: rlvitals diagnose rec")
     assert series(tmp_path / "rec")["reward"] == [(i, i / 12) for i in range(12)]
     assert rlvitals.read(tmp_path / "rec")[0].settings["lr"] == 0.5
 

@@ -180,3 +180,19 @@ def test_ray_s_workers_get_the_variables_and_an_earlier_hook_its_call(monkeypatc
     assert answer["env_vars"]["PYTHONPATH"] == os.pathsep.join(("/site", "/theirs"))
     assert (answer["env_vars"]["A"], answer["env_vars"]["_RLVITALS_CAPTURE"]) == ("1", "beside")
     assert ray_hook.add(None)["env_vars"]["PYTHONPATH"] == os.environ["PYTHONPATH"]
+
+
+@pytest.mark.parametrize("follower", sorted(set(imports.TRACKERS.values())))
+def test_a_program_that_is_recorded_loads_nothing_that_reads_or_judges(follower):
+    code = (
+        f"import sys, rlvitals.capture.trackers.{follower}; import rlvitals.wandb.session;"
+        "areas = {name.split('.')[1] for name in sys.modules if name.startswith('rlvitals.')};"
+        "from rlvitals.readers import READER_FILES as files;"
+        "areas |= {file for file in files if f'rlvitals.readers.{file}' in sys.modules};"
+        "print(*sorted(areas))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert set(done.stdout.split()) <= {
+        "capture", "errors", "integrations", "options", "readers", "settings", "storage",
+        "tracking", "types", "wandb",
+    }  # fmt: skip

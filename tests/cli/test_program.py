@@ -184,6 +184,57 @@ def test_each_command_stands_in_one_of_five_groups_of_the_help(capsys):
     assert max(map(len, lines)) < 80
 
 
+TYPED = (
+    "watch", "ui", "dashboard", "serve", "web", "ls", "list", "show", "view", "open", "tail",
+    "monitor", "check", "info", "version", "help", "init", "login", "sync", "alert", "mcp",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", TYPED)
+def test_a_verb_that_people_type_is_a_command_or_names_one(verb, capsys):
+    code = main([verb, "--help"])
+    printed = capsys.readouterr()
+    assert code == (2 if verb in ELSEWHERE else 0)
+    assert "rlvitals" in printed.out + printed.err
+    assert len(printed.err.splitlines()) <= 3
+
+
+def test_a_word_near_no_command_gets_no_guess(capsys):
+    assert main(["xyzzy", "x"]) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines() == [
+        "error: no command is called 'xyzzy'", "  at:  rlvitals", "  try: rlvitals --help",
+    ]  # fmt: skip
+
+
+def test_the_page_for_agents_is_written_and_none_is_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(".claude/skills/rlvitals/SKILL.md")
+    for _ in range(2):  # again: nothing to do
+        assert main(["skills", "add"]) == 0
+        assert capsys.readouterr().out == f"{page}\n"
+    text = page.read_text()
+    assert text.startswith("---\nname: rlvitals\ndescription: ")
+    assert text == (Path(__file__).parents[2] / "SKILL.md").read_text()
+    page.write_text("mine")
+    assert main(["skills", "add"]) == 2
+    assert "another page is there" in capsys.readouterr().err
+    assert main(["skills", "add", "--force", "-o", str(page.parents[1])]) == 0
+    assert page.read_text() == text
+    page.parents[1].rename("skills")
+    Path("file").touch()
+    assert main(["skills", "add", "-o", "file"]) == 2
+    assert "cannot be written there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
+def test_a_run_is_exported_as_a_table_by_the_ending(ending, failing, tmp_path, capsys):
+    table = tmp_path / f"out.{ending}"
+    assert main(["export", str(failing), str(table)]) == 0
+    assert f"out.{ending}: " in capsys.readouterr().out
+    assert table.stat().st_size
+
+
 @pytest.mark.parametrize("verb", sorted(VERB_ALIASES))
 def test_a_verb_of_another_tool_runs_the_command_that_is_meant(verb, capsys):
     assert main([verb, "--help"]) == 0

@@ -1,4 +1,4 @@
-"""The tools that an agent may call; each reads and none writes."""
+"""The tools that an agent may call: all but `ask` only read."""
 
 import hashlib
 import json
@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from rlvitals.agents.workspace import Workspace
 from rlvitals.comparison import diff
 from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest
-from rlvitals.views import brief, phrases, run_diff
+from rlvitals.rollouts import evidence as rollout_evidence
+from rlvitals.rollouts import row_filter
+from rlvitals.storage.run_folder import RunFolder
+from rlvitals.tracking import requests
+from rlvitals.views import brief, phrases, rollout_list, run_diff
 from rlvitals.views.console import plain
 
 Arguments = Mapping[str, str]
@@ -24,6 +29,7 @@ class Tool:
     arguments: Mapping[str, str]
     call: Callable[[Workspace, Arguments], str]
     optional: tuple[str, ...] = ()
+    writes: bool = False
 
 
 def list_runs(workspace: Workspace, arguments: Arguments) -> str:
@@ -65,12 +71,8 @@ def explain_verdict(workspace: Workspace, arguments: Arguments) -> str:
 def evidence(workspace: Workspace, arguments: Arguments) -> str:
     """Return one finding in full, with an excerpt of its curve."""
     result = workspace.diagnosis(arguments["run"])
-    cases = {case.rule.name: case for case in result.every}
     name = arguments["rule"]
-    if name not in cases:
-        hint = nearest(name, cases) or f"one of {', '.join(cases)}" if cases else "none was found"
-        raise UsageError(f"this run has no finding {name!r}", hint=hint)
-    case = cases[name]
+    case = _case(result, name)
     lines = [f"{case.finding.severity.name.lower()}[{name}] {harmless(case.finding.summary)}"]
     lines += [
         f"{line.label}: {harmless(line.text)}" for line in phrases.details(case, result.trace)
@@ -84,6 +86,57 @@ def evidence(workspace: Workspace, arguments: Arguments) -> str:
             for i in range(0, len(series), stride)
         ]
     return "\n".join(lines)
+
+
+def _case(result: Diagnosis, name: str) -> Case:
+    """Return a finding by its rule's name. Raises UsageError for one that was not found."""
+    cases = {case.rule.name: case for case in result.every}
+    if name not in cases:
+        hint = nearest(name, cases) or f"one of {', '.join(cases)}" if cases else "none was found"
+        raise UsageError(f"this run has no finding {name!r}", hint=hint)
+    return cases[name]
+
+
+def samples(workspace: Workspace, arguments: Arguments) -> str:
+    """Return a line for each saved rollout, of a finding or a step; or one rollout in full."""
+    name = arguments["run"]
+    rollouts = workspace.rollouts(name)
+    if "sample" in arguments:
+        number = _whole_number(arguments["sample"], "sample")
+        if number >= len(rollouts):
+            hint = f"0 to {len(rollouts) - 1}"
+            raise UsageError(f"no rollout has the number {number}", hint=hint)
+        return plain(rollout_list.full(number, rollouts.read_sample(number)))
+    if "rule" in arguments:
+        finding = _case(workspace.diagnosis(name), arguments["rule"]).finding
+        is_above = finding.observed > finding.bound.value
+        indices = rollout_evidence.find(
+            rollouts, finding.metric, finding.began, finding.ended, is_above=is_above
+        )
+    else:
+        step = _whole_number(arguments["step"], "step") if "step" in arguments else None
+        indices = row_filter.select(rollouts, row_filter.Filter(step=step))
+    numbers = indices[:40].tolist()  # a page holds some twenty
+    count = f"{len(numbers)} of {len(indices)} rollouts; {len(rollouts)} are saved"
+    return f"{count}\n{plain(rollout_list.listing(rollouts, numbers))}"
+
+
+def ask(workspace: Workspace, arguments: Arguments) -> str:
+    """Ask a running training to save a checkpoint or to stop; return what it was asked."""
+    name, request = arguments["run"], arguments["request"]
+    if request not in {"save", "stop"}:
+        raise UsageError(f"a training cannot be asked to {request!r}", hint="save or stop")
+    folder = RunFolder.open(workspace.root_of(name))
+    if status := requests.last_status(folder):
+        raise UsageError(f"nobody is there to ask: the run has {status}", hint="diagnose")
+    requests.ask(folder.path, request, "an agent asked")
+    return f"asked to {request}: {_quote(name)} does so where its loop next looks"
+
+
+def _whole_number(text: str, name: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"{name} is a whole number, not {text!r}", hint="as samples lists it")
+    return int(text)
 
 
 def compare(workspace: Workspace, arguments: Arguments) -> str:
@@ -188,6 +241,18 @@ TOOLS = (
         evidence,
     ),
     Tool(
+        "samples",
+        "List saved rollouts of a run, those that show a finding, or one in full.",
+        {
+            "run": RUN_DOC,
+            "rule": "only rollouts that show this finding",
+            "step": "only rollouts of this step",
+            "sample": "the number of one rollout, to read it in full",
+        },
+        samples,
+        optional=("rule", "step", "sample"),
+    ),
+    Tool(
         "compare",
         "Show in which settings two runs differ and where their metrics part.",
         {"first": RUN_DOC, "second": RUN_DOC},
@@ -199,5 +264,12 @@ TOOLS = (
         {"state": "the state at the end of the earlier answer; leave it out at first"},
         list_changes,
         optional=("state",),
+    ),
+    Tool(
+        "ask",
+        "Ask a running training to save a checkpoint or to stop gently.",
+        {"run": RUN_DOC, "request": "save or stop"},
+        ask,
+        writes=True,
     ),
 )

@@ -10,6 +10,8 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
+from rlvitals.rollouts import rollout_index
+from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.settings import Settings
 from rlvitals.views import runs_table
 
@@ -81,6 +83,20 @@ class Workspace:
     def facts(self, name: str) -> dict[str, object]:
         """Return what was recorded of a run's code, packages and machine."""
         return load.facts(self.find(name)[0])
+
+    def root_of(self, name: str) -> Path:
+        """Return a run's folder. Raises UsageError where a link in it leads out of the roots."""
+        root = self.find(name)[0].root
+        if not all(self._is_inside(path) for path in root.rglob("*") if path.is_symlink()):
+            raise UsageError("a link in this run leads out of the roots", where=name)
+        return root
+
+    def rollouts(self, name: str) -> Rollouts:
+        """Return the saved rollouts of a run. Raises UsageError where there are none."""
+        rollouts = rollout_index.of_run(self.root_of(name))
+        if rollouts is None:
+            raise UsageError("no rollouts are saved in this run", where=name)
+        return rollouts
 
     def _is_inside(self, path: Path) -> bool:
         real = path.resolve()

@@ -28,7 +28,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags, pictures
+from rlvitals.cli import flags
 from rlvitals.cli.command import EXIT_OK, EXIT_PROBLEM, EXIT_UNDECIDED, Command
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.settings import split
@@ -96,12 +96,13 @@ def run(args: Namespace) -> int:
     """Read, group and compare the runs, and print the result."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.comparison import assertions
+    from rlvitals.views.drawing import picture_folder
 
     gate = assertions.parse(args.gate) if args.gate else None
     if gate is not None and args.output_dir is not None:
         raise UsageError("a gate draws nothing", where="--output-dir", hint="without --gate")
     if args.output_dir is not None:
-        pictures.check(flags.settings_for(args.paths[0], args).plot)
+        picture_folder.check(flags.settings_for(args.paths[0], args).plot)
     if gate is not None:
         _refuse_flags(args)
     members = _members(args)
@@ -147,6 +148,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     from rlvitals.views import comparison as view
     from rlvitals.views import json_view
     from rlvitals.views.console import emit
+    from rlvitals.views.drawing import picture_folder
     from rlvitals.views.figures import groups
 
     request = compare.CompareOptions(
@@ -162,7 +164,7 @@ def _compare(args: Namespace, members: "list[list[Member]]") -> int:
     if args.output_dir is not None:
         plot_settings = flags.settings_for(args.paths[0], args).plot
         figures = groups.pictures(result, learning_curves.learning_curves(runs, request, result))
-        file_names = pictures.write(figures, args.output_dir, plot_settings)
+        file_names = picture_folder.write(figures, args.output_dir, plot_settings)
         sys.stderr.write(f"{args.output_dir}: {', '.join(file_names)}\n")
     if args.json:
         print(json_view.noun(result))

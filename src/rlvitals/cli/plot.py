@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags, judging, pictures
+from rlvitals.cli import flags, judging
 from rlvitals.cli.command import EXIT_OK, EXIT_UNREADABLE, Command
-from rlvitals.errors import UsageError, nearest
+from rlvitals.errors import UsageError
 from rlvitals.options import Plot
 
 if TYPE_CHECKING:  # they load numpy
@@ -72,14 +72,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge and draw the runs, and print their summaries."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals.settings import split
+    from rlvitals.views.drawing import picture_folder
+    from rlvitals.views.figures import choose
+
     paths = [*args.runs, *([args.checkpoint_dir] if args.checkpoint_dir else []), *args.checkpoints]
     if args.view == CRUCIAL_VIEW and args.pictures:
         raise UsageError("a view has its own pictures", where="--only", hint="--only, or --view")
     if not paths:
         raise UsageError("which run?", where="rlvitals plot", hint="rlvitals plot RUN")
     plot_settings = flags.settings_for(paths[0], args).plot
-    figures = _figures([CRUCIAL_VIEW] if args.view == CRUCIAL_VIEW else args.pictures)
-    pictures.check(plot_settings)
+    names = [CRUCIAL_VIEW] if args.view == CRUCIAL_VIEW else args.pictures or ()
+    figures = choose([name for text in names for name in split(text)], "--only")
+    picture_folder.check(plot_settings)
     results, unreadable = judging.judge_runs(paths, args)
     if not results:
         raise unreadable[0]
@@ -100,20 +105,6 @@ def run(args: Namespace) -> int:
     return EXIT_UNREADABLE if missed or unreadable else EXIT_OK
 
 
-def _figures(only: Sequence[str] | None) -> "tuple[Figure, ...]":
-    """Return the selected figures. Raises UsageError for an unknown name."""
-    from rlvitals.settings import split
-    from rlvitals.views.figures import FIGURES
-
-    names = [name for text in only or () for name in split(text)]
-    by_name = {figure.name: figure for figure in FIGURES}
-    for name in names:
-        if name not in by_name:
-            hint = nearest(name, by_name) or f"one of {', '.join(by_name)}"
-            raise UsageError(f"no picture is called {name!r}", where="--only", hint=hint)
-    return tuple(by_name[name] for name in names) or FIGURES
-
-
 def _make_subjects(
     results: "Sequence[tuple[int, Run, Diagnosis]]", names: Sequence[str]
 ) -> "list[Subject]":
@@ -126,10 +117,11 @@ def _draw(
     figures: "Sequence[Figure]", subjects: "Sequence[Subject]", folder: Path, plot_settings: Plot
 ) -> tuple[list[str], "list[Figure]"]:
     """Draw the figures; return the file names and the figures without logged metrics."""
+    from rlvitals.views.drawing import picture_folder
     from rlvitals.views.figures.panels import picture
 
     drawings = [(figure, picture(figure, subjects)) for figure in figures]
-    file_names = pictures.write(
+    file_names = picture_folder.write(
         (drawing for _, drawing in drawings if drawing is not None), folder, plot_settings
     )
     return file_names, [figure for figure, drawing in drawings if drawing is None]

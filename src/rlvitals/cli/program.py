@@ -22,10 +22,10 @@ HELP_WIDTH = 79  # characters of a line of the help: no terminal is narrower by 
 VERB_ALIASES = {
     "ls": "runs", "list": "runs", "show": "diagnose", "view": "diagnose", "info": "status",
     "tail": "follow", "monitor": "follow", "version": "--version",
-    "ui": "serve", "web": "serve", "dashboard": "serve",
+    "ui": "serve", "web": "serve", "dashboard": "serve", "gate": "diagnose",
 }  # fmt: skip
 ELSEWHERE = {
-    "open": "`rlvitals report PATH -o page.html`",
+    "open": "`rlvitals report PATH --open`, or `rlvitals serve PATH`",
     "check": "`rlvitals diagnose PATH` for the training, `rlvitals verify PATH` for the files",
     "init": "nothing is set up first: `rlvitals.start(folder)` in the training script",
     "login": "no account is needed",
@@ -57,6 +57,8 @@ class Parser(ArgumentParser):
         # This is argparse's message.
         if match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
             hint = nearest(match[1], match[2].replace("'", "").split(", "))
+            if message.startswith("argument command:"):  # the help groups them
+                message = f"no command is called {match[1]!r}"
             message = message.partition(" (choose from")[0] if hint else message
         elif message.startswith(("unrecognized arguments", "the following arguments are required")):
             hint = self._suggest_flag()

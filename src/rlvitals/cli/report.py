@@ -19,7 +19,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +28,6 @@ from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
-    from rlvitals.diagnosis.engine import Diagnosis
-    from rlvitals.readers.discovery.sources import Run
-    from rlvitals.settings import Settings
     from rlvitals.views.report.page import Subject, Unread
 
 REPORT_FILE = "report.html"
@@ -65,6 +61,7 @@ def run(args: Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.views.report import markdown, rollout_section
     from rlvitals.views.report.page import Unread
+    from rlvitals.views.report.run_subject import subject
 
     results, unreadable = judging.judge_runs(args.runs, args)
     if not results:
@@ -73,10 +70,7 @@ def run(args: Namespace) -> int:
     now_s = clock.now(flags.settings_for(args.runs[0], args).diagnose.now)
     limit = 8 if args.verbose else 2
     subjects: list[Subject | Unread] = [
-        replace(
-            _subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s),
-            proofs=rollout_section.proofs(answer, run.root, limit),
-        )
+        subject(name, run, answer, flags.settings_for(args.runs[index], args), now_s, limit)
         for name, (index, run, answer) in zip(names, results, strict=True)
     ]
     subjects = [*(Unread(error.where, error) for error in unreadable), *_worst_first(subjects)]
@@ -84,26 +78,6 @@ def run(args: Namespace) -> int:
     _write(text, args)
     sys.stderr.writelines(f"error: {error}\n" for error in unreadable)
     return EXIT_UNREADABLE if unreadable else EXIT_OK
-
-
-def _subject(
-    name: str, run: "Run", diagnosis: "Diagnosis", settings: "Settings", now_s: float
-) -> "Subject":
-    """Combine a run's diagnosis with its checkpoints, facts and events."""
-    from rlvitals.checkpoints import inspect_run, progress
-    from rlvitals.diagnosis import load
-    from rlvitals.diagnosis.status import standing
-    from rlvitals.diagnosis.training_summary import summary
-    from rlvitals.views.report.page import Subject
-
-    progress_file = progress.read(run.root)
-    return Subject(
-        summary=summary(name, diagnosis, None if progress_file is None else progress_file.trained),
-        standing=standing(name, diagnosis, progress_file, inspect_run.try_inspect(run.root), now_s),
-        facts=load.facts(run),
-        events=load.happened(run),
-        others=load.others(run, load.given(settings), diagnosis.trace),
-    )
 
 
 def _worst_first(subjects: "Sequence[Subject | Unread]") -> "list[Subject | Unread]":

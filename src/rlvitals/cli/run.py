@@ -21,6 +21,7 @@ examples:
 
 import os
 import secrets
+import shlex
 import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -82,8 +83,9 @@ def run(args: Namespace) -> int:
         folders = run_folders.read_claims(Path(claims))
     if not folders:
         sys.stderr.write(
-            "rlvitals: nothing was recorded: no Python process of the command called wandb, "
-            "trackio, swanlab, mlflow or a SummaryWriter\n"
+            "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
+            "and no SummaryWriter wrote, in a Python process of the command\n  try: --instead, "
+            'where a tracker wants an account; report_to="tensorboard" in transformers and TRL\n'
         )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")
@@ -107,6 +109,7 @@ def _verdict(folder: Path) -> str:
     path = os.path.relpath(folder)
     try:
         text = brief.text(brief.document(path, api.diagnose(folder))).partition("\n")[0]
+        text = f"{text}; more: rlvitals diagnose {shlex.quote(path)}"
     except VitalsError as error:
         text = f"{path}: {error.problem}"
     return harmless(text)

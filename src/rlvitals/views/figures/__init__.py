@@ -1,5 +1,8 @@
 """Define the figures of a run, one file each; `rlvitals plot` draws those with logged metrics."""
 
+from collections.abc import Sequence
+
+from rlvitals.errors import UsageError, nearest
 from rlvitals.views.figures import (
     actions,
     dashboard,
@@ -38,3 +41,16 @@ FIGURES: tuple[Figure, ...] = (
     lengths.FIGURE,
     domain.FIGURE,
 )
+
+
+def choose(names: Sequence[str], origin: str) -> tuple[Figure, ...]:
+    """Return the figures of these names, all where none is given.
+
+    `origin` is where the names were given. Raises UsageError for an unknown name.
+    """
+    by_name = {figure.name: figure for figure in FIGURES}
+    for name in names:
+        if name not in by_name:
+            hint = nearest(name, by_name) or f"one of {', '.join(by_name)}"
+            raise UsageError(f"no picture is called {name!r}", where=origin, hint=hint)
+    return tuple(by_name[name] for name in names) or FIGURES

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlvitals.errors import UsageError, VitalsError, nearest
 from rlvitals.options import Plot
-
-if TYPE_CHECKING:  # it loads numpy
-    from rlvitals.views.figures.figure import Picture
+from rlvitals.storage.safe_files import remove_link
+from rlvitals.views.drawing import files
+from rlvitals.views.figures.figure import Picture
 
 PICTURE_FORMATS = ("png", "svg", "pdf", "json")
 MIN_DPI, MAX_DPI = 20, 1200
@@ -35,14 +34,11 @@ def check(plot: Plot) -> None:
         )
 
 
-def write(pictures: "Iterable[Picture]", folder: Path, plot: Plot) -> list[str]:
+def write(pictures: Iterable[Picture], folder: Path, plot: Plot) -> list[str]:
     """Draw pictures into a folder, created if missing; return the file names.
 
     Raises UsageError where the folder cannot be created.
     """
-    from rlvitals.storage.safe_files import remove_link
-    from rlvitals.views.drawing import files
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
