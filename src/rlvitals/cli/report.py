@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge the runs and write the report."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.views.report import markdown, rollout_section
+    from rlvitals.views.report import markdown
     from rlvitals.views.report.page import Unread
     from rlvitals.views.report.run_subject import subject
 

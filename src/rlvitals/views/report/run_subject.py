@@ -17,9 +17,12 @@ def subject(  # noqa: PLR0913, PLR0917 - what a report is about
     diagnosis: Diagnosis,
     settings: Settings,
     now_s: float,
-    max_samples: int = rollout_section.FEW_SAMPLES,
+    max_samples: int = 2,
 ) -> Subject:
-    """Read a run's checkpoints, facts, events and rollouts. `now_s`: seconds since the epoch."""
+    """Read a run's checkpoints, facts, events and rollouts.
+
+    `now_s`: seconds since the epoch. `max_samples`: rollouts shown for each finding.
+    """
     progress_file = progress.read(run.root)
     return Subject(
         summary=summary(name, diagnosis, None if progress_file is None else progress_file.trained),
