@@ -75,7 +75,7 @@ def summarise(run: Where) -> str:
 
 
 def report(run: Where, path: Where = "report.html") -> Path:
-    """Write the page about a run that `rlvitals report` writes; return its path.
+    """Write the page about a run that `rlvitals report RUN` writes; return its path.
 
     Raises UnreadableLog, UsageError, and OSError where the page cannot be written.
     """
