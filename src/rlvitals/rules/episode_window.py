@@ -1,15 +1,18 @@
 """The window of an outcome that is a mean over the last episodes, in steps and in points."""
 
 import math
+import re
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
 POINTS = 5  # of a series that tell its level
+MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 
 
 def memory(trace: Trace, name: str, step: int) -> float:
@@ -36,6 +39,29 @@ def window_points(trace: Trace, name: str, series: Series) -> float | None:
     if not length or length <= 0 or spacing <= 0:
         return None
     return max(episodes(trace, name) * length / spacing, 1.0)
+
+
+def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
+    """Return the number of episodes that end between two points of a mean; 1 where not known.
+
+    The steps between two points over the length of an episode, or the episodes themselves where
+    the log counts them. A mean over a window holds no more than the window does.
+    """
+    measured = trace.measured.get(name)
+    if measured is None or len(series) < POINTS:
+        return 1.0
+    if not MEAN_WORDS.search(f"{measured.key} {measured.how}"):
+        return 1.0
+    count = float(np.median(np.diff(series.steps)))
+    if trace.step_unit != "episodes":
+        # A plain "mean_length" beside a return is that of episodes.
+        plain = LENGTH_MEAN.name if RETURN.name in trace else ""
+        lengths = trace.numbers(EPISODE_LENGTH.name) or trace.numbers(plain)
+        if lengths is None or not (length := float(np.median(lengths.values))) > 0:
+            return 1.0
+        count /= length
+    window = episodes(trace, name)
+    return max(min(count, window) if window > 1 else count, 1.0)
 
 
 def scatter_of_window(trace: Trace, name: str) -> float:
