@@ -6,7 +6,8 @@ reward, return) that is exactly the same number for as long: to the end of the r
 it; or one that has been its own lowest number ever since it fell there. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is convergence.
 A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
-with the prompts. Spread over single steps is no evidence: many environments pay the same for every
+with the prompts. A return that never stood above its level is a flat start: a note, until 40 % of a
+known budget are spent, and while a run of unknown budget goes on. Spread over single steps is no evidence: many environments pay the same for every
 step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
 
 Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
@@ -49,6 +50,7 @@ from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label, standing
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
@@ -67,6 +69,7 @@ NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
+SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
 def check(trace: Trace) -> Answer:
@@ -221,7 +224,10 @@ def _finding(
     waits = name == RETURN.name and value in floor
     learns, most = _learns(trace, now, between[0])
     counter = (*counter, *most)
-    severity = Severity.NOTE if learns or waits or over else Severity.WARNING
+    early = _starts_flat(trace, name, series, between[0], value)
+    if early:
+        counter = (*counter, f"it never stood above that: a flat start; {early}")
+    severity = Severity.NOTE if learns or waits or over or early else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
@@ -245,6 +251,18 @@ def _finding(
         evidence=evidence,
         counter=counter,
     )
+
+
+def _starts_flat(trace: Trace, name: str, series: Series, began: int, value: float) -> str:
+    """Say why a return that never stood above its constant level may be a start; empty if not.
+
+    Returns at the floor of a sparse task, before the first success, and at the top of a task whose
+    training was resumed are constant rewards to a log that does not name the task.
+    """
+    if trace.profile in kinds.LANGUAGE or name not in LEVELS:
+        return ""
+    before = float(series.until(began).values.max(initial=value))
+    return too_early(trace) if before - value <= SAME_LEVEL * abs(value) else ""
 
 
 def _times(same: np.ndarray, *, spread: bool) -> str:
