@@ -16,8 +16,9 @@ from rlvitals.rules.data.frozen_metric import RULE as FROZEN
 from rlvitals.rules.exploration.exploration_never_ends import RULE as NEVER_ENDS
 from rlvitals.rules.outcome.sign_reversed import RULE as SIGN_REVERSED
 from rlvitals.rules.policy.updates_hardly_move import RULE as HARDLY_MOVE
+from rlvitals.rules.reward.constant_reward import RULE as CONSTANT
 from rlvitals.rules.rule import Finding, Severity
-from rlvitals.types import Lifecycle, Profile
+from rlvitals.types import Budget, Lifecycle, Profile
 
 FOLDER = Path(__file__).parent / "wiring"
 ROWS = 60
@@ -43,6 +44,7 @@ def over(profile=Profile.CONTROL_PPO, **metrics):
     [
         ("ratio-of-one", "frozen-metric"),
         ("one-rollout", "frozen-metric"),
+        ("same-episodes", "frozen-metric"),
         ("no-gradient", "updates-hardly-move"),
         ("no-direction", "exploration-never-ends"),
         ("shuffled", "exploration-never-ends"),
@@ -123,6 +125,22 @@ def test_updates_that_lead_nowhere_are_told_by_the_way_that_they_went():
     assert warned(NEVER_ENDS, wandering(large, noisy))
     assert not warned(NEVER_ENDS, wandering(large, made.rising(ROWS)))
     assert not warned(NEVER_ENDS, wandering(large / 1000, noisy))
+
+
+def flat_start(budget, level=-200.0, before=()):
+    returns = np.concatenate((before, np.full(ROWS, level)))
+    trace = made.trace(outcome__return=returns, value__loss=1 + 0.1 * made.noise(len(returns)))
+    return replace(trace, budget=Budget(budget, "test"))
+
+
+def test_a_flat_start_is_no_constant_reward_until_enough_of_the_budget_is_spent():
+    steps = made.STEP * ROWS
+    assert not warned(CONSTANT, flat_start(10 * steps))
+    assert warned(CONSTANT, flat_start(2 * steps))
+    fell = np.linspace(-100, -150, 20)
+    assert warned(CONSTANT, flat_start(10 * steps, before=fell))  # it stood higher once
+    goes_on = replace(flat_start(10 * steps), budget=None, lifecycle=Lifecycle(live=True))
+    assert not warned(CONSTANT, goes_on)
 
 
 def learning_backwards(entropy, outcome, kl=0.01):

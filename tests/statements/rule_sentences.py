@@ -52,7 +52,6 @@ from rule_values import (
     jump_count,
     jump_list,
     kl_limit,
-    last_third,
     ledgers,
     offsets,
     pace,
@@ -65,6 +64,7 @@ from rule_values import (
     varying,
     wall,
 )
+from wiring_sentences import CRITIC, FROZEN, SIGN_REVERSED, UPDATES
 
 from rlvitals.rules.identities import IDENTITIES
 from rlvitals.rules.paid import paid
@@ -145,13 +145,7 @@ OWN_RULES = {
                   float(np.sqrt(np.median(c.metric.values)))],
               times=lambda c: [float(np.sqrt(np.median(c.metric.values)) / (
                   np.abs(c[RETURN].values).mean() / max(c[LENGTH].values.mean(), 1)))]),
-        claim("the critic has learned nothing: its loss is <late> in the last third of the updates "
-              "and was <head> at first, an error of <error> beside a mean value of <predicted>",
-              late=lambda c: [last_third(c.metric)],
-              head=lambda c: [float(np.median(c.metric.values[:5]))],
-              error=lambda c: [float(np.sqrt(last_third(c.metric)))],
-              predicted=lambda c: [float(np.median(np.abs(
-                  c["value/q_mean"].values[-(len(c["value/q_mean"]) // 3) :])))]),
+        *CRITIC,
         claim("it is over: the last <n> explain <late>", n=lambda _: [10], late=lambda c: [
             float(np.median(c.metric.values[-10:]))]),
         claim("an estimate rests on <samples> samples only: near 0 is usual", samples=lambda c: [
@@ -217,9 +211,7 @@ OWN_RULES = {
     "frozen-metric": [
         claim("KL per update is exactly 0 in the last <row> updates and was not before, while "
               "<names> change: the policy is no longer trained", row=tail_of_zeros),
-        claim("KL per update is exactly 0 in all <row> rows, while entropy goes <early> to <late> "
-              "nats: the ratio of new to old probabilities is 1 at every step", row=tail_of_zeros,
-              early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
+        *FROZEN,
         claim("<names> is <value> to the last bit in <row> successive updates, while <names> "
               "change", value=lambda c: c.metric.values.tolist(), row=equal_in_a_row),
     ],
@@ -296,16 +288,7 @@ OWN_RULES = {
               more=growth_again),
     ],
     "no-learning": NO_LEARNING,
-    "sign-reversed": [
-        claim("the policy gets surer of what pays less: <label> falls from <first> to <last>, "
-              "entropy from <early> to <late> nats",
-              first=lambda c: [float(np.median(c.metric.values[: max(
-                  round(len(c.metric) / 20), 3)]))],
-              last=lambda c: [float(c.metric.values[-(len(c.metric) // 3) :].mean())],
-              early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
-        claim("at step <step>, with most of the fall behind it, entropy was still <then> nats",
-              step=lambda c: c.metric.steps, then=logged("exploration/entropy")),
-    ],
+    "sign-reversed": SIGN_REVERSED,
     "return-up-success-flat": INTERVALS,
     "no-new-rows": [
         *(claim(f"no new row for <silence> {unit}, at <share> of the budget, and nothing says that "
@@ -385,8 +368,7 @@ OWN_RULES = {
         claim("updates hardly move the policy: the KL of all <n> logged ones together changes at "
               "most <changed> of its actions", n=lambda c: [len(c.metric.finite())],
               changed=lambda c: [float(np.sqrt(np.abs(c.metric.finite().values) / 2).sum())]),
-        claim("updates do not move the policy: the gradient norm is exactly 0 in all <row> rows",
-              row=tail_of_zeros),
+        *UPDATES,
         claim("the median KL per update is <median M> nats"),
         claim("updates hardly move the policy: its entropy stays <last M> within <range> of it",
               range=lambda c: [float(np.ptp(c.metric.values) / np.abs(c.metric.values).max())]),

@@ -14,7 +14,6 @@ MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little 
 COUNT_TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
 MAX_COUNT_ERROR = 0.25  # actions: beyond, a neighbouring count is nearly as likely
 ENTROPY_ROUNDING = 0.002  # nats, of logs with more digits than three
-ROUNDED_DIGITS = 3  # significant digits that Stable-Baselines3 prints
 STD_TOLERANCE = 0.05
 NATS_PER_DIMENSION = 0.5 * math.log(2 * math.pi * math.e)  # 1.4189
 DIMENSION_TOLERANCE = 0.02  # of a dimension: 1.996 and 0.996 in two real runs
@@ -47,7 +46,7 @@ def actions(entropies: NDArray[np.float64]) -> Inferred | None:
 
 def _rounding(entropy: float) -> float:
     """Return by how much a logged entropy may be rounded up, in nats: ln 4 is printed as 1.39."""
-    place = ROUNDED_DIGITS - 1 - math.floor(math.log10(entropy))
+    place = 2 - math.floor(math.log10(entropy))  # of the third digit: Stable-Baselines3 prints so
     return max(0.5 * 10.0**-place if round(entropy, place) == entropy else 0.0, ENTROPY_ROUNDING)
 
 

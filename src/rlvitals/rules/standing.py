@@ -1,5 +1,6 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -363,7 +364,7 @@ def _single_sd(trace: Trace, name: str, whole: Series) -> float:
     """Return the scatter of a single value: all that is left where zero and span are not known."""
     logged = trace[name].finite().until(int(whole.steps[-1])) if name in trace else whole
     sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
-    return sd * episodes_per_point(trace, name, logged) ** 0.5
+    return sd * math.sqrt(episodes_per_point(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:

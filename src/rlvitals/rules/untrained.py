@@ -88,8 +88,8 @@ def never_settled(trace: Trace) -> Answer:
         return Undecided("what a step pays is not known", (RETURN.name, EPISODE_LENGTH.name))
     if _content(trace):
         return Clear()
-    if (found := _never_predicted(trace, name, loss)) is not None:
-        return found
+    if (finding := _never_predicted(trace, name, loss)) is not None:
+        return finding
     low, usual, high = (float(q) for q in np.percentile(loss.values, (LOW, 50.0, HIGH)))
     first, error = float(np.median(loss.values[:HEAD])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))

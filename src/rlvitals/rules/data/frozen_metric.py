@@ -11,13 +11,15 @@ frozen policy), where the KL per update, 20 times above 0, is exactly 0 from som
 end though the policy still chooses (it is no longer trained), or where the critic's values stand
 still while the returns they are fitted to move (a frozen critic).
 
-Two are identities, and warnings whatever the outcome does. Explained variance is a function of a
-rollout's values and returns alone: bit-identical from the first update to the last beside losses
-that move, it is that of one rollout, which is trained on again and again. And the ratio of new to
-old probabilities is exactly 1 before the first step on a batch and never after it: a KL and a clip
-fraction of exactly 0 in every row, while the entropy of discrete actions loses 5 % or more, are
-those of a log-probability that is computed anew at each step, where a batch is trained on more than
-once (by `n_epochs`, by the count of updates, or as CleanRL's scripts do); else a note.
+Three more are warnings whatever the outcome does. Explained variance is a function of a rollout's
+values and returns alone: bit-identical from the first update to the last beside losses that move,
+it is that of one rollout, which is trained on again and again. So is a return, a mean over several
+episodes, that is the same number in every row, and no whole one, beside a loss that moves one way
+in 95 % of updates. And the ratio of new to old probabilities is exactly 1 before the first step on
+a batch and never after it: a KL and a clip fraction of exactly 0 in every row, while the entropy of
+discrete actions loses 5 % or more, are those of a log-probability that is computed anew at each
+step, where a batch is trained on more than once (by `n_epochs`, by the count of updates, or as
+CleanRL's scripts do); else a note.
 
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
@@ -50,6 +52,7 @@ from rlvitals.metrics.catalogue.optimiser import (
     LOSS,
     WEIGHT_NORM,
 )
+from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import (
     ADVANTAGE_MEAN,
     APPROX_KL,
@@ -63,6 +66,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
+from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.untaught import epochs
 from rlvitals.rules.width import max_entropy
@@ -79,6 +83,8 @@ NEAR = 1e-3  # relative: a gradient norm at its limit
 CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
 
 MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
+MIN_EPISODES = 2.0  # of a mean over several
+NEARLY_ALL = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
 END_POINTS = 5  # of a series, whose median is a level
 LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
 ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
@@ -125,6 +131,7 @@ def check(trace: Trace) -> Answer:
     ]
     found += [finding] if (finding := _stopped(trace, logged, length)) else []
     found += [finding] if (finding := _ratio_of_one(trace, logged, length)) else []
+    found += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     if found:
         return max(found, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
@@ -168,9 +175,8 @@ def _ratio_of_one(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
     zero = not kl.values.any() and (clipped is None or not clipped.values.any())
     if not zero or "clamped" in measured.estimator or max_entropy(trace) is None:
         return None
-    first, last = (
-        float(np.median(part)) for part in (entropy.values[:END_POINTS], entropy.tail(END_POINTS).values)
-    )
+    first = float(np.median(entropy.values[:END_POINTS]))
+    last = float(np.median(entropy.values[-END_POINTS:]))
     # A log that rounds to few digits shows a small KL as 0.
     loss = logged.get(VALUE_LOSS.name, logged.get(POLICY_LOSS.name))
     precise = loss is not None and max(map(digits, loss.tail(END_POINTS).values)) >= DIGITS
@@ -189,6 +195,29 @@ def _ratio_of_one(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
         counter=() if several else ("a batch that is used for one step has a KL of 0",),
         causes=SAME_RATIO,
         remedies=("keep the log-probabilities of the rollout, and use them in every epoch",),
+    )
+
+
+def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+    """Find means over several episodes that are one number, beside a loss that has no noise."""
+    returns, loss = trace.numbers(RETURN.name, length), logged.get(LOSS.name)
+    if returns is None or loss is None or np.ptp(returns.values) > 0:
+        return None
+    count, value = episodes_per_point(trace, RETURN.name, returns), float(returns.values[0])
+    steps = np.diff(loss.values)
+    share = float(max((steps > 0).mean(), (steps < 0).mean()))
+    if count < MIN_EPISODES or value == np.rint(value) or share < NEARLY_ALL:
+        return None
+    return Finding(
+        f"return is {value:.6g} in all {len(returns):,} rows, each a mean over about {count:.0f} "
+        f"episodes, while the loss moves one way in {share:.0%} of updates",
+        severity=Severity.WARNING,
+        metric=RETURN.name,
+        began=int(returns.steps[0]),
+        ended=int(returns.steps[-1]),
+        observed=float(len(returns)),
+        bound=LENGTH.bound(trace, "updates, default"),
+        causes=ONE_ROLLOUT,
     )
 
 

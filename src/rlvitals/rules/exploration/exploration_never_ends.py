@@ -108,9 +108,9 @@ def check(trace: Trace) -> Answer:
     asked = [found for way in ways if (found := way(trace)) is not None]
     if not asked:
         return Undecided("how much there is to decide is not known", ("n_actions", "env_id"))
-    answers = [_weighed(trace, found) for found in asked if isinstance(found, _Kept)]
-    found = next((answer for answer in answers if isinstance(answer, Finding)), None)
-    return found or next(iter(answers), Clear())
+    answers = [_weighed(trace, kept) for kept in asked if isinstance(kept, _Kept)]
+    findings = (answer for answer in answers if isinstance(answer, Finding))
+    return next(findings, answers[0] if answers else Clear())
 
 
 def _weighed(trace: Trace, kept: _Kept) -> Answer:

@@ -10,10 +10,11 @@ neither is logged, an `exploration/entropy` that stays within 0.05 % of its leve
 Three things show it without a proof about the outcome, unless that improves or the run has only
 begun: a gradient norm of exactly 0 in every row beside returns that differ and an entropy that
 stays within 0.2 %; an entropy of discrete actions that stays within 0.05 % of its level over the
-whole run; and updates that cannot add up. The square root of half of a KL bounds the share of actions that an
-update changes (Pinsker), and these shares add up at most: where their sum over the run is below
-2 %, and entropy stays within 0.2 %, the last policy is the first one. A KL of exactly 0 in every
-row counts only where each batch is trained on more than once: before its first step it is 0.
+whole run; and updates that cannot add up. The square root of half of a KL bounds the share of
+actions that an update changes (Pinsker), and these shares add up at most: where their sum over the
+run is below 2 %, and entropy stays within 0.2 %, the last policy is the first one. A KL of exactly
+0 in every row counts only where each batch is trained on more than once: before its first step it
+is 0.
 
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
@@ -108,7 +109,10 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
             "the loss carries no gradient: a log-probability that is detached, or under no_grad",
             "advantages that are all 0",
         ),
-        remedies=("print whether the loss requires a gradient, and compare weights of two updates",),
+        remedies=(
+            "print whether the loss requires a gradient",
+            "compare the policy's weights before and after an update",
+        ),
     )
 
 

@@ -7,8 +7,9 @@ it; or one that has been its own lowest number ever since it fell there. Not whe
 climbed to its highest value and stays there, and not where answers are right: that is convergence.
 A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
 with the prompts. A return that never stood above its level is a flat start: a note, until 40 % of a
-known budget are spent, and while a run of unknown budget goes on. Spread over single steps is no evidence: many environments pay the same for every
-step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
+known budget are spent, and while a run of unknown budget goes on. Spread over single steps is no
+evidence: many environments pay the same for every step. A return that is the least that the
+environment gives is a note: nothing has succeeded yet.
 
 Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
 MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
@@ -304,6 +305,7 @@ RULE = Rule(
         "setting-out-of-range",
         "not-a-number",
         "updates-hardly-move",
+        "frozen-metric",
         "action-collapse",
         "episodes-never-end",
         "entropy-collapse",
