@@ -6,11 +6,10 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.rules.episode_window import episodes_per_point
+from rlvitals.rules.episode_window import episodes_per_point, window_levels
 from rlvitals.rules.outcome.return_collapse import RULE as COLLAPSE
 from rlvitals.rules.rule import Finding
 from rlvitals.rules.standing import standing
-from rlvitals.rules.window_levels import window_levels
 from rlvitals.types import Lifecycle, Measured, Profile
 
 LENGTH, ROW, WINDOW = 20, 500, 100  # steps of an episode and of a row; episodes of a mean

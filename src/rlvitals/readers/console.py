@@ -22,7 +22,6 @@ from rlvitals.types import Log
 CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
 MARKDOWN_SUFFIXES = (".md", ".markdown")  # read where a person names the file
 CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
-PROCESS_STEMS = ("console", "nohup", "stdout", "stderr")  # of files with a process's output
 MIN_REGULAR_LINES = 3  # regular lines that make a log
 
 
@@ -77,7 +76,7 @@ def _is_of_a_run(path: Path) -> bool:
         # Beside the output.log of a run that W&B tracks.
         if path.name == "output.log" and (path.parent / "wandb-metadata.json").exists():
             return True
-        if path.stem.lower() in PROCESS_STEMS:
+        if _is_process_output(path):
             return any(_is_named_for_content(other) for other in path.parent.iterdir())
         twins = (path.with_suffix(suffix) for suffix in (".out", ".log"))
         return path.suffix == ".err" and any(
@@ -87,10 +86,14 @@ def _is_of_a_run(path: Path) -> bool:
         return False
 
 
+def _is_process_output(path: Path) -> bool:
+    return path.stem.lower() in {"console", "nohup", "stdout", "stderr"}
+
+
 def _is_named_for_content(path: Path) -> bool:
     """Return True for a log that is named for what it holds: it is the only run of its folder."""
     is_log = path.suffix.lower() in {*CONSOLE_SUFFIXES, ".csv", ".jsonl"} or "tfevents" in path.name
-    return is_log and path.stem.lower() not in PROCESS_STEMS and not own_name(path)
+    return is_log and not _is_process_output(path) and not own_name(path)
 
 
 def _tail(path: Path) -> bytes:

@@ -88,7 +88,7 @@ def never_settled(trace: Trace) -> Answer:
         return Undecided("what a step pays is not known", (RETURN.name, EPISODE_LENGTH.name))
     if _content(trace):
         return Clear()
-    if (finding := _never_predicted(trace, name, loss)) is not None:
+    if (finding := _no_prediction(trace, name, loss)) is not None:
         return finding
     low, usual, high = (float(q) for q in np.percentile(loss.values, (LOW, 50.0, HIGH)))
     first, error = float(np.median(loss.values[:HEAD])), float(np.sqrt(max(usual, 0.0)))
@@ -106,7 +106,7 @@ def never_settled(trace: Trace) -> Answer:
     )
 
 
-def _never_predicted(trace: Trace, name: str, loss: Series) -> Finding | None:
+def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
     """Find a critic whose error is no less than at first and outweighs all that it predicts."""
     q = trace.numbers(Q_MEAN.name, WINDOW)
     if q is None:

@@ -83,9 +83,9 @@ NEAR = 1e-3  # relative: a gradient norm at its limit
 CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
 
 MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
-MIN_EPISODES = 2.0  # of a mean over several
-NEARLY_ALL = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
-END_POINTS = 5  # of a series, whose median is a level
+MIN_MEAN_EPISODES = 2.0  # of a mean over several
+MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
+LEVEL_POINTS = 5  # of a series, whose median is a level
 LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
 ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
 SAME_RATIO = (
@@ -130,7 +130,7 @@ def check(trace: Trace) -> Answer:
         if _counts(trace, name) and (finding := _judge(trace, name, logged, length))
     ]
     found += [finding] if (finding := _stopped(trace, logged, length)) else []
-    found += [finding] if (finding := _ratio_of_one(trace, logged, length)) else []
+    found += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
     found += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     if found:
         return max(found, key=lambda f: (f.severity, f.ended - f.began))
@@ -166,7 +166,7 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
     )
 
 
-def _ratio_of_one(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
     """Find a policy that changes beside a KL of exactly 0: its ratio is taken to itself."""
     kl, entropy = logged.get(APPROX_KL.name), logged.get(ENTROPY.name)
     measured, clipped = trace.measured.get(APPROX_KL.name), trace.numbers(CLIP_FRACTION.name)
@@ -175,11 +175,11 @@ def _ratio_of_one(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
     zero = not kl.values.any() and (clipped is None or not clipped.values.any())
     if not zero or "clamped" in measured.estimator or max_entropy(trace) is None:
         return None
-    first = float(np.median(entropy.values[:END_POINTS]))
-    last = float(np.median(entropy.values[-END_POINTS:]))
+    first = float(np.median(entropy.values[:LEVEL_POINTS]))
+    last = float(np.median(entropy.values[-LEVEL_POINTS:]))
     # A log that rounds to few digits shows a small KL as 0.
     loss = logged.get(VALUE_LOSS.name, logged.get(POLICY_LOSS.name))
-    precise = loss is not None and max(map(digits, loss.tail(END_POINTS).values)) >= DIGITS
+    precise = loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= DIGITS
     if len(kl) < length or not precise or first - last < MIN_ENTROPY_LOST * first:
         return None
     several = epochs(trace) > 1 or measured.framework in LOOPS_OVER_BATCH
@@ -206,7 +206,7 @@ def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> F
     count, value = episodes_per_point(trace, RETURN.name, returns), float(returns.values[0])
     steps = np.diff(loss.values)
     share = float(max((steps > 0).mean(), (steps < 0).mean()))
-    if count < MIN_EPISODES or value == np.rint(value) or share < NEARLY_ALL:
+    if count < MIN_MEAN_EPISODES or value == np.rint(value) or share < MIN_ONE_WAY_SHARE:
         return None
     return Finding(
         f"return is {value:.6g} in all {len(returns):,} rows, each a mean over about {count:.0f} "

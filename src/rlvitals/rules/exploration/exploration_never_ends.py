@@ -81,7 +81,7 @@ MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 NOWHERE = 0.15  # of the way from random to solved
 MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
 MIN_WANDERING_UPDATES = 20
-WANDERING = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
+MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
 
@@ -104,7 +104,7 @@ def check(trace: Trace) -> Answer:
     """Find exploration that did not end, then ask where the outcome got to."""
     if why := too_early(trace, HALF):
         return Undecided(why, ("total_steps",))
-    ways = (_epsilon, _entropy, _bonus, _wandering)
+    ways = (_epsilon, _entropy, _bonus, _drift)
     asked = [found for way in ways if (found := way(trace)) is not None]
     if not asked:
         return Undecided("how much there is to decide is not known", ("n_actions", "env_id"))
@@ -230,7 +230,7 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
     )
 
 
-def _wandering(trace: Trace) -> _Kept | Clear | None:
+def _drift(trace: Trace) -> _Kept | Clear | None:
     """Compare the way that all updates went with the distance they came to."""
     entropy, kl = (trace.numbers(metric.name, LEAST) for metric in (ENTROPY, APPROX_KL))
     most = max_entropy(trace)
@@ -241,13 +241,13 @@ def _wandering(trace: Trace) -> _Kept | Clear | None:
     level = float(np.median(entropy.tail(max(len(entropy) // 10, 3)).values))
     way, distance = float(np.abs(kl.values).sum()), most.value - level
     share = level / most.value
-    if share < MIN_WANDERING_ENTROPY or distance >= WANDERING.value * way:
+    if share < MIN_WANDERING_ENTROPY or distance >= MAX_DRIFT.value * way:
         return Clear()
     return _Kept(
         ENTROPY.name,
         int(entropy.steps[0]),
         distance / way,
-        WANDERING,
+        MAX_DRIFT,
         f"updates of {way:.3g} nats in all leave the policy {max(distance, 0.0):.2g} nats from "
         f"uniform ({share:.1%} of {most.value:.3g})",
         stands=True,

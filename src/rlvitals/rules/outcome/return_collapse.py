@@ -40,6 +40,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
+from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
@@ -61,7 +62,6 @@ from rlvitals.rules.standing import (
     slow_swing,
     up,
 )
-from rlvitals.rules.window_levels import window_levels
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-collapse")

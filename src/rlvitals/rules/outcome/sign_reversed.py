@@ -41,28 +41,28 @@ from rlvitals.rules.width import max_entropy
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("sign-reversed")
-MIN_POINTS = 20  # of the return and of entropy
-START_SHARE, MIN_START_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
+MIN_SIGN_POINTS = 20  # of the return and of entropy
+FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
 MOST_OF_FALL = 0.75
 MIN_ENTROPY_THEN = 0.75  # of its first level
 MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
-MAX_ABOVE = 0.1  # share of the later returns above the first ones
-MAX_KL = 0.05  # nats: median of ordinary updates
-END_POINTS = 5  # of entropy, whose median is its level
+MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
+MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
+LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
 
 
 def check(trace: Trace) -> Answer:
     """Ask for a proven fall, then whether entropy came down after the return."""
-    entropy, most = trace.numbers(ENTROPY.name, MIN_POINTS), max_entropy(trace)
+    entropy, most = trace.numbers(ENTROPY.name, MIN_SIGN_POINTS), max_entropy(trace)
     picked = outcome(trace)
-    if picked is None or len(picked[1]) < MIN_POINTS:
-        return Undecided(f"fewer than {MIN_POINTS} values of the outcome", (RETURN.name,))
+    if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
+        return Undecided(f"fewer than {MIN_SIGN_POINTS} values of the outcome", (RETURN.name,))
     if entropy is None or most is None:
         return Undecided("no entropy of discrete actions is logged", (ENTROPY.name,))
     if why := too_early(trace):
         return Undecided(why, ("total_steps",))
     now, kl = judged(trace), trace.numbers(APPROX_KL.name)
-    large = kl is not None and float(np.median(kl.values)) > MAX_KL
+    large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
     if now.state != "falling" or now.metric != picked[0] or large:
         return Clear()
     return _surer(trace, *picked, entropy)
@@ -70,18 +70,21 @@ def check(trace: Trace) -> Answer:
 
 def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
     """Compare the step at which most of the fall had come with the entropy of that step."""
-    count = max(round(START_SHARE * len(series)), MIN_START_POINTS)
+    count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
     first = float(np.median(series.values[:count]))
     last = float(series.values[-(len(series) // 3) :].mean())
     least, origin = least_that_counts(trace, name, series)
     above = float((series.values[count:] > first).mean())
-    if first - last < least or above > MAX_ABOVE:
+    if first - last < least or above > MAX_ABOVE_START:
         return Clear()
-    windows = np.lib.stride_tricks.sliding_window_view(series.values, MIN_START_POINTS)
+    windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
     low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
     step = int(series.steps[int(low.argmax())])
-    before = entropy.until(step).tail(MIN_START_POINTS).values
-    begins, ends = float(entropy.values[0]), float(np.median(entropy.tail(END_POINTS).values))
+    before = entropy.until(step).tail(FIRST_POINTS).values
+    begins, ends = (
+        float(entropy.values[0]),
+        float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
+    )
     then = float(np.median(before)) if len(before) else begins
     if then < MIN_ENTROPY_THEN * begins or ends > MAX_ENTROPY_LAST * begins:
         return Clear()
@@ -103,7 +106,7 @@ def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
 RULE = Rule(
     name="sign-reversed",
     needs=(ENTROPY,),
-    at_least=MIN_POINTS,
+    at_least=MIN_SIGN_POINTS,
     check=check,
     doc=__doc__,
     profiles=kinds.CONTROL,
@@ -127,8 +130,6 @@ RULE = Rule(
         "kl-above-target",
         "kl-spike",
         "value-loss-explosion",
-        "episodes-never-end",
-        "constant-reward",
     ),
     verdict="stalled",
     thresholds=(PERSISTS,),

@@ -194,7 +194,6 @@ RULE = Rule(
     profiles=(Profile.SCHEDULER_PPO,),
     explained_by=(
         "setting-out-of-range",
-        "sign-reversed",
         "learning-rate-jump",
         "kl-above-target",
         "kl-spike",

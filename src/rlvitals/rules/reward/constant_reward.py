@@ -218,16 +218,13 @@ def _finding(
     spread = name in SPREADS
     what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    after = series.since(between[1] + 1).values
-    over = not spread and bool((after > value).any())  # it went on to rise
+    over = not spread and bool((series.since(between[1] + 1).values > value).any())  # it rose then
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
     learns, most = _learns(trace, now, between[0])
-    counter = (*counter, *most)
     early = _starts_flat(trace, name, series, between[0], value)
-    if early:
-        counter = (*counter, f"it never stood above that: a flat start; {early}")
+    counter = (*counter, *most, *early)
     severity = Severity.NOTE if learns or waits or over or early else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
@@ -254,16 +251,20 @@ def _finding(
     )
 
 
-def _starts_flat(trace: Trace, name: str, series: Series, began: int, value: float) -> str:
+def _starts_flat(
+    trace: Trace, name: str, series: Series, began: int, value: float
+) -> tuple[str, ...]:
     """Say why a return that never stood above its constant level may be a start; empty if not.
 
     Returns at the floor of a sparse task, before the first success, and at the top of a task whose
     training was resumed are constant rewards to a log that does not name the task.
     """
     if trace.profile in kinds.LANGUAGE or name not in LEVELS:
-        return ""
-    before = float(series.until(began).values.max(initial=value))
-    return too_early(trace) if before - value <= SAME_LEVEL * abs(value) else ""
+        return ()
+    before, why = float(series.until(began).values.max(initial=value)), too_early(trace)
+    if not why or before - value > SAME_LEVEL * abs(value):
+        return ()
+    return (f"it never stood above that: a flat start; {why}",)
 
 
 def _times(same: np.ndarray, *, spread: bool) -> str:
