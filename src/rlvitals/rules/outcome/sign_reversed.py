@@ -34,7 +34,16 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import judged
-from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import label, least_that_counts, outcome
 from rlvitals.rules.width import max_entropy
@@ -44,7 +53,12 @@ PERSISTS = persistence("sign-reversed")
 MIN_SIGN_POINTS = 20  # of the return and of entropy
 FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
 MOST_OF_FALL = 0.75
-MIN_ENTROPY_THEN = 0.75  # of its first level
+MIN_ENTROPY_THEN = Threshold(
+    "sign-reversed.entropy",
+    0.75,
+    "share of the first entropy that is left when most of the fall has come",
+    high=1.0,
+)
 MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
 MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
 MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
@@ -86,7 +100,7 @@ def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
         float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
     )
     then = float(np.median(before)) if len(before) else begins
-    if then < MIN_ENTROPY_THEN * begins or ends > MAX_ENTROPY_LAST * begins:
+    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > MAX_ENTROPY_LAST * begins:
         return Clear()
     return Finding(
         f"the policy gets surer of what pays less: {label(name)} falls from {first:.4g} to "
@@ -132,6 +146,6 @@ RULE = Rule(
         "value-loss-explosion",
     ),
     verdict="stalled",
-    thresholds=(PERSISTS,),
+    thresholds=(MIN_ENTROPY_THEN, PERSISTS),
     persists=PERSISTS,
 )
