@@ -48,7 +48,7 @@ LOST = ("return-collapse", "environment-changed")
 FAULTS = (
     # Rewards.
     Fault("reward-sign", "reward", "the sign of the reward is wrong", ALL,
-          LOST, RETURN),
+          (*LOST, "sign-reversed"), RETURN),
     Fault("reward-clipped-away", "reward", "rewards are clipped to ±0.001", ALL,
           ("constant-reward", "value-loss-vanishes"), ()),
     Fault("reward-zero", "reward", "the reward is always 0", ALL, ("constant-reward",), RETURN),
@@ -90,7 +90,7 @@ FAULTS = (
           ("q-divergence", "value-loss-explosion"), LOSS),
     # Signs.
     Fault("advantage-sign", "sign", "the sign of the advantage is wrong",
-          (*PPO, "sb3-a2c", "reinforce"), LOST, RETURN),
+          (*PPO, "sb3-a2c", "reinforce"), (*LOST, "sign-reversed"), RETURN),
     Fault("loss-sign", "sign", "the loss is maximised",
           ("cleanrl-ppo", "student-dqn", "tabular"),
           ("value-loss-explosion", "q-divergence", "gradient-explosion"), LOSS),

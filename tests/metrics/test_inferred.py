@@ -31,6 +31,11 @@ def test_rounding_does_not_change_the_count(n, share):
     assert actions(np.array([round(share * math.log(n), 3)])).value == n
 
 
+@pytest.mark.parametrize("n", range(2, 19))
+def test_three_digits_do_not_change_the_count(n):
+    assert actions(np.array([float(f"{math.log(n):.3g}")])).value == n
+
+
 @pytest.mark.parametrize(
     "entropies",
     [

@@ -652,6 +652,21 @@ def test_errors_in_a_file_of_their_own(write):
     assert canonicalize.trace(sources.read(run)).lifecycle.traceback == TRACEBACK.strip()
 
 
+def test_what_a_process_printed_beside_the_only_run_of_a_folder_tells_how_it_ended(write):
+    write(ROWS, "run/log.txt")
+    write(TRACEBACK, "run/console.txt")
+    (run,) = sources.find(write("", "run/notes.md").parent)
+    assert [file.name for file, _ in run.files] == ["console.txt", "log.txt"]
+    assert canonicalize.trace(sources.read(run)).lifecycle.traceback == TRACEBACK.strip()
+
+
+def test_what_a_process_printed_beside_several_runs_is_of_none(write):
+    write(ROWS, "runs/first.log")
+    write(ROWS, "runs/second.log")
+    runs = sources.find(write(TRACEBACK, "runs/stderr.txt").parent)
+    assert [run.name for run in runs] == ["first", "second"]
+
+
 LOGS = {
     "sample modes": NSR.encode(),
     "scheduler": "".join(UPDATE.format(n=n, step=128 * n) for n in range(4)).encode(),

@@ -15,6 +15,7 @@ from rlvitals.types import Lifecycle, Profile, Trace
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "memory"),
         ("NotImplementedError", "reward function"),
+        ("ValueError: Expected parameter logits, but found invalid values:", "not numbers"),
         ("ray.exceptions.ActorDiedError: The actor died unexpectedly", "killed"),
         ("RuntimeError: CUDA error: device-side assert triggered", "token id"),
         ("torch.distributed.DistBackendError: NCCL error in: ...", "another"),

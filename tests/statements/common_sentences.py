@@ -13,7 +13,7 @@ from derivations import (
 )
 
 from rlvitals.rules.curves import by_steps
-from rlvitals.rules.episode_window import window_points
+from rlvitals.rules.episode_window import episodes_per_point, window_points
 from rlvitals.rules.gains import gain
 from rlvitals.rules.standing import environment, label, least_that_counts, outcome, task
 from rlvitals.signals.blocks import block_means
@@ -86,6 +86,7 @@ def single_value_change(case: Case):
     """Return the change from an outcome's first level to its last, in sd of a single value."""
     for name, window in outcomes(case):
         sd = single_value_sd(window.values, window_points(case.trace, name, window))
+        sd *= episodes_per_point(case.trace, name, window) ** 0.5
         for part in (window, by_steps(window)):
             fifth = max(round(len(part) / 5), 1)
             change = trimmed(part.values[-fifth:]) - trimmed(part.values[:fifth])

@@ -140,6 +140,14 @@ REWARD_RULES = {
                {"share": entropy_share, "late": at_end("exploration/entropy"),
                 "most": most_entropy}))),
         claim("that is <way> of the way from a random to a solved policy", way=way),
+        claim("exploration never ends: updates of <way> nats in all leave the policy <distance> "
+              "nats from uniform (<share> of <most>), and they lead nowhere",
+              way=lambda c: [float(np.abs(c["policy/approx_kl"].values).sum())],
+              distance=lambda c: [most - late for most in most_entropy(c)
+                                  for late in at_end("exploration/entropy")(c)],
+              share=lambda c: [late / most for most in most_entropy(c)
+                               for late in at_end("exploration/entropy")(c)],
+              most=most_entropy),
     ],
     "generation-starved": [
         claim("<late M> batches are generated for each update, <start> at the start",

@@ -64,6 +64,7 @@ from rule_values import (
     varying,
     wall,
 )
+from wiring_sentences import CRITIC, FROZEN, SIGN_REVERSED, UPDATES
 
 from rlvitals.rules.identities import IDENTITIES
 from rlvitals.rules.paid import paid
@@ -144,6 +145,7 @@ OWN_RULES = {
                   float(np.sqrt(np.median(c.metric.values)))],
               times=lambda c: [float(np.sqrt(np.median(c.metric.values)) / (
                   np.abs(c[RETURN].values).mean() / max(c[LENGTH].values.mean(), 1)))]),
+        *CRITIC,
         claim("it is over: the last <n> explain <late>", n=lambda _: [10], late=lambda c: [
             float(np.median(c.metric.values[-10:]))]),
         claim("an estimate rests on <samples> samples only: near 0 is usual", samples=lambda c: [
@@ -209,6 +211,7 @@ OWN_RULES = {
     "frozen-metric": [
         claim("KL per update is exactly 0 in the last <row> updates and was not before, while "
               "<names> change: the policy is no longer trained", row=tail_of_zeros),
+        *FROZEN,
         claim("<names> is <value> to the last bit in <row> successive updates, while <names> "
               "change", value=lambda c: c.metric.values.tolist(), row=equal_in_a_row),
     ],
@@ -285,6 +288,7 @@ OWN_RULES = {
               more=growth_again),
     ],
     "no-learning": NO_LEARNING,
+    "sign-reversed": SIGN_REVERSED,
     "return-up-success-flat": INTERVALS,
     "no-new-rows": [
         *(claim(f"no new row for <silence> {unit}, at <share> of the budget, and nothing says that "
@@ -364,6 +368,7 @@ OWN_RULES = {
         claim("updates hardly move the policy: the KL of all <n> logged ones together changes at "
               "most <changed> of its actions", n=lambda c: [len(c.metric.finite())],
               changed=lambda c: [float(np.sqrt(np.abs(c.metric.finite().values) / 2).sum())]),
+        *UPDATES,
         claim("the median KL per update is <median M> nats"),
         claim("updates hardly move the policy: its entropy stays <last M> within <range> of it",
               range=lambda c: [float(np.ptp(c.metric.values) / np.abs(c.metric.values).max())]),

@@ -223,6 +223,11 @@ def drifts(case: Case):
             yield float(np.median(np.minimum(gap / np.sqrt(variance), 10)[during]))
 
 
+def last_third(series):
+    """Return the median of the last third of a series."""
+    return float(np.median(series.values[-(len(series) // 3) :]))
+
+
 def varying(case: Case):
     """Return the explained variances during the finding where returns vary: see its rule's page."""
     logged_here, loss = case.metric, case[VALUE_LOSS]

@@ -31,7 +31,10 @@ RECORDED = [
     *((load, (path.parent.name, "fires")) for path in sorted(TRACES.glob("*/trace.toml"))),
 ]
 QUIET = [(load, (path.parent.name, "quiet")) for path in sorted(TRACES.glob("*/trace.toml"))]
-EXAMPLES = [ROOT / "examples" / name for name in ("failing", "healthy")]
+EXAMPLES = [
+    *(ROOT / "examples" / name for name in ("failing", "healthy")),
+    *sorted((ROOT / "tests/rules/wiring").glob("*.csv")),
+]
 CHANGED = 40  # numbers changed to see whether it is noticed
 KL, ENTROPY = "policy/kl_to_reference", "exploration/entropy"
 NOTICED = 0.8  # share of them: a number that another window gives as well passes

@@ -44,6 +44,13 @@ MEANINGS = tuple(
             "a tensor was left on another device",
         ),
         (
+            r"found invalid values|probability tensor contains",
+            (
+                "the policy's outputs are not numbers: a reward, an observation, a weight or a"
+                " gradient was not one before"
+            ),
+        ),
+        (
             r"divisible",
             "batch sizes do not divide: prompts, responses for each and devices must fit together",
         ),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 MAX_FIRST_ROWS = 3  # updates: the first row may be missing or already a little lower
 COUNT_TOLERANCE = 0.03  # relative, of exp(entropy): measured 1.98-2.00 on CartPole
 MAX_COUNT_ERROR = 0.25  # actions: beyond, a neighbouring count is nearly as likely
-ENTROPY_ROUNDING = 0.002  # relative: logs round entropy to three digits
+ENTROPY_ROUNDING = 0.002  # nats, of logs with more digits than three
 STD_TOLERANCE = 0.05
 NATS_PER_DIMENSION = 0.5 * math.log(2 * math.pi * math.e)  # 1.4189
 DIMENSION_TOLERANCE = 0.02  # of a dimension: 1.996 and 0.996 in two real runs
@@ -38,10 +38,16 @@ def actions(entropies: NDArray[np.float64]) -> Inferred | None:
         return None
     spread = math.exp(highest)
     # Entropy never exceeds ln(actions), but for rounding: the count is at or above `spread`.
-    count = max(math.ceil(spread * (1.0 - ENTROPY_ROUNDING)), 2)
+    count = max(math.ceil(math.exp(highest - _rounding(highest))), 2)
     if count - spread > min(COUNT_TOLERANCE * count, MAX_COUNT_ERROR):
         return None
     return Inferred(count, f"the first entropy, {highest:.3f} = ln {spread:.2f}")
+
+
+def _rounding(entropy: float) -> float:
+    """Return by how much a logged entropy may be rounded up, in nats: ln 4 is printed as 1.39."""
+    place = 2 - math.floor(math.log10(entropy))  # of the third digit: Stable-Baselines3 prints so
+    return max(0.5 * 10.0**-place if round(entropy, place) == entropy else 0.0, ENTROPY_ROUNDING)
 
 
 def action_dim(entropies: NDArray[np.float64], stds: NDArray[np.float64]) -> Inferred | None:

@@ -14,6 +14,7 @@ from rlvitals.readers.console_dialects import DIALECTS
 from rlvitals.readers.console_dialects.dialect import Page, Parser, Shared
 from rlvitals.readers.console_dialects.endings import HINTS, End
 from rlvitals.readers.console_dialects.text import STREAM_RECORDS, Pieces, record_pieces
+from rlvitals.readers.discovery.run_names import own_name
 from rlvitals.readers.formats.lines import HEAD_BYTES, Position, open_log, read_head
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
@@ -75,12 +76,24 @@ def _is_of_a_run(path: Path) -> bool:
         # Beside the output.log of a run that W&B tracks.
         if path.name == "output.log" and (path.parent / "wandb-metadata.json").exists():
             return True
+        if _is_process_output(path):
+            return any(_is_named_for_content(other) for other in path.parent.iterdir())
         twins = (path.with_suffix(suffix) for suffix in (".out", ".log"))
         return path.suffix == ".err" and any(
             twin.is_file() and claims(twin, read_head(twin)) for twin in twins
         )
     except (OSError, UnreadableLog):
         return False
+
+
+def _is_process_output(path: Path) -> bool:
+    return path.stem.lower() in {"console", "nohup", "stdout", "stderr"}
+
+
+def _is_named_for_content(path: Path) -> bool:
+    """Return True for a log that is named for what it holds: it is the only run of its folder."""
+    is_log = path.suffix.lower() in {*CONSOLE_SUFFIXES, ".csv", ".jsonl"} or "tfevents" in path.name
+    return is_log and not _is_process_output(path) and not own_name(path)
 
 
 def _tail(path: Path) -> bytes:

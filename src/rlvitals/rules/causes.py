@@ -21,6 +21,7 @@ LEARNING = (
     "impossible-value",
     "accounting-broken",
     "first-update-off",
+    "sign-reversed",
     "judge-outage",
     "failures-scored",
     "answers-copied",

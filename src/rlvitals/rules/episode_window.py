@@ -1,15 +1,28 @@
-"""The window of an outcome that is a mean over the last episodes, in steps and in points."""
+"""The window of an outcome that is a mean over the last episodes, in steps and in points.
+
+A mean over W episodes has the standard error s / sqrt(W), where s is the standard deviation of an
+episode. Where W, s and the length of episodes are known, two such means without an episode in
+common are compared by that, however few rows the log has.
+"""
 
 import math
+import re
+from dataclasses import dataclass
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
+from rlvitals.metrics.catalogue.language import LENGTH_MEAN
+from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.signals.finite import Array
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
 from rlvitals.signals.spread import median, noise_sd
 from rlvitals.types import Series, Trace
 
 POINTS = 5  # of a series that tell its level
+MIN_LEVEL_EPISODES = 20  # of a mean: a log's first rows hold fewer than the window
+MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
+SURE_ERRORS = 5.0  # standard errors of a difference: the best of many levels is high by chance
+MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 
 
 def memory(trace: Trace, name: str, step: int) -> float:
@@ -38,6 +51,29 @@ def window_points(trace: Trace, name: str, series: Series) -> float | None:
     return max(episodes(trace, name) * length / spacing, 1.0)
 
 
+def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
+    """Return the number of episodes that end between two points of a mean; 1 where not known.
+
+    The steps between two points over the length of an episode, or the episodes themselves where
+    the log counts them. A mean over a window holds no more than the window does.
+    """
+    measured = trace.measured.get(name)
+    if measured is None or len(series) < POINTS:
+        return 1.0
+    if not MEAN_WORDS.search(f"{measured.key} {measured.how}"):
+        return 1.0
+    count = float(np.median(np.diff(series.steps)))
+    if trace.step_unit != "episodes":
+        # A plain "mean_length" beside a return is that of episodes.
+        plain = LENGTH_MEAN.name if RETURN.name in trace else ""
+        lengths = trace.numbers(EPISODE_LENGTH.name) or trace.numbers(plain)
+        if lengths is None or not (length := float(np.median(lengths.values))) > 0:
+            return 1.0
+        count /= length
+    window = episodes(trace, name)
+    return max(min(count, window) if window > 1 else count, 1.0)
+
+
 def scatter_of_window(trace: Trace, name: str) -> float:
     """Return half the standard deviation of a single episode where the mean's window is known.
 
@@ -53,3 +89,57 @@ def scatter_of_window(trace: Trace, name: str) -> float:
     # Second differences of a mean over w points scatter 2 w / sqrt(6) times less than one point.
     sd = noise * min(window, len(logged)) * math.sqrt(6) / 2
     return MIN_GAIN_SD * sd
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLevels:
+    """The first, the best and the last mean of a run, higher is better, with standard errors."""
+
+    first: float
+    best: float
+    last: float
+    material: float  # half the standard deviation of an episode: the least that counts
+    gain_error: float  # of best - first
+    loss_error: float  # of best - last
+
+    @property
+    def is_lost(self) -> bool:
+        """True if half of a significant gain is lost."""
+        gain, loss = self.best - self.first, self.best - self.last
+        significant = gain > SURE_ERRORS * self.gain_error and loss > SURE_ERRORS * self.loss_error
+        return significant and loss > self.material and loss >= gain / 2
+
+
+def window_levels(trace: Trace, name: str, series: Series) -> WindowLevels | None:
+    """Return the levels of an outcome; None where window or length of episodes are not known.
+
+    `series` are its finite points, higher is better.
+    """
+    window, lengths = episodes(trace, name), trace.numbers(EPISODE_LENGTH.name)
+    # The scatter between points is that of means over the episodes that end between them.
+    sd = scatter_of_window(trace, name) / MIN_GAIN_SD
+    sd *= math.sqrt(episodes_per_point(trace, name, series))
+    if window <= 1 or lengths is None or trace.step_unit == "episodes" or not sd > 0:
+        return None
+    ended = _count_episodes(series, lengths)
+    counted = np.flatnonzero(ended >= min(MIN_LEVEL_EPISODES, window))
+    if not counted.size or ended[-1] < MIN_FILLED_WINDOWS * window:
+        return None
+    start = int(counted[0])
+    count = min(float(ended[start]), window)
+    values = series.values[start:]
+    return WindowLevels(
+        float(values[0]),
+        float(values.max()),
+        float(values[-1]),
+        MIN_GAIN_SD * sd,
+        sd * math.sqrt(1 / count + 1 / window),
+        sd * math.sqrt(2 / window),
+    )
+
+
+def _count_episodes(series: Series, lengths: Series) -> Array:
+    """Return how many episodes had ended at each point."""
+    at = np.clip(np.searchsorted(lengths.steps, series.steps, side="right") - 1, 0, None)
+    each = np.maximum(lengths.values[at], 1.0)
+    return np.asarray(np.cumsum(np.diff(series.steps, prepend=0) / each))

@@ -278,6 +278,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("on-policy control", 208, 0, 0, 210, 168, 168, 1, 6),
         Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),
     ),
+    "sign-reversed": (Rate("on-policy control", 194, 0, 0, 0, 0, 0, 4, 13),),
     "stop-reason-shifts": (Rate("GRPO-like", 14, 0, 0, 0, 0, 0, 1, 1),),
     "task-regresses": (Rate("GRPO-like", 14, 0, 0, 0, 0, 0, 1, 1),),
     "tasks-without-signal": (Rate("GRPO-like", 14, 0, 0, 0, 0, 0, 1, 1),),

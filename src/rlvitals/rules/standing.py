@@ -1,5 +1,6 @@
 """Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ from rlvitals.rules.curves import (
     rises,
     rose_at_once,
 )
-from rlvitals.rules.episode_window import scatter_of_window, window_points
+from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import pays_in_full
 from rlvitals.rules.remembered import remembered
@@ -362,7 +363,8 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
 def _single_sd(trace: Trace, name: str, whole: Series) -> float:
     """Return the scatter of a single value: all that is left where zero and span are not known."""
     logged = trace[name].finite().until(int(whole.steps[-1])) if name in trace else whole
-    return block_test.single_value_sd(logged.values, window_points(trace, name, logged))
+    sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
+    return sd * math.sqrt(episodes_per_point(trace, name, logged))
 
 
 def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:

@@ -38,6 +38,7 @@ MAX_CHANGED = Threshold(
 )
 MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
 SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
+NO_GRADIENT = Bound(0.0, "a gradient of exactly zero in every row")
 MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 
@@ -121,7 +122,8 @@ def no_movement(trace: Trace) -> NoMovement | None:
 
     The square root of half of a KL bounds the share of actions that an update changes (Pinsker),
     and the sum of these shares bounds that of a run. Without KL and clip fraction, an entropy of
-    discrete actions that never changes tells.
+    discrete actions that never changes tells. So does a gradient norm of exactly 0 in every row,
+    with an entropy that changes no more than the states of its batches do.
     """
     if trace.profile not in MOVED_PROFILES or too_early(trace) or learned_before(trace):
         return None
@@ -130,6 +132,9 @@ def no_movement(trace: Trace) -> NoMovement | None:
     if entropy is None or not level:
         return None
     span = float(np.ptp(entropy.values)) / level
+    norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
+    if norms is not None and not norms.values.any() and span <= MAX_ENTROPY_SPAN:
+        return NoMovement(GRAD_NORM.name, 0.0, NO_GRADIENT)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
         still = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
         discrete = max_entropy(trace) is not None
@@ -148,12 +153,12 @@ def _changed_actions(trace: Trace) -> float | None:
     """
     kl, measured = trace.numbers(APPROX_KL.name, MIN_POINTS), trace.measured.get(APPROX_KL.name)
     clamped = measured is not None and "clamped" in measured.estimator
-    if kl is None or clamped or not (kl.values.any() or _epochs(trace) > 1):
+    if kl is None or clamped or not (kl.values.any() or epochs(trace) > 1):
         return None
     return float(np.sqrt(np.abs(kl.values) / 2).sum())
 
 
-def _epochs(trace: Trace) -> float:
+def epochs(trace: Trace) -> float:
     """Return how often a batch is trained on, as set or as the count of updates shows; else 1."""
     own, count = trace.number("n_epochs"), trace.numbers(UPDATES.name, MIN_POINTS)
     if own is not None or count is None:

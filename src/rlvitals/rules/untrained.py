@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.optimiser import LOSS as TOTAL_LOSS
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
-from rlvitals.metrics.catalogue.value import LOSS
+from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
+from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
@@ -25,6 +26,7 @@ SOME, BETTER = 0.4, 0.1  # explained variance of the first third, and what is be
 MUCH = 0.5  # explained variance of five updates: chance may have it too, so it clears nobody
 KEPT = 0.3  # of the first value losses
 EVEN, BEYOND = 0.5, 2.5  # lowest over highest loss, usual over first; x what a step pays
+MIN_Q_ERROR = 2.0  # x the mean Q: a critic that errs by more predicts nothing
 BLIND = 1e-4  # explained variance of a critic that predicts the same for every state
 HEAD = 5  # points: the first losses
 WINDOW = 20  # updates at least
@@ -86,6 +88,8 @@ def never_settled(trace: Trace) -> Answer:
         return Undecided("what a step pays is not known", (RETURN.name, EPISODE_LENGTH.name))
     if _content(trace):
         return Clear()
+    if (finding := _no_prediction(trace, name, loss)) is not None:
+        return finding
     low, usual, high = (float(q) for q in np.percentile(loss.values, (LOW, 50.0, HIGH)))
     first, error = float(np.median(loss.values[:HEAD])), float(np.sqrt(max(usual, 0.0)))
     paid = float(np.abs(returns.values).mean() / max(lengths.values.mean(), 1.0))
@@ -102,6 +106,27 @@ def never_settled(trace: Trace) -> Answer:
     )
 
 
+def _no_prediction(trace: Trace, name: str, loss: Series) -> Finding | None:
+    """Find a critic whose error is no less than at first and outweighs all that it predicts."""
+    q = trace.numbers(Q_MEAN.name, WINDOW)
+    if q is None:
+        return None
+    first, usual = float(np.median(loss.values[:HEAD])), float(np.median(_ends(loss.values)[1]))
+    predicted = float(np.median(np.abs(_ends(q.values)[1])))
+    error = float(np.sqrt(max(usual, 0.0)))
+    if usual < first or error <= MIN_Q_ERROR * predicted:
+        return None
+    return _finding(
+        trace,
+        f"the critic has learned nothing: its loss is {usual:.3g} in the last third of the updates "
+        f"and was {first:.3g} at first, an error of {error:.3g} beside a mean value of "
+        f"{predicted:.3g}",
+        (name, loss, error),
+        Bound(MIN_Q_ERROR * predicted, f"{MIN_Q_ERROR:g} x the mean value that it predicts"),
+        UNTRAINED,
+    )
+
+
 def _content(trace: Trace) -> bool:
     """Tell a run that it is too early to judge, or that gets along without a critic."""
     return bool(too_early(trace)) or (weigh.content(standing(trace)) and not ends_far(trace))
@@ -115,6 +140,8 @@ def _finding(
     causes: tuple[str, ...],
 ) -> Finding:
     now = standing(trace)
+    if now.state == "unknown":
+        now = judged(trace)  # what is said is of the whole run, as the verdict is
     evidence, counter = weigh.sides(now)
     metric, series, level = shown
     return Finding(

@@ -11,6 +11,16 @@ frozen policy), where the KL per update, 20 times above 0, is exactly 0 from som
 end though the policy still chooses (it is no longer trained), or where the critic's values stand
 still while the returns they are fitted to move (a frozen critic).
 
+Three more are warnings whatever the outcome does. Explained variance is a function of a rollout's
+values and returns alone: bit-identical from the first update to the last beside losses that move,
+it is that of one rollout, which is trained on again and again. So is a return, a mean over several
+episodes, that is the same number in every row, and no whole one, beside a loss that moves one way
+in 95 % of updates. And the ratio of new to old probabilities is exactly 1 before the first step on
+a batch and never after it: a KL and a clip fraction of exactly 0 in every row, while the entropy of
+discrete actions loses 5 % or more, are those of a log-probability that is computed anew at each
+step, where a batch is trained on more than once (by `n_epochs`, by the count of updates, or as
+CleanRL's scripts do); else a note.
+
 ## Why it matters
 Floating-point numbers that come out of an update that does something never repeat exactly. One
 that does is computed once and logged again and again, or belongs to a network that is not
@@ -42,14 +52,23 @@ from rlvitals.metrics.catalogue.optimiser import (
     LOSS,
     WEIGHT_NORM,
 )
-from rlvitals.metrics.catalogue.policy import ADVANTAGE_MEAN, APPROX_KL, KL_SIGNED, RATIO_VAR
+from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.metrics.catalogue.policy import (
+    ADVANTAGE_MEAN,
+    APPROX_KL,
+    CLIP_FRACTION,
+    KL_SIGNED,
+    RATIO_VAR,
+)
 from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE, PREDICTION_MEAN, RETURN_MEAN
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.rules import kinds
 from rlvitals.rules.books import FULL, digits
+from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.untaught import epochs
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.spread import median
 from rlvitals.types import Series, Trace
@@ -62,6 +81,17 @@ DIGITS = 5  # significant: fewer repeat by rounding
 DECAYED = 1e-3  # of the highest learning rate: weights stand still by rounding
 NEAR = 1e-3  # relative: a gradient norm at its limit
 CERTAIN = 1e-3  # nats: so sure a policy moves by less than float32 tells, and its KL rounds to 0
+
+MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch change it by
+MIN_MEAN_EPISODES = 2.0  # of a mean over several
+MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
+LEVEL_POINTS = 5  # of a series, whose median is a level
+LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
+ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
+SAME_RATIO = (
+    "the old log-probability is computed anew at each step, not kept from the rollout",
+    "each batch is used for a single step: then clip range and KL say nothing",
+)
 
 # What an update computes; each of them may be told by the others that it stands still.
 WATCHED = (
@@ -100,6 +130,8 @@ def check(trace: Trace) -> Answer:
         if _counts(trace, name) and (finding := _judge(trace, name, logged, length))
     ]
     found += [finding] if (finding := _stopped(trace, logged, length)) else []
+    found += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
+    found += [finding] if (finding := _same_episodes(trace, logged, length)) else []
     if found:
         return max(found, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
@@ -134,6 +166,61 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
     )
 
 
+def _unit_ratio(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+    """Find a policy that changes beside a KL of exactly 0: its ratio is taken to itself."""
+    kl, entropy = logged.get(APPROX_KL.name), logged.get(ENTROPY.name)
+    measured, clipped = trace.measured.get(APPROX_KL.name), trace.numbers(CLIP_FRACTION.name)
+    if kl is None or entropy is None or trace.profile not in kinds.CONTROL or measured is None:
+        return None
+    zero = not kl.values.any() and (clipped is None or not clipped.values.any())
+    if not zero or "clamped" in measured.estimator or max_entropy(trace) is None:
+        return None
+    first = float(np.median(entropy.values[:LEVEL_POINTS]))
+    last = float(np.median(entropy.values[-LEVEL_POINTS:]))
+    # A log that rounds to few digits shows a small KL as 0.
+    loss = logged.get(VALUE_LOSS.name, logged.get(POLICY_LOSS.name))
+    precise = loss is not None and max(map(digits, loss.tail(LEVEL_POINTS).values)) >= DIGITS
+    if len(kl) < length or not precise or first - last < MIN_ENTROPY_LOST * first:
+        return None
+    several = epochs(trace) > 1 or measured.framework in LOOPS_OVER_BATCH
+    return Finding(
+        f"KL per update is exactly 0 in all {len(kl):,} rows, while entropy goes {first:.3g} to "
+        f"{last:.3g} nats: the ratio of new to old probabilities is 1 at every step",
+        severity=Severity.WARNING if several else Severity.NOTE,
+        metric=APPROX_KL.name,
+        began=int(kl.steps[0]),
+        ended=int(kl.steps[-1]),
+        observed=0.0,
+        bound=LENGTH.bound(trace, "updates, default"),
+        counter=() if several else ("a batch that is used for one step has a KL of 0",),
+        causes=SAME_RATIO,
+        remedies=("keep the log-probabilities of the rollout, and use them in every epoch",),
+    )
+
+
+def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+    """Find means over several episodes that are one number, beside a loss that has no noise."""
+    returns, loss = trace.numbers(RETURN.name, length), logged.get(LOSS.name)
+    if returns is None or loss is None or np.ptp(returns.values) > 0:
+        return None
+    count, value = episodes_per_point(trace, RETURN.name, returns), float(returns.values[0])
+    steps = np.diff(loss.values)
+    share = float(max((steps > 0).mean(), (steps < 0).mean()))
+    if count < MIN_MEAN_EPISODES or value == np.rint(value) or share < MIN_ONE_WAY_SHARE:
+        return None
+    return Finding(
+        f"return is {value:.6g} in all {len(returns):,} rows, each a mean over about {count:.0f} "
+        f"episodes, while the loss moves one way in {share:.0%} of updates",
+        severity=Severity.WARNING,
+        metric=RETURN.name,
+        began=int(returns.steps[0]),
+        ended=int(returns.steps[-1]),
+        observed=float(len(returns)),
+        bound=LENGTH.bound(trace, "updates, default"),
+        causes=ONE_ROLLOUT,
+    )
+
+
 def _certain(trace: Trace, began: int) -> bool:
     """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
     entropy = trace.get(ENTROPY.name)
@@ -163,6 +250,8 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
     if not moving or _decayed(trace, began, ended):
         return None
     severity, causes = _network(trace, name, moving, began, ended)
+    if name == EXPLAINED_VARIANCE.name and last - first + 1 == len(series):
+        severity, causes = Severity.WARNING, ONE_ROLLOUT
     return Finding(
         f"{name} is {value:.8g} to the last bit in {last - first + 1} successive updates, "
         f"while {', '.join(moving[:3])} change",

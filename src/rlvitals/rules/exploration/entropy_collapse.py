@@ -201,6 +201,7 @@ RULE = Rule(
     explained_by=(
         "setting-out-of-range",
         "environment-changed",
+        "sign-reversed",
         "learning-rate-too-high",
         "action-collapse",
         "impossible-value",

@@ -8,6 +8,11 @@ One of three, with an outcome that got nowhere:
   stands where it started or rose again, a note where it is falling;
 - an entropy bonus (`exploration/entropy_coef`, constant) that pays a random action more per step
   than the task pays: coefficient x dimensions x ln 2 against |return| / episode length.
+Or updates without direction: entropy of discrete actions that ends above 80 % of ln(actions),
+where the KL of all updates adds up to more than twice what the policy's distance from uniform,
+ln(actions) less entropy, has become. The KL of steps that have nothing to do with each other adds
+up to their common distance; that of n steps in one direction is n times their sum. An outcome that
+is proven to improve, or holds its best, clears it; one that cannot be told does not.
 "Nowhere": proven flat or falling, or, where a trend cannot be told, less than 15 % of the way from
 a random to a solved policy. An epsilon of 1 in every row, or an entropy above 99.5 % of ln(actions)
 in every row, is a policy that acts at random from the first to the last: a warning unless the
@@ -41,6 +46,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, EPSILON
 from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
@@ -73,6 +79,9 @@ HALF = 0.5  # of the run
 MIN_UNIFORM_ENTROPY = 0.995  # of ln(actions): of two actions, none is likelier than 0.54
 MIN_RANDOM_EPSILON = 0.999  # epsilon, of which 1 is printed with three digits
 NOWHERE = 0.15  # of the way from random to solved
+MIN_WANDERING_ENTROPY = 0.8  # of ln(actions), at the end
+MIN_WANDERING_UPDATES = 20
+MAX_DRIFT = Bound(0.5, "of the KL of all updates: steps in no direction come as far as their sum")
 LN2 = math.log(2)  # nats per dimension of a uniform action in [-1, 1], SAC's squashed range
 
 
@@ -88,17 +97,20 @@ class _Kept:
     stands: bool  # where it started, or as bad as that
     causes: tuple[str, ...]
     remedies: tuple[str, ...] = ()
+    wanders: bool = False  # updates move the policy, and in no direction
 
 
 def check(trace: Trace) -> Answer:
     """Find exploration that did not end, then ask where the outcome got to."""
     if why := too_early(trace, HALF):
         return Undecided(why, ("total_steps",))
-    asked = [found for way in (_epsilon, _entropy, _bonus) if (found := way(trace)) is not None]
+    ways = (_epsilon, _entropy, _bonus, _drift)
+    asked = [found for way in ways if (found := way(trace)) is not None]
     if not asked:
         return Undecided("how much there is to decide is not known", ("n_actions", "env_id"))
-    kept = next((found for found in asked if isinstance(found, _Kept)), None)
-    return Clear() if kept is None else _weighed(trace, kept)
+    answers = [_weighed(trace, kept) for kept in asked if isinstance(kept, _Kept)]
+    findings = (answer for answer in answers if isinstance(answer, Finding))
+    return next(findings, answers[0] if answers else Clear())
 
 
 def _weighed(trace: Trace, kept: _Kept) -> Answer:
@@ -109,6 +121,8 @@ def _weighed(trace: Trace, kept: _Kept) -> Answer:
     if _never_changes(trace):
         return Undecided("the outcome never changes: nothing tells one action from another")
     part = way_share(trace, now)
+    if kept.wanders and not weigh.content(judged(trace)):
+        return _finding(trace, kept, now, part, "they lead nowhere")
     if _never_chose(trace) and not weigh.content(judged(trace)):
         what = "the policy acts at random from the first row to the last"
         return _finding(trace, kept, now, part, what)
@@ -213,6 +227,39 @@ def _bonus(trace: Trace) -> _Kept | Clear | None:
         f"a random action earns {bonus:.3g} a step for its entropy, the task pays {paid:.3g}",
         stands=True,
         causes=(f"the entropy coefficient, {coef.values[0]:g}, is too high for these rewards",),
+    )
+
+
+def _drift(trace: Trace) -> _Kept | Clear | None:
+    """Compare the way that all updates went with the distance they came to."""
+    entropy, kl = (trace.numbers(metric.name, LEAST) for metric in (ENTROPY, APPROX_KL))
+    most = max_entropy(trace)
+    if entropy is None or kl is None or most is None or len(kl) < MIN_WANDERING_UPDATES:
+        return None
+    if "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", ""):
+        return None
+    level = float(np.median(entropy.tail(max(len(entropy) // 10, 3)).values))
+    way, distance = float(np.abs(kl.values).sum()), most.value - level
+    share = level / most.value
+    if share < MIN_WANDERING_ENTROPY or distance >= MAX_DRIFT.value * way:
+        return Clear()
+    return _Kept(
+        ENTROPY.name,
+        int(entropy.steps[0]),
+        distance / way,
+        MAX_DRIFT,
+        f"updates of {way:.3g} nats in all leave the policy {max(distance, 0.0):.2g} nats from "
+        f"uniform ({share:.1%} of {most.value:.3g})",
+        stands=True,
+        causes=(
+            "updates without direction: advantages or actions that belong to other samples",
+            "rewards or observations that tell nothing",
+        ),
+        remedies=(
+            "check on one rollout that each advantage stands beside its own state and action",
+            "check that rewards vary and that observations carry what the task needs",
+        ),
+        wanders=True,
     )
 
 

@@ -5,7 +5,8 @@ The outcome's last tenth is below half of what the run had gained at its best (b
 twenty, less the first), and the outcome had gained something that counts. The best of twenty
 blocks is high by its luck too, so the fall must stand out: five standard deviations of such a
 difference under autocorrelated noise, or seven times the scatter from point to point, or more
-than 99 in 100 draws of the blocks' own scatter, with the best chosen anew in each. Asked
+than 99 in 100 draws of the blocks' own scatter, with the best chosen anew in each, or five standard
+errors of two means over as many episodes as each value holds, where the log says how many. Asked
 anew at every step: a dip that recovers is no collapse, and a finding from within a dip is
 retracted once later data clear it. Training is judged first, then its evaluations: a fall of these
 counts by their scatter from one to the next, once it has lasted for a fifth of the run. A mean over
@@ -39,6 +40,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import lost
+from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
@@ -94,13 +96,20 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
     anew = name == EVALUATED
-    if not (plainly_lost(name, series.values, course) or lost(series.values, material, anew=anew)):
+    proven = lost(series.values, material, anew=anew) or _loss_by_windows(trace, name, series)
+    if not (proven or plainly_lost(name, series.values, course)):
         return Clear()
     if falls(course) > 1:
         return Clear()  # it was lost before, and came back: return_oscillates' business
     if series.steps[-1] < full(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
     return _finding(name, series, course, LOST.on(trace))
+
+
+def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
+    """Tell a loss that the standard error of means over so many episodes excludes."""
+    levels = window_levels(trace, name, series)
+    return levels is not None and levels.is_lost
 
 
 def _share(course: Course) -> str:

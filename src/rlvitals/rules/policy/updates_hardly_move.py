@@ -7,12 +7,14 @@ note), with an outcome proven not to improve, and not at its ceiling. A control 
 `optimiser/learning_rate` that never reaches 1e-6 shows the same without them, and so does, where
 neither is logged, an `exploration/entropy` that stays within 0.05 % of its level.
 
-Two things show it without a proof about the outcome, unless that improves or the run has only
-begun: an entropy of discrete actions that stays within 0.05 % of its level over the whole run; and
-updates that cannot add up. The square root of half of a KL bounds the share of actions that an
-update changes (Pinsker), and these shares add up at most: where their sum over the run is below
-2 %, and entropy stays within 0.2 %, the last policy is the first one. A KL of exactly 0 in every
-row counts only where each batch is trained on more than once: before its first step it is 0.
+Three things show it without a proof about the outcome, unless that improves or the run has only
+begun: a gradient norm of exactly 0 in every row beside returns that differ and an entropy that
+stays within 0.2 %; an entropy of discrete actions that stays within 0.05 % of its level over the
+whole run; and updates that cannot add up. The square root of half of a KL bounds the share of
+actions that an update changes (Pinsker), and these shares add up at most: where their sum over the
+run is below 2 %, and entropy stays within 0.2 %, the last policy is the first one. A KL of exactly
+0 in every row counts only where each batch is trained on more than once: before its first step it
+is 0.
 
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
@@ -34,9 +36,11 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY
-from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
+from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
+from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import judged
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
@@ -71,6 +75,8 @@ def _by_sum(trace: Trace) -> Finding | None:
     found = no_movement(trace)
     if found is None or found.metric == ENTROPY.name or weigh.content(judged(trace)):
         return None
+    if found.metric == GRAD_NORM.name:
+        return _without_gradient(trace, found.bound)
     kl = trace[APPROX_KL.name].finite()
     return Finding(
         f"updates hardly move the policy: the KL of all {len(kl):,} logged ones together changes "
@@ -83,6 +89,30 @@ def _by_sum(trace: Trace) -> Finding | None:
         bound=found.bound,
         evidence=(f"the median KL per update is {float(np.median(kl.values)):.1e} nats",),
         causes=_causes(trace, trace.first_step + (trace.last_step - trace.first_step) // 2),
+    )
+
+
+def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
+    norms, returns = trace[GRAD_NORM.name].finite(), trace.numbers(RETURN.name)
+    if returns is not None and not np.ptp(returns.values):
+        return None  # advantages of 0: where all returns are alike there is nothing to learn
+    return Finding(
+        f"updates do not move the policy: the gradient norm is exactly 0 in all {len(norms):,} "
+        "rows",
+        severity=Severity.WARNING,
+        metric=GRAD_NORM.name,
+        began=int(norms.steps[0]),
+        ended=int(norms.steps[-1]),
+        observed=0.0,
+        bound=bound,
+        causes=(
+            "the loss carries no gradient: a log-probability that is detached, or under no_grad",
+            "advantages that are all 0",
+        ),
+        remedies=(
+            "print whether the loss requires a gradient",
+            "compare the policy's weights before and after an update",
+        ),
     )
 
 
@@ -221,7 +251,7 @@ def _finding(
 RULE = Rule(
     name="updates-hardly-move",
     needs=(),
-    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY),
+    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY, GRAD_NORM),
     at_least=10,
     check=check,
     doc=__doc__,

@@ -6,8 +6,10 @@ reward, return) that is exactly the same number for as long: to the end of the r
 it; or one that has been its own lowest number ever since it fell there. Not where the outcome
 climbed to its highest value and stays there, and not where answers are right: that is convergence.
 A language model that has no gradient besides is stalled, even while its mean reward wanders upwards
-with the prompts. Spread over single steps is no evidence: many environments pay the same for every
-step. A return that is the least that the environment gives is a note: nothing has succeeded yet.
+with the prompts. A return that never stood above its level is a flat start: a note, until 40 % of a
+known budget are spent, and while a run of unknown budget goes on. Spread over single steps is no
+evidence: many environments pay the same for every step. A return that is the least that the
+environment gives is a note: nothing has succeeded yet.
 
 Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
 MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
@@ -49,6 +51,7 @@ from rlvitals.rules.paid import paid
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label, standing
 from rlvitals.rules.untaught import at_top, lifeless
 from rlvitals.rules.weigh import content, sides
@@ -67,6 +70,7 @@ NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
+SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
 def check(trace: Trace) -> Answer:
@@ -214,14 +218,14 @@ def _finding(
     spread = name in SPREADS
     what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    after = series.since(between[1] + 1).values
-    over = not spread and bool((after > value).any())  # it went on to rise
+    over = not spread and bool((series.since(between[1] + 1).values > value).any())  # it rose then
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
     learns, most = _learns(trace, now, between[0])
-    counter = (*counter, *most)
-    severity = Severity.NOTE if learns or waits or over else Severity.WARNING
+    early = _starts_flat(trace, name, series, between[0], value)
+    counter = (*counter, *most, *early)
+    severity = Severity.NOTE if learns or waits or over or early else Severity.WARNING
     if waits:
         until = "had succeeded until then" if over else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
@@ -245,6 +249,22 @@ def _finding(
         evidence=evidence,
         counter=counter,
     )
+
+
+def _starts_flat(
+    trace: Trace, name: str, series: Series, began: int, value: float
+) -> tuple[str, ...]:
+    """Say why a return that never stood above its constant level may be a start; empty if not.
+
+    Returns at the floor of a sparse task, before the first success, and at the top of a task whose
+    training was resumed are constant rewards to a log that does not name the task.
+    """
+    if trace.profile in kinds.LANGUAGE or name not in LEVELS:
+        return ()
+    before, why = float(series.until(began).values.max(initial=value)), too_early(trace)
+    if not why or before - value > SAME_LEVEL * abs(value):
+        return ()
+    return (f"it never stood above that: a flat start; {why}",)
 
 
 def _times(same: np.ndarray, *, spread: bool) -> str:
@@ -286,6 +306,7 @@ RULE = Rule(
         "setting-out-of-range",
         "not-a-number",
         "updates-hardly-move",
+        "frozen-metric",
         "action-collapse",
         "episodes-never-end",
         "entropy-collapse",

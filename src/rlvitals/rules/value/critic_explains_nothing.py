@@ -13,7 +13,9 @@ A critic that has learned nothing at all over the whole run is told apart: expla
 median of the last third below 0.3 and no better than in the first third, where it was below 0.4,
 and a value loss whose median is above three tenths of what it was at first: not even the mean of
 the returns was learned. Of a Q-learner: a loss that keeps within a factor of two from the first
-update to the last, its root more than 2.5 times what a step pays on average. In an environment that
+update to the last, its root more than 2.5 times what a step pays on average; or one that is no
+lower in the last third than at first, its root more than twice the mean of `value/q_mean`: a critic
+that is trained errs by less than it predicts. In an environment that
 is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a
 known budget are spent and it ends far from solved.
 

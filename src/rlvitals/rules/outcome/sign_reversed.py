@@ -1,0 +1,151 @@
+"""The policy gets surer of what pays less: it is trained the wrong way round.
+
+## What it sees
+A return that is proven to fall, to below what the untrained policy earned, while the entropy of
+discrete actions falls too, in steps of ordinary size. Three things tell it from a policy that
+became certain too soon: three quarters of the fall had come while entropy was still above 75 % of
+its first level; at most a tenth of the later returns stand above the first ones; and the median KL
+per update, where it is logged, is below 0.05 nats. An error.
+
+## Why it matters
+A policy gradient raises the probability of what earned more than expected. With one sign wrong it
+raises that of what earned less, and does so in good order: losses, KL and clip fraction look well.
+
+## What to do
+Take one step on a single sample with a positive advantage: the probability of its action has to
+rise. Then look at the sign of the loss (optimisers minimise), of the advantage (return less value,
+not value less return), and of the reward: a cost that is paid as a reward.
+
+## When it is wrong
+An entropy bonus of the wrong sign makes a policy certain as well, of any action: then entropy falls
+first. A policy that was good when the log began, and is destroyed by its first updates.
+
+## References
+- Sutton et al. 1999, "Policy Gradient Methods for Reinforcement Learning with Function
+  Approximation".
+- Achiam 2018, "Spinning Up in Deep RL", on the sign of the policy's loss.
+"""
+
+import numpy as np
+
+from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.metrics.catalogue.policy import APPROX_KL
+from rlvitals.metrics.metric import Bound
+from rlvitals.rules import kinds
+from rlvitals.rules.answers import judged
+from rlvitals.rules.rule import (
+    Answer,
+    Clear,
+    Finding,
+    Rule,
+    Severity,
+    Threshold,
+    Undecided,
+    persistence,
+)
+from rlvitals.rules.spent import too_early
+from rlvitals.rules.standing import label, least_that_counts, outcome
+from rlvitals.rules.width import max_entropy
+from rlvitals.types import Series, Trace
+
+PERSISTS = persistence("sign-reversed")
+MIN_SIGN_POINTS = 20  # of the return and of entropy
+FIRST_SHARE, FIRST_POINTS = 0.05, 3  # of the returns: those of a policy that is hardly trained
+MOST_OF_FALL = 0.75
+MIN_ENTROPY_THEN = Threshold(
+    "sign-reversed.entropy",
+    0.75,
+    "share of the first entropy that is left when most of the fall has come",
+    high=1.0,
+)
+MAX_ENTROPY_LAST = 0.95  # of its first level: it has become surer
+MAX_ABOVE_START = 0.1  # share of the later returns above the first ones
+MAX_ORDINARY_KL = 0.05  # nats: median of ordinary updates
+LAST_ENTROPY_POINTS = 5  # of entropy, whose median is its level
+
+
+def check(trace: Trace) -> Answer:
+    """Ask for a proven fall, then whether entropy came down after the return."""
+    entropy, most = trace.numbers(ENTROPY.name, MIN_SIGN_POINTS), max_entropy(trace)
+    picked = outcome(trace)
+    if picked is None or len(picked[1]) < MIN_SIGN_POINTS:
+        return Undecided(f"fewer than {MIN_SIGN_POINTS} values of the outcome", (RETURN.name,))
+    if entropy is None or most is None:
+        return Undecided("no entropy of discrete actions is logged", (ENTROPY.name,))
+    if why := too_early(trace):
+        return Undecided(why, ("total_steps",))
+    now, kl = judged(trace), trace.numbers(APPROX_KL.name)
+    large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
+    if now.state != "falling" or now.metric != picked[0] or large:
+        return Clear()
+    return _surer(trace, *picked, entropy)
+
+
+def _surer(trace: Trace, name: str, series: Series, entropy: Series) -> Answer:
+    """Compare the step at which most of the fall had come with the entropy of that step."""
+    count = max(round(FIRST_SHARE * len(series)), FIRST_POINTS)
+    first = float(np.median(series.values[:count]))
+    last = float(series.values[-(len(series) // 3) :].mean())
+    least, origin = least_that_counts(trace, name, series)
+    above = float((series.values[count:] > first).mean())
+    if first - last < least or above > MAX_ABOVE_START:
+        return Clear()
+    windows = np.lib.stride_tricks.sliding_window_view(series.values, FIRST_POINTS)
+    low = np.median(windows, axis=1) <= first - MOST_OF_FALL * (first - last)
+    step = int(series.steps[int(low.argmax())])
+    before = entropy.until(step).tail(FIRST_POINTS).values
+    begins, ends = (
+        float(entropy.values[0]),
+        float(np.median(entropy.tail(LAST_ENTROPY_POINTS).values)),
+    )
+    then = float(np.median(before)) if len(before) else begins
+    if then < MIN_ENTROPY_THEN.on(trace) * begins or ends > MAX_ENTROPY_LAST * begins:
+        return Clear()
+    return Finding(
+        f"the policy gets surer of what pays less: {label(name)} falls from {first:.4g} to "
+        f"{last:.4g}, entropy from {begins:.3g} to {ends:.3g} nats",
+        severity=Severity.ERROR,
+        metric=name,
+        began=int(series.steps[0]),
+        ended=int(series.steps[-1]),
+        observed=last - first,
+        bound=Bound(-least, origin),
+        evidence=(
+            f"at step {step:,}, with most of the fall behind it, entropy was still {then:.3g} nats",
+        ),
+    )
+
+
+RULE = Rule(
+    name="sign-reversed",
+    needs=(ENTROPY,),
+    at_least=MIN_SIGN_POINTS,
+    check=check,
+    doc=__doc__,
+    profiles=kinds.CONTROL,
+    causes=(
+        "the sign of the advantage or of the policy's loss is wrong",
+        "the sign of the reward that is learned from is wrong: a cost is maximised",
+        "the entropy bonus has the wrong sign",
+    ),
+    remedies=(
+        "take one step on one sample with a positive advantage: its action's probability must rise",
+        "check that the loss that is minimised is minus the objective",
+        "check the sign of the reward on one good and one bad episode",
+    ),
+    explained_by=(
+        "setting-out-of-range",
+        "not-a-number",
+        "environment-changed",
+        "impossible-value",
+        "learning-rate-too-high",
+        "learning-rate-jump",
+        "kl-above-target",
+        "kl-spike",
+        "value-loss-explosion",
+    ),
+    verdict="stalled",
+    thresholds=(MIN_ENTROPY_THEN, PERSISTS),
+    persists=PERSISTS,
+)

@@ -1,0 +1,43 @@
+"""Claims of the sentences on wiring bugs."""
+
+import numpy as np
+from column_values import at_end, at_start, equal_in_a_row, logged, tail_of_zeros
+from derivations import claim
+from rule_values import LOSS, RETURN, last_third
+
+from rlvitals.rules.episode_window import episodes_per_point
+
+FROZEN = [
+    claim("KL per update is exactly 0 in all <row> rows, while entropy goes <early> to <late> "
+          "nats: the ratio of new to old probabilities is 1 at every step", row=tail_of_zeros,
+          early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
+    claim("return is <value> in all <row> rows, each a mean over about <count> episodes, while "
+          "the loss moves one way in <share> of updates", value=logged(RETURN),
+          row=equal_in_a_row,
+          count=lambda c: [episodes_per_point(c.trace, RETURN, c[RETURN])],
+          share=lambda c: [float((np.sign(np.diff(c[LOSS].values)) == s).mean())
+                           for s in (-1, 1)]),
+]  # fmt: skip
+CRITIC = [
+    claim("the critic has learned nothing: its loss is <late> in the last third of the updates "
+          "and was <head> at first, an error of <error> beside a mean value of <predicted>",
+          late=lambda c: [last_third(c.metric)],
+          head=lambda c: [float(np.median(c.metric.values[:5]))],
+          error=lambda c: [float(np.sqrt(last_third(c.metric)))],
+          predicted=lambda c: [float(np.median(np.abs(
+              c["value/q_mean"].values[-(len(c["value/q_mean"]) // 3) :])))]),
+]  # fmt: skip
+UPDATES = [
+    claim("updates do not move the policy: the gradient norm is exactly 0 in all <row> rows",
+          row=tail_of_zeros),
+]  # fmt: skip
+SIGN_REVERSED = [
+    claim("the policy gets surer of what pays less: <label> falls from <first> to <last>, "
+          "entropy from <early> to <late> nats",
+          first=lambda c: [float(np.median(c.metric.values[: max(
+              round(len(c.metric) / 20), 3)]))],
+          last=lambda c: [float(c.metric.values[-(len(c.metric) // 3) :].mean())],
+          early=at_start("exploration/entropy"), late=at_end("exploration/entropy")),
+    claim("at step <step>, with most of the fall behind it, entropy was still <then> nats",
+          step=lambda c: c.metric.steps, then=logged("exploration/entropy")),
+]  # fmt: skip
