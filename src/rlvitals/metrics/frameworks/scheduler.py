@@ -202,6 +202,7 @@ NAMES = Table(
         "seed": "seed",
     },
     sources=("scheduler-csv",),
+    marks=tuple((key,) for key in (*TENSORBOARD, *OWN_COLUMNS)),
     read_from="Archer222arc/Vidurrl: src/core/algorithms/ppo_trainer.py (update),"
     " rewards/reward_calculator.py, src/core/utils/temperature_controller.py, the TensorBoard"
     " and CSV exporters",
