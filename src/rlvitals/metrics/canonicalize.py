@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 import numpy as np
 
 from rlvitals.metrics import frameworks, outcome_words, profile
-from rlvitals.metrics.frameworks import lookup
+from rlvitals.metrics.frameworks import language_loop, lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, resume
@@ -152,7 +153,9 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     tables = []
     for log in logs:  # the keys that a recorder adds do not identify the framework of the others
         keys = [key for key in log.series if not RECORDER_KEY.match(key)]
-        tables.append(lookup.choose(log.source, keys, frameworks.TABLES, log.framework))
+        table = lookup.choose(log.source, keys, frameworks.TABLES, log.framework)
+        plain = table is None or table is frameworks.GENERIC
+        tables.append(frameworks.LANGUAGE_LOOP if plain and _is_named_language(log) else table)
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=logs)
@@ -170,6 +173,11 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         ]
     _take_outcomes(gathered)
     return gathered
+
+
+def _is_named_language(log: Log) -> bool:
+    """Return True if the name of a log's file says that a language model is trained by reward."""
+    return language_loop.ALGORITHM_IN_NAME.search(PurePath(log.where).name) is not None
 
 
 def _take_outcomes(gathered: _Gathered) -> None:

@@ -35,6 +35,7 @@ from rlvitals.rules.gains import (
     gain,
     level_standing,
     margin_standing,
+    rises_steadily,
 )
 from rlvitals.rules.outcome_blocks import (
     by_blocks,
@@ -43,11 +44,13 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.parts import unclear_gain
+from rlvitals.rules.parts import never_paid, unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     LEAST,
+    OF_THE_START,
     OUTCOME_METRICS,
     SHARES,
     Standing,
@@ -151,7 +154,14 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         why = now.why.replace(SUCCESS_RATE.name, name)
         now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
-        return by_batches(trace, now, series, since)
+        now = by_batches(trace, now, series, since)
+        lost = early_loss(series.values) if now.state == "unknown" and since is None else None
+        return now if lost is None else _fallen(now, lost)
+    unpaid = None if too_early(trace) else never_paid(trace)
+    if unpaid is not None:
+        name, level = unpaid[0], float(unpaid[1].values[0])
+        why = f"is {level:.3g} in all {len(unpaid[1]):,} rows: no answer was ever rewarded"
+        return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
@@ -172,21 +182,33 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
     """
     during = series if since is None else series.since(since)
     found = gain(during.values)
-    if found is None or now.state not in {"flat", "unknown"} or learned_before(trace):
+    if now.state not in {"flat", "unknown"} or learned_before(trace):
         return now
+    if found is None:  # too few rows for levels of stretches
+        steady = now.state == "unknown" and rises_steadily(during.values)
+        return replace(now, state="rising", why="") if steady else now
     share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
     if share and during.values.min() >= 0 and during.values.max() <= 1:
         if min(found.first, found.last) >= SOLVED and not found.falls:
             return replace(now, state="at its ceiling", why="")
         least = OF_ALL
     else:
-        least = SMALL * single_sd(trace, now.metric, during)
-    if (found.proven or now.low > 0) and found.size >= least and not found.falls:
+        # What is proven counts if it is a tenth of the first level, however rewards scatter.
+        small, start = SMALL * single_sd(trace, now.metric, during), OF_THE_START * found.first
+        least = min(small, abs(start)) if start else small
+    proven = found.proven or now.low > 0 or rises_steadily(during.values)
+    if proven and found.size >= least and not found.falls:
         return replace(now, state="rising" if found.goes_on else "holding its best", why="")
     if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
         why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
         return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
-    return level_standing(trace, now, during) if since is None else now
+    return now if since is not None else level_standing(trace, now, during, _response_sd(trace))
+
+
+def _response_sd(trace: Trace) -> float:
+    """Return the mean logged standard deviation of the rewards of single responses, else 0."""
+    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
+    return 0.0 if logged is None else float(logged.values.mean())
 
 
 def single_sd(trace: Trace, name: str, series: Series) -> float:
@@ -224,8 +246,10 @@ def judged(trace: Trace) -> Standing:
     now = since_the_start(trace, standing(evaluated(trace)))
     shares = trace.numbers(now.metric) if now.metric in SHARES else None
     levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
-    if levels is None:
-        return now
+    return now if levels is None else _fallen(now, levels)
+
+
+def _fallen(now: Standing, levels: tuple[float, float]) -> Standing:
     return replace(now, state="falling", why="", first=levels[0], last=levels[1])
 
 

@@ -1,10 +1,13 @@
 """Names in loops that people write themselves to train language models by reward.
 
-A log is taken for one only where a key says that responses are graded: a reward's part for right
-answers, accuracy of answers beside format, groups of one prompt. The rest are plain names. Tinker's
-cookbook is such a loop, whose "env/all/" holds means over the rollouts of a batch, and so is NeMo
-RL's.
+A log is taken for one only where a key says that responses are written or graded: their length, a
+reward's part for right answers or their form, accuracy of answers beside format, groups of one
+prompt; or where the file is named after such an algorithm and no other framework knows its keys.
+The rest are plain names. Tinker's cookbook is such a loop, whose "env/all/" holds means over the
+rollouts of a batch, and so is NeMo RL's.
 """
+
+import re
 
 from rlvitals.metrics.catalogue import (
     exploration,
@@ -61,8 +64,10 @@ NAMES = Table(
         ("mean_reward", "batch_accuracy"),
         ("reward", "acc", "loss"),  # rewarded for answers that are right or not
         ("reward", "accuracy", "loss"),
+        ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
     ),
+    mark_pattern=rf"{LENGTH}|{'|'.join(REWARD_PARTS)}",
     read_from="logs of public repositories that train language models with loops of their own;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

@@ -84,7 +84,9 @@ def _marked(table: Table, keys: Collection[str]) -> bool:
     if not table.marks:
         return True
     bare = {bare for key in keys for bare in _without_prefix(table, key)}
-    return any(bare.issuperset(mark) for mark in table.marks)
+    if any(bare.issuperset(mark) for mark in table.marks):
+        return True
+    return bool(table.mark_pattern) and any(re.fullmatch(table.mark_pattern, key) for key in bare)
 
 
 def _without_prefix(table: Table, key: str) -> list[str]:
