@@ -154,8 +154,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     for log in logs:  # the keys that a recorder adds do not identify the framework of the others
         keys = [key for key in log.series if not RECORDER_KEY.match(key)]
         table = lookup.choose(log.source, keys, frameworks.TABLES, log.framework)
-        plain = table is None or table is frameworks.GENERIC
-        tables.append(frameworks.LANGUAGE_LOOP if plain and _is_named_language(log) else table)
+        tables.append(frameworks.LANGUAGE_LOOP if _is_named_language(log, table) else table)
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=logs)
@@ -175,9 +174,18 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     return gathered
 
 
-def _is_named_language(log: Log) -> bool:
-    """Return True if the name of a log's file says that a language model is trained by reward."""
-    return language_loop.ALGORITHM_IN_NAME.search(PurePath(log.where).name) is not None
+def _is_named_language(log: Log, table: Table | None) -> bool:
+    """Return True if the name of a file alone says that a language model is trained by reward.
+
+    Its keys are nobody's, or everybody's: a reward, its spread, a KL, and no length of responses.
+    """
+    if language_loop.ALGORITHM_IN_NAME.search(PurePath(log.where).name) is None:
+        return False
+    if table is None or table is frameworks.GENERIC:
+        return True
+    known = (lookup.find(table, key) for key in log.series)
+    lengths = any(match and match[0].startswith("language/") for match in known)
+    return table.framework in profile.GRPO_FRAMEWORKS and not lengths
 
 
 def _take_outcomes(gathered: _Gathered) -> None:

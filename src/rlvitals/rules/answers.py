@@ -29,6 +29,8 @@ from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import AMPLE, only_fell, plainly_falls
 from rlvitals.rules.gains import (
+    BLOCKS,
+    MIN_POINTS,
     SURE,
     early_loss,
     flat_by_construction,
@@ -75,6 +77,7 @@ SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
+MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -244,6 +247,8 @@ def judged(trace: Trace) -> Standing:
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
     now = since_the_start(trace, standing(evaluated(trace)))
+    if now.state == "unknown" and succeeds_throughout(trace):
+        return replace(now, state="holding its best", why="")
     shares = trace.numbers(now.metric) if now.metric in SHARES else None
     levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
     return now if levels is None else _fallen(now, levels)
@@ -251,6 +256,15 @@ def judged(trace: Trace) -> Standing:
 
 def _fallen(now: Standing, levels: tuple[float, float]) -> Standing:
     return replace(now, state="falling", why="", first=levels[0], last=levels[1])
+
+
+def succeeds_throughout(trace: Trace) -> bool:
+    """Return True if most episodes succeed in each tenth of a run: its reward only scatters."""
+    shares = trace.numbers(SUCCESS_RATE.name, MIN_POINTS)
+    if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
+        return False
+    tenths = [part.mean() for part in np.array_split(shares.values, BLOCKS)]
+    return bool(np.mean(shares.values) >= SOLVED and min(tenths) >= MIN_TENTH_SOLVED)
 
 
 def by_pairs(trace: Trace) -> Standing | None:
