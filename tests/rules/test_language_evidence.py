@@ -12,7 +12,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged, learned, succeeds_throughout
 from rlvitals.rules.gains import rises_steadily, slope_errors
 from rlvitals.rules.language import first_rows_broken
-from rlvitals.rules.parts import never_paid
+from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
 from rlvitals.rules.rule import Clear, Severity
 from rlvitals.types import Budget, Profile
@@ -31,7 +31,7 @@ def parts(**values):
 
 
 @pytest.mark.parametrize("floor", [0.0, -0.5])
-def test_a_task_that_is_never_paid_stalls_while_the_form_is_learned(floor):
+def test_a_task_that_is_unpaid_task_stalls_while_the_form_is_learned(floor):
     run = parts(tool_use_reward=np.full(ROWS, floor), format_reward=FORM)
     now = learned(run)
     assert (now.state, now.metric) == ("flat", "reward/component/tool_use_reward")
@@ -54,7 +54,7 @@ def test_a_task_that_is_never_paid_stalls_while_the_form_is_learned(floor):
     ids=["paid", "always", "shaping", "dead", "another"],
 )
 def test_other_parts_are_no_unpaid_task(values):
-    assert never_paid(parts(**values)) is None
+    assert unpaid_task(parts(**values)) is None
 
 
 def test_a_task_may_be_unpaid_early_in_a_run():

@@ -4,12 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 
 import numpy as np
 
 from rlvitals.metrics import frameworks, outcome_words, profile
-from rlvitals.metrics.frameworks import language_loop, lookup
+from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
 from rlvitals.metrics.steps import align, axis, resume
@@ -153,8 +152,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     tables = []
     for log in logs:  # the keys that a recorder adds do not identify the framework of the others
         keys = [key for key in log.series if not RECORDER_KEY.match(key)]
-        table = lookup.choose(log.source, keys, frameworks.TABLES, log.framework)
-        tables.append(frameworks.LANGUAGE_LOOP if _is_named_language(log, table) else table)
+        tables.append(lookup.choose_table(log, keys, frameworks.TABLES))
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=logs)
@@ -172,20 +170,6 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         ]
     _take_outcomes(gathered)
     return gathered
-
-
-def _is_named_language(log: Log, table: Table | None) -> bool:
-    """Return True if the name of a file alone says that a language model is trained by reward.
-
-    Its keys are nobody's, or everybody's: a reward, its spread, a KL, and no length of responses.
-    """
-    if language_loop.ALGORITHM_IN_NAME.search(PurePath(log.where).name) is None:
-        return False
-    if table is None or table is frameworks.GENERIC:
-        return True
-    known = (lookup.find(table, key) for key in log.series)
-    lengths = any(match and match[0].startswith("language/") for match in known)
-    return table.framework in profile.GRPO_FRAMEWORKS and not lengths
 
 
 def _take_outcomes(gathered: _Gathered) -> None:

@@ -46,7 +46,7 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.parts import never_paid, unclear_gain
+from rlvitals.rules.parts import unpaid_task, unclear_gain
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
@@ -159,8 +159,8 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
         now = by_batches(trace, now, series, since)
         lost = early_loss(series.values) if now.state == "unknown" and since is None else None
-        return now if lost is None else _fallen(now, lost)
-    unpaid = None if too_early(trace) else never_paid(trace)
+        return now if lost is None else _fall_standing(now, lost)
+    unpaid = None if too_early(trace) else unpaid_task(trace)
     if unpaid is not None:
         name, level = unpaid[0], float(unpaid[1].values[0])
         why = f"is {level:.3g} in all {len(unpaid[1]):,} rows: no answer was ever rewarded"
@@ -251,10 +251,10 @@ def judged(trace: Trace) -> Standing:
         return replace(now, state="holding its best", why="")
     shares = trace.numbers(now.metric) if now.metric in SHARES else None
     levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
-    return now if levels is None else _fallen(now, levels)
+    return now if levels is None else _fall_standing(now, levels)
 
 
-def _fallen(now: Standing, levels: tuple[float, float]) -> Standing:
+def _fall_standing(now: Standing, levels: tuple[float, float]) -> Standing:
     return replace(now, state="falling", why="", first=levels[0], last=levels[1])
 
 

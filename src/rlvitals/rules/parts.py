@@ -50,7 +50,7 @@ def unclear_gain(trace: Trace) -> str:
 
 
 @remembered
-def never_paid(trace: Trace) -> tuple[str, Series] | None:
+def unpaid_task(trace: Trace) -> tuple[str, Series] | None:
     """Return a part for the task where no such part was ever earned, and others were; else None.
 
     All parts that pay for neither form nor manner are one number in every row, 0 or below, so that

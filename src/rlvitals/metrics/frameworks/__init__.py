@@ -55,7 +55,6 @@ from rlvitals.metrics.frameworks import (
 from rlvitals.metrics.frameworks.key import Table
 
 GENERIC = generic.NAMES
-LANGUAGE_LOOP = language_loop.NAMES
 # Of tables that know equally many of a log's keys the earlier is taken: the plain trainer before
 # what builds on it, a variant with marks before what it varies.
 TABLES: tuple[Table, ...] = (
@@ -104,7 +103,7 @@ TABLES: tuple[Table, ...] = (
     open_instruct.NAMES,
     pipeline_rl.NAMES,
     lightning.NAMES,
-    LANGUAGE_LOOP,
+    language_loop.NAMES,
     GENERIC,
     # Acme's keys are plain words: its own counters tell it from a log written by hand.
     acme.NAMES,

@@ -67,7 +67,7 @@ NAMES = Table(
         ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
     ),
-    mark_pattern=rf"{LENGTH}|{'|'.join(REWARD_PARTS)}",
+    mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}",
     read_from="logs of public repositories that train language models with loops of their own;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )

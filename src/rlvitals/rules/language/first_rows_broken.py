@@ -3,9 +3,12 @@
 ## What it sees
 The first nine rows, or as many as there are: ten lines of a log are enough, and so is one. In every
 row that can show it, one of: `optimiser/grad_norm` exactly 0 while rewards of a group differ; all
-advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2, or
-`policy/sampler_kl` above 0.5 nats per token. A warning. Else a note where every response is cut at
-the limit, or every group earns one reward.
+advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2;
+`policy/sampler_kl` or the mean difference of log-probabilities between sampler and trainer above
+0.5 nats per token; an effective sample size below a tenth; half of the tokens or nine tenths of
+the sequences masked by a correction; nine tenths of the tokens clipped, or of the rollouts failed.
+A warning. Else a note where every response is cut at the limit, every group earns one reward, or
+the gradient's norm is above 100.
 
 ## Why it matters
 None of these mends itself: what the first update gets wrong, each later one gets wrong too.
@@ -15,9 +18,9 @@ Stop the run. Look at one batch by hand: its mask, its advantages, the log-proba
 and trainer on the same tokens.
 
 ## When it is wrong
-What warns is an identity, or far beyond what rounding gives. Prompts that are too hard at first earn
-one reward in every group and may be learned later, and a loss that is summed over tokens has large
-gradients: notes.
+What warns is an identity, or far beyond what rounding gives. Prompts that are too hard at first
+earn one reward in every group and may be learned later, and a loss that is summed over tokens has
+large gradients: notes.
 
 ## References
 - modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.

@@ -34,7 +34,7 @@ from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
 from rlvitals.rules.form import form_alone
-from rlvitals.rules.parts import never_paid
+from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
@@ -90,7 +90,7 @@ def _success(trace: Trace) -> tuple[str, Series] | None:
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
     whole = trace.profile in kinds.LANGUAGE and not too_early(trace)
-    unpaid = never_paid(trace) if whole else None
+    unpaid = unpaid_task(trace) if whole else None
     return unpaid or next(((name, series.finite()) for name, series in checks(trace)), None)
 
 
