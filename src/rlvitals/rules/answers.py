@@ -46,7 +46,7 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.parts import unpaid_task, unclear_gain
+from rlvitals.rules.parts import unclear_gain, unpaid_task
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early

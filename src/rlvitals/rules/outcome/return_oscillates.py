@@ -4,8 +4,8 @@
 The outcome by twenty blocks fell by half of its range at least twice, having come back in
 between. Where its end is down again, by the same tests as for a collapse (half of what was gained
 is lost, and the fall stands out of the noise), this is a warning and the run is unstable; so it is
-after three such falls where no gain can be told over the whole run. Otherwise a note; and where nine of
-ten episodes succeed from the start on, as the reward's swings are not those of success.
+after three such falls where no gain can be told over the whole run. Otherwise a note; and where
+nine of ten episodes succeed from the start on, as the reward's swings are not those of success.
 Evaluations are judged instead of training where they tell more.
 
 ## Why it matters
