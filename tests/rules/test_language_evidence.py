@@ -11,7 +11,11 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import judged, learned, succeeds_throughout
 from rlvitals.rules.gains import rises_steadily, slope_errors
-from rlvitals.rules.language import first_rows_broken
+from rlvitals.rules.language import (
+    first_rows_broken,
+    response_length_collapses,
+    zero_variance_groups,
+)
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
 from rlvitals.rules.rule import Clear, Severity
@@ -174,3 +178,35 @@ def test_a_pasted_row_of_a_trainer_is_a_language_model_s(tmp_path):
     found = rlvitals.diagnose(rlvitals.runs(path)[0])
     assert found.trace.profile is Profile.GRPO
     assert [rule.name for rule, _ in found.findings] == ["first-rows-broken"]
+
+
+def test_a_symptom_from_the_first_row_on_is_weighed_by_the_whole_run():
+    run = grpo(outcome__reward=0.1 + 0.02 * made.noise(ROWS, 2), reward__std=np.full(ROWS, 0.4))
+    assert learned(run, since=run.first_step) == learned(run)
+    zero = replace(run, series={**run.series, "reward/group_zero_std": made.series([0.9] * ROWS)})
+    assert zero_variance_groups.check(zero).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("share", "answers", "severity"),
+    [
+        (0.4, np.linspace(0.5, 0.1, ROWS), Severity.WARNING),  # answers get worse
+        (0.02, np.full(ROWS, 0.3), Severity.WARNING),  # hardly anything is written
+        (0.4, np.full(ROWS, 0.3), Severity.NOTE),
+    ],
+)
+def test_short_responses_are_a_fault_where_answers_get_worse(share, answers, severity):
+    lengths = 500 * np.linspace(1, share, ROWS) ** 2 if share > 0.1 else np.geomspace(500, 9, ROWS)
+    run = grpo(
+        outcome__accuracy=answers + 0.01 * made.noise(ROWS, 3), language__length_mean=lengths
+    )
+    assert response_length_collapses.check(run).severity is severity
+
+
+def test_clipping_is_judged_in_groups_too():
+    clipped = 0.6 + 0.02 * made.noise(ROWS, 3)
+    flat = grpo(outcome__reward=0.3 + 0.03 * made.noise(ROWS, 2), policy__clip_fraction=clipped)
+    rises = grpo(outcome__reward=np.linspace(0, 1, ROWS), policy__clip_fraction=clipped)
+    for run, severity in ((flat, Severity.ERROR), (rises, Severity.NOTE)):
+        found = {rule.name: finding for rule, finding in diagnose(run).findings}
+        assert found["clip-fraction-high"].severity is severity

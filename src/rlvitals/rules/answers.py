@@ -117,8 +117,11 @@ def checks(trace: Trace) -> list[tuple[str, Series]]:
 
 
 def learned(trace: Trace, since: int | None = None) -> Standing:
-    """Judge by right answers; without them by the score before the KL penalty; else as usual."""
-    return _learned(trace, since)
+    """Judge by right answers; without them by the score before the KL penalty; else as usual.
+
+    From its first step on, a run is judged as a whole.
+    """
+    return _learned(trace, None if since is None or since <= trace.first_step else since)
 
 
 @remembered
