@@ -33,6 +33,8 @@ def read(tmp_path, rows, name="metrics.jsonl"):
         (["rewards_mean", "avg_completion_tokens", "mean_kl"], "policy/kl_to_reference_per_token"),
         (["reward_avg", "mean_response_len", "heldout_accuracy"], "outcome/eval_accuracy"),
         (["mean_reward", "accuracy", "loss"], "outcome/accuracy"),
+        (["rewards/valid_json/mean", "rewards/reward/mean", "loss"], "outcome/reward"),
+        (["mean_reward", "verification_accuracy", "completion_length"], "outcome/accuracy"),
     ],
 )
 def test_right_answers_are_read(tmp_path, keys, metric):

@@ -210,3 +210,17 @@ def test_clipping_is_judged_in_groups_too():
     for run, severity in ((flat, Severity.ERROR), (rises, Severity.NOTE)):
         found = {rule.name: finding for rule, finding in diagnose(run).findings}
         assert found["clip-fraction-high"].severity is severity
+
+
+def test_answers_that_are_never_right_stall_whatever_the_reward_does():
+    wander = 0.05 * np.cumsum(made.noise(ROWS, 0))
+    swings = wander - np.linspace(0, wander[-1], ROWS)
+    never = made.trace(
+        Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=np.zeros(ROWS)
+    )
+    assert (judged(never).state, judged(never).metric) == ("flat", "outcome/accuracy")
+    assert diagnose(never).verdict.word is Word.STALLED
+    once = np.zeros(ROWS)
+    once[50] = 0.1
+    some = made.trace(Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=once)
+    assert judged(some).metric == "outcome/reward"

@@ -175,7 +175,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
 def _take_outcomes(gathered: _Gathered) -> None:
     """Map outcomes by the words of their keys, where no table knows one of training.
 
-    Beside a known outcome of training, an evaluation is not looked for.
+    Beside a known outcome of training, right answers alone are looked for.
     """
     known = {
         column.name
@@ -183,10 +183,11 @@ def _take_outcomes(gathered: _Gathered) -> None:
         for column in columns
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
-    if any("eval" not in name for name in known):
-        return
+    trained = any("eval" not in name for name in known)
     for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
-        if known and "eval" in name:
+        if (known and "eval" in name) or (
+            trained and name in {*known, *outcome_words.SCORED_OUTCOMES}
+        ):
             continue
         for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:

@@ -163,11 +163,9 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         now = by_batches(trace, now, series, since)
         lost = early_loss(series.values) if now.state == "unknown" and since is None else None
         return now if lost is None else _fall_standing(now, lost)
-    unpaid = None if too_early(trace) else unpaid_task(trace)
-    if unpaid is not None:
-        name, level = unpaid[0], float(unpaid[1].values[0])
-        why = f"is {level:.3g} in all {len(unpaid[1]):,} rows: no answer was ever rewarded"
-        return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
+    task = unpaid_task(trace)
+    if task is not None and (now := _constant_standing(trace, *task)) is not None:
+        return now
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
@@ -177,6 +175,15 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         now = by_batches(trace, now, trace[picked[0]].finite(), since)
     unclear = unclear_gain(trace) if now.improves else ""
     return replace(now, state="unknown", why=unclear) if unclear else now
+
+
+def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | None:
+    """Return the standing of a constant that was to rise; None early in a run."""
+    if too_early(trace):
+        return None
+    level = float(series.values[0])
+    why = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
+    return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
 
 
 def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:
@@ -252,6 +259,9 @@ def judged(trace: Trace) -> Standing:
     now = since_the_start(trace, standing(evaluated(trace)))
     if now.state == "unknown" and succeeds_throughout(trace):
         return replace(now, state="holding its best", why="")
+    right = trace.numbers(ACCURACY.name, MIN_POINTS)
+    if now.state == "unknown" and right is not None and not right.values.any():
+        return _constant_standing(trace, ACCURACY.name, right) or now
     shares = trace.numbers(now.metric) if now.metric in SHARES else None
     levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
     return now if levels is None else _fall_standing(now, levels)

@@ -67,7 +67,8 @@ NAMES = Table(
         ("mean_reward", "accuracy", "loss"),
         ("mean_reward", "group_reward_std"),
     ),
-    mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}",
+    # TRL's families, in a table that its callback or a person wrote.
+    mark_pattern=rf"{LENGTH_KEY}|{'|'.join(PART_KEYS)}|rewards/[^/]+/(?:mean|std)",
     read_from="logs of public repositories that train language models with loops of their own;"
     " NVIDIA-NeMo/RL: nemo_rl/algorithms/grpo.py",
 )
