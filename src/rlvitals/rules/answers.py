@@ -164,8 +164,9 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         lost = early_loss(series.values) if now.state == "unknown" and since is None else None
         return now if lost is None else _fall_standing(now, lost)
     task = unpaid_task(trace)
-    if task is not None and (now := _constant_standing(trace, *task)) is not None:
-        return now
+    unpaid = None if task is None else _constant_standing(trace, *task)
+    if unpaid is not None:
+        return unpaid
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
