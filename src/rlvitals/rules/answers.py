@@ -77,6 +77,7 @@ SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
+MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -202,9 +203,12 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
         steady = now.state == "unknown" and rises_steadily(during.values)
         return replace(now, state="rising", why="") if steady else now
     share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
-    if share and during.values.min() >= 0 and during.values.max() <= 1:
-        if min(found.first, found.last) >= SOLVED and not found.falls:
-            return replace(now, state="at its ceiling", why="")
+    between = during.values.min() >= 0 and during.values.max() <= 1
+    full = int((during.values == 1).sum())  # batches that earned 1 in every response
+    solved = min(found.first, found.last) >= SOLVED and not found.falls
+    if between and solved and (share or MIN_FULL_BATCHES <= full < len(during)):
+        return replace(now, state="at its ceiling", why="")
+    if share and between:
         least = OF_ALL
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
