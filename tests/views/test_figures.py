@@ -211,7 +211,7 @@ def test_of_several_runs_each_part_of_the_reward_has_a_panel():
     assert drawing.about == "2 runs"
 
 
-def test_parts_that_are_unpaid_task_are_left_out():
+def test_parts_that_are_never_paid_are_left_out():
     titles = {line.label for line in drawn("reward_breakdown", subject("cluster")).panels[0].lines}
     assert "load balance penalty" in titles
     assert "asymmetric penalty" not in titles

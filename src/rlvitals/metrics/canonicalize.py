@@ -183,11 +183,10 @@ def _take_outcomes(gathered: _Gathered) -> None:
         for column in columns
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
-    trained = any("eval" not in name for name in known)
+    if any("eval" not in name for name in known):
+        known |= outcome_words.SCORED_OUTCOMES
     for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
-        if (known and "eval" in name) or (
-            trained and name in {*known, *outcome_words.SCORED_OUTCOMES}
-        ):
+        if name in known or (known and "eval" in name):
             continue
         for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:

@@ -206,7 +206,7 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
     between = during.values.min() >= 0 and during.values.max() <= 1
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
     solved = min(found.first, found.last) >= SOLVED and not found.falls
-    if between and solved and (share or MIN_FULL_BATCHES <= full < len(during)):
+    if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
         return replace(now, state="at its ceiling", why="")
     if share and between:
         least = OF_ALL
