@@ -50,7 +50,7 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"answer", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
 }
 # All but right answers: one outcome of these is enough.
-SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_METRICS.values() for m in pair}) - {
+SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {
     outcome.ACCURACY.name
 }
 SHARE_METRICS = frozenset({m.name for m in (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE)})

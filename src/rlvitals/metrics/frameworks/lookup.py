@@ -100,7 +100,7 @@ def setting(table: Table, key: str) -> str | None:
 
 
 def _marked(table: Table, keys: Collection[str]) -> bool:
-    if not table.marks:
+    if not table.marks and not table.mark_pattern:
         return True
     bare = {bare for key in keys for bare in _without_prefix(table, key)}
     if any(bare.issuperset(mark) for mark in table.marks):
