@@ -184,7 +184,7 @@ def _take_outcomes(gathered: _Gathered) -> None:
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
     if any("eval" not in name for name in known):
-        known |= outcome_words.SCORED_OUTCOMES
+        known.update(outcome_words.SCORED_OUTCOMES)
     for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
         if name in known or (known and "eval" in name):
             continue
