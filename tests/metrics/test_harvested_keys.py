@@ -33,7 +33,7 @@ MIN_NAMED = {
     "pipeline-rl": 0.48,
     "prime-rl": 0.40,
     "rllm": 0.51,
-    "roll": 0.41,
+    "roll": 0.47,
     "skyrl": 0.54,
     "slime": 0.55,
     "tinker": 0.44,

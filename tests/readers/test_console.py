@@ -551,7 +551,7 @@ def test_a_task_that_failed_under_ray_tells_what_it_raised(read):
         '  File "save.py", line 4, in save\n'
     ) + "    more\n" * 30
     log = read(ROWS + quoted + "OSError: [Errno 28] No space left on device\n\nSet HYDRA\n")
-    assert judged(log).why == "OSError: [Errno 28] No space left on device"
+    assert judged(log).why.startswith("OSError: [Errno 28] No space left on device (usually: ")
 
 
 def test_lines_that_ray_prints_once_for_many_workers(read):
@@ -719,3 +719,16 @@ def test_long_lines_take_no_time(write, long):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UnreadableLog):
         READER.read(tmp_path / "none.log", None)
+
+
+def test_an_exception_pasted_without_its_traceback_ended_the_run(write):
+    path = write("ValueError: 4 prompts do not divide by 3 devices\n")
+    assert READER.claims_single(path, read_head(path))
+    log = READER.read(path, None)[0]
+    assert log.ending.traceback == "ValueError: 4 prompts do not divide by 3 devices"
+
+
+def test_an_exception_in_the_midst_of_a_text_ended_nothing(read):
+    rows = "".join(f"step: {i} reward: 0.{i}\n" for i in range(1, 9))
+    log = read(f"{rows}ValueError: was handled\nstep: 9 reward: 0.9\n")
+    assert log.ending is None

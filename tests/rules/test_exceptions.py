@@ -22,6 +22,15 @@ from rlvitals.types import Lifecycle, Profile, Trace
         ("KeyError: 'prompt'", "column"),
         ("AssertionError: real_train_batch_size must be divisible by n_gpus", "divide"),
         ("requests.exceptions.ReadTimeout: HTTPConnectionPool", "server"),
+        ("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0", "finite"),
+        ("RuntimeError: PytorchStreamWriter failed writing file data/3: file write failed", "disk"),
+        ("OSError: [Errno 28] No space left on device", "disk"),
+        ("RuntimeError: element 0 of tensors does not require grad and has no grad_fn", "trained"),
+        ("OSError: [Errno 98] Address already in use", "port"),
+        ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue", "sampler"),
+        ("ValueError: The decoder prompt is longer than the maximum model length", "longer"),
+        ("ValueError: tokenizer.chat_template is not set", "template"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "build"),
     ],
 )
 def test_an_exception_is_explained(error, word):

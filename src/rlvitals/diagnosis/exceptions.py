@@ -28,6 +28,41 @@ MEANINGS = tuple(
             ),
         ),
         (
+            r"probability tensor contains either|multinomial.*(?:nan|inf)",
+            (
+                "the model's logits are not finite: weights or activations overflowed in an earlier"
+                " update"
+            ),
+        ),
+        (
+            r"PytorchStreamWriter failed|No space left|Disk quota exceeded|file write failed",
+            "the disk is full, most often by checkpoints: the training itself did not fail",
+        ),
+        (
+            r"does not require grad|no grad_fn",
+            "nothing in the loss is trained: frozen weights, an adapter that is off, no samples",
+        ),
+        (
+            r"Address already in use|EADDRINUSE",
+            "another process has the port: an earlier run or a server that still stands",
+        ),
+        (
+            r"EngineDeadError|EngineCore|engine (?:core )?(?:process|loop).*(?:died|dead|failed)",
+            "the sampler's engine died: its own log, further up, has the first error",
+        ),
+        (
+            r"max_model_len|maximum (?:context|model) length|longer than the (?:maximum|specified)",
+            "prompt and response together are longer than the model or the sampler allows",
+        ),
+        (
+            r"chat[_ ]template",
+            "the tokenizer has no chat template: a base model, or a prompt that is no conversation",
+        ),
+        (
+            r"not compiled with CUDA|no NVIDIA driver|CUDA driver version|no kernel image",
+            "this build of PyTorch does not fit the device or its driver",
+        ),
+        (
             r"device-side assert|index out of (?:bounds|range in self)",
             "an index beyond a table: a token id outside the vocabulary, most often",
         ),

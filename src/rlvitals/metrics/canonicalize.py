@@ -152,7 +152,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     tables = []
     for log in logs:  # the keys that a recorder adds do not identify the framework of the others
         keys = [key for key in log.series if not RECORDER_KEY.match(key)]
-        tables.append(lookup.choose(log.source, keys, frameworks.TABLES, log.framework))
+        tables.append(lookup.choose_table(log, keys, frameworks.TABLES))
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
     gathered = _Gathered(logs=logs)
@@ -175,7 +175,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
 def _take_outcomes(gathered: _Gathered) -> None:
     """Map outcomes by the words of their keys, where no table knows one of training.
 
-    Beside a known outcome of training, an evaluation is not looked for.
+    Beside a known outcome of training, right answers alone are looked for.
     """
     known = {
         column.name
@@ -184,9 +184,9 @@ def _take_outcomes(gathered: _Gathered) -> None:
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
     if any("eval" not in name for name in known):
-        return
+        known.update(outcome_words.SCORED_OUTCOMES)
     for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
-        if known and "eval" in name:
+        if name in known or (known and "eval" in name):
             continue
         for order, log in enumerate(gathered.logs):
             if (series := log.series.get(key)) is None:

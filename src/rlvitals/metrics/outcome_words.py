@@ -45,6 +45,13 @@ OUTCOME_PAIRS: dict[frozenset[str], tuple[Metric, Metric]] = {
     frozenset({"success"}): (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE),
     frozenset({"accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
     frozenset({"accuracie"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"verification", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"verified", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+    frozenset({"answer", "accuracy"}): (outcome.ACCURACY, outcome.EVAL_ACCURACY),
+}
+# All but right answers: one outcome of these is enough.
+SCORED_OUTCOMES = frozenset({m.name for pair in OUTCOME_PAIRS.values() for m in pair}) - {
+    outcome.ACCURACY.name
 }
 SHARE_METRICS = frozenset({m.name for m in (outcome.SUCCESS_RATE, outcome.EVAL_SUCCESS_RATE)})
 # Outcomes by which a run is judged.

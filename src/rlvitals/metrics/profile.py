@@ -91,7 +91,10 @@ def _by_frameworks(
             return profile
     if "rlvitals-ppo" in frameworks and "scheduler/balance_penalty" in names:
         return Profile.SCHEDULER_PPO
-    grouped = {"outcome/reward", "language/length_mean"} <= {*names}
+    # A row of transformers' `Trainer` with a reward and its spread in it has no length at times.
+    trainer = {"outcome/reward", "reward/std", "progress/epoch", "optimiser/loss"}
+    trainer |= {"optimiser/grad_norm", "optimiser/learning_rate"}
+    grouped = {"outcome/reward", "language/length_mean"} <= {*names} or trainer <= {*names}
     # These frameworks run GRPO where they log responses with rewards.
     return (
         Profile.GRPO

@@ -29,12 +29,15 @@ from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import AMPLE, only_fell, plainly_falls
 from rlvitals.rules.gains import (
+    BLOCKS,
+    MIN_POINTS,
     SURE,
     early_loss,
     flat_by_construction,
     gain,
     level_standing,
     margin_standing,
+    rises_steadily,
 )
 from rlvitals.rules.outcome_blocks import (
     by_blocks,
@@ -43,11 +46,13 @@ from rlvitals.rules.outcome_blocks import (
     rising_again,
     stands_where_training_rose,
 )
-from rlvitals.rules.parts import unclear_gain
+from rlvitals.rules.parts import unclear_gain, unpaid_task
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.reward_names import checks_the_answer
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     LEAST,
+    OF_THE_START,
     OUTCOME_METRICS,
     SHARES,
     Standing,
@@ -72,6 +77,8 @@ SMALL = 0.2  # sd of a single reward: Cohen's small effect
 OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
+MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
+MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
@@ -111,8 +118,11 @@ def checks(trace: Trace) -> list[tuple[str, Series]]:
 
 
 def learned(trace: Trace, since: int | None = None) -> Standing:
-    """Judge by right answers; without them by the score before the KL penalty; else as usual."""
-    return _learned(trace, since)
+    """Judge by right answers; without them by the score before the KL penalty; else as usual.
+
+    From its first step on, a run is judged as a whole.
+    """
+    return _learned(trace, None if since is None or since <= trace.first_step else since)
 
 
 @remembered
@@ -151,7 +161,13 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
         now = standing(alone(trace, SUCCESS_RATE.name, series), since)
         why = now.why.replace(SUCCESS_RATE.name, name)
         now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
-        return by_batches(trace, now, series, since)
+        now = by_batches(trace, now, series, since)
+        lost = early_loss(series.values) if now.state == "unknown" and since is None else None
+        return now if lost is None else _fall_standing(now, lost)
+    task = unpaid_task(trace)
+    unpaid = None if task is None else _constant_standing(trace, *task)
+    if unpaid is not None:
+        return unpaid
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
         rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
@@ -163,6 +179,15 @@ def _by_training(trace: Trace, since: int | None) -> Standing:
     return replace(now, state="unknown", why=unclear) if unclear else now
 
 
+def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | None:
+    """Return the standing of a constant that was to rise; None early in a run."""
+    if too_early(trace):
+        return None
+    level = float(series.values[0])
+    why = f"is {level:.3g} in all {len(series):,} rows: no answer was ever right"
+    return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
+
+
 def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:
     """Judge again what a test for sluggish noise calls flat, or cannot tell.
 
@@ -172,21 +197,36 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
     """
     during = series if since is None else series.since(since)
     found = gain(during.values)
-    if found is None or now.state not in {"flat", "unknown"} or learned_before(trace):
+    if now.state not in {"flat", "unknown"} or learned_before(trace):
         return now
+    if found is None:  # too few rows for levels of stretches
+        steady = now.state == "unknown" and rises_steadily(during.values)
+        return replace(now, state="rising", why="") if steady else now
     share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
-    if share and during.values.min() >= 0 and during.values.max() <= 1:
-        if min(found.first, found.last) >= SOLVED and not found.falls:
-            return replace(now, state="at its ceiling", why="")
+    between = during.values.min() >= 0 and during.values.max() <= 1
+    full = int((during.values == 1).sum())  # batches that earned 1 in every response
+    solved = min(found.first, found.last) >= SOLVED and not found.falls
+    if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
+        return replace(now, state="at its ceiling", why="")
+    if share and between:
         least = OF_ALL
     else:
-        least = SMALL * single_sd(trace, now.metric, during)
-    if (found.proven or now.low > 0) and found.size >= least and not found.falls:
+        # What is proven counts if it is a tenth of the first level, however rewards scatter.
+        small, start = SMALL * single_sd(trace, now.metric, during), OF_THE_START * found.first
+        least = min(small, abs(start)) if start else small
+    proven = found.proven or now.low > 0 or rises_steadily(during.values)
+    if proven and found.size >= least and not found.falls:
         return replace(now, state="rising" if found.goes_on else "holding its best", why="")
     if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
         why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
         return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
-    return level_standing(trace, now, during) if since is None else now
+    return now if since is not None else level_standing(trace, now, during, _response_sd(trace))
+
+
+def _response_sd(trace: Trace) -> float:
+    """Return the mean logged standard deviation of the rewards of single responses, else 0."""
+    logged = trace.numbers(STD.name) or trace.numbers(SCORE_STD.name)
+    return 0.0 if logged is None else float(logged.values.mean())
 
 
 def single_sd(trace: Trace, name: str, series: Series) -> float:
@@ -222,11 +262,27 @@ def judged(trace: Trace) -> Standing:
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
     now = since_the_start(trace, standing(evaluated(trace)))
+    if now.state == "unknown" and succeeds_throughout(trace):
+        return replace(now, state="holding its best", why="")
+    right = trace.numbers(ACCURACY.name, MIN_POINTS)
+    if now.state == "unknown" and right is not None and not right.values.any():
+        return _constant_standing(trace, ACCURACY.name, right) or now
     shares = trace.numbers(now.metric) if now.metric in SHARES else None
     levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
-    if levels is None:
-        return now
+    return now if levels is None else _fall_standing(now, levels)
+
+
+def _fall_standing(now: Standing, levels: tuple[float, float]) -> Standing:
     return replace(now, state="falling", why="", first=levels[0], last=levels[1])
+
+
+def succeeds_throughout(trace: Trace) -> bool:
+    """Return True if most episodes succeed in each tenth of a run: its reward only scatters."""
+    shares = trace.numbers(SUCCESS_RATE.name, MIN_POINTS)
+    if shares is None or shares.values.min() < 0 or shares.values.max() > 1:
+        return False
+    tenths = [part.mean() for part in np.array_split(shares.values, BLOCKS)]
+    return bool(np.mean(shares.values) >= SOLVED and min(tenths) >= MIN_TENTH_SOLVED)
 
 
 def by_pairs(trace: Trace) -> Standing | None:

@@ -9,13 +9,14 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules.remembered import remembered
-from rlvitals.rules.reward_names import FORM, checks_the_answer
+from rlvitals.rules.reward_names import FORM, checks_the_answer, pays_the_task
 from rlvitals.rules.standing import LEAST, OF_A_SHARE, label
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Series, Trace
 
 FLOOR = 0.02  # of what a part can pay: earned by accident alone
 GAIN_SHARE = 0.75  # of all gains that the rising part makes
+MIN_UNPAID_ROWS = 20
 SAME = 0.98  # correlation: one part is the other one over again
 # Logs of these say which answers were right.
 GRADED = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
@@ -46,6 +47,26 @@ def unclear_gain(trace: Trace) -> str:
     level = parts[floor].values.mean()
     course = f"{rising} alone rises, {first:.3g} to {last:.3g}, {rare} is {level:.2g}"
     return f"{course}: which of them means right answers? --map {rare}={ACCURACY.name} says so"
+
+
+@remembered
+def unpaid_task(trace: Trace) -> tuple[str, Series] | None:
+    """Return a part for the task where no such part was ever earned, and others were; else None.
+
+    All parts that pay for neither form nor manner are one number in every row, 0 or below, so that
+    whatever the sum gained it gained beside the task.
+    """
+    parts = {
+        name: found
+        for name in sorted(trace.series)
+        if name.startswith(f"{COMPONENT.name}/")
+        if len(found := trace[name].finite()) >= MIN_UNPAID_ROWS
+    }
+    task = [name for name in parts if pays_the_task(name.removeprefix(f"{COMPONENT.name}/"))]
+    unpaid = all(not np.ptp(parts[n].values) and parts[n].values[0] <= 0 for n in task)
+    if not task or not unpaid or not any(np.ptp(series.values) for series in parts.values()):
+        return None
+    return task[0], parts[task[0]]
 
 
 def _key(trace: Trace, name: str) -> str:

@@ -7,13 +7,29 @@ from rlvitals.metrics.catalogue.reward import COMPONENT
 
 # "information" and "percentage" have other words in them; "xmlcount" begins with one.
 FORM = re.compile(r"(?<![a-z])(?:format|xml|tags?(?![a-z])|syntax|template)", re.IGNORECASE)
-_RIGHT = re.compile(r"correct|accura|success|solve|pass", re.IGNORECASE)
+_RIGHT = re.compile(
+    r"correct|accura|success|solve|pass|equation|exact_?match|check_(?:answer|numbers)|verif"
+    r"|unit_?test|(?<![a-z])answer(?!\w*len)",
+    re.IGNORECASE,
+)
+# Parts that take something off, or pay for manner: whether they are earned says nothing of answers.
+_SHAPING = re.compile(
+    r"len|penalt|repeat|repetition|overlong|divers|entropy|brev|concis|cost|kl(?![a-z])|cosine"
+    r"|language|style|safe|toxic|anti|hack|cheat|bonus|novel|turn|token|efficien",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=4096)
 def pays_right_answers(part: str) -> bool:
     """Say whether a reward of this name pays for right answers: a format that is right is none."""
     return bool(_RIGHT.search(part)) and not FORM.search(part)
+
+
+@lru_cache(maxsize=4096)
+def pays_the_task(part: str) -> bool:
+    """Say whether a reward of this name pays for neither the form of an answer nor its manner."""
+    return not FORM.search(part) and not _SHAPING.search(part)
 
 
 def checks_the_answer(name: str) -> bool:

@@ -6,8 +6,8 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
-from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, UPDATE_SUCCESS, UPDATES
-from rlvitals.metrics.catalogue.outcome import REWARD
+from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LOSS, UPDATE_SUCCESS, UPDATES
+from rlvitals.metrics.catalogue.outcome import ACCURACY, REWARD
 from rlvitals.metrics.catalogue.policy import (
     APPROX_KL,
     CLIP_FRACTION,
@@ -32,6 +32,8 @@ MIN_CUT_SHARE = 0.99  # of responses that end at the length limit
 MAX_FIXED_ENTROPY = 0.01  # nats per token
 MIN_DEAD_KL = 0.5  # nats per token from the reference
 MAX_DEAD_LEVEL = 0.5  # of the way from the worst to the best batch of the run
+MIN_STILL_ROWS = 8
+MAX_STILL_SHARE = 0.9  # of right answers: beyond, there is little left to learn
 ZERO = 1e-10  # gradient norm that is float32's rounding of nothing
 MAX_CHANGED = Threshold(
     "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
@@ -88,8 +90,11 @@ def dead(trace: Trace) -> bool:
 
     Groups without contrast from the first update to the last teach nothing. A policy that writes
     the same tokens up to the limit, far from the reference and below half of what its best batch
-    earned, has nothing left to vary.
+    earned, has nothing left to vary. Nor has one whose loss became exactly 0 and whose share of
+    right answers has been one number ever since.
     """
+    if _stands_still(trace):
+        return True
     zero = trace.numbers(GROUP_ZERO_STD.name, LEAST)
     if zero is not None and float((zero.values >= MIN_GROUPS_ALIKE).mean()) >= MOST:
         return not at_top(trace, 0)
@@ -106,6 +111,22 @@ def dead(trace: Trace) -> bool:
     level = float(np.median(late[3])) - float(rewards.values.min())
     poor = level < MAX_DEAD_LEVEL * float(np.ptp(rewards.values))
     return fixed and poor and float(np.median(late[2])) > MIN_DEAD_KL
+
+
+def _stands_still(trace: Trace) -> bool:
+    half = (trace.first_step + trace.last_step) // 2
+    losses, shares = trace.numbers(LOSS.name), trace.numbers(ACCURACY.name)
+    if losses is None or shares is None:
+        return False
+    loss, share = losses.since(half).values, shares.since(half).values
+    enough = min(loss.size, share.size) >= MIN_STILL_ROWS
+    return (
+        enough
+        and not loss.any()
+        and bool(losses.values.any())
+        and np.ptp(share) == 0
+        and bool(share[-1] < MAX_STILL_SHARE)
+    )
 
 
 @dataclass(frozen=True, slots=True)

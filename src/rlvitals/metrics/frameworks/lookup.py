@@ -4,8 +4,27 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from rlvitals.metrics.frameworks import own_numbers
+from rlvitals.metrics.frameworks import generic, language_loop, own_numbers
 from rlvitals.metrics.frameworks.key import Name, Table
+from rlvitals.types import Log
+
+GROUP_FRAMEWORKS = ("trl-grpo", "unsloth", "ms-swift")  # know the keys of any loop with groups
+
+
+def choose_table(log: Log, keys: Collection[str], tables: Sequence[Table]) -> Table | None:
+    """Return the table of a log by its reader, framework and keys, else by its file's name.
+
+    The name of a file counts where its keys are nobody's, or everybody's: a reward, its spread, a
+    KL, and no length of responses.
+    """
+    table = choose(log.source, keys, tables, log.framework)
+    if not language_loop.ALGORITHM_IN_NAME.search(re.split(r"[/\\]", log.where)[-1]):
+        return table
+    if table is None or table is generic.NAMES:
+        return language_loop.NAMES
+    matches = (find(table, key) for key in keys)
+    lengths = any(match and match[0].startswith("language/") for match in matches)
+    return language_loop.NAMES if table.framework in GROUP_FRAMEWORKS and not lengths else table
 
 
 def choose(
@@ -81,10 +100,12 @@ def setting(table: Table, key: str) -> str | None:
 
 
 def _marked(table: Table, keys: Collection[str]) -> bool:
-    if not table.marks:
+    if not table.marks and not table.mark_pattern:
         return True
     bare = {bare for key in keys for bare in _without_prefix(table, key)}
-    return any(bare.issuperset(mark) for mark in table.marks)
+    if any(bare.issuperset(mark) for mark in table.marks):
+        return True
+    return bool(table.mark_pattern) and any(re.fullmatch(table.mark_pattern, key) for key in bare)
 
 
 def _without_prefix(table: Table, key: str) -> list[str]:

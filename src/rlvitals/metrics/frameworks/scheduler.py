@@ -202,6 +202,12 @@ NAMES = Table(
         "seed": "seed",
     },
     sources=("scheduler-csv",),
+    # A log of another writer is the scheduler's only with a key that nobody else has.
+    mark_pattern=(
+        r"(?:Training|Reward|Debug|Rollout|System)/[A-Z]\w+|Actions/Replica_\d+|replica_id"
+        r"|selected_replica|balance_penalty|reward_total_reward|step_count|skipped_invalid_metrics"
+        r"|temp_current_temperature|obs_norm_count|pi_loss"
+    ),
     read_from="Archer222arc/Vidurrl: src/core/algorithms/ppo_trainer.py (update),"
     " rewards/reward_calculator.py, src/core/utils/temperature_controller.py, the TensorBoard"
     " and CSV exporters",

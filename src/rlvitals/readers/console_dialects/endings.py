@@ -15,6 +15,8 @@ CHAINED = ("During handling of the above", "The above exception was the direct c
 # Ray's exception quotes the frames of the task that failed, then what that raised.
 REMOTE = re.compile(r"ray\.exceptions\.RayTaskError\b")
 EXCEPTION = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt|Warning|Timeout)\b\S*(?::|$)")
+# An exception that a person pasted without its traceback.
+PASTED_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*")
 UNDERLINE = re.compile(r"[\s^~]*")
 # Ray prints a line once for all that say it.
 REPEATED = re.compile(r" *\[repeated \d+x across cluster\]")
@@ -172,6 +174,10 @@ class End:
             return True
         if not any(hint in line for hint in HINTS):
             return False
+        if number <= 1 and not self.traceback and PASTED_EXCEPTION.fullmatch(line):
+            self._failure(number, None)
+            self._keep(line)
+            return True
         return self._failed(line.strip(), number) or self._stopped(line.strip())
 
     def _failed(self, line: str, number: int) -> bool:

@@ -3,9 +3,12 @@
 ## What it sees
 The first nine rows, or as many as there are: ten lines of a log are enough, and so is one. In every
 row that can show it, one of: `optimiser/grad_norm` exactly 0 while rewards of a group differ; all
-advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2, or
-`policy/sampler_kl` above 0.5 nats per token. A warning. Else a note where every response is cut at
-the limit, or every group earns one reward.
+advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2;
+`policy/sampler_kl` or the mean difference of log-probabilities between sampler and trainer above
+0.5 nats per token; an effective sample size below a tenth; half of the tokens or nine tenths of
+the sequences masked by a correction; nine tenths of the tokens clipped, or of the rollouts failed.
+A warning. Else a note where every response is cut at the limit, every group earns one reward, or
+the gradient's norm is above 100.
 
 ## Why it matters
 None of these mends itself: what the first update gets wrong, each later one gets wrong too.
@@ -15,8 +18,9 @@ Stop the run. Look at one batch by hand: its mask, its advantages, the log-proba
 and trainer on the same tokens.
 
 ## When it is wrong
-The first four are identities, or far beyond what rounding gives. Prompts that are too hard at first
-earn one reward in every group and may be learned later: a note.
+What warns is an identity, or far beyond what rounding gives. Prompts that are too hard at first
+earn one reward in every group and may be learned later, and a loss that is summed over tokens has
+large gradients: notes.
 
 ## References
 - modelscope/ms-swift issue 5890: gradients of 0 under one version of DeepSpeed.
@@ -25,17 +29,25 @@ earn one reward in every group and may be learned later: a note.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
-from rlvitals.metrics.catalogue.policy import RATIO
+from rlvitals.metrics.catalogue.policy import CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE, RATIO
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
-from rlvitals.metrics.catalogue.sampler import KL
+from rlvitals.metrics.catalogue.rollouts import ERROR_SHARE
+from rlvitals.metrics.catalogue.sampler import (
+    ESS,
+    KL,
+    LOGP_DIFFERENCE_MEAN,
+    REJECTED_SEQUENCES,
+    REJECTED_TOKENS,
+)
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
-from rlvitals.metrics.metric import Bound
+from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.finite import Array
 from rlvitals.types import Profile, Series, Trace
@@ -52,9 +64,37 @@ NEEDED_NAMES = (GRAD_NORM.name, GROUP_ZERO_STD.name)
 Fact = tuple[str, str, Severity, Bound]  # summary, metric, severity, bound
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A metric that is beyond a bound in each of the first rows."""
+
+    metric: Metric
+    bound: float
+    words: str  # what its least extreme value says
+    severity: Severity = Severity.WARNING
+    below: bool = False
+
+
+FIRST_ROW_LEVELS = (
+    Level(
+        LOGP_DIFFERENCE_MEAN,
+        0.5,
+        "log-probabilities of sampler and trainer differ by {:.3g} nats per token or more",
+    ),
+    Level(ESS, 0.1, "{:.0%} of the samples count at most, after importance weights", below=True),
+    Level(REJECTED_TOKENS, 0.5, "{:.0%} of the tokens or more are masked by the correction"),
+    Level(REJECTED_SEQUENCES, 0.9, "{:.0%} of the sequences or more are masked by the correction"),
+    Level(CLIP_FRACTION, 0.9, "{:.0%} of the samples or more are clipped"),
+    Level(CLIP_FRACTION_EFFECTIVE, 0.9, "{:.0%} of the samples or more are clipped"),
+    Level(ERROR_SHARE, 0.9, "{:.0%} of the rollouts or more fail"),
+    Level(GRAD_NORM, 100.0, "the gradient's norm is {:.3g} or more", Severity.NOTE),
+)
+
+
 def check(trace: Trace) -> Answer:
     """Ask each test of the first rows; the gravest answer is the finding."""
     facts = [fact for test in FIRST_ROW_TESTS if (fact := test(trace)) is not None]
+    facts += [fact for level in FIRST_ROW_LEVELS if (fact := _level(trace, level)) is not None]
     if not facts:
         return Clear() if _gradients_judged(trace) else Undecided(NO_SPREAD, NEEDED_NAMES)
     summary, name, severity, bound = max(facts, key=lambda fact: fact[2])
@@ -150,6 +190,17 @@ def _sampler(trace: Trace) -> Fact | None:
     )
 
 
+def _level(trace: Trace, level: Level) -> Fact | None:
+    columns = _common_rows(trace, level.metric.name)
+    if not columns:
+        return None
+    least = float(columns[0].max() if level.below else columns[0].min())
+    if not (least < level.bound if level.below else least > level.bound):
+        return None
+    summary = f"{level.words.format(least)} in {_rows(columns[0].size)}"
+    return summary, level.metric.name, level.severity, Bound(level.bound, "in each first row")
+
+
 def _cut(trace: Trace) -> Fact | None:
     summary = "nearly every response is cut at the limit in each of the first rows"
     return _share(trace, TRUNCATED_SHARE.name, summary)
@@ -189,7 +240,10 @@ FIRST_ROW_TESTS: tuple[Callable[[Trace], Fact | None], ...] = (
 RULE = Rule(
     name="first-rows-broken",
     needs=(),
-    needs_any=(GRAD_NORM, ADVANTAGE_MAX, RATIO, KL, TRUNCATED_SHARE, GROUP_ZERO_STD),
+    needs_any=(
+        *(ADVANTAGE_MAX, RATIO, KL, TRUNCATED_SHARE, GROUP_ZERO_STD),
+        *(level.metric for level in FIRST_ROW_LEVELS),
+    ),
     at_least=1,
     check=check,
     doc=__doc__,

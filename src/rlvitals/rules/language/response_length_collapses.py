@@ -3,7 +3,8 @@
 ## What it sees
 Mean response length below half of its own start in at least half of 20 successive updates (10
 where fewer than 40 are logged), while what is learned neither improves nor holds its best. A
-note: short answers are sometimes right.
+note: short answers are sometimes right. A warning where what is learned falls, or responses are
+below a tenth of their start and it does not improve.
 
 ## Why it matters
 A few tokens that earn a format bonus, an empty answer that avoids a penalty, or an end token at
@@ -26,6 +27,7 @@ from rlvitals.rules import kinds
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
+from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import sides
 from rlvitals.signals.spread import median
 from rlvitals.types import Trace
@@ -36,6 +38,8 @@ FACTOR = Threshold(
     "x its own start, that the response length has shrunk to",
     high=1.0,
 )
+
+MIN_SHARE_LEFT = 0.1  # of the first length: hardly anything is written any more
 
 
 def check(trace: Trace) -> Answer:
@@ -54,7 +58,7 @@ def check(trace: Trace) -> Answer:
     last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     return Finding(
         f"responses shrank from {first:.4g} to {last:.4g} tokens",
-        severity=Severity.NOTE,
+        severity=stretch.severity(_severity(now, last / first)),
         metric=LENGTH_MEAN.name,
         began=stretch.began,
         ended=stretch.ended,
@@ -62,6 +66,12 @@ def check(trace: Trace) -> Answer:
         bound=limit,
         evidence=sides(now)[0],
     )
+
+
+def _severity(now: Standing, share: float) -> Severity:
+    """Weigh responses that shrank to a share of their first length."""
+    worse = now.state in {"falling", "fallen back"}
+    return Severity.WARNING if worse or (now.stalled and share < MIN_SHARE_LEFT) else Severity.NOTE
 
 
 RULE = Rule(

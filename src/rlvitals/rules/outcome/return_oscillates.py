@@ -4,8 +4,9 @@
 The outcome by twenty blocks fell by half of its range at least twice, having come back in
 between. Where its end is down again, by the same tests as for a collapse (half of what was gained
 is lost, and the fall stands out of the noise), this is a warning and the run is unstable; so it is
-after three such falls where no gain can be told over the whole run. Otherwise a note. Evaluations
-are judged instead of training where they tell more.
+after three such falls where no gain can be told over the whole run. Otherwise a note; and where
+nine of ten episodes succeed from the start on, as the reward's swings are not those of success.
+Evaluations are judged instead of training where they tell more.
 
 ## Why it matters
 What is learned is not kept. Which policy comes out is a matter of when training stops.
@@ -28,7 +29,7 @@ mean are not counted. A curriculum changes the task, and the return with it.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.rules.answers import evaluated, judged
+from rlvitals.rules.answers import evaluated, judged, succeeds_throughout
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import (
     Answer,
@@ -68,7 +69,8 @@ def check(trace: Trace) -> Answer:
     # one row is no loss: means of few answers scatter so.
     wild = count >= WILD and falls(course_of(_without_dips(series))) >= WILD
     wild = wild and judged(trace).state == "unknown"
-    return _finding(trace, (name, series), course, count, lost=down or wild)
+    lost = (down or wild) and not succeeds_throughout(trace)
+    return _finding(trace, (name, series), course, count, lost=lost)
 
 
 def _without_dips(series: Series) -> Series:

@@ -3,8 +3,10 @@
 ## What it sees
 The return (or mean reward) is proven to rise while the success rate is proven not to: its 95 %
 interval stays below five points. For language models a reward component whose name says that it
-checks the answer (correct, accuracy, success, pass, solve) stands for success. Before the first
-success this is a note: a shaped reward leads the way to it.
+checks the answer (correct, accuracy, success, pass, solve, equation) stands for success, or the
+parts for neither form nor manner where none of them was ever earned. Before the first success this
+is a note: a shaped reward leads the way to it. It is a warning where the form of the answers is all
+that was learned and two fifths of the run are over.
 
 ## Why it matters
 The optimiser maximises what is paid, not what is meant. Past this point more training makes the
@@ -22,6 +24,8 @@ A success rate already near one cannot follow; a bonus for speed or style may be
 - Ng, Harada and Russell 1999, "Policy invariance under reward transformations".
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SUCCESS_RATE, WIN_RATE_EMA
@@ -29,7 +33,10 @@ from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
+from rlvitals.rules.form import form_alone
+from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import OF_A_SHARE, label, standing
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.trend import Trend, trend
@@ -72,14 +79,19 @@ def check(trace: Trace) -> Answer:
     material = FOLLOWS.bound(trace, "default: five points of a success rate", scale)
     if found.change_high >= material.value:
         return Undecided(f"{name} scatters too much to say whether it follows")
-    return _finding(name, success, paid.sentence, (first, last), found, material)
+    answer = _finding(name, success, paid.sentence, (first, last), found, material)
+    # A form that is learned and nothing besides leads nowhere, once most of the run is over.
+    by_form = not too_early(trace) and form_alone(trace)
+    return replace(answer, severity=Severity.WARNING, counter=()) if by_form else answer
 
 
 def _success(trace: Trace) -> tuple[str, Series] | None:
     for metric in (SUCCESS_RATE, WIN_RATE_EMA):
         if metric.name in trace:
             return metric.name, trace[metric.name].finite()
-    return next(((name, series.finite()) for name, series in checks(trace)), None)
+    whole = trace.profile in kinds.LANGUAGE and not too_early(trace)
+    unpaid = unpaid_task(trace) if whole else None
+    return unpaid or next(((name, series.finite()) for name, series in checks(trace)), None)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them

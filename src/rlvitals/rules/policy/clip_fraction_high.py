@@ -26,11 +26,12 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.rules import kinds
+from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
 from rlvitals.signals.spread import median
-from rlvitals.types import Trace
+from rlvitals.types import Profile, Trace
 
 SHARE = Threshold(
     "clip-fraction-high.share",
@@ -58,7 +59,8 @@ def check(trace: Trace) -> Answer:
         return Clear()
     during = stretch.of(clip)
     middle = median(during.values) or stretch.worst
-    now = standing(trace, since=stretch.began)
+    judge = learned if trace.profile in kinds.LANGUAGE else standing
+    now = judge(trace, since=stretch.began)
     causes, remedies = _tiny_range(trace, stretch)
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
@@ -107,7 +109,7 @@ RULE = Rule(
         "run {n_epochs:fewer epochs per batch}",
         "use {minibatch_size:larger minibatches}",
     ),
-    profiles=kinds.PPO,
+    profiles=(*kinds.PPO, Profile.GRPO),
     explained_by=(
         "setting-out-of-range",
         "learning-rate-jump",

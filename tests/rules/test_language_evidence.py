@@ -1,0 +1,234 @@
+"""What a language run's columns prove: answers never paid, short rises, levels, first rows."""
+
+from dataclasses import replace
+
+import made_traces as made
+import numpy as np
+import pytest
+
+import rlvitals
+from rlvitals.diagnosis.engine import diagnose
+from rlvitals.diagnosis.verdict import Word
+from rlvitals.rules.answers import judged, learned, succeeds_throughout
+from rlvitals.rules.gains import rises_steadily, slope_errors
+from rlvitals.rules.language import (
+    first_rows_broken,
+    response_length_collapses,
+    zero_variance_groups,
+)
+from rlvitals.rules.parts import unpaid_task
+from rlvitals.rules.reward_names import pays_right_answers, pays_the_task
+from rlvitals.rules.rule import Clear, Severity
+from rlvitals.types import Budget, Profile
+
+ROWS = 100
+FORM = np.linspace(0.0, 0.15, ROWS) + 0.01 * made.noise(ROWS, 1)
+
+
+def grpo(settings=None, **metrics):
+    return made.trace(Profile.GRPO, settings, **metrics)
+
+
+def parts(**values):
+    named = {f"reward__component__{name}": part for name, part in values.items()}
+    return grpo(outcome__reward=sum(values.values()), **named)
+
+
+@pytest.mark.parametrize("floor", [0.0, -0.5])
+def test_a_task_that_is_unpaid_task_stalls_while_the_form_is_learned(floor):
+    run = parts(tool_use_reward=np.full(ROWS, floor), format_reward=FORM)
+    now = learned(run)
+    assert (now.state, now.metric) == ("flat", "reward/component/tool_use_reward")
+    found = diagnose(run)
+    assert found.verdict.word is Word.STALLED
+    assert "return-up-success-flat" in {
+        rule.name for rule, finding in found.findings if finding.severity is Severity.WARNING
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"tool_reward": FORM, "format_reward": FORM},  # it is paid
+        {"tool_reward": np.full(ROWS, 1.0), "format_reward": FORM},  # always paid
+        {"length_penalty": np.zeros(ROWS), "format_reward": FORM},  # no part for the task
+        {"tool_reward": np.zeros(ROWS), "format_reward": np.full(ROWS, 0.1)},  # nothing varies
+        {"tool_reward": np.zeros(ROWS), "task_reward": FORM},  # another part for it is paid
+    ],
+    ids=["paid", "always", "shaping", "dead", "another"],
+)
+def test_other_parts_are_no_unpaid_task(values):
+    assert unpaid_task(parts(**values)) is None
+
+
+def test_a_task_may_be_unpaid_early_in_a_run():
+    run = parts(tool_reward=np.zeros(ROWS), format_reward=FORM)
+    begun = replace(run, budget=Budget(10 * run.last_step, "said"))
+    assert learned(begun).metric == "outcome/reward"
+
+
+@pytest.mark.parametrize(
+    ("part", "right", "task"),
+    [
+        ("equation_reward_func", True, True),
+        ("check_answer", True, True),
+        ("answer_format_reward", False, False),
+        ("match_format_exactly", False, False),
+        ("answer_length", False, False),
+        ("repetition_penalty", False, False),
+        ("tool_use_reward", False, True),
+    ],
+)
+def test_names_say_what_a_part_pays_for(part, right, task):
+    assert (pays_right_answers(part), pays_the_task(part)) == (right, task)
+
+
+@pytest.mark.parametrize("count", [10, 15, 30])
+def test_a_short_run_that_rises_is_learning(count):
+    rewards = np.linspace(0.15, 0.28, count) + 0.012 * made.noise(count, 3)
+    assert rises_steadily(rewards)
+    assert judged(grpo(outcome__reward=rewards)).state == "rising"
+
+
+def test_noise_hardly_ever_rises_steadily():
+    for count in (10, 20, 50, 200):
+        rises = [rises_steadily(made.noise(count, seed)) for seed in range(200)]
+        assert sum(rises) <= 4
+
+
+def test_a_slope_is_measured_in_its_errors():
+    assert slope_errors(np.arange(20.0)) > 1e6
+    assert slope_errors(np.full(20, 3.0)) == 0
+    assert abs(slope_errors(made.noise(400, 5))) < 3
+
+
+def test_a_gain_within_the_scatter_of_responses_is_flat():
+    rewards = 0.9 + 0.35 * made.noise(60, 4)
+    assert judged(grpo(outcome__reward=rewards)).state == "unknown"
+    level = grpo(outcome__reward=rewards, reward__std=np.full(60, 0.8))
+    assert judged(level).state == "flat"
+    risen = grpo(outcome__reward=np.linspace(0, 1, 60) + rewards, reward__std=np.full(60, 0.8))
+    assert judged(risen).state != "flat"
+
+
+def test_right_answers_that_stop_with_the_loss_are_no_plateau():
+    shares = np.r_[np.linspace(0.45, 0.54, 10), np.full(20, 0.55)]
+    losses = np.r_[0.3 * made.noise(10, 2), np.zeros(20)]
+    run = grpo(outcome__accuracy=shares, optimiser__loss=losses)
+    assert judged(run).state == "flat"
+    solved = grpo(outcome__accuracy=shares + 0.42, optimiser__loss=losses)
+    assert judged(solved).state != "flat"
+    trains = grpo(outcome__accuracy=shares, optimiser__loss=0.3 * made.noise(30, 2))
+    assert judged(trains).state != "flat"
+
+
+def test_an_early_loss_of_right_answers_is_a_fall():
+    shares = np.r_[0.99, 0.7, 0.6 + 0.01 * made.noise(24, 6)]
+    assert judged(grpo(outcome__accuracy=shares)).state == "falling"
+
+
+def test_rewards_that_swing_while_episodes_succeed_are_no_loss():
+    wave = 0.9 + 0.1 * np.sign(np.sin(np.arange(60) / 3)) + 0.01 * made.noise(60, 1)
+    shares = np.clip(0.94 + 0.05 * made.noise(60, 2), 0, 1)
+    run = made.trace(Profile.UNKNOWN, outcome__reward=wave, outcome__success_rate=shares)
+    assert succeeds_throughout(run)
+    found = diagnose(run)
+    assert found.verdict.word is Word.PLATEAU
+    assert all(finding.severity is Severity.NOTE for _, finding in found.findings)
+    failing = made.trace(Profile.UNKNOWN, outcome__reward=wave, outcome__success_rate=shares - 0.5)
+    assert not succeeds_throughout(failing)
+
+
+DECISIVE = [
+    ("policy__sampler_logp_difference_mean", 1.2, 0.05),
+    ("policy__sampler_ess", 0.02, 0.9),
+    ("policy__sampler_rejected_tokens", 0.8, 0.02),
+    ("policy__sampler_rejected_sequences", 0.95, 0.1),
+    ("policy__clip_fraction", 0.99, 0.2),
+    ("policy__clip_fraction_effective", 0.99, 0.1),
+    ("language__error_share", 1.0, 0.1),
+]
+
+
+@pytest.mark.parametrize(("metric", "broken", "usual"), DECISIVE)
+@pytest.mark.parametrize("rows", [1, 9])
+def test_one_decisive_row_is_enough(metric, broken, usual, rows):
+    run = grpo(**{metric: np.full(rows, broken), "reward__group_zero_std": np.full(rows, 0.2)})
+    answer = first_rows_broken.check(run)
+    assert answer.severity is Severity.WARNING
+    assert answer.metric == metric.replace("__", "/")
+    mixed = np.full(rows + 1, broken)
+    mixed[0] = usual
+    run = grpo(**{metric: mixed}, optimiser__grad_norm=np.full(rows, 1.0),
+               reward__group_zero_std=np.full(rows, 0.2))  # fmt: skip
+    assert isinstance(first_rows_broken.check(run), Clear)
+
+
+def test_a_large_gradient_from_the_first_row_on_is_noted():
+    run = grpo(optimiser__grad_norm=[1656.0, 1700.0], reward__group_zero_std=[0.1, 0.2])
+    assert first_rows_broken.check(run).severity is Severity.NOTE
+
+
+def test_a_pasted_row_of_a_trainer_is_a_language_model_s(tmp_path):
+    path = tmp_path / "paste.txt"
+    path.write_text(
+        "{'loss': 0.0, 'grad_norm': 0.0, 'learning_rate': 1e-06, 'reward': 0.3,"
+        " 'reward_std': 0.13, 'kl': 0.0, 'epoch': 0.01}\n"
+    )
+    found = rlvitals.diagnose(rlvitals.runs(path)[0])
+    assert found.trace.profile is Profile.GRPO
+    assert [rule.name for rule, _ in found.findings] == ["first-rows-broken"]
+
+
+def test_a_symptom_from_the_first_row_on_is_weighed_by_the_whole_run():
+    run = grpo(outcome__reward=0.1 + 0.02 * made.noise(ROWS, 2), reward__std=np.full(ROWS, 0.4))
+    assert learned(run, since=run.first_step) == learned(run)
+    zero = replace(run, series={**run.series, "reward/group_zero_std": made.series([0.9] * ROWS)})
+    assert zero_variance_groups.check(zero).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("share", "answers", "severity"),
+    [
+        (0.4, np.linspace(0.5, 0.1, ROWS), Severity.WARNING),  # answers get worse
+        (0.02, np.full(ROWS, 0.3), Severity.WARNING),  # hardly anything is written
+        (0.4, np.full(ROWS, 0.3), Severity.NOTE),
+    ],
+)
+def test_short_responses_are_a_fault_where_answers_get_worse(share, answers, severity):
+    lengths = 500 * np.linspace(1, share, ROWS) ** 2 if share > 0.1 else np.geomspace(500, 9, ROWS)
+    run = grpo(
+        outcome__accuracy=answers + 0.01 * made.noise(ROWS, 3), language__length_mean=lengths
+    )
+    assert response_length_collapses.check(run).severity is severity
+
+
+def test_clipping_is_judged_in_groups_too():
+    clipped = 0.6 + 0.02 * made.noise(ROWS, 3)
+    flat = grpo(outcome__reward=0.3 + 0.03 * made.noise(ROWS, 2), policy__clip_fraction=clipped)
+    rises = grpo(outcome__reward=np.linspace(0, 1, ROWS), policy__clip_fraction=clipped)
+    for run, severity in ((flat, Severity.ERROR), (rises, Severity.NOTE)):
+        found = {rule.name: finding for rule, finding in diagnose(run).findings}
+        assert found["clip-fraction-high"].severity is severity
+
+
+def test_answers_that_are_never_right_stall_whatever_the_reward_does():
+    wander = 0.05 * np.cumsum(made.noise(ROWS, 0))
+    swings = wander - np.linspace(0, wander[-1], ROWS)
+    never = made.trace(
+        Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=np.zeros(ROWS)
+    )
+    assert (judged(never).state, judged(never).metric) == ("flat", "outcome/accuracy")
+    assert diagnose(never).verdict.word is Word.STALLED
+    once = np.zeros(ROWS)
+    once[50] = 0.1
+    some = made.trace(Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=once)
+    assert judged(some).metric == "outcome/reward"
+
+
+def test_a_reward_that_is_nearly_full_from_the_start_on_is_at_its_ceiling():
+    rewards = np.minimum(0.95 + 0.04 * made.noise(ROWS, 3), 1.0)
+    assert judged(grpo(outcome__reward=rewards)).state == "at its ceiling"
+    # Nothing tells that 1 is the most where no batch earned it, or nearly each did.
+    for other in (np.minimum(rewards, 0.99), np.r_[0.99, np.ones(ROWS - 1)], rewards - 0.3):
+        assert judged(grpo(outcome__reward=other)).state != "at its ceiling"
