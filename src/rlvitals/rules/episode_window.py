@@ -23,6 +23,8 @@ MIN_LEVEL_EPISODES = 20  # of a mean: a log's first rows hold fewer than the win
 MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
 SURE_ERRORS = 5.0  # standard errors of a difference: the best of many levels is high by chance
 MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
+# An evaluation plays a few episodes of its own between two points, not those of the training.
+EVALUATION_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)
 
 
 def memory(trace: Trace, name: str, step: int) -> float:
@@ -60,7 +62,8 @@ def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
     measured = trace.measured.get(name)
     if measured is None or len(series) < POINTS:
         return 1.0
-    if not MEAN_WORDS.search(f"{measured.key} {measured.how}"):
+    words = f"{name} {measured.key} {measured.how}"
+    if not MEAN_WORDS.search(words) or EVALUATION_WORDS.search(words):
         return 1.0
     count = float(np.median(np.diff(series.steps)))
     if trace.step_unit != "episodes":
