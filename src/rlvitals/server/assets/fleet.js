@@ -192,10 +192,15 @@ function lasting(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+/* Return where the points of a sparkline stand, from left to right. */
+function sparkPlaces(count) {
+  return Array.from({ length: count }, (_, at) => SPARK.pad + (at / Math.max(1, count - 1)) * (SPARK.width - 2 * SPARK.pad));
+}
+
 function sparkline(row) {
   const { width, height, pad } = SPARK;
   const picture = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  const xs = row.spark.map((_, at) => pad + (at / Math.max(1, row.spark.length - 1)) * (width - 2 * pad));
+  const xs = sparkPlaces(row.spark.length);
   const ys = row.spark.map((value) => value === null ? NaN : height - pad - (value / 100) * (height - 2 * pad));
   picture.append(svg("path", { class: "spark-line", d: path(xs, ys) }));
   const end = ys.findLastIndex(Number.isFinite);
