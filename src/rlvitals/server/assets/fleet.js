@@ -11,6 +11,7 @@ function startFleet(data) {
   const compare = document.getElementById("compare");
   const group = document.getElementById("group");
   const problem = document.getElementById("problem");
+  const heads = document.querySelectorAll(".heads > span");
   const lampButtons = [...document.querySelectorAll("[data-lamp]")];
   const selected = new Set();
   const lines = new Map();
@@ -64,6 +65,8 @@ function startFleet(data) {
   function switchGroups(on) {
     grouped = on;
     group.setAttribute("aria-pressed", String(on));
+    [sort.disabled, compare.hidden] = [on, on]; // groups have an order and a link of their own
+    [heads[2].textContent, heads[5].textContent] = on ? ["group", "runs"] : ["run", "steps"];
     changed();
   }
 
@@ -121,10 +124,10 @@ function startFleet(data) {
   setInterval(() => { if (!document.hidden) for (const { row, element } of lines.values()) tellAge(element, row); }, 5000);
 }
 
-/* Say how much of the training time broken runs took. */
+/* Say how much of the training time broken runs took, from a minute on. */
 function tellSpent({ bad, all }) {
   const place = document.getElementById("spent");
-  place.hidden = !(bad > 0);
+  place.hidden = bad < 60;
   place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)} %).`;
 }
 

@@ -17,7 +17,8 @@ function groupLine(group, labels) {
     html("div", { class: "what" }, html("b", { class: `word ${worst}` }, words),
       html("div", { class: "reason" }, span && `${group.outcome}: ${span}`)),
     html("div", { class: "outcome" }, groupCurve(group), html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
-      html("span", {}, `${group.outcome}${several ? ", interquartile mean" : ""}`))),
+      html("span", several ? { title: "interquartile mean; the band reaches from the lowest to the highest run" } : {},
+        `${group.outcome}${several ? ", IQM" : ""}`))),
     html("div", { class: "far" }, `${group.keys.length} ${several ? "runs" : "run"}`));
 }
 
