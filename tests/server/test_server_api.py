@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 import rlvitals
 from rlvitals import settings
-from rlvitals.server import chart_data, fleet_groups, live_run, run_files
+from rlvitals.server import chart_data, fleet_groups, run_files
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES, MAX_REPLAYED_MESSAGES, Channel
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.run_files import Entry
@@ -153,9 +153,7 @@ def test_a_spike_of_one_point_survives_any_zoom(tmp_path):
         assert np.isnan(unpack(near["columns"][0]["values"])).any()
 
 
-def test_points_of_a_large_ended_run_are_let_go_and_read_again(root, monkeypatch):
-    monkeypatch.setattr(live_run, "MAX_HELD_POINTS", 100)
-    monkeypatch.setattr(live_run, "MIN_HELD_SECONDS", 0.0)
+def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
     files = run_files.read_run(root, Entry("bad", root / "bad", None))
     run = LiveRun("bad", files, settings.load(root.parent), time.time())
 
@@ -165,17 +163,20 @@ def test_points_of_a_large_ended_run_are_let_go_and_read_again(root, monkeypatch
 
     whole, zoomed = pack(), pack(steps=(9_000, 20_000))
     text = json_view.diagnosis(run.diagnosis)
-    run.release()
+    run.release(100)
+    run.release(min_seconds=0.0)
+    assert json_view.diagnosis(run.diagnosis) == text  # in use, and not large
+    run.release(100, 0.0)
     assert sum(map(len, run.diagnosis.trace.series.values())) < 100
     assert not any(map(len, (tail.log.series for tail in run._files.values())))
     run.look(time.time())
     assert not run.needs_judging(time.time())
     assert pack() == whole
-    run.release()
+    run.release(100, 0.0)
     assert pack(steps=(9_000, 20_000)) == zoomed
-    run.release()
+    run.release(100, 0.0)
     assert json_view.diagnosis(run.full_diagnosis()) == text
-    run.release()
+    run.release(100, 0.0)
     again = rlvitals.start(str(root / "bad"), resume="must", framework="sb3", flush_seconds=0.05)
     write(again, range(60, 70))
     again.finish()

@@ -7,8 +7,6 @@ from rlvitals.comparison.statistics import MIN_SEEDS
 from rlvitals.rules.standing import label
 from rlvitals.views.phrases import number
 
-MAX_NAMED_GROUPS = 3  # that a headline names; more are counted
-
 
 def headline(result: Comparison) -> str:
     """Return the answer in one line."""
@@ -23,12 +21,12 @@ def headline(result: Comparison) -> str:
             return f"No clear difference between {pair.group} and {reference}"
         return f"{pair.group} is {pair.word} than {reference}"
     texts = []
-    for word, text in (
+    for verdict, text in (
         ("better", "better"), ("worse", "worse"), ("cannot tell", "without a clear difference"),
     ):  # fmt: skip
-        names = [pair.group for pair in result.against if pair.word == word]
+        names = [pair.group for pair in result.against if pair.word == verdict]
         if names:
-            is_short = len(result.against) <= MAX_NAMED_GROUPS
+            is_short = len(result.against) <= 3  # noqa: PLR2004 - names fit into a headline
             texts.append(f"{' and '.join(names) if is_short else len(names)} {text}")
     return f"Against {reference}: {', '.join(texts)}"
 

@@ -91,24 +91,22 @@ def _band(rows: Sequence[Summary]) -> tuple[tuple[int | None, ...], ...]:
     Each is sampled at SPARK_COLUMNS steps. Steps that less than half of the runs have reached have
     no height: the mean of the few that go on is another group's.
     """
-    drawn = [row for row in rows if len(row.spark) > 1]
-    if not drawn:
+    rows = [row for row in rows if len(row.spark) > 1]
+    if not rows:
         return (), (), ()
-    ends = np.array([row.spark_steps for row in drawn])
+    ends = np.array([row.spark_steps for row in rows])
     steps = np.linspace(ends[:, 0].min(), ends[:, 1].max(), SPARK_COLUMNS)
-    curves = np.array([_curve(row, steps) for row in drawn])  # [runs, steps]
-    sampled = [column[np.isfinite(column)] for column in curves.T]
-    few = [2 * len(column) < len(drawn) for column in sampled]
-    middle, lowest, highest = (
-        np.array(
-            [np.nan if none else of(column) for none, column in zip(few, sampled, strict=True)]
-        )
-        for of in (lambda column: statistics.interquartile_mean([column]), np.min, np.max)
-    )
-    if np.isnan(middle).all():
+    curves = np.array([_curve(row, steps) for row in rows])  # [runs, steps]
+    band = np.full((3, SPARK_COLUMNS), np.nan)
+    for index, column in enumerate(curves.T):
+        values = column[np.isfinite(column)]
+        if 2 * len(values) >= len(rows):
+            mean = statistics.interquartile_mean([values])
+            band[:, index] = mean, values.min(), values.max()
+    if np.isnan(band).all():
         return (), (), ()
-    low, high = float(np.nanmin(lowest)), float(np.nanmax(highest))
-    return tuple(tuple(to_heights(each, low, high)) for each in (middle, lowest, highest))
+    low, high = float(np.nanmin(band)), float(np.nanmax(band))
+    return tuple(tuple(to_heights(line, low, high)) for line in band)
 
 
 def _curve(row: Summary, steps: NDArray[np.float64]) -> NDArray[np.float64]:

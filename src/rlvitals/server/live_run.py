@@ -32,9 +32,6 @@ from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import pack_steps, pack_values
 from rlvitals.views.report.page import Subject
 
-MAX_HELD_POINTS = 2_000_000  # of an ended run that no page asks for: 48 MB
-MIN_HELD_SECONDS = 10.0  # that points are kept after the last request for them
-
 
 class LiveRun:
     """A run with its current trace and its last diagnosis. Any thread may call any method."""
@@ -74,11 +71,14 @@ class LiveRun:
             self.judge(clock.now())
         return self.diagnosis
 
-    def release(self) -> None:
-        """Let the points of a large run go that has ended and that no page asks for."""
+    def release(self, max_points: int = 2_000_000, min_seconds: float = 10.0) -> None:
+        """Let the points of an ended run go where there are more than `max_points` (24 bytes each).
+
+        They stay for `min_seconds` after the last request for them.
+        """
         with self._lock:
-            is_used = time.monotonic() - self._used_at < MIN_HELD_SECONDS
-            is_large = self._judged_points > MAX_HELD_POINTS
+            is_used = time.monotonic() - self._used_at < min_seconds
+            is_large = self._judged_points > max_points
             if is_used or not is_large or not self.diagnosis.trace.lifecycle.over:
                 return
             self._trace = None

@@ -230,7 +230,7 @@ class FileState:
     about: About | None = None
     same: bool | None = None  # whether its checksum holds; None: it has none
     error: UnreadableLog | None = None  # None: there is no such file
-    data: bytes = b""
+    data: bytes = b""  # where it was understood: a copy with the same bytes is not parsed again
 
 
 def is_run(folder: Path) -> bool:
@@ -248,8 +248,7 @@ def read_about(path: Path) -> About:
 
 def read_both(path: Path) -> Stored:
     """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
-    run = _read_state(path)
-    return choose_copy(run, _read_state(path.with_name(RUN_COPY), run), path)
+    return choose_copy(run := _read_state(path), _read_state(path.with_name(RUN_COPY), run), path)
 
 
 def choose_copy(run: FileState, copy: FileState, path: Path) -> Stored:
@@ -293,7 +292,6 @@ def copy_state(path: Path) -> FileState:
 
 
 def _read_state(path: Path, twin: FileState | None = None) -> FileState:
-    """Read a file; one with the bytes of its twin is not parsed again."""
     try:
         data = safe_files.read_regular(path)
         return twin if twin and twin.data == data else parse_state(data, path)
