@@ -5,7 +5,7 @@ is the time from the command to the first answer that holds the series. CPU is o
 then. The spike is one point among all. The delay is the time from the write of a row to the answer
 that holds it. RUNS run folders are served once with an empty index and once more. VIEWERS browsers
 listen to one stream of messages, of ours and of a bare starlette loop. LARGE_POINTS rows of one
-compacted run are opened.
+compacted run are opened, and zoomed into at once and after REST_SECONDS.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ from rlvitals.server.channel import Channel
 POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
 RUNS = 5_000
 LARGE_POINTS = 20_000_000
+REST_SECONDS = 15.0  # after which the server has let go of the points
 VIEWERS, MESSAGES, MESSAGE_SECONDS = 50, 400, 0.01
 MESSAGE = {"points": "x" * 400}  # about what a row of ten metrics takes
 PORT = 18_265
@@ -169,8 +170,12 @@ def large(folder: Path) -> None:
         word = "kept" if is_packed_spike(answer(OURS)) else "lost"
         near = f"&first={spike_step - 500}&last={spike_step + 500}"
         zoom = until(lambda: is_packed_spike(answer(OURS + near)))
+        time.sleep(REST_SECONDS)
+        _, rest = server.numbers()
+        zoom_after = until(lambda: is_packed_spike(answer(OURS + near)))
         print(f"{LARGE_POINTS:,} points, compacted: first chart {start:.1f} s, CPU {cpu:.1f} s, "
-              f"{memory:.0f} MB, spike {word}, zoom {zoom:.2f} s")  # fmt: skip
+              f"{memory:.0f} MB, spike {word}, zoom {zoom:.2f} s; "
+              f"at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
 
 
 def viewers(_: Path) -> None:

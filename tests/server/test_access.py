@@ -9,7 +9,7 @@ from served import build, record, until
 from starlette.testclient import TestClient
 
 from rlvitals.cli import main
-from rlvitals.server import access
+from rlvitals.server import access, app
 from rlvitals.server.access import MAX_BURST, SECURITY_HEADERS
 
 PRIVATE_TEXT = "not-for-you"
@@ -149,6 +149,7 @@ def test_elsewhere_a_token_is_needed_once(root):
         assert answer.status_code == 303
         assert answer.headers["location"] == "/api/runs?limit=1"
         cookie = answer.headers["set-cookie"].lower()
+        assert cookie.startswith("rlvitals_token_80=")  # a browser sends it to every port
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
         assert client.get("/api/runs").status_code == 200
@@ -190,3 +191,26 @@ def test_the_command_refuses_what_it_cannot_serve(tmp_path, capsys):
     assert "port" in capsys.readouterr().err
     assert main(["serve", str(tmp_path), "--host", "203.0.113.7", "--port", "0"]) == 2
     assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+@pytest.mark.parametrize(("flags", "has_token"), [([], False), (["--control"], True)])
+def test_who_can_change_runs_needs_the_printed_address(root, capsys, monkeypatch, flags, has_token):
+    served = []
+
+    def keep(server, sockets):
+        sockets[0].close()
+        served.append(server.config.app)
+
+    monkeypatch.setattr(app.Server, "run", keep)
+    assert main(["serve", str(root), "--port", "0", *flags]) == 0
+    printed = capsys.readouterr()
+    address = printed.out.split()[-1]
+    assert ("?token=" in address) == has_token
+    assert not printed.err  # nobody else on the network can reach it
+    base = "http://127.0.0.1"
+    with TestClient(served[0], base_url=base, follow_redirects=False) as client:
+        assert client.get("/").status_code == (401 if has_token else 200)
+        if has_token:
+            assert client.post("/api/mark", json={}).status_code in {401, 403}
+            assert client.get(f"/?token={address.partition('token=')[2]}").status_code == 303
+            assert client.get("/").status_code == 200

@@ -181,7 +181,36 @@ def test_a_phone_shows_everything_without_sideways_scrolling(browser, address, p
         ".map(e => e.outerHTML)"
     )
     assert unnamed == []  # a screen reader has a name for each
+    covered = page.run(
+        "[...document.querySelectorAll('.fleet > .line')].filter(line => {"
+        "  const [steps, value] = ['.far', '.outcome b'].map(name => line.querySelector(name));"
+        "  return steps.getBoundingClientRect().top < value.getBoundingClientRect().bottom;"
+        "}).length"
+    )
+    assert covered == 0  # the steps stand below the outcome, not on it
     page.ask("Page.close")
+
+
+def test_an_address_leads_to_a_finding(show):
+    page = show("/run/sweep/broken?finding=entropy-collapse")
+    page.until("document.activeElement.textContent.includes('entropy-collapse')")
+    page = show("/run/sweep/broken")
+    rule = page.run("document.querySelector('[data-rule]').dataset.rule")
+    page.run(
+        "document.querySelector('[data-rule]')"
+        ".dispatchEvent(new Event('click', {bubbles: true, cancelable: true}))"
+    )
+    assert page.run("location.search") == f"?finding={rule}"
+
+
+def test_seeds_are_grouped_with_a_band(show):
+    page = show("/?group=seeds")
+    page.until("document.querySelectorAll('.line.group').length > 0")
+    assert page.run("document.querySelector('.heads :nth-child(3)').textContent") == "group"
+    assert page.run("document.getElementById('sort').disabled")
+    page.run("document.getElementById('group').click()")
+    page.until("!document.querySelector('.line.group')")
+    assert page.run("document.querySelector('.heads :nth-child(3)').textContent") == "run"
 
 
 @pytest.mark.soak

@@ -8,6 +8,8 @@ import json
 import math
 import re
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +17,14 @@ from served import build, record, until, write
 from starlette.testclient import TestClient
 
 import rlvitals
+from rlvitals import settings
+from rlvitals.server import chart_data, fleet_groups, run_files
 from rlvitals.server.channel import MAX_QUEUED_MESSAGES, MAX_REPLAYED_MESSAGES, Channel
+from rlvitals.server.live_run import LiveRun
+from rlvitals.server.run_files import Entry
+from rlvitals.server.run_summary import Summary
+from rlvitals.storage.index import Index
+from rlvitals.views import json_view
 
 
 @pytest.fixture
@@ -50,6 +59,23 @@ def test_the_first_page_has_every_run_before_any_is_judged(root):
         data = json.loads(page.text.split('id="data">')[1].split("</script>")[0])
         assert {row["key"] for row in data["rows"]} <= {"good", "bad"}
         assert judged(client)
+
+
+def test_the_first_page_has_every_folder_before_the_first_is_read(root, monkeypatch):
+    is_seen = threading.Event()
+    refresh = Index.refresh
+    monkeypatch.setattr(Index, "refresh", lambda self: (is_seen.wait(), refresh(self)))
+    try:
+        with TestClient(build(root), base_url="http://127.0.0.1") as client:
+            found = rows(client) if "good" in client.get("/").text else []
+            assert {row["key"]: row["lamp"] for row in found} == {
+                "good": "pending",
+                "bad": "pending",
+            }
+            is_seen.set()
+            assert {row["verdict"] for row in judged(client)} == {"learning", "collapsed"}
+    finally:
+        is_seen.set()
 
 
 def test_runs_are_judged_and_the_worst_comes_first(client):
@@ -127,6 +153,38 @@ def test_a_spike_of_one_point_survives_any_zoom(tmp_path):
         assert np.isnan(unpack(near["columns"][0]["values"])).any()
 
 
+def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
+    files = run_files.read_run(root, Entry("bad", root / "bad", None))
+    run = LiveRun("bad", files, settings.load(root.parent), time.time())
+
+    def pack(**options):
+        charts = list(run.page.charts.values())
+        return chart_data.pack(charts, run.page, run.trace, chart_data.Options(**options))
+
+    whole, zoomed = pack(), pack(steps=(9_000, 20_000))
+    text = json_view.diagnosis(run.diagnosis)
+    run.release(100)
+    run.release(min_seconds=0.0)
+    assert json_view.diagnosis(run.diagnosis) == text  # in use, and not large
+    run.release(100, 0.0)
+    assert sum(map(len, run.diagnosis.trace.series.values())) < 100
+    assert not any(map(len, (tail.log.series for tail in run._files.values())))
+    run.look(time.time())
+    assert not run.needs_judging(time.time())
+    assert pack() == whole
+    run.release(100, 0.0)
+    assert pack(steps=(9_000, 20_000)) == zoomed
+    run.release(100, 0.0)
+    assert json_view.diagnosis(run.full_diagnosis()) == text
+    run.release(100, 0.0)
+    again = rlvitals.start(str(root / "bad"), resume="must", framework="sb3", flush_seconds=0.05)
+    write(again, range(60, 70))
+    again.finish()
+    run.look(time.time())
+    assert run.trace.last_step == 70 * 1024
+    assert run.needs_judging(time.time())
+
+
 def test_charts_of_an_older_judgement_are_refused(client):
     assert client.get("/api/charts?key=good&name=dashboard-0&version=1").status_code == 200
     assert client.get("/api/charts?key=good&name=dashboard-0&version=7").status_code == 409
@@ -199,6 +257,28 @@ def test_seeds_are_grouped_and_different_settings_are_not(root, client):
     assert sweep["lamps"]["good"] == 3
     assert sweep["low"] == sweep["high"] == pytest.approx(sweep["middle"])  # one recording
     assert client.get("/api/groups?lamp=bad").json()["total"] == 1
+
+
+def line(key, heights, values, steps):
+    return Summary(key, key, outcome="return", settings={"seed": key, "rate": "1"},
+                   spark=heights, spark_values=values, spark_steps=steps)  # fmt: skip
+
+
+def test_a_group_has_the_band_of_its_runs():
+    flat = [line(str(n), (50, 50), (n, n), (0, 100)) for n in range(4)]
+    (group,) = fleet_groups.group(flat, ("rate",))
+    assert set(group.spark) == {50}  # the mean of 1 and 2, between 0 and 3
+    assert (set(group.spark_low), set(group.spark_high)) == ({0}, {100})
+    rising = line("5", (0, 100), (0.0, 10.0), (0, 100))
+    (group,) = fleet_groups.group([rising, line("6", (0, 100), (0.0, 10.0), (0, 400))], ("rate",))
+    assert group.spark_low[-1] is not None  # half of the runs come this far
+    (group,) = fleet_groups.group(
+        [rising, rising, line("6", (0, None, 100), (0.0, 10.0), (0, 400))], ("rate",)
+    )
+    assert group.spark[0] == 0
+    assert group.spark[-1] is None
+    (alone,) = fleet_groups.group([line("7", (), (0.0, 0.0), (0, 0))], ())
+    assert alone.spark == ()
 
 
 def test_the_headline_says_who_is_better_or_why_nobody_can_say(root, client):

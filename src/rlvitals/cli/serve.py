@@ -6,8 +6,8 @@ the background. A run's page shows its verdict, its findings and its charts, and
 With --control the page of a run can mark it as healthy or broken, mark a finding as wrong, mute
 a finding, and ask a running process to save a checkpoint or to stop.
 
-It listens on this machine alone. Elsewhere (--host) each browser needs the token that is printed
-with the address. Ctrl-C ends it.
+It listens on this machine alone. With --control or elsewhere (--host) each browser needs the token
+that is printed with the address. Ctrl-C ends it.
 
 examples:
   rlvitals serve runs
@@ -82,13 +82,14 @@ def run(args: Namespace) -> int:
     options = settings.load(args.root.absolute().parent, {}, os.environ)
     listener = _bind(args.host, args.port)
     is_loopback = args.host in {"127.0.0.1", "localhost", "::1"}
-    token = "" if is_loopback else secrets.token_urlsafe(24)
+    # Other users of this machine reach loopback too: they may read, but not change anything.
+    token = "" if is_loopback and not args.control else secrets.token_urlsafe(24)
     address = _address(args.host, listener.getsockname()[1], token)
     names = () if is_loopback else (args.host, socket.gethostname())
     application = app.build(args.root.absolute(), options, names, token, control=args.control)
     sender = _start_alerts(application, routes, address.partition("?")[0])
     print(f"serving {args.root} at {address}", flush=True)
-    if token:
+    if not is_loopback:
         verb = "read and mark" if args.control else "read"
         sys.stderr.write(f"open to the network: whoever has this address can {verb} the runs\n")
     if args.open:

@@ -74,6 +74,12 @@ class _Column:
 
     def add(self, segments: list[Series]) -> None:
         first, count = self._count, self._count + sum(map(len, segments))
+        if not first and len(segments) == 1:  # the reader's own columns, copied when they grow
+            self._steps, self._times, self._values = (
+                segments[0].steps, segments[0].times, segments[0].values,
+            )  # fmt: skip
+            self._count = count
+            return
         if count > len(self._steps):
             room = count if not first else max(MIN_COLUMN_POINTS, count, int(1.5 * first))
             self._steps = _grow(self._steps, first, room)

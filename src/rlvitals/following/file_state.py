@@ -56,7 +56,7 @@ class FileState:
         for key, table in log.tables.items():
             previous = self._tables.get(key)
             self._tables[key] = table if previous is None else newest_rows([previous, table])
-        self._last = log
+        self._last = replace(log, series={})  # the columns have the points
 
     def log(self) -> Log:
         """Return the complete log; of transient notes only those of the last reading."""

@@ -69,6 +69,11 @@ class FileTail:
         """Return whether it has been unreadable for longer than a write may take."""
         return self.problem is not None and time_s - self._failed >= FAILURE_SECONDS
 
+    def release(self) -> None:
+        """Let go of what was read: the next look reads a changed file from its start."""
+        self.state = FileState(self.reader)
+        self._cursor, self._read = None, False
+
     def look(self, time_s: float) -> NewPoints | None:
         """Read new points; None if there are none."""
         signs = self._sign()

@@ -2,7 +2,9 @@
 
 A page on the web can have the reader's browser send requests to a server on loopback. Such a
 request names the web page as its origin, or, after DNS rebinding, the web page's host. What
-changes a run also needs the control token, which only this server's own pages contain.
+changes a run also needs the control token, which only this server's own pages contain. Other users
+of this machine can send requests to loopback as well: where runs can be changed, `rlvitals serve`
+requires the token of its address there too.
 """
 
 import hmac
@@ -17,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOKEN_COOKIE = "rlvitals_token"  # noqa: S105 - the name of a cookie
+TOKEN_COOKIE = "rlvitals_token_{port}"  # noqa: S105 - a browser sends cookies to all ports
 CONTROL_HEADER = "x-rlvitals-control"
 MAX_QUERY_BYTES = 8192
 MAX_BODY_BYTES = 4096  # of a request that changes something
@@ -117,16 +119,17 @@ class AccessCheck:
         return allowance >= 1.0
 
     def _check_cookie(self, scope: Scope, headers: Headers) -> Response | None:
+        name = TOKEN_COOKIE.format(port=(scope.get("server") or ("", 0))[1])
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        tokens = [value for name, value in query if name == "token"]
+        tokens = [value for parameter, value in query if parameter == "token"]
         if tokens and self._matches(tokens[0]):
             remainder = urlencode([pair for pair in query if pair[0] != "token"])
             path = "/" + scope["path"].lstrip("/")
             answer = RedirectResponse(f"{path}?{remainder}" if remainder else path, 303)
-            answer.set_cookie(TOKEN_COOKIE, self.token, httponly=True, samesite="strict")
+            answer.set_cookie(name, self.token, httponly=True, samesite="strict")
             return answer
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(TOKEN_COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(name)
         except CookieError:
             cookie = None
         if cookie is not None and self._matches(cookie.value):

@@ -1,5 +1,6 @@
 """Compare selected runs: their outcomes over each other, the sentence, and the settings."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -172,12 +173,12 @@ def _groups(result: Comparison) -> Grid:
 
 def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison) -> Html:
     """Return a line for each run with its verdict, linked to its page."""
+    scored = setting_charts.find_scores(members, result)
     rows = []
-    for run, (group, score) in zip(runs, setting_charts.find_scores(members, result), strict=True):
+    for run, (group, score) in zip(runs, scored, strict=True):
         lamp_name, verdict = lamp(run.diagnosis), run.diagnosis.verdict.word.value
         mark = el("span", class_=f"lamp {lamp_name}", role="img", aria_label=LAMP_WORDS[lamp_name])
-        rows.append(el(
-            "tr",
+        rows.append((
             el("td", mark, join(" "), el("a", run.key, href=f"/run/{quote_key(run.key)}")),
             el("td", el("b", verdict, class_=f"word {lamp_name}")),
             el("td", run.diagnosis.verdict.why, class_="reason-cell"),
@@ -187,8 +188,21 @@ def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison
         ))  # fmt: skip
     heads = (("run", ""), ("verdict", ""), ("why", "reason-cell"), ("group", "group-cell"),
              (label(result.metric), ""), ("failed", "group-cell"))  # fmt: skip
-    head = el("tr", *(el("th", text, scope="col", class_=name or None) for text, name in heads))
-    table = el("table", el("thead", head), el("tbody", *rows), class_="compared")
+    # A column that says nothing of any run is left out.
+    is_shown = (
+        True,
+        True,
+        any(run.diagnosis.verdict.why for run in runs),
+        any(group != run.key for run, (group, _) in zip(runs, scored, strict=True)),
+        True,
+        any(score is not None and score.failed for _, score in scored),
+    )
+    head = el("tr", *(
+        el("th", text, scope="col", class_=name or None)
+        for text, name in itertools.compress(heads, is_shown)
+    ))  # fmt: skip
+    body = (el("tr", *itertools.compress(cells, is_shown)) for cells in rows)
+    table = el("table", el("thead", head), el("tbody", *body), class_="compared")
     return el("div", table, class_="wide")
 
 

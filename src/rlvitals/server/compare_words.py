@@ -20,13 +20,14 @@ def headline(result: Comparison) -> str:
         if pair.word == "cannot tell":
             return f"No clear difference between {pair.group} and {reference}"
         return f"{pair.group} is {pair.word} than {reference}"
-    answers = [pair.word for pair in result.against]
-    counts = {
-        "better": answers.count("better"),
-        "worse": answers.count("worse"),
-        "without a clear difference": answers.count("cannot tell"),
-    }
-    texts = [f"{count} {text}" for text, count in counts.items() if count]
+    texts = []
+    for verdict, text in (
+        ("better", "better"), ("worse", "worse"), ("cannot tell", "without a clear difference"),
+    ):  # fmt: skip
+        names = [pair.group for pair in result.against if pair.word == verdict]
+        if names:
+            is_short = len(result.against) <= 3  # noqa: PLR2004 - names fit into a headline
+            texts.append(f"{' and '.join(names) if is_short else len(names)} {text}")
     return f"Against {reference}: {', '.join(texts)}"
 
 
@@ -66,8 +67,8 @@ def _has_few_seeds(pair: Against, result: Comparison) -> bool:
 
 def _reason(pair: Against, seeds: int) -> str:
     if seeds < MIN_SEEDS:
-        noun = "seed" if seeds == 1 else "seeds"
-        return f"{seeds} {noun} in a group do not show how far seeds differ, {MIN_SEEDS} are needed"
+        start = "1 seed in a group does" if seeds == 1 else f"{seeds} seeds in a group do"
+        return f"{start} not show how far seeds differ, {MIN_SEEDS} are needed"
     if pair.difference.value == 0 and pair.difference.low == pair.difference.high:
         return "the scores are equal"
     if not pair.difference.excludes_zero:

@@ -62,7 +62,7 @@ class Control:
             raise UsageError("a broken run needs a cause", where="subject", hint="a rule's name")
         if label == "wrong":
             _check_finding(run, subject)
-        features = marks.features(run.diagnosis)
+        features = marks.features(run.full_diagnosis())
         marks.write(run.run, Mark(label, "" if label == "healthy" else subject, features))
         self.live.judge(run)
         return f"Marked {label}{f': {subject}' if label != 'healthy' else ''}."
@@ -123,7 +123,7 @@ def describe(run: LiveRun, fleet: Fleet) -> dict[str, object]:
 
 def _offered_requests(run: LiveRun) -> Sequence[str]:
     """Return the requests that the process of a recorded, unfinished run may heed."""
-    if run.trace.lifecycle.over:
+    if run.diagnosis.trace.lifecycle.over:
         return ()
     try:
         folder = RunFolder.open(run.run.root)

@@ -157,7 +157,7 @@ class Api:
 
     def run(self, request: Request) -> Response:
         """Return a diagnosis in the JSON format of the command line."""
-        text = json_view.diagnosis(self.get_run(request).diagnosis)
+        text = json_view.diagnosis(self.get_run(request).full_diagnosis())
         return Response(text, media_type="application/json")
 
     def content(self, request: Request) -> Response:

@@ -22,6 +22,7 @@ from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.server.run_summary import LAMPS, Summary
 from rlvitals.settings import Settings
+from rlvitals.storage import find_run_folders
 from rlvitals.storage.index import Index, Indexed
 from rlvitals.tracking import clock
 
@@ -66,6 +67,7 @@ class Fleet:
             threading.Lock()
         )  # one transaction at a time; held while folders are read
         self._stop = threading.Event()
+        self._has_rows = threading.Event()  # or the folders were looked through without any
         self._is_listed = threading.Event()  # once the folders were looked through
         self._thread = threading.Thread(target=self._keep_current, name="fleet", daemon=True)
 
@@ -75,9 +77,10 @@ class Fleet:
         for path, text in self._index.summaries(self._judge_id).items():
             if path in self.rows:
                 with contextlib.suppress(TypeError, ValueError):
-                    line = Summary(**json.loads(text))
-                    self._put(replace(line, spark=tuple(line.spark), tags=tuple(line.tags)))
+                    self._put(run_summary.from_json(text))
         self._update_differing()
+        if self.rows:
+            self._has_rows.set()
         self._thread.start()
 
     def stop(self) -> None:
@@ -94,8 +97,8 @@ class Fleet:
             self._keep(line)
 
     def wait(self, seconds: float) -> None:
-        """Wait for the first look at the folders, for so long at most."""
-        self._is_listed.wait(seconds)
+        """Wait for the first lines, for so long at most."""
+        self._has_rows.wait(seconds)
 
     def entry(self, key: str) -> Entry:
         """Return where a run lies. Raises KeyError, after a first look at the folders."""
@@ -137,7 +140,10 @@ class Fleet:
         while not self._stop.wait(pause):
             start = time.monotonic()
             with contextlib.suppress(OSError):
+                if not self._is_listed.is_set():
+                    self._list_folders()
                 self._refresh()
+            self._has_rows.set()
             self._is_listed.set()
             until = time.monotonic() + max(
                 REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
@@ -148,6 +154,17 @@ class Fleet:
                 self._judge(key)
             self._update_differing()
             pause = max(until - time.monotonic(), 0.0)
+
+    def _list_folders(self) -> None:
+        """Add a line for each run folder that the index does not know, before any is read."""
+        for folder in find_run_folders.iter_run_folders(self.root):
+            key = folder.relative_to(self.root).as_posix()
+            with self._lock:
+                if key not in self.rows:
+                    self.entries[key] = Entry(key, folder, None)
+                    self._put(Summary(key, folder.name))
+        if self.rows:
+            self._has_rows.set()
 
     def _refresh(self) -> None:
         """Look for new, changed and deleted runs."""
@@ -182,7 +199,7 @@ class Fleet:
                 self.entries[key] = Entry(key, self.root / item.path, None)
                 self._marks[key] = f"{item.status} {item.step} {item.time}"
                 row = self.rows.get(key)
-                if row is None:
+                if row is None or (row.verdict == "pending" and row.time is None):
                     self._put(replace(run_summary.from_index(item), key=key))
                 elif item.step is not None and item.time != row.time:
                     steps = max(item.step, row.step or 0) if row.total else item.step

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.comparison import statistics
-from rlvitals.server.run_summary import LAMPS, Summary
+from rlvitals.server.run_summary import (
+    LAMPS,
+    SPARK_COLUMNS,
+    SPARK_LEVELS,
+    Summary,
+    to_heights,
+)
 
 # Settings that differ between runs of one experiment, or count rather than choose.
 BOOKKEEPING = re.compile(
@@ -29,6 +36,9 @@ class FleetGroup:
     middle: float | None  # interquartile mean of the last outcomes
     low: float | None
     high: float | None
+    spark: tuple[int | None, ...]  # heights of the interquartile mean of the runs
+    spark_low: tuple[int | None, ...]  # heights of the lowest run
+    spark_high: tuple[int | None, ...]
 
 
 def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
@@ -60,6 +70,7 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
     label = " · ".join([*([stems.pop()] if len(stems) == 1 else []), *texts]) or first.key
     values = np.sort([float(row.value.replace(",", "")) for row in rows if row.value])
     counts = Counter(row.lamp for row in rows)
+    middle, lowest, highest = _band(rows)
     return FleetGroup(
         label=label,
         keys=tuple(row.key for row in rows),
@@ -68,4 +79,41 @@ def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:
         middle=statistics.interquartile_mean([values]) if len(values) else None,
         low=float(values[0]) if len(values) else None,
         high=float(values[-1]) if len(values) else None,
+        spark=middle,
+        spark_low=lowest,
+        spark_high=highest,
     )
+
+
+def _band(rows: Sequence[Summary]) -> tuple[tuple[int | None, ...], ...]:
+    """Return the heights of the interquartile mean, the lowest and the highest of the runs.
+
+    Each is sampled at SPARK_COLUMNS steps. Steps that less than half of the runs have reached have
+    no height: the mean of the few that go on is another group's.
+    """
+    rows = [row for row in rows if len(row.spark) > 1]
+    if not rows:
+        return (), (), ()
+    ends = np.array([row.spark_steps for row in rows])
+    steps = np.linspace(ends[:, 0].min(), ends[:, 1].max(), SPARK_COLUMNS)
+    curves = np.array([_curve(row, steps) for row in rows])  # [runs, steps]
+    band = np.full((3, SPARK_COLUMNS), np.nan)
+    for index, column in enumerate(curves.T):
+        values = column[np.isfinite(column)]
+        if 2 * len(values) >= len(rows):
+            mean = statistics.interquartile_mean([values])
+            band[:, index] = mean, values.min(), values.max()
+    if np.isnan(band).all():
+        return (), (), ()
+    low, high = float(np.nanmin(band)), float(np.nanmax(band))
+    return tuple(tuple(to_heights(line, low, high)) for line in band)
+
+
+def _curve(row: Summary, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a run's sparkline in its own values at steps; NaN before and after the run."""
+    heights = np.array([np.nan if height is None else height for height in row.spark])
+    low, high = row.spark_values
+    values = low + heights / SPARK_LEVELS * (high - low)
+    places = np.linspace(*row.spark_steps, len(values))
+    is_drawn = np.isfinite(values)
+    return np.interp(steps, places[is_drawn], values[is_drawn], left=np.nan, right=np.nan)

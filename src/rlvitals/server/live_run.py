@@ -1,7 +1,13 @@
-"""Follow one run while somebody looks at it: read new rows, judge, publish the changes."""
+"""Follow one run while somebody looks at it: read new rows, judge, publish the changes.
+
+The points of a large run that has ended are let go while no page asks for them.
+"""
 
 import threading
+import time
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from rlvitals.checkpoints import inspect_run, progress
 from rlvitals.diagnosis import batch, load, marks
@@ -21,6 +27,7 @@ from rlvitals.server import console, run_page
 from rlvitals.server.channel import Channel
 from rlvitals.server.run_page import Extras, RunPage
 from rlvitals.settings import Settings
+from rlvitals.tracking import clock
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import pack_steps, pack_values
 from rlvitals.views.report.page import Subject
@@ -37,18 +44,50 @@ class LiveRun:
         self.judgements = 0
         self.settings = settings
         self._given = load.given(settings)
-        self._lock = threading.Lock()
-        self._files = {path: FileTail(path, reader) for path, reader in run.files}
+        self._lock = threading.RLock()
+        self._files: dict[Path, FileTail]
         self._grew: float | None = None  # seconds since the epoch
         self.rollouts: Rollouts | None = None
         self._read_rollouts()
-        for file in self._files.values():
-            file.look(time_s)
-        self.trace = self._read_trace(time_s)
+        self._trace: Trace | None = None  # None while the points are let go
+        self._used_at = 0.0  # monotonic time at which the points were last asked for
+        self._read_files(time_s)
         self._judged_at, self._judged_points = 0.0, -1
         self.diagnosis: Diagnosis
+        self.diagnosis_has_points = False
         self.page: RunPage
         self.judge(time_s)
+
+    @property
+    def trace(self) -> Trace:
+        """The rows that were read; points that were let go are read again. Raises UnreadableLog."""
+        with self._lock:
+            self._used_at = time.monotonic()
+            return self._trace or self._read_files(clock.now())
+
+    def full_diagnosis(self) -> Diagnosis:
+        """Return the last diagnosis with its points; the run is judged again without them."""
+        if not self.diagnosis_has_points:
+            self.judge(clock.now())
+        return self.diagnosis
+
+    def release(self, max_points: int = 2_000_000, min_seconds: float = 10.0) -> None:
+        """Let the points of an ended run go where there are more than `max_points` (24 bytes each).
+
+        They stay for `min_seconds` after the last request for them.
+        """
+        with self._lock:
+            is_used = time.monotonic() - self._used_at < min_seconds
+            is_large = self._judged_points > max_points
+            if is_used or not is_large or not self.diagnosis.trace.lifecycle.over:
+                return
+            self._trace = None
+            for file in self._files.values():
+                file.release()
+            if self.diagnosis_has_points:
+                self.page = self.page.without_points()
+                self.diagnosis = replace(self.diagnosis, trace=self.page.judged)
+                self.diagnosis_has_points = False
 
     def look(self, time_s: float) -> None:
         """Read the rows written since the last look, and publish them. Time: epoch seconds."""
@@ -59,12 +98,13 @@ class LiveRun:
                 return
             self._grew = time_s
             self.is_deleted = False
-            old = self.trace
+            old = self._trace
             try:
-                self.trace = self._read_trace(time_s)
+                trace = self._read_files(time_s) if old is None else self._read_trace(time_s)
             except UnreadableLog:
                 return
-            points = find_new_points(old.series, self.trace.series)
+            self._trace = trace
+            points = None if old is None else find_new_points(old.series, trace.series)
         if points is None:  # other rows than before: the run was started anew
             self._judged_points = -1
             self.channel.publish("reload", {})
@@ -73,10 +113,13 @@ class LiveRun:
 
     def needs_judging(self, time_s: float) -> bool:
         """Return whether the run has grown, or ended, since it was judged."""
-        points = _count_points(self.trace)
+        trace = self._trace
+        if trace is None:
+            return False
+        points = _count_points(trace)
         if points == self._judged_points or time_s - self._judged_at < MIN_JUDGING_SECONDS:
             return self._judged_points < 0
-        has_ended = self.trace.lifecycle.over and not self.diagnosis.trace.lifecycle.over
+        has_ended = trace.lifecycle.over and not self.diagnosis.trace.lifecycle.over
         return has_ended or points - self._judged_points >= MIN_GROWTH * self._judged_points
 
     def judge(self, time_s: float) -> None:
@@ -97,8 +140,18 @@ class LiveRun:
         self.judgements += 1
         self.page = run_page.build(subject, self.judgements, self._extras())
         self.diagnosis = diagnosis
+        self.diagnosis_has_points = True
         self._judged_at, self._judged_points = time_s, _count_points(trace)
+        self._used_at = time.monotonic()
         self.channel.publish("judged", {"verdict": diagnosis.verdict.word.value})
+
+    def _read_files(self, time_s: float) -> Trace:
+        """Read the files from their beginning."""
+        self._files = {path: FileTail(path, reader) for path, reader in self.run.files}
+        for file in self._files.values():
+            file.look(time_s)
+        self._trace = self._read_trace(time_s)
+        return self._trace
 
     def _read_trace(self, time_s: float) -> Trace:
         logs = sources.together(self.run, {path: file.log for path, file in self._files.items()})
@@ -129,9 +182,10 @@ class LiveRun:
             self.channel.publish("deleted", {})
 
     def _pack(self, points: Mapping[str, Series]) -> dict[str, object]:
+        trace = self.trace
         return {
-            "first": self.trace.first_step,
-            "last": self.trace.last_step,
+            "first": trace.first_step,
+            "last": trace.last_step,
             "points": {
                 name: {"steps": pack_steps(series.steps), "values": pack_values(series.values)}
                 for name, series in points.items()

@@ -102,6 +102,8 @@ class LiveRuns:
                 if run.key not in self._pending and run.needs_judging(time_s):
                     self._pending.add(run.key)
                     self._judges.submit(self._judge, run)
+                elif run.key not in self._pending:
+                    run.release()
             spent = time.monotonic() - start
             pause = max(LIVE_LOOK_SECONDS - spent, spent * (1 / MAX_LOOK_SHARE - 1), 0.0)
 

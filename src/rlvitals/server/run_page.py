@@ -1,16 +1,18 @@
 """Lay out a run's page: vital signs, dashboard, findings, metrics, and what was recorded."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.marks import Mark
 from rlvitals.rollouts.rollout_columns import Rollouts
 from rlvitals.server import page_shell, rollout_view, run_header, timeline
-from rlvitals.types import Trace
+from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import Chart
 from rlvitals.views.figures import actions, dashboard, distributions, figure, reward_breakdown
-from rlvitals.views.figures.figure import Kind, Panel
+from rlvitals.views.figures.figure import Kind, Line, Panel
 from rlvitals.views.report import contents, elements, html, sections
 from rlvitals.views.report.elements import Section, section
 from rlvitals.views.report.markup import Html, el, join
@@ -32,6 +34,24 @@ class RunPage:
     judged: Trace  # what the charts were made of
     timeline: dict[str, object]
     provable: list[str]  # rules whose finding some rollouts show
+
+    def without_points(self) -> "RunPage":
+        """Return the page with two points of each logged series: its charts name the metrics."""
+        ends = {
+            name: series.where(np.array([0, -1]) if len(series) else slice(0))
+            for name, series in self.judged.series.items()
+        }
+
+        def end_points(line: Line) -> Series:
+            return ends[line.metric] if self.judged.get(line.metric) is line.series else line.series
+
+        charts = {
+            name: replace(chart, panel=replace(chart.panel, lines=tuple(
+                replace(line, series=end_points(line)) for line in chart.panel.lines
+            )))
+            for name, chart in self.charts.items()
+        }  # fmt: skip
+        return replace(self, charts=charts, judged=replace(self.judged, series=ends))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 """Sum up a run in the one line that the fleet shows."""
 
+import itertools
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.checkpoints import progress
 from rlvitals.diagnosis.engine import Diagnosis
@@ -45,6 +48,8 @@ class Summary:
     outcome: str = ""  # the metric's label
     value: str = ""  # its last number
     spark: tuple[int | None, ...] = ()  # heights from 0 to SPARK_LEVELS; None is a gap
+    spark_values: tuple[float, float] = (0.0, 0.0)  # at height 0 and at SPARK_LEVELS
+    spark_steps: tuple[int, int] = (0, 0)  # of the first and the last height
     time: float | None = None  # of the last row
     settings: dict[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
@@ -63,6 +68,13 @@ def from_index(entry: Indexed) -> Summary:
     )
 
 
+def from_json(text: str) -> Summary:
+    """Return a line that was stored. Raises TypeError, ValueError for another version's."""
+    record = json.loads(text)
+    tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
+    return Summary(**{**record, **tuples})
+
+
 def from_error(summary: Summary, problem: str) -> Summary:
     """Return the line of a run that cannot be read."""
     return replace(summary, lamp="bad", verdict="unreadable", reason=problem, spark=())
@@ -77,6 +89,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
     metric = judged(trace).metric
     series = trace.get(metric) if metric else None
     numbers = series.finite() if series is not None else None
+    heights, values = spark(series) if series else ((), (0.0, 0.0))
     return replace(
         summary,
         lamp=lamp(diagnosis),
@@ -92,7 +105,9 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
         eta=status.eta if status.state == "running" else None,
         outcome=label(metric) if metric else "",
         value=phrases.number(float(numbers.values[-1])) if numbers and len(numbers) else "",
-        spark=spark(series) if series is not None else (),
+        spark=heights,
+        spark_values=values,
+        spark_steps=(int(series.steps[0]), int(series.steps[-1])) if series else (0, 0),
         time=trace.lifecycle.last_row or summary.time,
         settings={
             name: str(value)[:MAX_SETTING_CHARS]
@@ -114,10 +129,12 @@ def lamp(diagnosis: Diagnosis) -> str:
     return "good"
 
 
-def spark(series: Series) -> tuple[int | None, ...]:
-    """Return the heights of a sparkline: the mean of each of equal ranges of steps."""
-    if not len(series):
-        return ()
+def spark(series: Series) -> tuple[tuple[int | None, ...], tuple[float, float]]:
+    """Return the heights of a sparkline, and the values at height 0 and at SPARK_LEVELS.
+
+    A height is the mean of one of SPARK_COLUMNS equal ranges of steps; a range without a row has
+    none. The series is not empty.
+    """
     finite = np.isfinite(series.values)
     span = max(int(series.steps[-1]) - int(series.steps[0]), 1)
     columns = (series.steps - series.steps[0]) * (SPARK_COLUMNS - 1) // span
@@ -127,19 +144,18 @@ def spark(series: Series) -> tuple[int | None, ...]:
     means = np.divide(sums, counts, out=np.full(SPARK_COLUMNS, np.nan), where=counts > 0)
     logged = np.bincount(columns, minlength=SPARK_COLUMNS) > 0
     if not counts.any():
-        return ()
+        return (), (0.0, 0.0)
     low, high = np.nanmin(means), np.nanmax(means)
-    heights = (
-        np.full(SPARK_COLUMNS, SPARK_LEVELS / 2)
-        if high <= low
-        else (means - low) / (high - low) * SPARK_LEVELS
-    )
-    heights[counts == 0] = np.nan
-    return tuple(
-        None if np.isnan(height) else round(height)
-        for height, is_logged in zip(heights.tolist(), logged.tolist(), strict=True)
-        if is_logged
-    )
+    values = (float(low * size), float(high * size))
+    return tuple(itertools.compress(to_heights(means, low, high), logged)), values
+
+
+def to_heights(values: NDArray[np.float64], low: float, high: float) -> list[int | None]:
+    """Return values from `low` to `high` as heights from 0 to SPARK_LEVELS; NaN as None."""
+    if high <= low:
+        return [None if np.isnan(value) else SPARK_LEVELS // 2 for value in values.tolist()]
+    heights = (values - low) / (high - low) * SPARK_LEVELS
+    return [None if np.isnan(height) else round(height) for height in heights.tolist()]
 
 
 def _end_of_failure(trace: Trace) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,19 @@ def concatenate(chunks: Sequence[Scalars]) -> Scalars:
     """Concatenate rows with the same keys."""
     if len(chunks) == 1:
         return chunks[0]
+    is_contiguous = all(
+        before.order is None
+        and after.order is None
+        and before.first + len(before.steps) == after.first
+        for before, after in pairwise(chunks)
+    )
     return Scalars(
         chunks[0].keys,
         np.concatenate([chunk.steps for chunk in chunks]),
         np.concatenate([chunk.times for chunk in chunks]),
         np.concatenate([chunk.values for chunk in chunks], axis=1),
         chunks[0].first,
-        np.concatenate([places(chunk) for chunk in chunks]),
+        None if is_contiguous else np.concatenate([places(chunk) for chunk in chunks]),
     )
 
 
@@ -71,7 +78,7 @@ def _sort_rows(columns: Sequence[Column]) -> Series:
     """Make one series of a key's columns under different key tables."""
     if len(columns) == 1:
         ((chunk, index),) = columns
-        if chunk.order is None:
+        if chunk.order is None or np.all(chunk.order[1:] > chunk.order[:-1]):
             return Series(chunk.steps, chunk.times, chunk.values[index])
     steps = np.concatenate([chunk.steps for chunk, _ in columns])
     times = np.concatenate([chunk.times for chunk, _ in columns])

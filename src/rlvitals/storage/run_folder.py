@@ -230,6 +230,7 @@ class FileState:
     about: About | None = None
     same: bool | None = None  # whether its checksum holds; None: it has none
     error: UnreadableLog | None = None  # None: there is no such file
+    data: bytes = b""  # where it was understood: a copy with the same bytes is not parsed again
 
 
 def is_run(folder: Path) -> bool:
@@ -247,7 +248,7 @@ def read_about(path: Path) -> About:
 
 def read_both(path: Path) -> Stored:
     """Read a `run.json` and its copy, and choose. Raises UnreadableLog as `read_about`."""
-    return choose_copy(_read_state(path), copy_state(path), path)
+    return choose_copy(run := _read_state(path), _read_state(path.with_name(RUN_COPY), run), path)
 
 
 def choose_copy(run: FileState, copy: FileState, path: Path) -> Stored:
@@ -280,7 +281,7 @@ def parse_state(data: bytes, path: Path) -> FileState:
     body, mark, end = data.rpartition(CHECKSUM_ENTRY)
     is_intact = end == safe_files.checksum(body) + b'"\n}' if mark else None
     try:
-        return FileState(parse_about(data, path), is_intact)
+        return FileState(parse_about(data, path), is_intact, data=data)
     except UnreadableLog as error:
         return FileState(None, is_intact, error)
 
@@ -290,9 +291,10 @@ def copy_state(path: Path) -> FileState:
     return _read_state(path.with_name(RUN_COPY))
 
 
-def _read_state(path: Path) -> FileState:
+def _read_state(path: Path, twin: FileState | None = None) -> FileState:
     try:
-        return parse_state(safe_files.read_regular(path), path)
+        data = safe_files.read_regular(path)
+        return twin if twin and twin.data == data else parse_state(data, path)
     except (FileNotFoundError, NotADirectoryError):
         return FileState()
     except OSError as error:

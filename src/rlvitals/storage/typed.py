@@ -80,6 +80,8 @@ def text(value: object) -> str:
     """Return a text that UTF-8 can encode: a lone surrogate as its escape. Raises ValueError."""
     if not isinstance(value, str):
         raise WrongTypeError("is not a text")
+    if value.isascii():  # known without a look at the characters
+        return value
     return value.encode("utf-8", "backslashreplace").decode()
 
 

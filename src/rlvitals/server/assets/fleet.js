@@ -11,6 +11,7 @@ function startFleet(data) {
   const compare = document.getElementById("compare");
   const group = document.getElementById("group");
   const problem = document.getElementById("problem");
+  const heads = document.querySelectorAll(".heads > span");
   const lampButtons = [...document.querySelectorAll("[data-lamp]")];
   const selected = new Set();
   const lines = new Map();
@@ -64,6 +65,8 @@ function startFleet(data) {
   function switchGroups(on) {
     grouped = on;
     group.setAttribute("aria-pressed", String(on));
+    [sort.disabled, compare.hidden] = [on, on]; // groups have an order and a link of their own
+    [heads[2].textContent, heads[5].textContent] = on ? ["group", "runs"] : ["run", "steps"];
     changed();
   }
 
@@ -121,10 +124,10 @@ function startFleet(data) {
   setInterval(() => { if (!document.hidden) for (const { row, element } of lines.values()) tellAge(element, row); }, 5000);
 }
 
-/* Say how much of the training time broken runs took. */
+/* Say how much of the training time broken runs took, from a minute on. */
 function tellSpent({ bad, all }) {
   const place = document.getElementById("spent");
-  place.hidden = !(bad > 0);
+  place.hidden = bad < 60;
   place.textContent = `Broken runs took ${lasting(bad)} of ${lasting(all)} of training (${Math.round((100 * bad) / all)} %).`;
 }
 
@@ -192,10 +195,15 @@ function lasting(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+/* Return where the points of a sparkline stand, from left to right. */
+function sparkPlaces(count) {
+  return Array.from({ length: count }, (_, at) => SPARK.pad + (at / Math.max(1, count - 1)) * (SPARK.width - 2 * SPARK.pad));
+}
+
 function sparkline(row) {
   const { width, height, pad } = SPARK;
   const picture = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  const xs = row.spark.map((_, at) => pad + (at / Math.max(1, row.spark.length - 1)) * (width - 2 * pad));
+  const xs = sparkPlaces(row.spark.length);
   const ys = row.spark.map((value) => value === null ? NaN : height - pad - (value / 100) * (height - 2 * pad));
   picture.append(svg("path", { class: "spark-line", d: path(xs, ys) }));
   const end = ys.findLastIndex(Number.isFinite);

@@ -16,7 +16,21 @@ function groupLine(group, labels) {
     html("div", { class: "who" }, html("a", { class: "name", href: address }, group.label)),
     html("div", { class: "what" }, html("b", { class: `word ${worst}` }, words),
       html("div", { class: "reason" }, span && `${group.outcome}: ${span}`)),
-    html("div", { class: "outcome" }, html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
-      html("span", {}, `${group.outcome}${several ? ", interquartile mean" : ""}`))),
+    html("div", { class: "outcome" }, groupCurve(group), html("div", {}, html("b", {}, group.middle === null ? "" : written(group.middle)),
+      html("span", several ? { title: "interquartile mean; the band reaches from the lowest to the highest run" } : {},
+        `${group.outcome}${several ? ", IQM" : ""}`))),
     html("div", { class: "far" }, `${group.keys.length} ${several ? "runs" : "run"}`));
+}
+
+/* Draw the interquartile mean of the runs, and behind it the band from the lowest to the highest. */
+function groupCurve(group) {
+  const picture = sparkline(group);
+  const { height, pad } = SPARK;
+  const x = sparkPlaces(group.spark.length);
+  const y = (value) => height - pad - (value / 100) * (height - 2 * pad);
+  const places = x.map((_, at) => at).filter((at) => group.spark_low[at] !== null && group.spark_low[at] !== undefined);
+  const there = places.map((at) => `${x[at].toFixed(1)} ${y(group.spark_high[at]).toFixed(1)}`);
+  const back = places.map((at) => `${x[at].toFixed(1)} ${y(group.spark_low[at]).toFixed(1)}`).reverse();
+  if (group.keys.length > 1 && there.length) picture.prepend(svg("path", { class: "spark-band", d: `M${[...there, ...back].join("L")}Z` }));
+  return picture;
 }

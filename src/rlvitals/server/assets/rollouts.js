@@ -3,7 +3,13 @@
 function startRollouts(key) {
   const place = document.getElementById("rollouts");
   if (!place) return;
-  const [view, step, against] = ["view", "step", "against"].map((name) => document.getElementById(`rollout-${name}`));
+  const names = ["view", "step", "against"];
+  const [view, step, against] = names.map((name) => document.getElementById(`rollout-${name}`));
+  const wanted = new URLSearchParams(location.search);
+  names.forEach((name, at) => {
+    const choice = [view, step, against][at];
+    if ([...choice.options].some((option) => option.value === wanted.get(name))) choice.value = wanted.get(name);
+  });
   let number = 0;
 
   async function show(more = {}) {
@@ -22,7 +28,12 @@ function startRollouts(key) {
     against.parentElement.hidden = view.value !== "pairs";
     show();
   };
-  for (const choice of [view, step, against]) choice.addEventListener("change", update);
+  for (const choice of [view, step, against]) {
+    choice.addEventListener("change", () => {
+      keepInAddress({ view: view.value, step: step.value, against: view.value === "pairs" ? against.value : null });
+      update();
+    });
+  }
   place.addEventListener("click", (event) => {
     const group = event.target.closest?.("[data-group]")?.dataset.group;
     if (group !== undefined) show({ group });

@@ -69,8 +69,11 @@ function startRun(data) {
   document.addEventListener("visibilitychange", () => { if (!document.hidden) view.redraw(); });
   document.addEventListener("click", (event) => {
     const rule = event.target.closest?.("[data-rule]")?.dataset.rule;
-    if (rule && goToFinding(rule)) event.preventDefault();
+    if (!rule || !goToFinding(rule)) return;
+    event.preventDefault();
+    keepInAddress({ finding: rule });
   });
+  if (wanted.has("finding")) goToFinding(wanted.get("finding"));
   printing(() => charts);
 }
 
