@@ -126,7 +126,7 @@ RATCHETS = {
     "readers": Ratchet(1.8, 30, 3, 485),
     "rollouts": Ratchet(2.5, 0, 0, 55),
     "root": Ratchet(3.5, 6, 1, 14),
-    "rules": Ratchet(15.8, 115, 29, 930),
+    "rules": Ratchet(15.8, 115, 29, 931),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 62),
     "signals": Ratchet(0.9, 4, 0, 62),

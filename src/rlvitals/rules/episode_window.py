@@ -24,7 +24,7 @@ MIN_FILLED_WINDOWS = 3  # that a run's episodes fill
 SURE_ERRORS = 5.0  # standard errors of a difference: the best of many levels is high by chance
 MEAN_WORDS = re.compile(r"mean|avg|average", re.IGNORECASE)  # of a key, or of how it is measured
 # An evaluation plays a few episodes of its own between two points, not those of the training.
-EVALUATION_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)
+SEPARATE_EPISODE_WORDS = re.compile(r"test|eval|valid", re.IGNORECASE)
 
 
 def memory(trace: Trace, name: str, step: int) -> float:
@@ -63,7 +63,7 @@ def episodes_per_point(trace: Trace, name: str, series: Series) -> float:
     if measured is None or len(series) < POINTS:
         return 1.0
     words = f"{name} {measured.key} {measured.how}"
-    if not MEAN_WORDS.search(words) or EVALUATION_WORDS.search(words):
+    if not MEAN_WORDS.search(words) or SEPARATE_EPISODE_WORDS.search(words):
         return 1.0
     count = float(np.median(np.diff(series.steps)))
     if trace.step_unit != "episodes":
