@@ -5,7 +5,7 @@ import numpy as np
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
-from rlvitals.signals.outcome_change import OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import MIN_SHARE_LOST, OutcomeChange, outcome_change
 from rlvitals.signals.spread import median, noise_sd, robust_sd
 from rlvitals.types import Series
 
@@ -57,6 +57,12 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     if anew and _left_behind(values, material):
         return True
     return gain >= material and (low > 0 or plainly_rises(values, plain))
+
+
+def is_partly_lost(values: Array) -> bool:
+    """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
+    found = outcome_change(values)
+    return found is not None and found.share_lost >= MIN_SHARE_LOST
 
 
 def _left_behind(values: Array, material: float) -> bool:
