@@ -59,7 +59,7 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     return gain >= material and (low > 0 or plainly_rises(values, plain))
 
 
-def is_partly_lost(values: Array) -> bool:
+def has_late_loss(values: Array) -> bool:
     """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
     found = outcome_change(values)
     return found is not None and found.share_lost >= MIN_SHARE_LOST

@@ -14,7 +14,9 @@ from rlvitals.types import Profile, Trace
 # Outcomes of training episodes, from the first, untrained policy on.
 EPISODE_OUTCOMES = ("outcome/return", "outcome/reward")
 FELL_FIRST = "it fell from its very start and ends no higher than that"
-TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
+MAX_GAP_SPANS = (
+    3.0  # times the span of the log: a log from the start begins within its first interval
+)
 MIN_EARLY_GAIN = 4.0  # times what counts
 MIN_START_ERRORS = 3.0  # standard errors of a first block: one chance in a thousand
 
@@ -66,7 +68,7 @@ def learned_before(trace: Trace) -> str:
 
     The end of a long run alone; a scheduler that began from another's decisions.
     """
-    if trace.first_step > TAIL * (trace.last_step - trace.first_step):
+    if trace.first_step > MAX_GAP_SPANS * (trace.last_step - trace.first_step):
         return f"the log begins at step {trace.first_step:,} of the run"
     warm = str(trace.settings.get("skip_warmstart", "")).lower() == "false"
     if warm and trace.profile is Profile.SCHEDULER_PPO:

@@ -13,7 +13,7 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
-    is_partly_lost,
+    has_late_loss,
     never_better,
     rises,
 )
@@ -302,7 +302,7 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     if len(series) == len(whole) and is_back_at_start(trace, name, whole.values, last, material):
         poor = task(trace, name, whole.values) is not None
         return ("flat", "") if poor else ("unknown", FELL_FIRST)
-    return "rising" if low > 0 or not is_partly_lost(series.values) else "unknown", ""
+    return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
 
 
 def _when_untold(  # noqa: PLR0913, PLR0917 - as above
