@@ -27,8 +27,7 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.curves import AMPLE, only_fell, plainly_falls
-from rlvitals.rules.early_levels import learned_before
+from rlvitals.rules.curves import AMPLE, learned_before, only_fell, plainly_falls
 from rlvitals.rules.gains import (
     BLOCKS,
     MIN_POINTS,

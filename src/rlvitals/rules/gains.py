@@ -14,7 +14,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.optimiser import LOSS
 from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
-from rlvitals.rules.early_levels import learned_before
+from rlvitals.rules.curves import learned_before
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label

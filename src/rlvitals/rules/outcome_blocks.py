@@ -6,8 +6,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.curves import AMPLE, HALF, PARTS, PLAINLY, fell_back, lost
-from rlvitals.rules.early_levels import is_back_at_start
+from rlvitals.rules.curves import AMPLE, HALF, PARTS, PLAINLY, fell_back, is_back_at_start, lost
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (

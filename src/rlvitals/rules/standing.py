@@ -10,18 +10,16 @@ from rlvitals import metrics
 from rlvitals.metrics import suggest
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
+    FELL_FIRST,
     PARTS,
     by_steps,
     fell_back,
     has_late_loss,
-    never_better,
-    rises,
-)
-from rlvitals.rules.early_levels import (
-    FELL_FIRST,
     holds_early_gain,
     is_back_at_start,
     learned_before,
+    never_better,
+    rises,
     rose_early,
 )
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
@@ -251,7 +249,7 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     elif found_fall := fell_back(series.values, max(material, slow_swing(trace, name, origin))):
         state = "fallen back" if np.isfinite(found_fall.share) else "falling"
     else:
-        state = _when_untold(trace, name, whole, series, low, material)
+        state = _without_trend(trace, name, whole, series, low, material)
     if state == "flat" and (lacks := learned_before(trace)):
         state = "unknown"
     why = lacks or (_why_unknown(trace, name, series, material) if state == "unknown" else "")
@@ -305,7 +303,7 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
 
 
-def _when_untold(  # noqa: PLR0913, PLR0917 - as above
+def _without_trend(  # noqa: PLR0913, PLR0917 - as above
     trace: Trace, name: str, whole: Series, series: Series, low: float, material: float
 ) -> State:
     first, last = first_last_change(series.values) or (np.nan, np.nan)

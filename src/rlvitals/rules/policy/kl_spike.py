@@ -37,7 +37,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRA
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
-from rlvitals.rules.early_levels import holds_early_gain
+from rlvitals.rules.curves import holds_early_gain
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.outcome_blocks import lost_again
