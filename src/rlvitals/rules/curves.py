@@ -25,14 +25,9 @@ AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts
 AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
 FIFTHS = 5  # the first of them is where a run begins
-# Outcomes of training episodes, from the first, untrained policy on.
-EPISODE_OUTCOMES = ("outcome/return", "outcome/reward")
-FELL_FIRST = "it fell from its very start and ends no higher than that"
 MAX_GAP_SPANS = (
     3.0  # times the span of the log: a log from the start begins within its first interval
 )
-MIN_EARLY_GAIN = 4.0  # times what counts
-MIN_START_ERRORS = 3.0  # standard errors of a first block: one chance in a thousand
 
 
 def by_steps(series: Series) -> Series:
@@ -165,15 +160,20 @@ def lost(values: Array, material: float, *, anew: bool = False) -> OutcomeChange
     return found
 
 
+def _is_of_episodes(trace: Trace, name: str) -> bool:
+    """Return True for an outcome of training episodes, from the first, untrained policy on."""
+    return name in {"outcome/return", "outcome/reward"} and trace.profile not in kinds.LANGUAGE
+
+
 def is_back_at_start(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
     """Return True if an outcome fell from its very start and ends no higher than that.
 
     Its first fifth holds the fall, so that a rise from there is none of the run. The end, `last`,
-    has to exceed the first of twenty blocks of `values` [n] by `material`, and by what that block
-    scatters. False for a language model, for fewer than 60 values, and for a mean over the last
-    episodes, which begins with one of them.
+    has to exceed the first of twenty blocks of `values` [n] by `material`, and by three
+    standard errors of that block. False for a language model, for fewer than 60 values, and for a
+    mean over the last episodes, which begins with one of them.
     """
-    if name not in EPISODE_OUTCOMES or trace.profile in kinds.LANGUAGE or len(values) < AMPLE:
+    if not _is_of_episodes(trace, name) or len(values) < AMPLE:
         return False
     if episodes(trace, name) > 1:
         return False
@@ -181,7 +181,7 @@ def is_back_at_start(trace: Trace, name: str, values: Array, last: float, materi
     start = float(values[:width].mean())
     error = (noise_sd(values[: len(values) // FIFTHS]) or 0.0) / np.sqrt(width)
     fell = start - float(block_means(values, width).min()) >= material
-    return fell and last - start < max(material, MIN_START_ERRORS * float(error))
+    return fell and last - start < max(material, 3 * float(error))
 
 
 def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
@@ -194,17 +194,17 @@ def rose_early(trace: Trace, name: str, values: Array, last: float, material: fl
 def holds_early_gain(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
     """Return True if an outcome rose early, and less than a third of that is gone at the end.
 
-    A mean over the last episodes begins with one of them: what it gains at once has to be several
+    A mean over the last episodes begins with one of them: what it gains at once has to be four
     times `material`, the least change that counts.
     """
-    if name not in EPISODE_OUTCOMES or trace.profile in kinds.LANGUAGE:
+    if not _is_of_episodes(trace, name):
         return False
     best = float(block_means(values, max(1, len(values) // PARTS)).max())
     start = median(values[:AT_ONCE]) or 0.0
     if best - last >= MIN_SHARE_LOST * (best - start):
         return False
     single = episodes(trace, name) <= 1 and starts_below(trace[name].values)
-    return single or rose_at_once(values, last, MIN_EARLY_GAIN * material)
+    return single or rose_at_once(values, last, 4 * material)
 
 
 def learned_before(trace: Trace) -> str:

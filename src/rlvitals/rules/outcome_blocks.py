@@ -39,7 +39,6 @@ MOST_MORE = 10  # times the points there are: more is no plan
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run
-MIN_EPSILON_FALL = 0.2  # of the actions, between the first and the last fifth
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
@@ -130,10 +129,10 @@ def stands_where_training_rose(trace: Trace) -> bool:
 
 
 def _explores_less(trace: Trace) -> bool:
-    """Return True if the share of random actions falls in training."""
+    """Return True if the share of random actions falls by a fifth of all actions or more."""
     epsilon = trace.numbers(EPSILON.name)
     levels = None if epsilon is None else first_last_change(epsilon.values)
-    return levels is not None and levels[0] - levels[1] >= MIN_EPSILON_FALL
+    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
 
 
 def level_unknown(now: Standing) -> Standing:

@@ -10,7 +10,6 @@ from rlvitals import metrics
 from rlvitals.metrics import suggest
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import (
-    FELL_FIRST,
     PARTS,
     by_steps,
     fell_back,
@@ -253,10 +252,8 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     if state == "flat" and (lacks := learned_before(trace)):
         state = "unknown"
     why = lacks or (_why_unknown(trace, name, series, material) if state == "unknown" else "")
-    sign = up(name)
-    return Standing(
-        state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
-    )
+    first, last, best = (up(name) * level for level in (first, last, best))
+    return Standing(state, name, why, first, last, best, low, high, material, origin)
 
 
 def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> str:
@@ -299,7 +296,11 @@ def _when_rising(  # noqa: PLR0913, PLR0917 - as above
     _, last = first_last_change(series.values) or (np.nan, np.nan)
     if len(series) == len(whole) and is_back_at_start(trace, name, whole.values, last, material):
         poor = task(trace, name, whole.values) is not None
-        return ("flat", "") if poor else ("unknown", FELL_FIRST)
+        return (
+            ("flat", "")
+            if poor
+            else ("unknown", "it fell at first and ends no higher than it began")
+        )
     return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
 
 
@@ -311,8 +312,8 @@ def _without_trend(  # noqa: PLR0913, PLR0917 - as above
         return "holding its best"
     known = len(series) == len(whole) and task(trace, name, whole.values) is not None
     fell = known and is_back_at_start(trace, name, whole.values, last, material)
-    poor = fell or never_better(series.values, first, last, material)
-    flat = poor and low <= 0 and name.endswith("return")
+    poor = low <= 0 and (fell or never_better(series.values, first, last, material))
+    flat = poor and name.endswith("return")
     return _when_flat(trace, name, whole, series, last, material) if flat else "unknown"
 
 
