@@ -368,6 +368,22 @@ def test_baselines_kl_is_half_the_squared_log_ratio():
     assert lookup.find(table, "eprewmean")[0] == "outcome/return"
 
 
+def test_old_ppo2_rows_are_those_of_baselines():
+    names = "approxkl clipfrac eprewmean explained_variance fps loss nupdates policy_entropy"
+    row = [*names.split(), "policy_loss", "time_elapsed", "total_timesteps", "value_loss"]
+    table = lookup.choose("console", row, TABLES)
+    assert table.framework == "baselines"
+    assert lookup.find(table, "approxkl")[1].estimator == "k2"
+
+
+def test_plain_columns_of_a_reward_are_not_those_of_the_scheduler():
+    for row in (["reward", "entropy"], ["total_reward", "crash"], ["reward", "lr", "temperature"]):
+        table = lookup.choose("csv", row, TABLES)
+        assert table is None or table.framework != "scheduler"
+    row = ["reward", "entropy", "selected_replica"]
+    assert lookup.choose("csv", row, TABLES).framework == "scheduler"
+
+
 def test_a_name_that_is_epsilon_to_some_and_episodes_per_second_to_others_is_not_guessed():
     assert named("generic", "eps") is None
     assert named("trl-ppo", "eps") == "throughput/episodes_per_second"

@@ -21,7 +21,7 @@ TESTED = "outcome/eval_return"
         ("mean_reward", REWARD), ("rewards4", REWARD), ("Eval_AverageReturn", TESTED),
         ("test_reward_mean", TESTED),
         ("Last 10 mean_episode_rewards", RETURN), ("train/episode_reward", RETURN),
-        ("Global/Reward", REWARD),
+        ("Global/Reward", REWARD), ("training_progress/episode_rewards", RETURN),
     ],
 )  # fmt: skip
 def test_names_of_an_outcome(key, metric):
@@ -31,7 +31,8 @@ def test_names_of_an_outcome(key, metric):
 @pytest.mark.parametrize(
     "key",
     ["reward_std", "max_reward", "step_reward", "reward_scale", "Eval_StdReturn", "loss", "",
-     "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20],
+     "intrinsic_reward", "best_score", "agent_0/reward", "train/0_reward", "reward" * 20,
+     "progress_reward", "reward/progress"],
 )  # fmt: skip
 def test_names_of_something_else(key):
     assert outcome_words.meaning(key) is None

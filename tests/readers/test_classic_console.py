@@ -101,6 +101,11 @@ def test_two_lines_of_an_update(tmp_path):
         ("[{n}/1000] reward: {v} loss: 0.1", {"reward": "v"}),
         ("Iter {n}, Reward: {v}, Steps: 200", {"reward": "v", "steps": 200.0}),
         ("I0501 12:00:00.1 123 run.py:12] Episode {n} reward {v}", {"episode_reward": "v"}),
+        (
+            "2020-01-02 10:00:00,001 INFO Result for episode {n}  of 40: Sum: {v}, Length: 3.5",
+            {"episode_reward": "v", "length": 3.5},
+        ),
+        ("Episode {n} of 400: Sum: {v}", {"episode_reward": "v"}),
         ("Ep: {n} | Ep_r: {v}", {"episode_reward": "v"}),
         ("Episode {n} | Rewards: [ 1.5 -0.5]", {"rewards_mean": 0.5}),
         ("Episode {n} EpisodeReward={v}", {"episode_reward": "v"}),

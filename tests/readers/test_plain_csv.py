@@ -88,6 +88,22 @@ def test_a_bad_row_is_refused_and_the_others_kept(write, row, why):
     assert log.notes == (f"1 row refused: line 3 {why}",)
 
 
+def test_settings_behind_the_first_row_alone_leave_the_other_rows_whole(write):
+    rows = "".join(f"{n},{2 * n}.5\n" for n in range(2, 12))
+    log = read(write(f"episode,reward,gamma,lr,\n1,2.5,0.99,0.001,\n{rows}"))
+    assert log.series["reward"].steps.tolist() == list(range(1, 12))
+    assert log.series["reward"].values.tolist() == [2 * n + 0.5 for n in range(1, 12)]
+    assert len(log.series["gamma"]) == 1
+    assert not log.notes
+
+
+def test_single_short_rows_are_refused(write):
+    rows = "".join(f"{n},{n}.5,0.9\n" for n in range(1, 12))
+    log = read(write(f"episode,reward,gamma\n{rows}12,3.5\n"))
+    assert len(log.series["reward"]) == 11
+    assert any("refused" in note for note in log.notes)
+
+
 def test_steps_may_repeat_and_go_back(write):
     log = read(write("step,loss\n1,1\n2,2\n2,3\n1,4\n"))
     assert log.series["loss"].steps.tolist() == [1, 2, 2, 1]

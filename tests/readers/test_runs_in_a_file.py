@@ -241,3 +241,17 @@ def test_a_table_of_thousands_of_labelled_columns_is_cut_to_the_first_runs():
     names = ["episode", *(f"dqn_seed{n}_reward" for n in range(MANY))]
     runs = table_runs.selections(names, ["episode"], "", ",")
     assert len(runs) == table_runs.MAX_TABLE_RUNS
+
+
+def test_columns_that_are_algorithms_are_runs_of_what_the_file_is_named_for(tmp_path):
+    rows = list(zip(range(30), RISING, FALLING, FALLING, strict=True))
+    path = table(tmp_path, "Episode,D-PER-DQN,MS-DDQN,Random", rows, "training_rewards.csv")
+    by_run = values(path, "training_rewards")
+    assert [*by_run.values()] == [RISING, FALLING]
+    assert {name.rpartition("/")[2] for name in by_run} == {"D-PER-DQN", "MS-DDQN"}
+
+
+@pytest.mark.parametrize("head", ["Episode,DQN,width", "Episode,DQN,loss", "Episode,width,height"])
+def test_columns_of_which_one_is_no_algorithm_are_no_runs(head):
+    names = head.split(",")
+    assert not table_runs.selections(names, names[:1], "0,1,2\n" * 9, ",", "training_rewards")

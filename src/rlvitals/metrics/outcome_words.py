@@ -68,12 +68,12 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     """Return the outcome that a key names, with its rank (0: most trusted), else None."""
     if len(key) > MAX_OUTCOME_KEY_LENGTH:
         return None
-    terms = {term.lower() for term in KEY_WORD.findall(key)}
-    terms = {term.removesuffix("s") if term not in {"loss", "success", "fitness"} else term
-             for term in terms}  # fmt: skip
+    terms = _terms(key)
     if NUMBERED_KEY.search(key) and not terms & WINDOW_WORDS:
         return None
     terms -= NOISE_WORDS
+    if "/" in key:  # what holds the key: "training_progress/episode_rewards"
+        terms -= _terms(key.rpartition("/")[0]) & {"progress", "log", "data", "result", "record"}
     evaluated, whole_episodes = bool(terms & EVALUATION_WORDS), bool(terms & EPISODE_WORDS)
     outcome_terms = frozenset(terms - EVALUATION_WORDS - EPISODE_WORDS)
     if outcome_terms not in OUTCOME_PAIRS:
@@ -82,6 +82,13 @@ def meaning(key: str) -> tuple[int, Metric] | None:
     if trained is outcome.REWARD and whole_episodes:
         trained = outcome.RETURN
     return [*OUTCOME_PAIRS].index(outcome_terms), tested if evaluated else trained
+
+
+def _terms(key: str) -> set[str]:
+    """Return the words of a key in lower case and in the singular."""
+    terms = (term.lower() for term in KEY_WORD.findall(key))
+    kept = {"loss", "success", "fitness", "progress"}
+    return {term if term in kept else term.removesuffix("s") for term in terms}
 
 
 def choose(keys: Iterable[str]) -> dict[str, tuple[str, list[str]]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import multi_run, table_runs
-from rlvitals.readers.formats import column_guess, step_order
+from rlvitals.readers.formats import column_guess, run_labels, step_order
 from rlvitals.readers.formats.columns import (
     MAX_SETTING_CHARACTERS,
     NAN,
@@ -26,6 +26,7 @@ from rlvitals.readers.formats.columns import (
     parse_number,
     to_step,
 )
+from rlvitals.readers.formats.compressed import bare
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Lines, Position, open_log, position_at
 from rlvitals.readers.formats.rows import Refusals, Row, Rows
 from rlvitals.readers.reader import Cursor, Reader
@@ -52,6 +53,7 @@ class Table:
     start: int  # byte offset of the first row
     lines: int  # lines before it
     unordered: frozenset[str] = frozenset()  # step-like names whose numbers count nothing
+    short: int = 0  # cells of most rows, where the last columns are settings of the first row
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -135,7 +137,8 @@ def split(path: Path, head: bytes) -> Mapping[str, Reader]:
     if len(data) > table_runs.MAX_SPLIT_BYTES or len(head) > len(data):
         return {}
     text = data[table.start :].decode(errors="replace")
-    runs = table_runs.selections(table.names, table.steps, text, table.delimiter)
+    measure = run_labels.measure_name(bare(path).stem)
+    runs = table_runs.selections(table.names, table.steps, text, table.delimiter, measure)
     return multi_run.readers(READER, runs, _read)
 
 
@@ -154,7 +157,7 @@ def _read(path: Path, previous: Cursor | None = None, *, run: Selection) -> tupl
         if replaced:
             resume, lines = _Cursor(), Lines(file, first)
         refused = Refusals()
-        rows = Rows(lines, len(table.names), refused, table.delimiter)
+        rows = Rows(lines, len(table.names), refused, table.delimiter, table.short)
         reading = _Reading(table, refused, resume, run)
         for row in rows:
             reading.take(row)
@@ -195,6 +198,7 @@ def _table(file: BinaryIO, path: Path) -> Table:
     data = file.read(2**20)
     table = head_of(data)
     if table is not None and table.readable:
+        table = replace(table, short=_short_width(table, data))
         return replace(table, unordered=_find_unordered(table, data))
     columns = f" among the columns {', '.join(table.names[:12])}" if table else ""
     names = (*column_guess.PLAIN_STEPS[:1], *column_guess.ENVIRONMENT_STEPS[:2])
@@ -203,6 +207,22 @@ def _table(file: BinaryIO, path: Path) -> Table:
         where=str(path),
         hint=f"name one of its columns {', '.join(names)}",
     )
+
+
+def _short_width(table: Table, data: bytes) -> int:
+    """Return the number of cells of most rows, where the first of them alone is complete; else 0.
+
+    A script wrote its settings behind the first row and left the columns out afterwards.
+    """
+    texts = [raw.decode(errors="replace") for raw in data[table.start :].split(b"\n")[:-1]]
+    widths = [len(text.split(table.delimiter)) for text in texts[:10_000] if text.strip()]
+    width = len(table.names)
+    first, rest = widths[:1], set(widths[1:])
+    short = min(rest, default=width)
+    columns = table.names[:short]
+    is_log = bool(column_guess.step_keys(columns)) and any(map(column_guess.is_measure, columns))
+    fits = first == [width] and len(rest) == 1 and 1 < short < width
+    return short if fits and is_log and len(widths) >= MIN_LOG_ROWS else 0
 
 
 def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
@@ -215,9 +235,11 @@ def _find_unordered(table: Table, data: bytes) -> frozenset[str]:
     rows = data[table.start :].split(b"\n")[:10_000]
     for raw in rows:
         cells = raw.decode(errors="replace").split(table.delimiter)
-        if len(cells) != len(table.names):
+        if len(cells) not in {len(table.names), table.short}:
             continue
         for name, column in columns.items():
+            if column >= len(cells):
+                continue
             value = _number(cells[column].strip().strip('"'))
             if value is not None and math.isfinite(value):
                 by_name[name].append(value)

@@ -2,6 +2,7 @@
 
 algorithm,seed,episode,reward      a run for each algorithm and seed
 episode,dqn_reward,ppo_reward      a run for each algorithm
+episode,dqn,ppo                    the same, in a file that is named for rewards
 episode,reward                     an attempt each time that the episodes start again
 """
 
@@ -31,14 +32,14 @@ class Selection:
 
 
 def selections(
-    names: Sequence[str], steps: Sequence[str], text: str, delimiter: str
+    names: Sequence[str], steps: Sequence[str], text: str, delimiter: str, measure: str = ""
 ) -> dict[str, Selection]:
     """Return each run's rows and columns by its name; empty where the table is one run.
 
     `names` are the columns, `steps` those that may count, the most trusted first, and `text` the
-    rows.
+    rows. `measure` is what the file's name says that its numbers are.
     """
-    if by_column := _by_columns(names):
+    if by_column := _by_columns(names) or _by_algorithms(names, steps, measure):
         return by_column
     rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter)
             if len(row) == len(names)]  # fmt: skip
@@ -71,6 +72,26 @@ def _by_columns(names: Sequence[str]) -> dict[str, Selection]:
         label: Selection(columns=columns, left_out=every - columns.keys())
         for label, columns in islice(learning.items(), MAX_TABLE_RUNS)
     }
+
+
+def _by_algorithms(
+    names: Sequence[str], steps: Sequence[str], measure: str
+) -> dict[str, Selection]:
+    """Return a run for each column where all of them are algorithms, of the file's `measure`."""
+    columns = [name for name in names if name not in steps]
+    if not measure or "loss" in measure or len(columns) != len(set(columns)):
+        return {}
+    if len(columns) < 2 or not all(map(_is_algorithm, columns)):  # noqa: PLR2004 - to compare
+        return {}
+    learning = [name for name in columns if not run_labels.is_baseline(name)]
+    return {
+        name: Selection(columns={name: measure}, left_out=frozenset(columns) - {name})
+        for name in learning[:MAX_TABLE_RUNS]
+    }
+
+
+def _is_algorithm(name: str) -> bool:
+    return bool(run_labels.split_label(name)[0]) and not column_guess.is_measure(name)
 
 
 def _by_cells(

@@ -27,7 +27,7 @@ from rlvitals.metrics.catalogue.outcome import (
 from rlvitals.metrics.catalogue.reward import COMPONENT, COMPONENT_STD, SCORE_STD, STD
 from rlvitals.metrics.catalogue.reward import MEAN as MEAN_REWARD
 from rlvitals.rules import kinds
-from rlvitals.rules.curves import AMPLE, only_fell, plainly_falls
+from rlvitals.rules.curves import AMPLE, learned_before, only_fell, plainly_falls
 from rlvitals.rules.gains import (
     BLOCKS,
     MIN_POINTS,
@@ -58,7 +58,6 @@ from rlvitals.rules.standing import (
     Standing,
     beyond,
     label,
-    learned_before,
     outcome,
     slow_swing,
     standing,

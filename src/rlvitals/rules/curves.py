@@ -2,12 +2,19 @@
 
 import numpy as np
 
+from rlvitals.rules import kinds
+from rlvitals.rules.episode_window import episodes
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.drawdown import Drawdown, drawdown
 from rlvitals.signals.finite import Array
-from rlvitals.signals.outcome_change import OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import (
+    MIN_SHARE_LOST,
+    OutcomeChange,
+    outcome_change,
+    starts_below,
+)
 from rlvitals.signals.spread import median, noise_sd, robust_sd
-from rlvitals.types import Series
+from rlvitals.types import Profile, Series, Trace
 
 LEAST = 10  # numbers
 MANY, STRETCHES = 1000, 200  # points beyond which an outcome is averaged over so many stretches
@@ -18,6 +25,9 @@ AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts
 AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
 FIFTHS = 5  # the first of them is where a run begins
+MAX_GAP_SPANS = (
+    3.0  # times the span of the log: a log from the start begins within its first interval
+)
 
 
 def by_steps(series: Series) -> Series:
@@ -57,6 +67,12 @@ def rises(  # noqa: PLR0913 - a change, what counts of it, and how sure it is
     if anew and _left_behind(values, material):
         return True
     return gain >= material and (low > 0 or plainly_rises(values, plain))
+
+
+def has_late_loss(values: Array) -> bool:
+    """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
+    found = outcome_change(values)
+    return found is not None and found.share_lost >= MIN_SHARE_LOST
 
 
 def _left_behind(values: Array, material: float) -> bool:
@@ -142,3 +158,63 @@ def lost(values: Array, material: float, *, anew: bool = False) -> OutcomeChange
     if found is None or found.answer != "lost" or found.share_lost < HALF:
         return None
     return found
+
+
+def _is_of_episodes(trace: Trace, name: str) -> bool:
+    """Return True for an outcome of training episodes, from the first, untrained policy on."""
+    return name in {"outcome/return", "outcome/reward"} and trace.profile not in kinds.LANGUAGE
+
+
+def is_back_at_start(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+    """Return True if an outcome fell from its very start and ends no higher than that.
+
+    Its first fifth holds the fall, so that a rise from there is none of the run. The end, `last`,
+    has to exceed the first of twenty blocks of `values` [n] by `material`, and by three
+    standard errors of that block. False for a language model, for fewer than 60 values, and for a
+    mean over the last episodes, which begins with one of them.
+    """
+    if not _is_of_episodes(trace, name) or len(values) < AMPLE:
+        return False
+    if episodes(trace, name) > 1:
+        return False
+    width = len(values) // PARTS
+    start = float(values[:width].mean())
+    error = (noise_sd(values[: len(values) // FIFTHS]) or 0.0) / np.sqrt(width)
+    fell = start - float(block_means(values, width).min()) >= material
+    return fell and last - start < max(material, 3 * float(error))
+
+
+def rose_early(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+    """Return True if the first few values lie far below the rest, and the end, `last`, does not."""
+    return rose_at_once(values, last, material) or (
+        trace.profile not in kinds.LANGUAGE and starts_below(trace[name].values)
+    )
+
+
+def holds_early_gain(trace: Trace, name: str, values: Array, last: float, material: float) -> bool:
+    """Return True if an outcome rose early, and less than a third of that is gone at the end.
+
+    A mean over the last episodes begins with one of them: what it gains at once has to be four
+    times `material`, the least change that counts.
+    """
+    if not _is_of_episodes(trace, name):
+        return False
+    best = float(block_means(values, max(1, len(values) // PARTS)).max())
+    start = median(values[:AT_ONCE]) or 0.0
+    if best - last >= MIN_SHARE_LOST * (best - start):
+        return False
+    single = episodes(trace, name) <= 1 and starts_below(trace[name].values)
+    return single or rose_at_once(values, last, 4 * material)
+
+
+def learned_before(trace: Trace) -> str:
+    """Say why what was learned may not be in the log; empty where all of it must be.
+
+    The end of a long run alone; a scheduler that began from another's decisions.
+    """
+    if trace.first_step > MAX_GAP_SPANS * (trace.last_step - trace.first_step):
+        return f"the log begins at step {trace.first_step:,} of the run"
+    warm = str(trace.settings.get("skip_warmstart", "")).lower() == "false"
+    if warm and trace.profile is Profile.SCHEDULER_PPO:
+        return "it is flat from a warm start on, and how much there was to gain is not known"
+    return ""

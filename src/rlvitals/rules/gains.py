@@ -14,9 +14,10 @@ import numpy as np
 from rlvitals.metrics.catalogue.optimiser import LOSS
 from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
+from rlvitals.rules.curves import learned_before
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.spent import too_early
-from rlvitals.rules.standing import Standing, label, learned_before
+from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.untaught import at_top
 from rlvitals.signals.finite import ROUNDING, Array
 from rlvitals.signals.noise import line_fit

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.curves import AMPLE, HALF, PARTS, PLAINLY, fell_back, lost
+from rlvitals.rules.curves import AMPLE, HALF, PARTS, PLAINLY, fell_back, is_back_at_start, lost
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
@@ -52,7 +53,8 @@ def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
     if found.answer == "cannot tell":
         return replace(now, why=now.why + _more(now.metric, found))
     small = found.answer == "rose" and not _counts(trace, now, values, found)
-    if small and found.high > now.material:
+    dip = is_back_at_start(trace, now.metric, values, now.last, now.material)
+    if (small and found.high > now.material) or (found.answer == "rose" and dip):
         return now
     part_lost = found.answer == "rose" and found.share_lost >= MIN_SHARE_LOST
     if part_lost or (found.answer == "lost" and found.share_lost < HALF):
@@ -76,11 +78,20 @@ def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
         return now
     found = change(trace, now.metric, values, now.material)
     rose = found is not None and found.answer == "rose" and found.share_lost < MIN_SHARE_LOST
-    if found is not None and rose and _counts(trace, now, values, found):
-        return replace(now, state="rising", low=found.low, high=found.high)
+    if found is not None and rose:
+        if _counts(trace, now, values, found):
+            return replace(now, state="rising", low=found.low, high=found.high)
+        return small_rise(now, found)
     if tells_poor(trace, now.metric, values):
         return now
     return level_unknown(now)
+
+
+def small_rise(now: Standing, found: OutcomeChange) -> Standing:
+    """Say of a rise that is proven, and small, that nobody can tell whether it is learning."""
+    change = f"{found.low:+.3g} to {found.high:+.3g} (95 %)"
+    why = f"{label(now.metric)} rises by little: {change}, and {now.material:.3g} would count"
+    return replace(now, state="unknown", why=why)
 
 
 def tells_poor(trace: Trace, name: str, values: Array) -> bool:
@@ -107,12 +118,21 @@ def stands_where_training_rose(trace: Trace) -> bool:
     held = trace.get(EVALUATED)
     if held is None or len(held.finite()) < LEAST or RETURN.name not in trace:
         return False
+    if _explores_less(trace):
+        return False  # the training's return rises towards the evaluation's by that alone
     rise = standing(trace, of=RETURN.name)
     values = held.finite().values
     course = block_means(values, max(len(values) // PARTS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     rose = rise.improves or rise.state == "holding its best"
     return bool(rose and gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
+
+
+def _explores_less(trace: Trace) -> bool:
+    """Return True if the share of random actions falls by a fifth of all actions or more."""
+    epsilon = trace.numbers(EPSILON.name)
+    levels = None if epsilon is None else first_last_change(epsilon.values)
+    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
 
 
 def level_unknown(now: Standing) -> Standing:

@@ -13,9 +13,13 @@ from rlvitals.rules.curves import (
     PARTS,
     by_steps,
     fell_back,
+    has_late_loss,
+    holds_early_gain,
+    is_back_at_start,
+    learned_before,
     never_better,
     rises,
-    rose_at_once,
+    rose_early,
 )
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
@@ -70,7 +74,6 @@ OF_THE_NOISE = 2.0  # sd from point to point, where the zero is arbitrary: see O
 AT_THE_TOP = 0.03  # of the way: this near to the maximum there is nothing left to learn
 LOSS_WORDS = {"rising": "falling", "falling": "rising"}  # a loss that gets better goes down
 HOLDS = 0.1  # of the outcome's range: this near to its best block it holds what it learned
-TAIL = 3.0  # times the span of the log: a log from the start begins within its first interval
 STUCK_TOP = 0.2  # share of the run spent at exactly its best value
 
 UNTOLD = "whether the outcome improves cannot be told: "
@@ -236,41 +239,21 @@ def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
     elif name.endswith("return") and pays_in_full(trace, whole.values):
         state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
-        state = "rising" if low > 0 or not _lost_in_part(series.values) else "unknown"
+        state, lacks = _when_rising(trace, name, whole, series, low, material)
     elif high < 0 and first - last >= material:
-        state = "falling"
+        kept = holds_early_gain(trace, name, whole.values, last, material)
+        state = "holding its best" if kept else "falling"
     elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
         state = _when_flat(trace, name, whole, series, last, material)
-        if state == "flat" and (lacks := learned_before(trace)):
-            state = "unknown"
-    elif fell_back(series.values, max(material, slow_swing(trace, name, origin))):
-        state = "fallen back"
-    elif name.endswith("return") and never_better(series.values, first, last, material):
-        state = _when_flat(trace, name, whole, series, last, material)
+    elif found_fall := fell_back(series.values, max(material, slow_swing(trace, name, origin))):
+        state = "fallen back" if np.isfinite(found_fall.share) else "falling"
+    else:
+        state = _without_trend(trace, name, whole, series, low, material)
+    if state == "flat" and (lacks := learned_before(trace)):
+        state = "unknown"
     why = lacks or (_why_unknown(trace, name, series, material) if state == "unknown" else "")
-    sign = up(name)
-    return Standing(
-        state, name, why, sign * first, sign * last, sign * best, low, high, material, origin
-    )
-
-
-def _lost_in_part(values: Array) -> bool:
-    """Return True if a third of what a curve gained is lost at its end: it rises no longer."""
-    found = block_test.outcome_change(values)
-    return found is not None and found.share_lost >= block_test.MIN_SHARE_LOST
-
-
-def learned_before(trace: Trace) -> str:
-    """Say why what was learned may not be in the log; empty where all of it must be.
-
-    The end of a long run alone; a scheduler that began from another's decisions.
-    """
-    if trace.first_step > TAIL * (trace.last_step - trace.first_step):
-        return f"the log begins at step {trace.first_step:,} of the run"
-    warm = str(trace.settings.get("skip_warmstart", "")).lower() == "false"
-    if warm and trace.profile is Profile.SCHEDULER_PPO:
-        return "it is flat from a warm start on, and how much there was to gain is not known"
-    return ""
+    first, last, best = (up(name) * level for level in (first, last, best))
+    return Standing(state, name, why, first, last, best, low, high, material, origin)
 
 
 def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> str:
@@ -300,12 +283,38 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    at_once = rose_at_once(whole.values, last, material) or (
-        trace.profile not in kinds.LANGUAGE and block_test.starts_below(trace[name].values)
-    )
+    at_once = rose_early(trace, name, whole.values, last, material)
     if nearly or at_once or _holds(whole, series, material):
         return "holding its best"
     return "flat"
+
+
+def _when_rising(  # noqa: PLR0913, PLR0917 - as above
+    trace: Trace, name: str, whole: Series, series: Series, low: float, material: float
+) -> tuple[State, str]:
+    """Return the state of an outcome that ends above its first fifth, and what speaks against."""
+    _, last = first_last_change(series.values) or (np.nan, np.nan)
+    if len(series) == len(whole) and is_back_at_start(trace, name, whole.values, last, material):
+        poor = task(trace, name, whole.values) is not None
+        return (
+            ("flat", "")
+            if poor
+            else ("unknown", "it fell at first and ends no higher than it began")
+        )
+    return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
+
+
+def _without_trend(  # noqa: PLR0913, PLR0917 - as above
+    trace: Trace, name: str, whole: Series, series: Series, low: float, material: float
+) -> State:
+    first, last = first_last_change(series.values) or (np.nan, np.nan)
+    if holds_early_gain(trace, name, whole.values, last, material):
+        return "holding its best"
+    known = len(series) == len(whole) and task(trace, name, whole.values) is not None
+    fell = known and is_back_at_start(trace, name, whole.values, last, material)
+    poor = low <= 0 and (fell or never_better(series.values, first, last, material))
+    flat = poor and name.endswith("return")
+    return _when_flat(trace, name, whole, series, last, material) if flat else "unknown"
 
 
 def slow_swing(trace: Trace, name: str, origin: str) -> float:

@@ -16,11 +16,11 @@ from rlvitals.metrics.catalogue.policy import (
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
+from rlvitals.rules.curves import learned_before
 from rlvitals.rules.remembered import remembered
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST as MIN_POINTS
-from rlvitals.rules.standing import learned_before
 from rlvitals.rules.width import max_entropy
 from rlvitals.types import Profile, Trace
 

@@ -179,6 +179,7 @@ class Pairs:
 def _row(text: str) -> dict[str, tuple[float, float | None]] | None:
     """Return a line's pairs as {key: (value, total)}; None where it holds anything else."""
     text = BATCHES.sub(r"\1: \2, step: \3", text)
+    text = re.sub(r"(?<=\d)\s{1,4}of\s{1,4}(?=\d)", "/", text)  # "Episode 3 of 500"
     text = WITH_REWARD.sub(r", \1: ", FINISHED.sub(r", episode_length: \1,", text))
     text = BRACKETED_PAIRS.sub(r", \1,", ASIDE.sub("", RULED.sub(",", SYMBOLS.sub(" ", text))))
     text = AGENT_NUMBERS.sub(_mean_of_list, text) if ": [" in text or "=[" in text else text
@@ -252,7 +253,8 @@ def _measures(names: tuple[str, ...]) -> bool:
 def _name(name: str, step: str) -> str:
     # What one episode's sum is called where the episode is the step.
     if (
-        name in {"reward", "total_reward", "rewards", "ep_reward", "ep_r", "episode_score", "r"}
+        name
+        in {"reward", "total_reward", "rewards", "ep_reward", "ep_r", "episode_score", "r", "sum"}
         and column_guess.normalise_name(step) in column_guess.EPISODE_STEPS
     ):
         return "episode_reward"

@@ -81,9 +81,13 @@ class Rows:
         width: int = 0,
         refused: Refusals | None = None,
         delimiter: str = ",",
+        short: int = 0,
     ) -> None:
-        """Read rows of `width` fields; 0 takes the first row's width."""
-        self.width = width
+        """Read rows of `width` fields; 0 takes the first row's width.
+
+        Rows of `short` fields end before the last columns: these are empty.
+        """
+        self.width, self._short = width, short
         self._delimiter = delimiter
         self.refused = refused or Refusals()
         self._lines = lines
@@ -130,6 +134,8 @@ class Rows:
             self.refused.add(lines[0].number, f"is not comma-separated text ({error})")
             return
         self.width = self.width or len(fields)
+        if len(fields) == self._short:
+            fields += [""] * (self.width - len(fields))
         if len(fields) == self.width:
             yield Row(lines[0].number, fields)
         else:

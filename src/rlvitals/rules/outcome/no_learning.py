@@ -8,8 +8,9 @@ half the standard deviation of a single episode, whatever the window of the logg
 a twentieth of its first level. A language model is judged by its right answers
 where they are logged, and by batches that each draw new prompts: a proven gain counts however small
 its share of the first level is, and one that came early and stayed is a plateau. Or a return only
-fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent;
-without a budget, once the run has ended. Falling is an error, flat a warning.
+fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent, or
+the run is known to be over; without a budget, once it has ended. Falling is an error, flat a
+warning.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -35,6 +36,7 @@ judged.
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import evaluated, judged
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -73,7 +75,8 @@ SELF_PLAY = "outcome/win_rate_ema"
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    if why := too_early(trace, SPENT.on(trace)):
+    why = too_early(trace, SPENT.on(trace))
+    if why and liveness(trace).live is not False:
         return Undecided(why, ("total_steps",))
     now = judged(trace)
     trace = evaluated(trace)

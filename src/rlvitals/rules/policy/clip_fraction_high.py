@@ -25,7 +25,7 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 """
 
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
-from rlvitals.rules import kinds
+from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import learned
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
@@ -62,9 +62,10 @@ def check(trace: Trace) -> Answer:
     judge = learned if trace.profile in kinds.LANGUAGE else standing
     now = judge(trace, since=stretch.began)
     causes, remedies = _tiny_range(trace, stretch)
+    severe = middle > SEVERE.on(trace) and not weigh.content(standing(trace))
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
-        severity=stretch.severity(_severity(now, severe=middle > SEVERE.on(trace))),
+        severity=stretch.severity(_severity(now, severe=severe)),
         metric=metric.name,
         began=stretch.began,
         ended=stretch.ended,

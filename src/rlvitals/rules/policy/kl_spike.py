@@ -37,6 +37,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRA
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.course import lost_before
+from rlvitals.rules.curves import holds_early_gain
 from rlvitals.rules.falling import fall
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.outcome_blocks import lost_again
@@ -114,9 +115,11 @@ def _blamed(
 
 
 def _unharmed(trace: Trace) -> bool:
-    """Tell whether a run of episodes rose by far more than what counts, and holds that."""
+    """Tell whether a run of episodes rose at once, or far more than what counts, and holds that."""
     whole = standing(trace)
     rose = whole.improves and whole.last - whole.first >= AMPLE * whole.material
+    if not rose and whole.state == "holding its best" and (picked := outcome(trace)) is not None:
+        rose = holds_early_gain(trace, picked[0], picked[1].values, whole.last, whole.material)
     return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
 
 
