@@ -18,7 +18,7 @@ UNWATCHED = {"live": None, "live_by": "", "silence": None, "beat_age": None}  # 
 
 
 def judge(run, logs, now, grew):
-    trace = load.named(run, logs, load.given(CHOSEN), now, grew)
+    trace = load.build_trace(run, logs, load.run_overrides(CHOSEN), now, grew)
     return batch.judge_trace((run, CHOSEN), trace)
 
 

@@ -14,9 +14,9 @@ from rlvitals.diagnosis.baseline import (
     Known,
     compare,
     entries,
+    format_baseline,
     read,
     write,
-    written,
 )
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UsageError
@@ -47,7 +47,7 @@ def test_what_is_written_is_read(file, run):
 
 def test_the_file_is_the_same_whatever_the_order_and_holds_no_path(file, run):
     quiet = Judged("a", ROOT, diagnose(load_run("ppo-cartpole-converged")))
-    assert written([run, quiet]) == written([quiet, run]) == file.read_text()
+    assert format_baseline([run, quiet]) == format_baseline([quiet, run]) == file.read_text()
     text = file.read_text()
     assert "somewhere" not in text
     assert not any(char.isdigit() for char in text.replace('"format": 1', ""))

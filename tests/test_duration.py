@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rlvitals
-from rlvitals.diagnosis.duration import clock, trained
+from rlvitals.diagnosis.duration import clock, training_time
 from rlvitals.metrics.catalogue.throughput import ELAPSED, STEP_TIME
 from rlvitals.types import Series, Trace
 
@@ -47,7 +47,7 @@ def test_the_example_has_one_duration(name, capsys):
     from rlvitals.cli import main
 
     span = true_span(EXAMPLES / name)
-    assert trained(loaded(EXAMPLES / name))[0] == pytest.approx(span, abs=0.01)
+    assert training_time(loaded(EXAMPLES / name))[0] == pytest.approx(span, abs=0.01)
     main(["status", str(EXAMPLES / name)])
     told = re.search(r"trained +(\d+) s", capsys.readouterr().out)
     assert int(told[1]) == round(span)
@@ -59,14 +59,14 @@ def test_clocks_of_parallel_environments_are_not_added_up(tmp_path):
     ends = np.arange(1.0, 101.0)
     for i in range(3):  # environments that are made half a second apart
         monitor(tmp_path / "run", i, 1000.0 + 0.5 * i, (0.0, ends))
-    assert trained(loaded(tmp_path / "run"))[0] == pytest.approx(101.0)
+    assert training_time(loaded(tmp_path / "run"))[0] == pytest.approx(101.0)
 
 
 def test_attempts_of_parallel_environments_are_added_and_their_pause_is_not(tmp_path):
     ends = np.arange(1.0, 101.0)
     for i in range(3):
         monitor(tmp_path / "run", i, 1000.0 + 0.5 * i, (0.0, ends), (5000.0, ends[:50]))
-    assert trained(loaded(tmp_path / "run"))[0] == pytest.approx(101.0 + 51.0)
+    assert training_time(loaded(tmp_path / "run"))[0] == pytest.approx(101.0 + 51.0)
 
 
 def test_clocks_without_a_start_are_not_merged(tmp_path):
@@ -75,12 +75,12 @@ def test_clocks_without_a_start_are_not_merged(tmp_path):
     trace = loaded(tmp_path / "run")
     assert "outcome/return" in trace
     assert ELAPSED.name not in trace
-    assert trained(trace)[0] is None
+    assert training_time(trace)[0] is None
 
 
 def test_a_single_environment_counts_its_own_seconds(tmp_path):
     monitor(tmp_path / "run", 0, 1000.0, (0.0, np.arange(1.0, 31.0)), (900.0, [2.0, 4.0]))
-    assert trained(loaded(tmp_path / "run"))[0] == pytest.approx(34.0)
+    assert training_time(loaded(tmp_path / "run"))[0] == pytest.approx(34.0)
 
 
 def logged(metric, values, times=NONE, **settings):
@@ -100,10 +100,10 @@ def logged(metric, values, times=NONE, **settings):
     ],
 )
 def test_the_duration_of_a_log(trace, seconds, source):
-    assert trained(trace) == (pytest.approx(seconds), source)
+    assert training_time(trace) == (pytest.approx(seconds), source)
 
 
 def test_a_log_without_times_has_no_duration():
     trace = logged("x/y", STEPS)
     assert clock(trace) is None
-    assert trained(trace)[0] is None
+    assert training_time(trace)[0] is None

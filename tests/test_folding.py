@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from loading import load
 
-from rlvitals.diagnosis.root_cause import fold
+from rlvitals.diagnosis.root_cause import group_by_cause
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE, causes
 from rlvitals.rules.rule import Finding, Severity
@@ -24,7 +24,7 @@ def pair():
 
 
 def folded(cause, symptom, slack=0):
-    cases = fold([(RULES[CAUSE], cause), (RULES[SYMPTOM], symptom)], slack=slack)
+    cases = group_by_cause([(RULES[CAUSE], cause), (RULES[SYMPTOM], symptom)], slack=slack)
     return {case.rule.name: [s.rule.name for s in case.symptoms] for case in cases}
 
 
@@ -48,7 +48,7 @@ def test_a_note_explains_nothing_graver_than_a_note(pair):
 
 def test_the_gravest_symptom_ranks_its_cause(pair):
     cause, symptom = pair
-    (case,) = fold(
+    (case,) = group_by_cause(
         [(RULES[CAUSE], cause), (RULES[SYMPTOM], replace(symptom, severity=Severity.ERROR))]
     )
     assert case.severity is Severity.ERROR
@@ -72,7 +72,7 @@ def test_lr_too_high_is_one_case_with_its_symptoms_in_time():
         made("kl-spike", 11_000),
         made("learning-rate-jump", 10_000),
     ]
-    (case,) = fold(found, slack=500)
+    (case,) = group_by_cause(found, slack=500)
     assert case.rule.name == "learning-rate-jump"
     assert names(case.symptoms) == ["kl-spike", "entropy-collapse", "no-learning"]
 
@@ -80,13 +80,15 @@ def test_lr_too_high_is_one_case_with_its_symptoms_in_time():
 def test_of_two_causes_the_deepest_is_taken_then_the_first_then_the_gravest():
     outcome = made("return-collapse", 20_000, Severity.ERROR)
     deep = made("kl-above-target", 9_500)
-    deepest = fold([outcome, made("entropy-collapse", 9_000, known=9_900), deep])
+    deepest = group_by_cause([outcome, made("entropy-collapse", 9_000, known=9_900), deep])
     assert names(deepest) == ["kl-above-target"]
-    first = fold([outcome, made("constant-reward", 12_000), made("kl-above-target", 9_000)])
+    first = group_by_cause(
+        [outcome, made("constant-reward", 12_000), made("kl-above-target", 9_000)]
+    )
     assert first[0].rule.name == "kl-above-target"
     assert names(first[0].symptoms) == ["return-collapse"]
     error = made("kl-spike", 9_000, Severity.ERROR)
-    gravest = fold([outcome, made("impossible-value", 9_000), error])
+    gravest = group_by_cause([outcome, made("impossible-value", 9_000), error])
     assert gravest[0].rule.name == "kl-spike"
     assert names(gravest[0].symptoms) == ["return-collapse"]
 
@@ -94,20 +96,22 @@ def test_of_two_causes_the_deepest_is_taken_then_the_first_then_the_gravest():
 def test_a_weak_cause_explains_nothing_graver_than_itself_and_only_what_no_other_does():
     error = made("no-learning", 0, Severity.ERROR, known=9_000)
     weak = made("critic-explains-nothing", 0)
-    assert names(fold([error, weak])) == ["no-learning", "critic-explains-nothing"]
+    assert names(group_by_cause([error, weak])) == ["no-learning", "critic-explains-nothing"]
     warning = made("no-learning", 0, known=9_000)
-    assert names(fold([warning, weak])) == ["critic-explains-nothing"]
+    assert names(group_by_cause([warning, weak])) == ["critic-explains-nothing"]
     other = made("clip-fraction-high", 5_000)
-    parents = {case.rule.name: names(case.symptoms) for case in fold([warning, weak, other])}
+    parents = {
+        case.rule.name: names(case.symptoms) for case in group_by_cause([warning, weak, other])
+    }
     assert parents == {"critic-explains-nothing": [], "clip-fraction-high": ["no-learning"]}
 
 
 def test_causes_stand_before_what_only_the_outcome_shows():
     late = made("kl-spike", 50_000)
     outcome = made("return-collapse", 20_000)
-    assert names(fold([outcome, late])) == ["kl-spike", "return-collapse"]
+    assert names(group_by_cause([outcome, late])) == ["kl-spike", "return-collapse"]
     grave = made("return-collapse", 20_000, Severity.ERROR)
-    assert names(fold([grave, late])) == ["return-collapse", "kl-spike"]
+    assert names(group_by_cause([grave, late])) == ["return-collapse", "kl-spike"]
 
 
 def test_alternatives_are_ranked_and_say_why_they_rank_lower():
@@ -118,7 +122,7 @@ def test_alternatives_are_ranked_and_say_why_they_rank_lower():
         made("impossible-value", 1_000, Severity.NOTE),
         made("return-collapse", 20_000, Severity.ERROR),
     ]
-    case = next(case for case in fold(found) if case.rule.name == "kl-above-target")
+    case = next(case for case in group_by_cause(found) if case.rule.name == "kl-above-target")
     assert [(other.rule.name, other.why) for other in case.alternatives] == [
         ("constant-reward", "it began later, at 12,000"),
         ("impossible-value", "it is milder: a note"),
@@ -127,7 +131,7 @@ def test_alternatives_are_ranked_and_say_why_they_rank_lower():
 
 def test_what_set_in_too_late_is_an_alternative_that_is_ruled_out():
     found = [made("kl-spike", 50_000), made("return-collapse", 20_000, Severity.ERROR)]
-    (other,) = fold(found)[0].alternatives
+    (other,) = group_by_cause(found)[0].alternatives
     assert other.why == "it set in at 50,000, when this was detectable already"
 
 
@@ -137,7 +141,7 @@ def test_a_note_that_could_explain_a_graver_case_stands_before_other_notes():
         made("kl-clamped", 0, Severity.NOTE),
         made("updates-hardly-move", 3_000, Severity.NOTE),
     ]
-    assert names(fold(found)) == ["no-learning", "updates-hardly-move", "kl-clamped"]
+    assert names(group_by_cause(found)) == ["no-learning", "updates-hardly-move", "kl-clamped"]
 
 
 def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
@@ -148,7 +152,7 @@ def test_every_rule_is_known_to_harm_the_outcome_or_not_to():
 
 
 def said(found):
-    first = fold(found)[0]
+    first = group_by_cause(found)[0]
     return [line.text for line in phrases.consequences(first) if line.label == "or perhaps"]
 
 

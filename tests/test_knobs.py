@@ -83,6 +83,6 @@ def test_an_unknown_framework_leaves_everybody_s_words():
 @pytest.mark.parametrize("rule", CATALOGUE, ids=lambda rule: rule.name)
 def test_every_place_is_a_setting(rule):
     for remedy in rule.remedies:
-        for name in remedies.named(remedy):
+        for name in remedies.setting_names(remedy):
             assert metrics.find(name).kind == "setting", name
         assert "{" not in remedies.neutral(remedy)

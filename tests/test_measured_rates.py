@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from loading import MEASURED, load_run
 
-from rlvitals.diagnosis.calibration import Judged, judged, rates_module, tally
+from rlvitals.diagnosis.calibration import Judged, rates_module, reduce_diagnosis, tally
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.rules import CATALOGUE
 from rlvitals.rules.rate import ENOUGH, FAMILIES, Rate, held_at_note, wilson
@@ -74,7 +74,7 @@ def test_an_unmeasured_rule_is_held_at_a_note_and_says_so():
     assert {finding.severity for _, finding in found.findings} == {Severity.NOTE}
     case = next(case for case in found.every if case.rule.name == "return-collapse")
     assert case.said is Severity.ERROR
-    assert case.held
+    assert case.has_severity_cap
     assert "held at a note: measured on no healthy run of this family, 10" in terminal.diagnosis(
         found, 200
     )
@@ -92,7 +92,7 @@ def test_an_identity_needs_no_measuring():
 
 def test_counting_takes_what_the_rule_said_not_what_it_was_held_at():
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates={})
-    counted = judged(found, healthy=False, expects=("learning-rate-jump",))
+    counted = reduce_diagnosis(found, healthy=False, expects=("learning-rate-jump",))
     assert counted.said["return-collapse"] is Severity.ERROR
     assert counted.said["not-a-number"] is None
     assert counted.family == CONTROL
@@ -113,5 +113,7 @@ def test_a_finding_shows_its_rate_beside_it():
     assert phrases.false_alarm_rate(found.cases[0], profile) == (
         "rings on 1 of 40 healthy runs of this family (on-policy control; 1 framework, 5 tasks)"
     )
-    note = next(case for case in found.every if case.severity is Severity.NOTE and not case.held)
+    note = next(
+        case for case in found.every if case.severity is Severity.NOTE and not case.has_severity_cap
+    )
     assert not phrases.false_alarm_rate(note, profile)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from loading import MEASURED, load_run
 
-from rlvitals.diagnosis.engine import diagnose, replayed
+from rlvitals.diagnosis.engine import add_retractions, diagnose
 from rlvitals.diagnosis.replay import replay, retractions
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
@@ -47,7 +47,7 @@ def test_a_warning_that_was_taken_back_says_when_and_why():
     assert LAST // 2 < one.taken_back <= 0.56 * LAST
     assert one.why.startswith("it no longer holds; return is rising")
     assert found.flips == 2
-    assert found.said == one.said
+    assert found.first_warning_step == one.said
 
 
 def test_an_undecided_answer_is_the_reason():
@@ -90,7 +90,7 @@ def test_what_was_known_is_found_again_unless_it_was_taken_back():
 
 def test_the_report_shows_what_was_taken_back():
     rule = rings(LAST // 4, LAST // 2)
-    found = replayed(diagnose(RUN, (rule,), RINGS), (rule,), RINGS)
+    found = add_retractions(diagnose(RUN, (rule,), RINGS), (rule,), RINGS)
     assert found.retracted == retractions(replay(RUN, (rule,), RINGS))
     assert "taken back       warning[rings] it rings: said at" in terminal.diagnosis(found, 200)
     assert diagnose(RUN, (rule,), RINGS).retracted == ()

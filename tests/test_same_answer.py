@@ -338,13 +338,13 @@ def test_growth_that_is_watched_is_evidence_and_its_age_is_not(tmp_path):
     (one,) = load.runs(run)
     logs = rlvitals.read(run)
     now = 2e9
-    assert load.named(one, logs, Given(), now).lifecycle.live is None
-    grown = load.named(one, logs, Given(), now, now - 5.0).lifecycle
+    assert load.build_trace(one, logs, Given(), now).lifecycle.live is None
+    grown = load.build_trace(one, logs, Given(), now, now - 5.0).lifecycle
     assert (grown.live, grown.live_by) == (True, "it grew while it was watched")
     assert grown.silence == 5.0
-    still = load.named(one, logs, Given(), now, now - 2 * HOUR).lifecycle
+    still = load.build_trace(one, logs, Given(), now, now - 2 * HOUR).lifecycle
     assert (still.live, still.silence) == (None, 2 * HOUR)
-    over = load.named(one, logs, Given(live=False), now, now - 5.0).lifecycle
+    over = load.build_trace(one, logs, Given(live=False), now, now - 5.0).lifecycle
     assert (over.live, over.silence) == (False, None)
 
 

@@ -13,7 +13,7 @@ from rlvitals.comparison import scores
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.result import Comparison
 from rlvitals.diagnosis import batch, load, training_summary
-from rlvitals.diagnosis.engine import Diagnosis, replayed
+from rlvitals.diagnosis.engine import Diagnosis, add_retractions
 from rlvitals.diagnosis.engine import diagnose as judge
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.options import Plot
@@ -56,7 +56,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
             raise UsageError("a trace has its names already", hint="rlvitals.trace(path, map=...)")
         rules = load.chosen_rules(only or (), ignore or ())
         diagnosis = judge(_with_settings(run, profile, settings, thresholds, live=live), rules)
-        return replayed(diagnosis, rules) if replay else diagnosis
+        return add_retractions(diagnosis, rules) if replay else diagnosis
     chosen_options = _load_options(
         run, profile, settings, map, only, ignore, thresholds, live=live, now=now
     )
@@ -64,7 +64,7 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
     if isinstance(answer, UnreadableLog):
         raise answer
     rules = load.chosen_rules(chosen_options.diagnose.only, chosen_options.diagnose.ignore)
-    return replayed(answer, rules) if replay else answer
+    return add_retractions(answer, rules) if replay else answer
 
 
 def summarise(run: Where) -> str:
@@ -148,7 +148,7 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
             members.append(Member(_with_settings(run, live=live)))
             continue
         run_members, wrong = load.members(
-            Path(run), load.given(_load_options(run, live=live)), seen_runs
+            Path(run), load.run_overrides(_load_options(run, live=live)), seen_runs
         )
         if wrong:
             raise wrong[0]
@@ -174,12 +174,12 @@ def trace(
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
     chosen_options = _load_options(path, profile, settings, map, live=live)
-    return load.load(_find_run(path), load.given(chosen_options))
+    return load.load(_find_run(path), load.run_overrides(chosen_options))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
-    given_options = load.given(_load_options(path))
+    given_options = load.run_overrides(_load_options(path))
     return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 

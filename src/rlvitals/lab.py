@@ -11,7 +11,7 @@
   `reward_parts`.
 - Progress, requests and checkpoints: `Checkpoint`, `Keeper`, `Progress`, `Requests`, `Resumed`,
   `disk_is_full`.
-- Diagnosis over time and its calibration: `Judged`, `Retraction`, `judged`, `prefixes`,
+- Diagnosis over time and its calibration: `Judged`, `Retraction`, `reduce_diagnosis`, `prefixes`,
   `rates_module`, `summarise`, `tally`.
 - Options and errors of a command: `nearest`, `option`.
 - The commands of these names for one run, as functions: `plot`, `report`.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlvitals.checkpoints.progress import Keeper, Progress
     from rlvitals.checkpoints.resume_result import Resumed
     from rlvitals.comparison.result import Comparison
-    from rlvitals.diagnosis.calibration import Judged, judged, rates_module, tally
+    from rlvitals.diagnosis.calibration import Judged, rates_module, reduce_diagnosis, tally
     from rlvitals.diagnosis.cost import Spent, Waste
     from rlvitals.diagnosis.coverage import Coverage
     from rlvitals.diagnosis.forecast import Forecast
@@ -96,13 +96,13 @@ __all__ = [
     "disk_is_full",
     "finish",
     "init",
-    "judged",
     "log",
     "nearest",
     "option",
     "plot",
     "prefixes",
     "rates_module",
+    "reduce_diagnosis",
     "report",
     "reward_parts",
     "summarise",

@@ -158,7 +158,7 @@ from rlvitals.diagnosis import batch
 class Thing: pass
 
 thing = Thing()
-batch._stop_when_told()
+batch._stop_on_interrupt()
 batch._Work.judging = True
 reference = weakref.ref(thing, lambda _: batch._Work.stop(2, None))
 del thing

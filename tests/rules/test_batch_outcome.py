@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged, learned
+from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import early_loss, level_standing
 from rlvitals.rules.standing import standing
 from rlvitals.rules.untaught import dead
@@ -25,17 +25,19 @@ def grpo(settings=None, **metrics):
 @pytest.mark.parametrize(("offset", "scale"), [(0, 1), (1000, 1), (-3, 1e-3)])
 def test_a_level_is_flat_wherever_zero_is(offset, scale):
     run = grpo(outcome__reward=offset + scale * STILL, reward__std=np.full(COUNT, 0.4 * scale))
-    assert learned(run).state == "flat"
+    assert learning_trend(run).state == "flat"
     assert diagnose(run).verdict.word is Word.STALLED
 
 
 def test_noise_is_mostly_flat_and_a_gain_never():
-    states = [learned(grpo(outcome__reward=made.noise(COUNT, n))).state for n in range(60)]
+    states = [learning_trend(grpo(outcome__reward=made.noise(COUNT, n))).state for n in range(60)]
     assert states.count("flat") >= 36
     assert states.count("rising") + states.count("falling") <= 4
     for gain in (1.5, 2.0):  # standard deviations of a batch's mean
         rises = [
-            learned(grpo(outcome__reward=np.linspace(0, gain, COUNT) + made.noise(COUNT, n))).state
+            learning_trend(
+                grpo(outcome__reward=np.linspace(0, gain, COUNT) + made.noise(COUNT, n))
+            ).state
             for n in range(60)
         ]
         assert "flat" not in rises
@@ -43,15 +45,15 @@ def test_noise_is_mostly_flat_and_a_gain_never():
 
 def test_a_late_gain_is_not_flat():
     late = np.r_[np.zeros(150), np.linspace(0, 1.5, 50)] + 0.3 * made.noise(COUNT, 2)
-    assert learned(grpo(outcome__reward=late)).state != "flat"
+    assert learning_trend(grpo(outcome__reward=late)).state != "flat"
 
 
 def test_a_run_that_goes_on_is_not_flat_yet():
     run = grpo(outcome__reward=STILL)
     begun = replace(run, budget=Budget(10 * run.last_step, "said"))
-    assert learned(begun).state == "unknown"
+    assert learning_trend(begun).state == "unknown"
     live = replace(run, lifecycle=Lifecycle(live=True))
-    assert learned(live).state == "unknown"
+    assert learning_trend(live).state == "unknown"
 
 
 def test_what_earns_the_most_that_any_batch_did_is_not_flat():
@@ -71,17 +73,17 @@ def test_what_earns_the_most_that_any_batch_did_is_not_flat():
 )
 def test_batches_drawn_for_their_difficulty_are_level_by_construction(settings):
     run = grpo(settings, outcome__reward=STILL)
-    now = learned(run)
+    now = learning_trend(run)
     assert now.state == "unknown"
     assert "by construction" in now.why
     assert diagnose(run).verdict.word is Word.UNKNOWN
     off = grpo(dict.fromkeys(settings, False), outcome__reward=STILL)
-    assert learned(off).state == "flat"
+    assert learning_trend(off).state == "flat"
 
 
 def test_several_batches_for_each_update_say_the_same():
     run = grpo(outcome__reward=STILL, language__generation_batches=np.full(COUNT, 3.0))
-    assert learned(run).state == "unknown"
+    assert learning_trend(run).state == "unknown"
 
 
 def test_an_evaluation_outranks_a_level_by_construction():
@@ -91,15 +93,15 @@ def test_an_evaluation_outranks_a_level_by_construction():
         outcome__reward=STILL,
         outcome__eval_accuracy=better,
     )
-    assert learned(run).state == "rising"
+    assert learning_trend(run).state == "rising"
     assert diagnose(run).verdict.word is Word.LEARNING
 
 
 def test_groups_without_contrast_throughout_teach_nothing():
     moves = np.linspace(0.85, 0.89, 60) + 0.004 * made.noise(60)
     alike = {"reward__group_zero_std": np.full(60, 0.99)}
-    assert learned(grpo(outcome__reward=moves)).improves
-    assert learned(grpo(outcome__reward=moves, **alike)).state == "flat"
+    assert learning_trend(grpo(outcome__reward=moves)).improves
+    assert learning_trend(grpo(outcome__reward=moves, **alike)).state == "flat"
     at_most = np.r_[moves[:3], np.full(57, moves.max())]
     assert not dead(grpo(outcome__reward=at_most, **alike))
 
@@ -131,7 +133,7 @@ def test_right_answers_lost_within_the_first_evaluations():
     lost = np.r_[0.99, 0.7, np.full(19, 0.6)]
     run = made.trace(Profile.UNKNOWN, outcome__accuracy=lost)
     assert standing(run).state == "unknown"
-    assert judged(run).state == "falling"
+    assert verdict_trend(run).state == "falling"
     assert diagnose(run).verdict.word is Word.STALLED
     for swings in (np.r_[0.9, 0.1 + 0.6 * (np.arange(20) % 2)], np.r_[0.6, np.full(20, 0.55)]):
         assert early_loss(swings) is None
@@ -144,10 +146,10 @@ def test_pairs_that_come_apart_are_learned_whatever_the_share_of_the_loss():
     right = 0.7 + 0.1 * made.noise(count)
     metrics = {"preference__accuracy": right, "preference__margin": margin}
     run = made.trace(Profile.SUPERVISED, optimiser__loss=loss, **metrics)
-    assert judged(run).metric == "preference/margin"
+    assert verdict_trend(run).metric == "preference/margin"
     assert diagnose(run).verdict.word is Word.LEARNING
     metrics["preference__margin"] = 0.002 + 0.001 * made.noise(count)
     still = made.trace(
         Profile.SUPERVISED, optimiser__loss=0.693 + 1e-4 * made.noise(count, 2), **metrics
     )
-    assert not judged(still).improves
+    assert not verdict_trend(still).improves

@@ -173,4 +173,6 @@ def test_updates_are_compared_with_the_size_of_earlier_ones():
     """An estimate of the KL can be negative."""
     values = np.where(np.arange(60) < 58, -1.0, 0.05)
     series = made.series(values)
-    assert environment_changed._still(series, int(series.steps[-1]), int(series.steps[-1]), 5, 0.02)
+    assert environment_changed._updates_modest(
+        series, int(series.steps[-1]), int(series.steps[-1]), 5, 0.02
+    )

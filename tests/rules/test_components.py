@@ -4,7 +4,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.reward import component_dominates, constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.types import Profile
@@ -84,11 +84,11 @@ RARE = np.where(np.arange(200) % 7 == 0, 0.01, 0.0)
 
 def test_a_rise_by_one_part_beside_another_that_is_hardly_earned_is_not_called_learning():
     rising = course(0.2, 0.7, spread=0.01)
-    now = learned(unnamed(f=RARE, g=rising))
+    now = learning_trend(unnamed(f=RARE, g=rising))
     assert now.state == "unknown"
     assert "which of them means right answers" in now.why
     # A difference of the two is no third part.
-    assert learned(unnamed(f=RARE, g=rising, g_minus_f=rising - RARE)).state == "unknown"
+    assert learning_trend(unnamed(f=RARE, g=rising, g_minus_f=rising - RARE)).state == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_rise_by_one_part_beside_another_that_is_hardly_earned_is_not_called_l
     ids=["named", "format", "unused", "penalty", "two-rise"],
 )
 def test_trap_a_part_at_its_floor_that_says_nothing(parts):
-    assert learned(unnamed(**parts)).improves
+    assert learning_trend(unnamed(**parts)).improves
 
 
 def test_a_stretch_with_exceptions_says_how_many_values_are_the_same():

@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Budget, Lifecycle, Profile
 
@@ -80,7 +80,9 @@ def test_single_returns_that_begin_far_below_the_rest_are_a_plateau():
 
 def test_a_return_that_only_fell_from_its_start_is_falling_not_fallen_back():
     course = np.interp(np.arange(1500), [0, 75, 300, 1499], [-1200, -1350, -1620, -1600])
-    now = judged(made.trace(Profile.ON_POLICY, outcome__return=course + 25 * made.noise(1500)))
+    now = verdict_trend(
+        made.trace(Profile.ON_POLICY, outcome__return=course + 25 * made.noise(1500))
+    )
     assert now.state in {"falling", "flat"}
     word, severities = diagnosis(outcome__return=course + 25 * made.noise(1500))
     assert word is Word.STALLED

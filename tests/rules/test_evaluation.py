@@ -6,7 +6,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.curves import rises
 from rlvitals.rules.outcome import plateau
 from rlvitals.rules.outcome.evaluation_falls import RULE
@@ -179,7 +179,7 @@ def test_a_short_bent_evaluation_is_seen_to_rise_and_noise_is_not():
     curve = -70 - 20 * np.exp(-np.arange(21) / 2)
     for seed in range(40):
         told = made.trace(outcome__eval_return=curve + made.noise(21, seed))
-        assert judged(told).state == "rising", seed
+        assert verdict_trend(told).state == "rising", seed
         noise = -75 + 12 * made.noise(21, seed)
         assert not rises(noise, gain=0.0, low=-1.0, material=7.5, plain=7.5, anew=True), seed
 
@@ -187,8 +187,8 @@ def test_a_short_bent_evaluation_is_seen_to_rise_and_noise_is_not():
 def test_an_evaluation_outranks_a_return_that_rises_where_it_is_proven_flat():
     evaluated = np.full(60, 20.0)
     both = made.trace(outcome__return=made.rising(), outcome__eval_return=evaluated)
-    assert judged(both).metric == "outcome/eval_return"
-    assert judged(both).state == "flat"
+    assert verdict_trend(both).metric == "outcome/eval_return"
+    assert verdict_trend(both).state == "flat"
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_an_evaluation_outranks_a_return_that_rises_where_it_is_proven_flat():
 )
 def test_an_evaluation_that_tells_nothing_leaves_the_word_to_the_return(evaluated):
     both = made.trace(outcome__return=made.rising(), outcome__eval_return=evaluated)
-    assert judged(both).metric == "outcome/return"
-    assert judged(both).state == "rising"
+    assert verdict_trend(both).metric == "outcome/return"
+    assert verdict_trend(both).state == "rising"
 
 
 def test_a_return_that_stands_still_is_no_plateau_while_the_evaluation_rises():

@@ -6,7 +6,7 @@ import pytest
 
 from rlvitals.diagnosis.exceptions import usual_meaning
 from rlvitals.diagnosis.verdict import Word, verdict
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.types import Lifecycle, Profile, Trace
 
 
@@ -61,6 +61,6 @@ def test_held_out_answers_tell_where_training_batches_stay_level(name):
     held = type(run.series["outcome/reward"])(steps, np.full(30, np.nan), rising)
     both = made.trace(Profile.GRPO, outcome__reward=level)
     both.series[name] = held
-    assert not learned(run).improves
-    assert learned(both).improves
-    assert learned(both).metric == name
+    assert not learning_trend(run).improves
+    assert learning_trend(both).improves
+    assert learning_trend(both).metric == name

@@ -77,8 +77,8 @@ def test_a_spike_is_blamed_for_the_fall_that_follows_it(row, began, severity):
 
 
 def test_no_single_update_lost_what_sank_slowly():
-    assert kl_spike._lost(run(3), made.STEP * (HALF + 1))
-    assert kl_spike._lost(run(60), made.STEP * (HALF + 3)) == ()
+    assert kl_spike._describe_loss(run(3), made.STEP * (HALF + 1))
+    assert kl_spike._describe_loss(run(60), made.STEP * (HALF + 3)) == ()
 
 
 def climbing(count):

@@ -8,7 +8,7 @@ from loading import load_run
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.form import form_alone, of_evaluations
+from rlvitals.rules.form import describe_form_gain, of_evaluations
 from rlvitals.rules.reward_names import FORM, checks_the_answer
 from rlvitals.types import Profile
 from rlvitals.views import summary as summaries
@@ -34,7 +34,7 @@ SATURATED = 1 - 0.6 * np.exp(-np.arange(ROWS) / 4)  # the form is learned within
 
 @pytest.mark.parametrize("form", [course(0.4, 0.98, 1), SATURATED], ids=["slowly", "at once"])
 def test_form_without_right_answers_is_said_with_both_courses(form):
-    said = form_alone(run(course(0.32, 0.31, 2), form))
+    said = describe_form_gain(run(course(0.32, 0.31, 2), form))
     assert said.startswith("The form of the answers improved (format reward 0.")
     assert "; right answers did not (0.3" in said
 
@@ -42,7 +42,7 @@ def test_form_without_right_answers_is_said_with_both_courses(form):
 def test_the_first_line_of_a_summary_says_it():
     trace = run(course(0.32, 0.31, 2), course(0.4, 0.98, 1))
     page = summaries.page([summary("x", diagnose(trace))])
-    assert page.splitlines()[0] == form_alone(trace)
+    assert page.splitlines()[0] == describe_form_gain(trace)
     assert page.splitlines()[1] == "TRAINING SUMMARY:"
 
 
@@ -57,7 +57,7 @@ def test_the_first_line_of_a_summary_says_it():
     ids=["both", "neither", "no form", "no language model"],
 )
 def test_nothing_is_said_of_other_runs(trace):
-    assert form_alone(trace) == ""
+    assert describe_form_gain(trace) == ""
     assert summaries.page([summary("x", diagnose(trace))]).startswith("TRAINING SUMMARY:")
 
 
@@ -66,7 +66,7 @@ def test_no_run_is_praised_for_its_form_without_saying_so():
     trace = run(form=course(0.4, 0.98, 1))
     found = diagnose(trace).verdict
     assert found.word is Word.LEARNING
-    assert found.why.endswith(form_alone(trace))
+    assert found.why.endswith(describe_form_gain(trace))
     assert "; whether they are right is not logged." in found.why
 
 
@@ -82,7 +82,7 @@ def test_a_right_form_is_no_right_answer(name):
         **{f"reward__component__{name}": form, "reward__component__accuracy": course(0.3, 0.3, 4)},
     )  # fmt: skip
     assert diagnose(trace).verdict.word not in {Word.LEARNING, Word.CONVERGED}
-    assert form_alone(trace)
+    assert describe_form_gain(trace)
 
 
 @pytest.mark.parametrize("name", ["information_correct", "percentage_solved", "stage_passed"])
@@ -93,10 +93,10 @@ def test_words_within_words_are_no_form(name):
 
 def test_a_recorded_run_that_was_shown_nothing_learned_the_form():
     trace = load_run("psr-blank-images")
-    said = form_alone(trace)
+    said = describe_form_gain(trace)
     assert said.startswith("The form of the answers improved (format reward 0.969 -> 1.98)")
     assert said.endswith("right answers did not (0.183 -> 0.116).")
-    assert form_alone(load_run("psr-charts-healthy")) == ""
+    assert describe_form_gain(load_run("psr-charts-healthy")) == ""
 
 
 def test_two_evaluations_are_compared_as_a_log_is():

@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged, learned
+from rlvitals.rules.answers import learning_trend, verdict_trend
 from rlvitals.rules.gains import gain
 from rlvitals.rules.rule import Severity
 from rlvitals.types import Profile
@@ -54,10 +54,10 @@ def test_a_gain_that_came_early_and_stayed_is_no_failure_to_learn(count):
 def test_a_gain_is_told_wherever_zero_is(offset, scale):
     rewards = np.linspace(0.3, 0.6, 300) + 0.08 * made.noise(300)
     run = grpo(outcome__reward=offset + scale * rewards, reward__std=np.full(300, 0.4 * scale))
-    assert learned(run).state == "rising"
+    assert learning_trend(run).state == "rising"
     still = 0.3 + 0.08 * made.noise(300)
     run = grpo(outcome__reward=offset + scale * still, reward__std=np.full(300, 0.4 * scale))
-    assert not learned(run).improves
+    assert not learning_trend(run).improves
 
 
 def test_a_gain_that_is_lost_again_is_not_held():
@@ -95,7 +95,7 @@ def test_a_part_that_pays_two_or_nothing_is_a_share():
         reward__component__correctness=2 * share,
         reward__component_std__correctness=2 * np.sqrt(share * (1 - share)),
     )
-    now = judged(paid)
+    now = verdict_trend(paid)
     assert now.state == "at its ceiling"
     assert now.last == pytest.approx(0.93, abs=0.02)
     graded = replace(
@@ -105,7 +105,7 @@ def test_a_part_that_pays_two_or_nothing_is_a_share():
             "reward/component_std/correctness": made.series(np.abs(made.noise(200))),
         },
     )
-    assert judged(graded).metric == "outcome/reward"  # no single sum explains it
+    assert verdict_trend(graded).metric == "outcome/reward"  # no single sum explains it
 
 
 def dead(rewards, since=0):
@@ -183,7 +183,7 @@ def test_held_out_answers_tell_where_batches_are_drawn_for_their_difficulty():
     level = 0.5 + 0.05 * made.noise(200)
     held = np.linspace(0.4, 0.7, 20) + 0.01 * made.noise(20, 6)
     run = grpo(outcome__reward=level, outcome__eval_accuracy=held)
-    assert judged(run).metric == "outcome/eval_accuracy"
+    assert verdict_trend(run).metric == "outcome/eval_accuracy"
     assert diagnose(run).verdict.word is Word.LEARNING
     assert "no-learning" not in severities(run)
 
@@ -194,13 +194,13 @@ def test_the_best_of_several_held_out_answers_tells_nothing():
     run = grpo(
         outcome__reward=level, **{"outcome__eval_task__math__acc__best@8__mean": held.copy()}
     )
-    assert not judged(run).improves
+    assert not verdict_trend(run).improves
 
 
 def test_a_mean_whose_spread_is_logged_is_a_batch_of_an_unknown_kind_too():
     course = np.linspace(0.45, 0.487, 400) + 0.02 * made.noise(400)
     run = made.trace(Profile.UNKNOWN, outcome__reward=course, reward__std=np.full(400, 0.1))
-    assert judged(run).improves
+    assert verdict_trend(run).improves
     assert diagnose(run).verdict.word is Word.LEARNING
 
 

@@ -9,7 +9,7 @@ import pytest
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged, learned, succeeds_throughout
+from rlvitals.rules.answers import learning_trend, succeeds_throughout, verdict_trend
 from rlvitals.rules.gains import rises_steadily, slope_errors
 from rlvitals.rules.language import (
     first_rows_broken,
@@ -37,7 +37,7 @@ def parts(**values):
 @pytest.mark.parametrize("floor", [0.0, -0.5])
 def test_a_task_that_is_unpaid_task_stalls_while_the_form_is_learned(floor):
     run = parts(tool_use_reward=np.full(ROWS, floor), format_reward=FORM)
-    now = learned(run)
+    now = learning_trend(run)
     assert (now.state, now.metric) == ("flat", "reward/component/tool_use_reward")
     found = diagnose(run)
     assert found.verdict.word is Word.STALLED
@@ -64,7 +64,7 @@ def test_other_parts_are_no_unpaid_task(values):
 def test_a_task_may_be_unpaid_early_in_a_run():
     run = parts(tool_reward=np.zeros(ROWS), format_reward=FORM)
     begun = replace(run, budget=Budget(10 * run.last_step, "said"))
-    assert learned(begun).metric == "outcome/reward"
+    assert learning_trend(begun).metric == "outcome/reward"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_names_say_what_a_part_pays_for(part, right, task):
 def test_a_short_run_that_rises_is_learning(count):
     rewards = np.linspace(0.15, 0.28, count) + 0.012 * made.noise(count, 3)
     assert rises_steadily(rewards)
-    assert judged(grpo(outcome__reward=rewards)).state == "rising"
+    assert verdict_trend(grpo(outcome__reward=rewards)).state == "rising"
 
 
 def test_noise_hardly_ever_rises_steadily():
@@ -104,27 +104,27 @@ def test_a_slope_is_measured_in_its_errors():
 
 def test_a_gain_within_the_scatter_of_responses_is_flat():
     rewards = 0.9 + 0.35 * made.noise(60, 4)
-    assert judged(grpo(outcome__reward=rewards)).state == "unknown"
+    assert verdict_trend(grpo(outcome__reward=rewards)).state == "unknown"
     level = grpo(outcome__reward=rewards, reward__std=np.full(60, 0.8))
-    assert judged(level).state == "flat"
+    assert verdict_trend(level).state == "flat"
     risen = grpo(outcome__reward=np.linspace(0, 1, 60) + rewards, reward__std=np.full(60, 0.8))
-    assert judged(risen).state != "flat"
+    assert verdict_trend(risen).state != "flat"
 
 
 def test_right_answers_that_stop_with_the_loss_are_no_plateau():
     shares = np.r_[np.linspace(0.45, 0.54, 10), np.full(20, 0.55)]
     losses = np.r_[0.3 * made.noise(10, 2), np.zeros(20)]
     run = grpo(outcome__accuracy=shares, optimiser__loss=losses)
-    assert judged(run).state == "flat"
+    assert verdict_trend(run).state == "flat"
     solved = grpo(outcome__accuracy=shares + 0.42, optimiser__loss=losses)
-    assert judged(solved).state != "flat"
+    assert verdict_trend(solved).state != "flat"
     trains = grpo(outcome__accuracy=shares, optimiser__loss=0.3 * made.noise(30, 2))
-    assert judged(trains).state != "flat"
+    assert verdict_trend(trains).state != "flat"
 
 
 def test_an_early_loss_of_right_answers_is_a_fall():
     shares = np.r_[0.99, 0.7, 0.6 + 0.01 * made.noise(24, 6)]
-    assert judged(grpo(outcome__accuracy=shares)).state == "falling"
+    assert verdict_trend(grpo(outcome__accuracy=shares)).state == "falling"
 
 
 def test_rewards_that_swing_while_episodes_succeed_are_no_loss():
@@ -182,7 +182,7 @@ def test_a_pasted_row_of_a_trainer_is_a_language_model_s(tmp_path):
 
 def test_a_symptom_from_the_first_row_on_is_weighed_by_the_whole_run():
     run = grpo(outcome__reward=0.1 + 0.02 * made.noise(ROWS, 2), reward__std=np.full(ROWS, 0.4))
-    assert learned(run, since=run.first_step) == learned(run)
+    assert learning_trend(run, since=run.first_step) == learning_trend(run)
     zero = replace(run, series={**run.series, "reward/group_zero_std": made.series([0.9] * ROWS)})
     assert zero_variance_groups.check(zero).severity is Severity.ERROR
 
@@ -218,17 +218,17 @@ def test_answers_that_are_never_right_stall_whatever_the_reward_does():
     never = made.trace(
         Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=np.zeros(ROWS)
     )
-    assert (judged(never).state, judged(never).metric) == ("flat", "outcome/accuracy")
+    assert (verdict_trend(never).state, verdict_trend(never).metric) == ("flat", "outcome/accuracy")
     assert diagnose(never).verdict.word is Word.STALLED
     once = np.zeros(ROWS)
     once[50] = 0.1
     some = made.trace(Profile.CONTROL_PPO, outcome__reward=swings, outcome__accuracy=once)
-    assert judged(some).metric == "outcome/reward"
+    assert verdict_trend(some).metric == "outcome/reward"
 
 
 def test_a_reward_that_is_nearly_full_from_the_start_on_is_at_its_ceiling():
     rewards = np.minimum(0.95 + 0.04 * made.noise(ROWS, 3), 1.0)
-    assert judged(grpo(outcome__reward=rewards)).state == "at its ceiling"
+    assert verdict_trend(grpo(outcome__reward=rewards)).state == "at its ceiling"
     # Nothing tells that 1 is the most where no batch earned it, or nearly each did.
     for other in (np.minimum(rewards, 0.99), np.r_[0.99, np.ones(ROWS - 1)], rewards - 0.3):
-        assert judged(grpo(outcome__reward=other)).state != "at its ceiling"
+        assert verdict_trend(grpo(outcome__reward=other)).state != "at its ceiling"

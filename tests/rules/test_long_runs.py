@@ -4,7 +4,7 @@ import made_traces as made
 import numpy as np
 import pytest
 
-from rlvitals.diagnosis.engine import diagnose, thinned
+from rlvitals.diagnosis.engine import diagnose, thin_trace
 from rlvitals.rules.rule import Severity
 from rlvitals.signals.thin import MAX_THIN_POINTS
 
@@ -37,10 +37,10 @@ def test_one_spike_in_a_long_run_is_still_seen():
     run = collapsing(100_000)
     kl = run["policy/approx_kl"].values
     kl[77_777] = 5.0
-    assert 5.0 in thinned(run)["policy/approx_kl"].values
+    assert 5.0 in thin_trace(run)["policy/approx_kl"].values
 
 
 def test_a_short_run_is_judged_as_it_is_and_a_long_one_is_shown_whole():
     short, long = collapsing(MAX_THIN_POINTS), collapsing(MAX_THIN_POINTS + 1)
-    assert thinned(short) is short
+    assert thin_trace(short) is short
     assert diagnose(long).trace is long

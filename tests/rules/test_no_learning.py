@@ -10,7 +10,7 @@ from loading import MEASURED, RUNS
 import rlvitals
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.outcome import no_learning
 from rlvitals.rules.rule import Clear, Severity
 from rlvitals.rules.standing import standing
@@ -84,13 +84,13 @@ def fallen_from_the_start():
 
 def test_a_return_that_only_fell_from_its_start_is_not_unknown():
     run = made.trace(Profile.OFF_POLICY, outcome__return=fallen_from_the_start())
-    assert judged(run).state == "flat"
+    assert verdict_trend(run).state == "flat"
     assert diagnose(run).verdict.word is Word.STALLED
     assert RULE.ask(run).summary.startswith("return does not improve: 16.79")
     resumed = replace(run, series={"outcome/return": later(run["outcome/return"], 1_000_000)})
-    assert judged(resumed).state == "unknown"  # what it learned lies before the log
+    assert verdict_trend(resumed).state == "unknown"  # what it learned lies before the log
     came_back = np.concatenate((fallen_from_the_start(), np.linspace(12, 40, 30)))
-    assert not judged(made.trace(Profile.OFF_POLICY, outcome__return=came_back)).stalled
+    assert not verdict_trend(made.trace(Profile.OFF_POLICY, outcome__return=came_back)).stalls
 
 
 def test_a_stalled_run_is_held_against_a_random_policy():

@@ -9,7 +9,7 @@ from rlvitals.diagnosis.summary import tldr
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.outcome import episode_length_jump
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.rules.standing import standing
@@ -25,7 +25,7 @@ def topics(trace):
 def test_a_lucky_episode_above_the_floor_is_no_ceiling():
     acrobot = np.concatenate((np.full(40, -500.0), np.full(40, -499.8)))
     now = standing(made.trace(outcome__return=acrobot))
-    assert now.stalled
+    assert now.stalls
     assert not now.improves
 
 
@@ -137,11 +137,11 @@ def test_a_part_of_the_reward_that_is_no_share_says_nothing_of_answers():
     run = made.trace(
         Profile.GRPO, outcome__reward=made.flat(), reward__component__correct=np.full(100, 2.0)
     )
-    assert standing(run).stalled
+    assert standing(run).stalls
 
 
 def test_a_share_of_right_answers_that_cannot_be_judged_keeps_its_name():
-    now = learned(made.trace(Profile.GRPO, reward__component__correct=made.noise(30) % 1))
+    now = learning_trend(made.trace(Profile.GRPO, reward__component__correct=made.noise(30) % 1))
     assert "correct reward goes" in now.why
 
 

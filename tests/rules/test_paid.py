@@ -6,7 +6,7 @@ import pytest
 
 from rlvitals.rules.data import impossible_value
 from rlvitals.rules.outcome import episodes_never_end
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.reward import constant_reward
 from rlvitals.rules.rule import Clear, Finding, Severity
 from rlvitals.types import Trace
@@ -40,7 +40,7 @@ def share(later):
     ids=["as it is", "scaled", "a price for the fall", "shaped", "shaped a little"],
 )
 def test_rewards_that_were_chosen_are_let_be(returns):
-    found = paid(run(returns))
+    found = step_reward(run(returns))
     assert found is not None
     assert found.broke is None
     assert found.scatters is None
@@ -64,8 +64,10 @@ def test_what_fitted_and_no_longer_does_is_a_change(later):
 
 def test_without_lengths_or_a_known_reward_nothing_is_said():
     noisy = GROWN * (1.0 + 0.5 * made.noise(COUNT)) + 200.0
-    assert paid(made.trace(settings={"env_id": "CartPole-v1"}, outcome__return=noisy)) is None
-    assert paid(run(noisy, env="LunarLander-v3")) is None
+    assert (
+        step_reward(made.trace(settings={"env_id": "CartPole-v1"}, outcome__return=noisy)) is None
+    )
+    assert step_reward(run(noisy, env="LunarLander-v3")) is None
     assert isinstance(impossible_value.RULE.ask(run(noisy, env="LunarLander-v3")), Clear)
 
 
@@ -109,7 +111,7 @@ def test_episodes_at_the_limit_that_come_to_pay_less_went_on_after_their_end():
 
 def test_of_short_episodes_rounding_hides_what_is_off():
     lengths = np.full(COUNT, 4.0)
-    found = paid(run(0.85 * lengths, lengths))
+    found = step_reward(run(0.85 * lengths, lengths))
     assert found is not None
     assert found.broke is None
     assert not found.endless

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.types import Cut, Series, Trace
 
 
@@ -23,7 +23,7 @@ def test_a_question_is_asked_once_for_each_of_its_arguments() -> None:
     """One trace is not another, nor one argument another."""
     asked: list[int] = []
 
-    @remembered
+    @cache_by_trace
     def length(trace: Trace, until: int) -> int:
         asked.append(until)
         return len(trace["a"].until(until))
@@ -38,7 +38,7 @@ def test_an_error_is_not_remembered_as_an_answer() -> None:
     """The next call asks again."""
     calls: list[None] = []
 
-    @remembered
+    @cache_by_trace
     def fails(trace: Trace) -> int:
         calls.append(None)
         return len(trace["missing"])
@@ -53,7 +53,7 @@ def test_an_error_is_not_remembered_as_an_answer() -> None:
 def test_answers_do_not_keep_a_trace_alive() -> None:
     """A prefix shares its series, and so must not hold the trace it was cut from."""
 
-    @remembered
+    @cache_by_trace
     def prefix(trace: Trace, step: int) -> Trace:
         return trace.until(step)
 

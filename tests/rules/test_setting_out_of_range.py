@@ -108,7 +108,7 @@ def test_without_settings_it_cannot_tell():
 
 def test_no_limit_lies_within_what_is_seen():
     for one in PRACTICES:
-        numbers = [float(n.replace(",", "")) for n in one.seen.split() if n[0].isdigit()]
+        numbers = [float(n.replace(",", "")) for n in one.usual.split() if n[0].isdigit()]
         assert all(one.allows(n) for n in numbers), one
         assert not np.isinf(one.low) or not np.isinf(one.high)
         assert bool(one.below) == np.isfinite(one.low)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvitals.diagnosis.engine import diagnose
-from rlvitals.diagnosis.verdict import Word, ended
+from rlvitals.diagnosis.verdict import Word, describe_end
 from rlvitals.rules.outcome import episodes_never_end, return_collapse, return_oscillates
 from rlvitals.rules.policy import updates_cut_short
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
@@ -163,7 +163,7 @@ def test_a_process_that_is_lost_has_failed_and_hangs_no_more():
 )
 def test_what_ended_a_run_is_said_with_its_step(cycle, said):
     run = replace(made.trace(outcome__return=made.rising()), lifecycle=cycle)
-    assert ended(run) == said
+    assert describe_end(run) == said
     assert cycle.failed == (diagnose(run).verdict.word is Word.FAILED)
 
 
@@ -193,7 +193,7 @@ def test_silence_that_says_nothing(given, kind):
 
 def test_returns_in_another_unit_are_judged_in_theirs():
     slow = made.trace(settings=CARTPOLE, outcome__return=1000 * np.linspace(20, 35, 100))
-    assert standing(slow).stalled
+    assert standing(slow).stalls
     learned = made.trace(settings=CARTPOLE, outcome__return=1000 * made.rising(to=450))
     assert standing(learned).state == "rising"
 
@@ -205,4 +205,4 @@ def test_returns_that_leave_the_scale_in_mid_run_are_not_judged():
 
 def test_a_pendulum_that_is_paid_nothing_has_not_converged():
     run = made.trace(settings={"env_id": "Pendulum-v1"}, outcome__return=np.zeros(100))
-    assert standing(run).stalled
+    assert standing(run).stalls

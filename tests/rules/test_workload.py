@@ -135,6 +135,6 @@ def test_too_few_choices_have_no_shares():
 
 def test_names_that_are_no_index_cannot_be_compared():
     best = workload.Optimum((0.5, 0.5), known=True)
-    assert workload.apart({"gpu-a": 1.0}, best) is None
-    assert workload.apart({"7": 1.0}, best) is None
-    assert workload.apart({"0": 1.0}, best) == pytest.approx(0.5)
+    assert workload.misplaced_share({"gpu-a": 1.0}, best) is None
+    assert workload.misplaced_share({"7": 1.0}, best) is None
+    assert workload.misplaced_share({"0": 1.0}, best) == pytest.approx(0.5)

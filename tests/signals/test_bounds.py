@@ -57,7 +57,7 @@ def test_breaks_of_a_critic_are_those_of_the_full_medians(seed: int) -> None:
         and recent[i] > environment_changed.DROP
         and lasts(values[i : i + within] < low[i])
     ]
-    assert environment_changed._sudden(values, 4.0) == jumps
+    assert environment_changed._find_jumps(values, 4.0) == jumps
     assert environment_changed._drops(values) == drops
 
 

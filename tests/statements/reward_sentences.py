@@ -39,7 +39,7 @@ from rule_values import (
     uniform_groups,
 )
 
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.standing import environment
 
 INTERVALS = [
@@ -100,7 +100,7 @@ REWARD_RULES = {
                 float((w.values == v).sum()) for w in windows(c, c.metric)
                 for v in np.unique(w.values)])
           for end in ("successive values", "values")),
-        claim("<word> pays <pays> a step", pays=lambda c: [paid(c.trace).env.pays]),
+        claim("<word> pays <pays> a step", pays=lambda c: [step_reward(c.trace).env.pays]),
     ],
     "entropy-collapse": [
         claim("half of it was gone at step <step>, <share> into the run",

@@ -67,7 +67,7 @@ from rule_values import (
 from wiring_sentences import CRITIC, FROZEN, SIGN_REVERSED, UPDATES
 
 from rlvitals.rules.identities import IDENTITIES
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 
 OWN_RULES = {
     "clipping": [
@@ -191,8 +191,8 @@ OWN_RULES = {
     "episodes-never-end": [
         claim("episodes pay for <share> of the steps that they take: they go on after their end "
               "(<word> pays <pays> a step until then)", share=lambda c: [
-                  float(paid(c.trace).share.values.min())],
-              pays=lambda c: [paid(c.trace).env.pays]),
+                  float(step_reward(c.trace).share.values.min())],
+              pays=lambda c: [step_reward(c.trace).env.pays]),
         claim("episodes take <bound> steps in <share> of the log, whatever the policy does: in "
               "<word> a poor one's end early, and at different times",
               share=part(lambda v, c: np.abs(v / c.finding.bound.value - 1) <= 0.01)),
@@ -234,8 +234,8 @@ OWN_RULES = {
         claim("returns do not fit the episode lengths since step <step>: <worst> times what the "
               "steps should have paid at the extreme (<word> pays <pays> a step)",
               step=later,
-              worst=lambda c: paid(c.trace).share.values.tolist(),
-              pays=lambda c: [paid(c.trace).env.pays]),
+              worst=lambda c: step_reward(c.trace).share.values.tolist(),
+              pays=lambda c: [step_reward(c.trace).env.pays]),
     ],
     "kl-above-target": [
         claim("<share> of samples are clipped meanwhile", share=lambda c: [

@@ -14,7 +14,7 @@ from rlvitals.rules.answers import answers
 from rlvitals.rules.data.impossible_value import _limits
 from rlvitals.rules.identities import IDENTITIES
 from rlvitals.rules.practice import odd
-from rlvitals.rules.pulses import followed
+from rlvitals.rules.pulses import temperature_lag
 from rlvitals.signals.changepoint import change_point
 from rlvitals.signals.spread import noise_sd
 
@@ -389,6 +389,6 @@ def scatter_ratio(case):
 
 def pairs(case, what):
     for name in [n for n in case.trace.series if "latency" in n or "queue" in n]:
-        found = followed(case[name], case.metric)
+        found = temperature_lag(case[name], case.metric)
         if found is not None:
             yield float(getattr(found, what))

@@ -133,7 +133,7 @@ def _members(args: Namespace) -> "list[list[Member]]":
     for path in args.paths:
         if args.gate:
             read_runs = set()  # a run may be compared with itself
-        options = load.given(flags.settings_for(path, args))
+        options = load.run_overrides(flags.settings_for(path, args))
         members, problems = load.members(path, options, read_runs)
         groups.append(members)
         errors += problems

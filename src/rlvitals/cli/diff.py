@@ -69,7 +69,7 @@ def _read(path: Path, args: Namespace) -> "tuple[Trace, Mapping[str, object]]":
             where=str(path),
             hint="name one of them; groups of runs: rlvitals compare PATH",
         )
-    options = load.given(flags.settings_for(path, args))
+    options = load.run_overrides(flags.settings_for(path, args))
     trace = load.load(runs[0], options)
     return replace(trace, name=str(path)), load.facts(runs[0])
 

@@ -59,7 +59,7 @@ def _read(path: Path, args: Namespace, now_s: float) -> "tuple[tuple[Trace, ...]
     """Read the runs at the path; return the readable ones and the last problem."""
     from rlvitals.diagnosis import load
 
-    options = load.given(flags.settings_for(path, args))
+    options = load.run_overrides(flags.settings_for(path, args))
     try:
         runs = load.runs(path)
     except UnreadableLog as error:

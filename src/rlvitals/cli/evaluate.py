@@ -206,7 +206,7 @@ def _form(run: Path, policies: Sequence[Mapping[str, Any]]) -> str:
     if base is not None:
         return form.of_evaluations(base, policies[0])
     try:
-        return form.form_alone(rlvitals.trace(run))
+        return form.describe_form_gain(rlvitals.trace(run))
     except rlvitals.VitalsError:  # the checkpoint is what is evaluated, and may be all there is
         return ""
 

@@ -177,14 +177,16 @@ def make_judge(settings: Settings) -> "Judge":
     """Return a function that judges the runs at one path like `diagnose`. Raises UsageError."""
     from rlvitals.diagnosis import baseline, batch, load
 
-    options = load.given(settings)
+    options = load.run_overrides(settings)
     load.chosen_rules(settings.diagnose.only, settings.diagnose.ignore)
-    load.muted(settings.muted)
+    load.check_mutes(settings.muted)
     file = settings.diagnose.baseline
     baseline_findings = baseline.read(Path(file)) if file else None
 
     def judge(run: "Run", logs: "Sequence[Log]", now_s: float, grew: float | None) -> "Diagnosis":
-        result = batch.judge_trace((run, settings), load.named(run, logs, options, now_s, grew))
+        result = batch.judge_trace(
+            (run, settings), load.build_trace(run, logs, options, now_s, grew)
+        )
         if baseline_findings is None:
             return result
         return baseline.compare(baseline_findings, baseline.Judged(run.name, run.root, result))[0]

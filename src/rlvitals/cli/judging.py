@@ -29,7 +29,7 @@ def judge_runs(
     errors: list[UnreadableLog] = []
     for index, path in enumerate(paths):
         settings = flags.settings_for(path, args)
-        load.given(settings)
+        load.run_overrides(settings)
         try:
             runs = load.runs(path)
         except UnreadableLog as error:

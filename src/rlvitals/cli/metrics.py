@@ -58,7 +58,7 @@ def _list_run(args: Namespace) -> int:
     from rlvitals.views import json_view, lists
     from rlvitals.views.console import emit
 
-    options = load.given(flags.settings_for(args.path, args))
+    options = load.run_overrides(flags.settings_for(args.path, args))
     runs = load.runs(args.path)
     for run in runs:
         trace = load.load(run, options)

@@ -51,7 +51,7 @@ def _coverage(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     settings = flags.settings_for(args.coverage, args)
-    load.given(settings)
+    load.run_overrides(settings)
     runs = load.runs(args.coverage)
     diagnoses = []
     for run in runs:

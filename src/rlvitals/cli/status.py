@@ -86,7 +86,7 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
 
     settings = flags.settings_for(args.path, args)
     now_s = clock.now(settings.diagnose.now)
-    trace = load.load(run, load.given(settings), now_s)
+    trace = load.load(run, load.run_overrides(settings), now_s)
     judged = batch.judge_trace((run, settings), trace)
     return standing(
         run.name, judged, progress.read(run.root), inspect_run.try_inspect(run.root), now_s

@@ -4,7 +4,7 @@ import numpy as np
 
 from rlvitals.comparison.grouping import Member
 from rlvitals.comparison.scores import Curve
-from rlvitals.rules.going_on import ended
+from rlvitals.rules.going_on import describe_end
 from rlvitals.types import Trace
 
 MIN_STEPS_SHARE = 0.9  # of the budget, or of the longest run: a run with fewer is incomplete
@@ -25,13 +25,13 @@ def find_failure(
     trace = member.trace
     lifecycle = trace.lifecycle
     if not len(curve.x):
-        return ended(trace) or "crashed before its first row" if lifecycle.failed else ""
+        return describe_end(trace) or "crashed before its first row" if lifecycle.failed else ""
     is_short_run = is_short(member, longest)
     budget = trace.budget
     is_incomplete = budget is not None and trace.last_step < MIN_STEPS_SHARE * budget.steps
     is_early = is_short_run if budget is None else is_incomplete
     if lifecycle.failed and (is_early or not np.isfinite(curve.gains[-1])):
-        return ended(trace) or "crashed"
+        return describe_end(trace) or "crashed"
     if not np.isfinite(curve.gains[-max(1, len(curve.gains) // 20) :]).any():
         return "its outcome is NaN at the end"
     is_over = lifecycle.over or (lifecycle.live is None and _is_silent(trace, latest))

@@ -48,94 +48,101 @@ class Gone:
 Baseline = Mapping[str, tuple[Known, ...]]  # by the run's name
 
 
-def compare(known: Baseline, run: Judged) -> tuple[Diagnosis, tuple[Gone, ...]]:
+def compare(baseline: Baseline, run: Judged) -> tuple[Diagnosis, tuple[Gone, ...]]:
     """Mark which findings of a run are new, and tell which of the file's are gone."""
-    key = _key(known, run)
-    held = known.get(key, ())
-    now = entries(run.found)
-    fresh = tuple(one.rule for one in now if not any(_covers(old, one) for old in held))
-    same = {(one.rule, one.metric) for one in now}
-    gone = tuple(Gone(key, old) for old in held if (old.rule, old.metric) not in same)
-    return replace(run.found, new=fresh), gone
+    key = _key(baseline, run)
+    old_entries = baseline.get(key, ())
+    entries_now = entries(run.found)
+    fresh = tuple(
+        entry.rule for entry in entries_now if not any(_covers(old, entry) for old in old_entries)
+    )
+    matches = {(entry.rule, entry.metric) for entry in entries_now}
+    resolved = tuple(Gone(key, old) for old in old_entries if (old.rule, old.metric) not in matches)
+    return replace(run.found, new=fresh), resolved
 
 
-def entries(found: Diagnosis) -> tuple[Known, ...]:
+def entries(diagnosis: Diagnosis) -> tuple[Known, ...]:
     """List a run's findings as a file holds them, sorted, and its verdict where it is no pass."""
-    own = [Known(rule.name, one.metric, one.severity.name.lower()) for rule, one in found.findings]
-    if found.verdict.word is Word.FAILED:
-        own.append(Known(FAILED, "", Severity.ERROR.name.lower()))
-    elif not found.can_tell:
-        own.append(Known(UNTOLD, "", Severity.NOTE.name.lower()))
-    return tuple(sorted(own))
+    result = [
+        Known(rule.name, finding.metric, finding.severity.name.lower())
+        for rule, finding in diagnosis.findings
+    ]
+    if diagnosis.verdict.word is Word.FAILED:
+        result.append(Known(FAILED, "", Severity.ERROR.name.lower()))
+    elif not diagnosis.can_tell:
+        result.append(Known(UNTOLD, "", Severity.NOTE.name.lower()))
+    return tuple(sorted(result))
 
 
-def _covers(old: Known, now: Known) -> bool:
-    alike = (old.rule, old.metric) == (now.rule, now.metric)
-    return alike and Severity[now.severity.upper()] <= Severity[old.severity.upper()]
+def _covers(old: Known, new: Known) -> bool:
+    alike = (old.rule, old.metric) == (new.rule, new.metric)
+    return alike and Severity[new.severity.upper()] <= Severity[old.severity.upper()]
 
 
-def _key(known: Baseline, run: Judged) -> str:
+def _key(baseline: Baseline, run: Judged) -> str:
     """Return the name that the file has for a run: its own, or a longer one that its folder has.
 
     `diagnose runs` calls a run exp/a that `diagnose runs/exp` calls a.
     """
-    if run.name in known:
+    if run.name in baseline:
         return run.name
     parts = run.root.absolute().parts
     longer = [
         name
-        for name in known
+        for name in baseline
         if name.endswith(f"/{run.name}") and parts[-len(split := name.split("/")) :] == (*split,)
     ]
     return max(longer, key=len, default=run.name)
 
 
-def written(runs: Iterable[Judged]) -> str:
+def format_baseline(runs: Iterable[Judged]) -> str:
     """Write the file: sorted, one finding a line, no number that changes from day to day."""
     lines = []
-    held: dict[str, set[Known]] = {}
+    by_run: dict[str, set[Known]] = {}
     for run in runs:
-        held.setdefault(run.name, set()).update(entries(run.found))
-    for name, found in sorted(held.items()):
-        if found:
-            rows = ",\n".join(f"      {_line(one)}" for one in sorted(found))
+        by_run.setdefault(run.name, set()).update(entries(run.found))
+    for name, known in sorted(by_run.items()):
+        if known:
+            rows = ",\n".join(f"      {_line(entry)}" for entry in sorted(known))
             lines.append(f"    {json.dumps(name)}: [\n{rows}\n    ]")
     body = "{\n" + ",\n".join(lines) + "\n  }" if lines else "{}"
     return f'{{\n  "format": {FORMAT},\n  "runs": {body}\n}}\n'
 
 
-def _line(one: Known) -> str:
-    return json.dumps({"rule": one.rule, "severity": one.severity, "metric": one.metric})
+def _line(entry: Known) -> str:
+    return json.dumps({"rule": entry.rule, "severity": entry.severity, "metric": entry.metric})
 
 
 def write(path: Path, runs: Sequence[Judged]) -> None:
     """Write the file. Raises UsageError where it cannot be written."""
     try:
-        path.write_text(written(runs), encoding="utf-8")
+        path.write_text(format_baseline(runs), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"the baseline cannot be written: {error}", where=str(path)) from error
 
 
 def read(path: Path) -> Baseline:
     """Read a file of known findings. Raises UsageError where it is none."""
-    again = f"rlvitals diagnose PATH --write-baseline {path}"
+    hint = f"rlvitals diagnose PATH --write-baseline {path}"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError("there is no such baseline", where=str(path), hint=again) from error
+        raise UsageError("there is no such baseline", where=str(path), hint=hint) from error
     except (OSError, ValueError, RecursionError) as error:
-        why = f"the baseline cannot be read: {error}"
-        raise UsageError(why, where=str(path), hint=again) from error
+        reason = f"the baseline cannot be read: {error}"
+        raise UsageError(reason, where=str(path), hint=hint) from error
     if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
-        why = f"the baseline has format {content['format']}, this program reads {FORMAT}"
-        raise UsageError(why, where=str(path), hint=again)
+        reason = f"the baseline has format {content['format']}, this program reads {FORMAT}"
+        raise UsageError(reason, where=str(path), hint=hint)
     try:
-        return {run: tuple(_known(one) for one in found) for run, found in content["runs"].items()}
+        return {
+            run: tuple(_parse_entry(row) for row in rows) for run, rows in content["runs"].items()
+        }
     except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError("this is no baseline", where=str(path), hint=again) from error
+        raise UsageError("this is no baseline", where=str(path), hint=hint) from error
 
 
-def _known(one: Mapping[str, str]) -> Known:
-    if one["severity"].upper() not in Severity.__members__:
-        raise KeyError(one["severity"])
-    return Known(str(one["rule"]), str(one["metric"]), one["severity"])
+def _parse_entry(entry: Mapping[str, str]) -> Known:
+    if entry["severity"].upper() not in Severity.__members__:
+        raise KeyError(entry["severity"])
+    return Known(str(entry["rule"]), str(entry["metric"]), entry["severity"])

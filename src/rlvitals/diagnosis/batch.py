@@ -35,7 +35,7 @@ CHUNK = 4  # runs handed over at once: their rules travel once, and all processe
 
 
 def diagnose(
-    asked: Sequence[Asked], jobs: int = 0, *, patience: float = PATIENCE
+    requests: Sequence[Asked], jobs: int = 0, *, patience: float = PATIENCE
 ) -> Iterator[Answer]:
     """Judge every run; one that cannot be read is answered by its error.
 
@@ -43,40 +43,40 @@ def diagnose(
     start only where the runs left after `patience` seconds would take as long again. They load
     the program that asks: a script does so under `if __name__ == "__main__"`.
     """
-    began = time.monotonic()
+    start_time = time.monotonic()
     processes = (jobs or cores()) if _can_start() else 1
-    for done, one in enumerate(asked):
-        spent = time.monotonic() - began
-        left = len(asked) - done
-        if processes > 1 and spent >= patience and left * spent >= patience * done:
-            yield from _by_processes(asked[done:], min(processes, left))
+    for index, request in enumerate(requests):
+        spent = time.monotonic() - start_time
+        remaining = len(requests) - index
+        if processes > 1 and spent >= patience and remaining * spent >= patience * index:
+            yield from _by_processes(requests[index:], min(processes, remaining))
             return
-        yield judge(one)
+        yield judge(request)
 
 
-def judge(asked: Asked) -> Answer:
+def judge(request: Asked) -> Answer:
     """Read and judge one run."""
-    run, chosen = asked
+    run, settings = request
     try:
-        trace = load.load(run, load.given(chosen))
+        trace = load.load(run, load.run_overrides(settings))
     except UnreadableLog as error:
         return error
-    return neighbours.attach(judge_trace(asked, trace), run, load.given(chosen))
+    return neighbours.attach(judge_trace(request, trace), run, load.run_overrides(settings))
 
 
-def judge_trace(asked: Asked, trace: Trace) -> Diagnosis:
+def judge_trace(request: Asked, trace: Trace) -> Diagnosis:
     """Judge a run that was read."""
-    run, chosen = asked
-    rules = load.chosen_rules(chosen.diagnose.only, chosen.diagnose.ignore)
-    found = engine.diagnose(trace, rules)
-    if chosen.diagnose.rates:
-        found = own_rates.attach(found, own_rates.read(Path(chosen.diagnose.rates)))
-    return suppressions.mute(found, run.name, load.muted(chosen.muted), today(chosen))
+    run, settings = request
+    rules = load.chosen_rules(settings.diagnose.only, settings.diagnose.ignore)
+    diagnosis = engine.diagnose(trace, rules)
+    if settings.diagnose.rates:
+        diagnosis = own_rates.attach(diagnosis, own_rates.read(Path(settings.diagnose.rates)))
+    return suppressions.mute(diagnosis, run.name, load.check_mutes(settings.muted), today(settings))
 
 
-def today(chosen: Settings) -> date:
+def today(settings: Settings) -> date:
     """Return the day, here, on which a mute is asked whether it holds."""
-    return datetime.fromtimestamp(clock.now(chosen.diagnose.now)).astimezone().date()
+    return datetime.fromtimestamp(clock.now(settings.diagnose.now)).astimezone().date()
 
 
 def cores() -> int:
@@ -92,33 +92,33 @@ def _can_start() -> bool:
     return file is None or os.path.exists(file)  # noqa: PTH110 - "<stdin>", or any other text
 
 
-def _by_processes(asked: Sequence[Asked], processes: int) -> Iterator[Answer]:
+def _by_processes(requests: Sequence[Asked], processes: int) -> Iterator[Answer]:
     """Judge in other processes; what they leave undone when one of them dies is judged here."""
     import multiprocessing  # noqa: PLC0415 - a single run needs none of it
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - the same
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - the same
 
-    chunks = [asked[at : at + CHUNK] for at in range(0, len(asked), CHUNK)]
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, _context(), initializer=_stop_when_told)
-    done = 0
+    chunks = [requests[start : start + CHUNK] for start in range(0, len(requests), CHUNK)]
+    children_before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, _context(), initializer=_stop_on_interrupt)
+    count = 0
     try:
         futures = [pool.submit(_judge_all, chunk) for chunk in chunks]
         for future in futures:
-            for found in future.result():
-                done += 1
-                yield found
+            for answer in future.result():
+                count += 1
+                yield answer
     except BrokenProcessPool:  # one was killed: out of memory, as a rule
-        yield from map(judge, asked[done:])
+        yield from map(judge, requests[count:])
     except BaseException:
         # Ctrl-C, an error, or nobody wants the rest. A process that is killed may leave half an
         # answer in the pipe, for which this one would wait for ever: they are asked to stop.
-        for worker in set(multiprocessing.active_children()) - others:
+        for worker in set(multiprocessing.active_children()) - children_before:
             _interrupt(worker)
         raise
     finally:
         # Its thread is waited for where nothing can hold it up: Python's end would race with it.
-        pool.shutdown(wait=done == len(asked), cancel_futures=True)
+        pool.shutdown(wait=count == len(requests), cancel_futures=True)
 
 
 def _interrupt(worker: "BaseProcess") -> None:
@@ -146,11 +146,11 @@ class _Work:
             raise _Stopped
 
 
-def _judge_all(asked: Sequence[Asked]) -> list[Answer]:
+def _judge_all(requests: Sequence[Asked]) -> list[Answer]:
     answers: list[Answer] = []
     _Work.judging = True
     try:
-        for run in asked:
+        for run in requests:
             if _Work.stopped:  # a callback may have swallowed the exception
                 break
             answers.append(judge(run))
@@ -165,15 +165,15 @@ def _context() -> "BaseContext":
     """Choose how processes start: never by forking this one, which may run threads."""
     import multiprocessing  # noqa: PLC0415 - a single run needs none of it
 
-    known = multiprocessing.get_all_start_methods()
-    if "forkserver" not in known:
+    methods = multiprocessing.get_all_start_methods()
+    if "forkserver" not in methods:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # numpy and the rules are imported once for all
     return context
 
 
-def _stop_when_told() -> None:
+def _stop_on_interrupt() -> None:
     """Stop at Ctrl-C without a traceback: the process that asked says what is to be said."""
     signal.signal(signal.SIGINT, _Work.stop)
     sys.unraisablehook = _hide_stop

@@ -32,7 +32,7 @@ class Judged:
     task: str = ""
 
 
-def judged(
+def reduce_diagnosis(
     diagnosis: Diagnosis,
     *,
     healthy: bool,
@@ -41,11 +41,11 @@ def judged(
     task: str = "",
 ) -> Judged:
     """Reduce a diagnosis to what is counted. A severity is what the check said, held or not."""
-    said: dict[str, Severity | None] = {rule.name: None for rule in diagnosis.clear}
-    said |= {case.rule.name: case.said for case in diagnosis.every}
+    severities: dict[str, Severity | None] = {rule.name: None for rule in diagnosis.clear}
+    severities |= {case.rule.name: case.said for case in diagnosis.every}
     first = diagnosis.cases[0].rule.name if diagnosis.cases else ""
     family = FAMILIES[diagnosis.trace.profile]
-    return Judged(family, healthy, said, first, tuple(expects), framework, task)
+    return Judged(family, healthy, severities, first, tuple(expects), framework, task)
 
 
 def tally(runs: Iterable[Judged]) -> dict[str, tuple[Rate, ...]]:
@@ -55,7 +55,7 @@ def tally(runs: Iterable[Judged]) -> dict[str, tuple[Rate, ...]]:
     for run in runs:
         for name in {*run.said, *run.expects}:
             key = name, run.family
-            rates[key] = _counted(rates.get(key, Rate(run.family, 0)), run, name)
+            rates[key] = _count_run(rates.get(key, Rate(run.family, 0)), run, name)
             if run.healthy and run.framework and name in run.said:
                 origins.setdefault(key, set()).add((run.framework, run.task))
     for key, pairs in origins.items():
@@ -65,7 +65,7 @@ def tally(runs: Iterable[Judged]) -> dict[str, tuple[Rate, ...]]:
     return {name: tuple(rates[key] for key in sorted(rates) if key[0] == name) for name in names}
 
 
-def _counted(rate: Rate, run: Judged, name: str) -> Rate:
+def _count_run(rate: Rate, run: Judged, name: str) -> Rate:
     severity = run.said.get(name)
     rang = severity is not None and severity >= Severity.WARNING
     if run.healthy:

@@ -1,4 +1,4 @@
-"""What a fault that still goes on has cost: steps, hours, money; and what could have been saved."""
+"""Cost of a fault that persists, in steps, hours and money, and the part that was avoidable."""
 
 from dataclasses import dataclass
 
@@ -37,20 +37,20 @@ def waste(trace: Trace, finding: Finding) -> Waste | None:
         return None
     seconds = clock(trace)
     price = trace.number(PRICE)
-    known = finding.known if finding.known >= 0 else finding.ended
-    why = "" if seconds is not None else "the log has no wall times"
+    known_step = finding.known if finding.known >= 0 else finding.ended
+    reason = "" if seconds is not None else "the log has no wall times"
     return Waste(
         _spent(trace, seconds, price, finding.began),
-        _spent(trace, seconds, price, known),
+        _spent(trace, seconds, price, known_step),
         price,
-        why,
+        reason,
     )
 
 
-def _spent(trace: Trace, seconds: Series | None, price: float | None, since: int) -> Spent:
-    steps = max(trace.last_step - since, 0)
+def _spent(trace: Trace, seconds: Series | None, price: float | None, start_step: int) -> Spent:
+    steps = max(trace.last_step - start_step, 0)
     if seconds is None:
         return Spent(steps)
-    at = float(np.interp(since, seconds.steps, seconds.values))
-    hours = (float(seconds.values[-1]) - at) / HOUR
+    start_seconds = float(np.interp(start_step, seconds.steps, seconds.values))
+    hours = (float(seconds.values[-1]) - start_seconds) / HOUR
     return Spent(steps, hours, None if price is None else hours * price)

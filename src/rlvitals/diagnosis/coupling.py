@@ -1,5 +1,5 @@
-"""What is asked of a scheduler beside its reward: whether its temperature answers latency, and
-how far its choices are from what the replicas' speeds would make best.
+"""Checks of a scheduler besides its reward: the correlation of its temperature with latency, and
+the distance of its choices from the optimum by the replicas' speeds.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import numpy as np
 from rlvitals.metrics.catalogue import outcome, scheduler
 from rlvitals.metrics.catalogue.exploration import TEMPERATURE
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules.pulses import followed, outside_pulses
-from rlvitals.rules.workload import SPEEDS, Optimum, apart, latest_shares, optimum
+from rlvitals.rules.pulses import outside_pulses, temperature_lag
+from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.lagged import MIN_LAGGED_POINTS, Lagged
 from rlvitals.types import Profile, Trace
 
@@ -80,7 +80,7 @@ def coupling(trace: Trace) -> Coupling | None:
     latency = next((m for m in LATENCIES if trace.numbers(m.name)), None)
     if latency is None or trace.numbers(TEMPERATURE.name) is None:
         return None
-    return Coupling(latency, followed(trace[latency.name], outside_pulses(trace)))
+    return Coupling(latency, temperature_lag(trace[latency.name], outside_pulses(trace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def spread(trace: Trace) -> Spread | None:
         return None
     shares = latest_shares(trace)
     best = optimum(trace, len(shares)) if shares else None
-    far = None if best is None else apart(shares, best)
+    far = None if best is None else misplaced_share(shares, best)
     if best is None or far is None or not np.isfinite(far):
         return None
     return Spread(shares, best, far)

@@ -1,4 +1,4 @@
-"""How much of the catalogue could judge this run, and what to log to judge more."""
+"""Share of the rules that could judge a run, and the metrics to log so that more can."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -66,21 +66,23 @@ ELSEWHERE = {"batch_size": ("n_steps", "minibatch_size")}
 ORDER = {"outcome": 0, "health": 1, "performance": 2, "setting": 3}
 
 
-def coverage(trace: Trace, asked: int, undecided: Sequence[tuple[Rule, Undecided]]) -> Coverage:
+def coverage(
+    trace: Trace, rule_count: int, undecided: Sequence[tuple[Rule, Undecided]]
+) -> Coverage:
     """Count what could be judged; rank what is missing by the rules it would let judge."""
     waiting: Counter[str] = Counter()
     for _, answer in undecided:
         waiting.update(set(answer.wants))
-    wanted = sorted(
+    ranking = sorted(
         (Wanted(name, count) for name, count in waiting.items() if name not in trace),
         key=lambda w: (-w.rules, ORDER[_kind(w.name)], w.name),
     )
     return Coverage(
-        judged=asked - len(undecided),
-        asked=asked,
-        wanted=tuple(w for w in wanted if _kind(w.name) != "setting"),
-        wanted_settings=tuple(w for w in wanted if _kind(w.name) == "setting"),
-        unknown_settings=_unknown(trace),
+        judged=rule_count - len(undecided),
+        asked=rule_count,
+        wanted=tuple(w for w in ranking if _kind(w.name) != "setting"),
+        wanted_settings=tuple(w for w in ranking if _kind(w.name) == "setting"),
+        unknown_settings=_unknown_settings(trace),
     )
 
 
@@ -93,25 +95,25 @@ def unlocks(
     """
     lacks = {rule.name: _missing(trace, rule, answer) for rule, answer in undecided}
     waiting = {name: lack for name, lack in lacks.items() if lack}
-    found: list[Unlock] = []
+    steps: list[Unlock] = []
     while waiting:
         names = _next(waiting)
         ready = tuple(sorted(rule for rule, lack in waiting.items() if lack <= names))
-        found.append(Unlock(tuple(sorted(names)), ready))
+        steps.append(Unlock(tuple(sorted(names)), ready))
         waiting = {rule: lack - names for rule, lack in waiting.items() if rule not in ready}
-    return tuple(found), tuple(pair for pair in undecided if not lacks[pair[0].name])
+    return tuple(steps), tuple(pair for pair in undecided if not lacks[pair[0].name])
 
 
 def _missing(trace: Trace, rule: Rule, answer: Undecided) -> frozenset[str]:
     """Name all that a rule lacks: itself it names what it missed first."""
-    lack = {m.name for m in rule.needs if not _logged(trace, m)}
-    if rule.needs_any and not any(_logged(trace, m) for m in rule.needs_any):
+    lack = {m.name for m in rule.needs if not _is_in_log(trace, m)}
+    if rule.needs_any and not any(_is_in_log(trace, m) for m in rule.needs_any):
         lack.add(rule.needs_any[0].name)
     absent = (name for name in answer.wants if name not in trace and name not in trace.settings)
     return frozenset(lack or absent)
 
 
-def _logged(trace: Trace, metric: Metric) -> bool:
+def _is_in_log(trace: Trace, metric: Metric) -> bool:
     return bool(trace.family(metric.name)) if metric.family else metric.name in trace
 
 
@@ -126,9 +128,11 @@ def _kind(name: str) -> str:
     return "setting" if metric is None else metric.kind
 
 
-def _unknown(trace: Trace) -> tuple[str, ...]:
+def _unknown_settings(trace: Trace) -> tuple[str, ...]:
     names = NEEDED_BY.get(trace.profile, REPRODUCES)
     logged = {name for name, metric in LOGGED.items() if metric in trace}
-    known = {*trace.settings, *logged}
-    known |= {name for name, others in ELSEWHERE.items() if known.intersection(others)}
-    return tuple(name for name in names if name not in known)
+    names_known = {*trace.settings, *logged}
+    names_known |= {
+        name for name, alternatives in ELSEWHERE.items() if names_known.intersection(alternatives)
+    }
+    return tuple(name for name in names if name not in names_known)

@@ -1,4 +1,4 @@
-"""How long a run has trained, and how much of it lies before each step.
+"""Training time of a run, in total and up to each step.
 
 Everything that prints a duration asks here, so that a run has one. Pauses between attempts do not
 count.
@@ -31,7 +31,7 @@ def clock(trace: Trace) -> Series | None:
     return _without_pauses(longest, np.diff(longest.times, prepend=longest.times[0]))
 
 
-def trained(trace: Trace) -> tuple[float | None, str]:
+def training_time(trace: Trace) -> tuple[float | None, str]:
     """Return the seconds that a run has trained, and what says so; None where nothing does."""
     runtime = trace.number("train_runtime")  # as Hugging Face's Trainer writes at the end
     if runtime is not None:
@@ -53,7 +53,7 @@ def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
     between = gaps[1:]
     usual = float(np.median(between[between >= 0])) if (between >= 0).any() else 0.0
     pause = max(PAUSE_FACTOR * usual, PAUSE_SECONDS)
-    counted = np.where((gaps < 0) | (gaps > pause), 0.0, gaps)
-    counted[0] = max(float(gaps[0]), 0.0)  # what an attempt took before its first row
-    worked = np.cumsum(counted)
+    intervals = np.where((gaps < 0) | (gaps > pause), 0.0, gaps)
+    intervals[0] = max(float(gaps[0]), 0.0)  # what an attempt took before its first row
+    worked = np.cumsum(intervals)
     return Series(rows.steps, rows.times, worked) if worked[-1] > 0 else None

@@ -9,11 +9,11 @@ from rlvitals.diagnosis.cost import Waste, waste
 from rlvitals.diagnosis.coverage import Coverage, coverage
 from rlvitals.diagnosis.forecast import Forecast, forecast, outlook
 from rlvitals.diagnosis.replay import Retraction, replay, retractions
-from rlvitals.diagnosis.root_cause import Case, flat, fold
+from rlvitals.diagnosis.root_cause import Case, flat, group_by_cause
 from rlvitals.diagnosis.summary import Sentence, tldr
 from rlvitals.diagnosis.verdict import Verdict, Word, verdict
 from rlvitals.rules import CATALOGUE, causes, seams
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import FAMILIES, Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
@@ -50,8 +50,8 @@ class Diagnosis:
     def __repr__(self) -> str:
         """Name the run, the verdict and how many rules found something: never the series."""
         name = f" of {self.trace.name}" if self.trace.name else ""
-        found = f"{len(self.findings)} findings, {len(self.clear)} clear"
-        return f"<Diagnosis{name}: {self.verdict.word}, {found}, {len(self.undecided)} undecided>"
+        counts = f"{len(self.findings)} findings, {len(self.clear)} clear"
+        return f"<Diagnosis{name}: {self.verdict.word}, {counts}, {len(self.undecided)} undecided>"
 
     @property
     def every(self) -> tuple[Case, ...]:
@@ -81,44 +81,48 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RAT
 
     A rule that `rates` do not show on enough healthy runs of any family is held at a note.
     """
-    whole, trace = trace, thinned(trace)
-    asked = [rule for rule in rules if rule.applies(trace.profile)]
-    found: list[tuple[Rule, Finding]] = []
-    said: dict[str, Severity] = {}
+    full_trace, trace = trace, thin_trace(trace)
+    applicable = [rule for rule in rules if rule.applies(trace.profile)]
+    findings: list[tuple[Rule, Finding]] = []
+    severities: dict[str, Severity] = {}
     clear: list[Rule] = []
     undecided: list[tuple[Rule, Undecided]] = []
-    for rule in asked:
+    for rule in applicable:
         match rule.ask(trace):
             case Finding() as finding:
-                said[rule.name] = finding.severity
-                found.append((rule, held_at_note(rule, finding, rates)))
+                severities[rule.name] = finding.severity
+                findings.append((rule, held_at_note(rule, finding, rates)))
             case Undecided() as answer:
                 undecided.append((rule, answer))
             case Clear():
                 clear.append(rule)
-    found = seams.attributed(trace, found)
-    found.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
-    folded = fold(found, slack=(trace.last_step - trace.first_step) // 50)
+    findings = seams.attribute_causes(trace, findings)
+    findings.sort(key=lambda pair: (-pair[1].severity, pair[1].began, pair[0].name))
+    folded = group_by_cause(findings, slack=(trace.last_step - trace.first_step) // 50)
     return Diagnosis(
-        trace=whole,
-        verdict=verdict(trace, tuple(found)),
-        cases=tuple(_told(case, trace, rates, said) for case in _costed(folded, trace)),
+        trace=full_trace,
+        verdict=verdict(trace, tuple(findings)),
+        cases=tuple(
+            _complete_case(case, trace, rates, severities) for case in _add_waste(folded, trace)
+        ),
         clear=tuple(clear),
         undecided=tuple(undecided),
-        coverage=coverage(trace, len(asked), undecided),
-        tldr=tldr(trace, found),
+        coverage=coverage(trace, len(applicable), undecided),
+        tldr=tldr(trace, findings),
         outlook=outlook(trace),
     )
 
 
-def replayed(
-    found: Diagnosis, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES
+def add_retractions(
+    diagnosis: Diagnosis, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES
 ) -> Diagnosis:
     """Add what someone who watched the run would have been told and what was taken back since."""
-    return replace(found, retracted=retractions(replay(found.trace, rules, rates)))
+    return replace(diagnosis, retracted=retractions(replay(diagnosis.trace, rules, rates)))
 
 
-def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) -> Case:
+def _complete_case(
+    case: Case, trace: Trace, rates: Rates, severities: Mapping[str, Severity]
+) -> Case:
     """Say what follows from a case for this run: pace, settings, rate; of its symptoms as well."""
     family = FAMILIES[trace.profile]
     measured = (rate for rate in rates.get(case.rule.name, ()) if rate.family == family)
@@ -126,29 +130,31 @@ def _told(case: Case, trace: Trace, rates: Rates, said: Mapping[str, Severity]) 
     return replace(
         case,
         finding=replace(case.finding, remedies=tries),
-        symptoms=tuple(_told(symptom, trace, rates, said) for symptom in case.symptoms),
+        symptoms=tuple(
+            _complete_case(symptom, trace, rates, severities) for symptom in case.symptoms
+        ),
         forecast=forecast(trace, case.finding),
         knobs=turned,
         rate=next(measured, None),
-        said=said[case.rule.name],
+        said=severities[case.rule.name],
     )
 
 
-def _costed(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
+def _add_waste(cases: Sequence[Case], trace: Trace) -> tuple[Case, ...]:
     """Count what root cases cost that keep the outcome from rising and still go on."""
-    if not any(case.severity > Severity.NOTE for case in cases) or judged(trace).improves:
+    if not any(case.severity > Severity.NOTE for case in cases) or verdict_trend(trace).improves:
         return tuple(cases)
     return tuple(replace(case, waste=_waste(case, trace)) for case in cases)
 
 
 def _waste(case: Case, trace: Trace) -> Waste | None:
-    grave = [one for one in flat(case) if one.finding.severity > Severity.NOTE]
+    warnings = [entry for entry in flat(case) if entry.finding.severity > Severity.NOTE]
     costly = (*causes.LEARNING, *causes.OUTCOMES)
-    if not any(one.rule.name in costly and goes_on(one.finding, trace) for one in grave):
+    if not any(entry.rule.name in costly and goes_on(entry.finding, trace) for entry in warnings):
         return None
     # A symptom may be known before its cause is: the cause itself never before it began.
-    known = max(min(one.finding.known for one in grave), case.finding.began)
-    return waste(trace, replace(case.finding, known=known))
+    known_step = max(min(entry.finding.known for entry in warnings), case.finding.began)
+    return waste(trace, replace(case.finding, known=known_step))
 
 
 def goes_on(finding: Finding, trace: Trace) -> bool:
@@ -158,7 +164,7 @@ def goes_on(finding: Finding, trace: Trace) -> bool:
     return finding.ended >= last
 
 
-def thinned(trace: Trace) -> Trace:
+def thin_trace(trace: Trace) -> Trace:
     """Return the run with at most about 8,000 points of each metric; a short run as it is.
 
     A long run is judged by as many points as a short one: of a million points, some 20 in a row

@@ -1,4 +1,4 @@
-"""What the exception that ended a run usually means, and where to look first."""
+"""Usual meaning of the exception that ended a run, and where to look first."""
 
 import re
 

@@ -1,9 +1,9 @@
-"""What a fault that goes on comes to: the step at which its metric reaches a level that counts."""
+"""Forecast of the step at which the metric of a persisting fault reaches a given level."""
 
 from dataclasses import dataclass
 
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.shapes import start
@@ -37,16 +37,16 @@ class Forecast:
     def sentence(self) -> str:
         """Say it with its numbers, no digit more than the interval allows."""
         unit = _unit(self.high - self.low)
-        at, low, high = (round(step / unit) * unit for step in (self.at, self.low, self.high))
+        middle, low, high = (round(step / unit) * unit for step in (self.at, self.low, self.high))
         level = f"{self.level:.3g} ({self.what})"
-        when = f"step {at:,} ({low:,} to {high:,})"
+        when = f"step {middle:,} ({low:,} to {high:,})"
         return f"at this pace {label(self.metric)} reaches {level} at {when}"
 
 
 def forecast(trace: Trace, finding: Finding) -> Forecast | None:
     """Foretell where a finding that goes on leads; None where that is done, or cannot be told."""
     series = finding.curve.series if finding.curve else trace.get(finding.metric)
-    if series is None or not len(series) or finding.ended < int(series.steps[-1]) or over(trace):
+    if series is None or not len(series) or finding.ended < int(series.steps[-1]) or is_over(trace):
         return None
     target = finding.heading or _target(trace, finding, series)
     name = finding.curve.name if finding.curve else finding.metric
@@ -55,8 +55,8 @@ def forecast(trace: Trace, finding: Finding) -> Forecast | None:
 
 def outlook(trace: Trace) -> Forecast | None:
     """Foretell when a return that rises will have solved its task."""
-    now, env = judged(trace), environment(trace)
-    if over(trace) or now.state != "rising" or env is None or env.solved_return is None:
+    trend, env = verdict_trend(trace), environment(trace)
+    if is_over(trace) or trend.state != "rising" or env is None or env.solved_return is None:
         return None
     picked = outcome(trace)
     if picked is None or not picked[0].endswith("return"):
@@ -64,10 +64,10 @@ def outlook(trace: Trace) -> Forecast | None:
     return _ahead(trace, picked[1], picked[0], Bound(env.solved_return, f"{env.name} is solved"))
 
 
-def over(trace: Trace) -> bool:
+def is_over(trace: Trace) -> bool:
     """Tell a run that has come to its end: nothing lies ahead of it."""
-    done = trace.budget is not None and trace.last_step >= trace.budget.steps
-    return done or trace.lifecycle.over
+    budget_reached = trace.budget is not None and trace.last_step >= trace.budget.steps
+    return budget_reached or trace.lifecycle.over
 
 
 def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:
@@ -83,15 +83,15 @@ def _target(trace: Trace, finding: Finding, series: Series) -> Bound | None:
 
 
 def _ahead(trace: Trace, series: Series, name: str, target: Bound) -> Forecast | None:
-    found = series.finite()
-    told = crossing(found.steps, found.values, target.value, confidence=CONFIDENCE)
+    points = series.finite()
+    reach = crossing(points.steps, points.values, target.value, confidence=CONFIDENCE)
     last = trace.last_step
-    if not isinstance(told, Crossing) or told.at <= last:
+    if not isinstance(reach, Crossing) or reach.at <= last:
         return None
-    if trace.budget is not None and told.low > trace.budget.steps:
+    if trace.budget is not None and reach.low > trace.budget.steps:
         return None
-    low, high = max(round(told.low), last), round(told.high)
-    return Forecast(name, target.value, target.origin, round(told.at), low, high)
+    low, high = max(round(reach.low), last), round(reach.high)
+    return Forecast(name, target.value, target.origin, round(reach.at), low, high)
 
 
 def _unit(width: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.summary import Sign
-from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_kept
+from rlvitals.diagnosis.training_summary import ENTROPY_RULES, entropy_answer
 from rlvitals.metrics.catalogue import (
     exploration,
     language,
@@ -26,7 +26,7 @@ from rlvitals.metrics.catalogue import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import alone, judged
+from rlvitals.rules.answers import isolate_outcome, verdict_trend
 from rlvitals.rules.policy import ratio_off_one
 from rlvitals.rules.rule import Finding, Severity
 from rlvitals.rules.standing import label, standing
@@ -68,7 +68,7 @@ class Value:
     counts: Bound | None = None  # of an outcome, the least change that counts
 
     @property
-    def untold(self) -> bool:
+    def lacks_numbers(self) -> bool:
         """Whether it has no numbers to show, and another reason than that it is not logged."""
         return not self.key and self.why != NOT_LOGGED
 
@@ -181,31 +181,31 @@ OFTEN = 0.05  # of the rows: this many outside of its bounds are told
 OWN = "the run's "  # how the origin of a bound begins that a run has set itself
 
 
-def crucial(found: Diagnosis) -> Crucial:
+def crucial(diagnosis: Diagnosis) -> Crucial:
     """Say what a run is watched by. What its kind rarely logs is left out where it is missing."""
-    grouped = found.trace.profile in kinds.GROUPED  # many train without a reference
-    optional = {asked.title for asked in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
+    grouped = diagnosis.trace.profile in kinds.GROUPED  # many train without a reference
+    optional = {spec.title for spec in (*OPTIONAL, *((REFERENCE,) if grouped else ()))}
     values: dict[str, Value] = {}
-    for asked in ASKED[found.trace.profile]:
-        one = _outcome(found, asked) if asked.rules is OUTCOME.rules else _value(found, asked)
-        if one.key or asked.title not in optional:
-            values.setdefault(one.metric, one)
-    told = _together(found)
-    kept = tuple(values.values())
-    return Crucial(kept) if told is None else Crucial(kept, *told)
+    for spec in ASKED[diagnosis.trace.profile]:
+        item = _outcome(diagnosis, spec) if spec.rules is OUTCOME.rules else _value(diagnosis, spec)
+        if item.key or spec.title not in optional:
+            values.setdefault(item.metric, item)
+    together = _together(diagnosis)
+    shown_values = tuple(values.values())
+    return Crucial(shown_values) if together is None else Crucial(shown_values, *together)
 
 
-def _value(found: Diagnosis, asked: Asked) -> Value:
-    trace = found.trace
-    metric = next((m for m in asked.metrics if m.name in trace and len(trace[m.name])), None)
-    empty = Value(asked.title, asked.healthy, asked.part, asked.metrics[0].name)
+def _value(diagnosis: Diagnosis, spec: Asked) -> Value:
+    trace = diagnosis.trace
+    metric = next((m for m in spec.metrics if m.name in trace and len(trace[m.name])), None)
+    empty = Value(spec.title, spec.healthy, spec.part, spec.metrics[0].name)
     if metric is None:
         return empty
     series = trace[metric.name]
     low, high = _bounds(trace, metric)
-    sign, why = _judged(found, asked, series, (low, high))
+    sign, reason = _judge_by_rules(diagnosis, spec, series, (low, high))
     key = trace.measured[metric.name].key
-    full = replace(empty, metric=metric.name, key=key, low=low, high=high, sign=sign, why=why)
+    full = replace(empty, metric=metric.name, key=key, low=low, high=high, sign=sign, why=reason)
     return _on(full, series)
 
 
@@ -222,75 +222,78 @@ def _bounds(trace: Trace, metric: Metric) -> tuple[Bound | None, Bound | None]:
     return low, None if high is not None and high.value == metric.possible.high else high
 
 
-def _on(one: Value, series: Series) -> Value:
+def _on(item: Value, series: Series) -> Value:
     """Fill in the last number, and the levels of both ends."""
-    known = series.values[~np.isnan(series.values)]
+    numbers = series.values[~np.isnan(series.values)]
     first, last = first_last_change(series.values) or (None, None)
-    return replace(one, now=float(known[-1]) if len(known) else None, first=first, last=last)
+    return replace(item, now=float(numbers[-1]) if len(numbers) else None, first=first, last=last)
 
 
-def _outcome(found: Diagnosis, asked: Asked) -> Value:
+def _outcome(diagnosis: Diagnosis, spec: Asked) -> Value:
     """Judge the outcome as the verdict does; one that is asked for by name, by itself."""
-    trace = found.trace
-    named = next((m.name for m in asked.metrics if trace.numbers(m.name, LEAST)), "")
-    now = standing(alone(trace, named, trace[named])) if named else judged(trace)
-    if asked.metrics and not named:
-        return Value(asked.title, asked.healthy, asked.part, asked.metrics[0].name)
-    sign: Sign = "bad" if now.stalled else "unknown"
-    if now.improves or now.state == "holding its best":
+    trace = diagnosis.trace
+    name = next((m.name for m in spec.metrics if trace.numbers(m.name, LEAST)), "")
+    trend = standing(isolate_outcome(trace, name, trace[name])) if name else verdict_trend(trace)
+    if spec.metrics and not name:
+        return Value(spec.title, spec.healthy, spec.part, spec.metrics[0].name)
+    sign: Sign = "bad" if trend.stalls else "unknown"
+    if trend.improves or trend.state == "holding its best":
         sign = "good"
-    why = now.sentence
-    grave = None if asked.metrics else _gravest(found, asked.rules)
-    if grave is not None and grave.severity > Severity.NOTE:
-        sign, why = "bad", grave.summary
-    title = _titled(now.metric) or asked.title
-    one = Value(title, asked.healthy, asked.part, now.metric, sign=sign, why=why)
-    if now.metric not in trace:
-        return one
-    counts = Bound(now.material, now.material_from) if np.isfinite(now.material) else None
-    full = replace(one, key=trace.measured[now.metric].key, counts=counts)
-    return _on(full, trace[now.metric])
+    reason = trend.sentence
+    gravest = None if spec.metrics else _gravest(diagnosis, spec.rules)
+    if gravest is not None and gravest.severity > Severity.NOTE:
+        sign, reason = "bad", gravest.summary
+    title = _title(trend.metric) or spec.title
+    item = Value(title, spec.healthy, spec.part, trend.metric, sign=sign, why=reason)
+    if trend.metric not in trace:
+        return item
+    counts = Bound(trend.material, trend.material_from) if np.isfinite(trend.material) else None
+    full = replace(item, key=trace.measured[trend.metric].key, counts=counts)
+    return _on(full, trace[trend.metric])
 
 
-def _titled(name: str) -> str:
-    said = label(name) if name else ""
-    return said[:1].upper() + said[1:]
+def _title(name: str) -> str:
+    text = label(name) if name else ""
+    return text[:1].upper() + text[1:]
 
 
-def _gravest(found: Diagnosis, rules: Sequence[str]) -> Finding | None:
-    said = [finding for rule, finding in found.findings if rule.name in rules]
-    return max(said, key=lambda finding: finding.severity, default=None)
+def _gravest(diagnosis: Diagnosis, rules: Sequence[str]) -> Finding | None:
+    matches = [finding for rule, finding in diagnosis.findings if rule.name in rules]
+    return max(matches, key=lambda finding: finding.severity, default=None)
 
 
-def _judged(
-    found: Diagnosis, asked: Asked, series: Series, bounds: tuple[Bound | None, Bound | None]
+def _judge_by_rules(
+    diagnosis: Diagnosis, spec: Asked, series: Series, bounds: tuple[Bound | None, Bound | None]
 ) -> tuple[Sign, str]:
     """Let the rules speak: what they find, what they have cleared, what they cannot judge."""
     bad = int(np.count_nonzero(~np.isfinite(series.values)))
     if bad and not np.isfinite(series.values[-1]):
         return "bad", f"it is no number at the end, as in {bad:,} of {len(series):,} rows"
-    finding = _gravest(found, asked.rules)
+    finding = _gravest(diagnosis, spec.rules)
     if finding is not None:
         return ("bad" if finding.severity > Severity.NOTE else "neutral"), finding.summary
-    if asked.title == ENTROPY.title and entropy_kept(found) == "no":
+    if spec.title == ENTROPY.title and entropy_answer(diagnosis) == "no":
         return "bad", "most of it is gone"
     beyond, inside = _beyond(series, *bounds)
-    if not any(rule.name in asked.rules for rule in found.clear):
-        return _unjudged(found, asked, beyond or inside)
+    if not any(rule.name in spec.rules for rule in diagnosis.clear):
+        return _missing_judgement(diagnosis, spec, beyond or inside)
     if beyond:
         return "neutral", f"{beyond}; no rule calls that a fault"
     return "good", inside or "no rule finds fault with it"
 
 
-def _unjudged(found: Diagnosis, asked: Asked, said: str) -> tuple[Sign, str]:
+def _missing_judgement(diagnosis: Diagnosis, spec: Asked, bounds_text: str) -> tuple[Sign, str]:
     """Say why no rule has judged a value."""
-    muted = [one.reason for one in found.muted if one.rule.name in asked.rules]
+    muted = [mute.reason for mute in diagnosis.muted if mute.rule.name in spec.rules]
     if muted:
         return "neutral", f"muted: {muted[0]}"
-    undecided = [answer.why for rule, answer in found.undecided if rule.name in asked.rules]
+    undecided = [answer.why for rule, answer in diagnosis.undecided if rule.name in spec.rules]
     if undecided:
         return "unknown", f"cannot tell: {undecided[0]}"
-    return "neutral", f"{said}; no rule judges it here" if said else "no rule judges it here"
+    return (
+        "neutral",
+        f"{bounds_text}; no rule judges it here" if bounds_text else "no rule judges it here",
+    )
 
 
 def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str, str]:
@@ -300,23 +303,23 @@ def _beyond(series: Series, low: Bound | None, high: Bound | None) -> tuple[str,
         return "", ""
     above = np.zeros(len(values), bool) if high is None else values > high.value
     below = np.zeros(len(values), bool) if low is None else values < low.value
-    for outside, bound, word in ((above, high, "above"), (below, low, "below")):
+    for outside, bound, side in ((above, high, "above"), (below, low, "below")):
         if bound is not None and outside.mean() >= OFTEN:
-            return f"{word} {bound.value:g} in {outside.mean():.0%} of its rows", ""
+            return f"{side} {bound.value:g} in {outside.mean():.0%} of its rows", ""
     within = float((~above & ~below).mean())
     return "", f"within its bounds in {'all' if within == 1 else f'{within:.1%}'} of its rows"
 
 
-def _together(found: Diagnosis) -> tuple[str, Sign] | None:
+def _together(diagnosis: Diagnosis) -> tuple[str, Sign] | None:
     """Say what ratio, clip fraction and KL per update show together: drastic updates, or not."""
-    trace = found.trace
+    trace = diagnosis.trace
     ratio = trace.numbers(policy.RATIO.name, LEAST)
     kl = next((n for n in (policy.APPROX_KL.name,) if trace.numbers(n, LEAST)), None)
     clips = (policy.CLIP_FRACTION.name, policy.CLIP_FRACTION_EFFECTIVE.name)
     clip = next((n for n in clips if trace.numbers(n, LEAST)), None)
     if ratio is None:
         return None
-    off = _gravest(found, (ratio_off_one.RULE.name,))
+    off = _gravest(diagnosis, (ratio_off_one.RULE.name,))
     if off is not None and off.metric == policy.RATIO.name and off.evidence:
         return f"{off.summary}; {'; '.join(off.evidence)}: updates are too drastic", "bad"
     if kl is None or clip is None:
@@ -324,7 +327,7 @@ def _together(found: Diagnosis) -> tuple[str, Sign] | None:
         return f"ratio, clipping and KL cannot be held together: {lacks} is not logged", "unknown"
     if off is not None and off.metric == policy.RATIO.name:
         return f"{off.summary}, while few samples are clipped and KL is low", "bad"
-    high = _gravest(found, (*KL.rules, "clip-fraction-high"))
+    high = _gravest(diagnosis, (*KL.rules, "clip-fraction-high"))
     if high is not None:
         return f"the ratio stays about 1, but {high.summary}", "neutral"
     return "the ratio is about 1, few samples are clipped, and KL per update is low", "good"

@@ -24,7 +24,7 @@ from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
 from rlvitals.rollouts.series import to_log
-from rlvitals.rules.going_on import LIVE, ended
+from rlvitals.rules.going_on import LIVE, describe_end
 from rlvitals.rules.rule import Rule, Threshold
 from rlvitals.settings import Settings
 from rlvitals.storage import events
@@ -48,7 +48,7 @@ def runs(path: Path) -> tuple[Run, ...]:
     """
     address = hosted.parse(path)
     if address is None:
-        path = _spelled(path)
+        path = _find_spelling(path)
         try:
             return sources.find(path)
         except UnreadableLog:
@@ -61,7 +61,7 @@ def runs(path: Path) -> tuple[Run, ...]:
     return sources.find(fetch(address))
 
 
-def _spelled(path: Path) -> Path:
+def _find_spelling(path: Path) -> Path:
     """Return a folder that is not there under the other name that trainers give the plain mode.
 
     GRPO's results lie in `NAME-grpo-SEED` or in `NAME-SEED`, where the other modes have their name.
@@ -69,19 +69,19 @@ def _spelled(path: Path) -> Path:
     if os.path.lexists(path):
         return path
     without = GRPO.sub("", path.name)
-    other = path.with_name(without) if without != path.name else None
-    if other is None and (seed := SEED.search(path.name)) is not None:
-        other = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
-    return other if other is not None and os.path.lexists(other) else path
+    alternative = path.with_name(without) if without != path.name else None
+    if alternative is None and (seed := SEED.search(path.name)) is not None:
+        alternative = path.with_name(f"{path.name[: seed.start()]}-grpo{seed[0]}")
+    return alternative if alternative is not None and os.path.lexists(alternative) else path
 
 
-def load(run: Run, given: Given, now: float | None = None) -> Trace:
+def load(run: Run, overrides: Given, now: float | None = None) -> Trace:
     """Read a run's files and name what they hold.
 
     `now`, in epoch s, is what heartbeats and the rows of a live run are held against (default:
-    that of `given`, else the clock's).
+    that of `overrides`, else the clock's).
     """
-    return named(run, _logs(run), given, now)
+    return build_trace(run, _logs(run), overrides, now)
 
 
 def _logs(run: Run) -> tuple[Log, ...]:
@@ -93,36 +93,36 @@ def _logs(run: Run) -> tuple[Log, ...]:
     return logs if rollouts is None else (*logs, to_log(rollouts))
 
 
-def others(run: Run, given: Given, trace: Trace) -> dict[str, Series]:
+def unmapped_series(run: Run, overrides: Given, trace: Trace) -> dict[str, Series]:
     """Read what a run logged under keys that no table knows; nothing is read where there are none.
 
     A page alone shows them: a trace that is judged does not carry them along.
     """
-    return canonicalize.unmapped_columns(_logs(run), given) if trace.unmapped else {}
+    return canonicalize.unmapped_columns(_logs(run), overrides) if trace.unmapped else {}
 
 
 def members(
-    path: Path, given: Given, seen: set[tuple[Path, str]]
+    path: Path, overrides: Given, seen_runs: set[tuple[Path, str]]
 ) -> tuple[list[Member], list[UnreadableLog]]:
     """Read the runs at a path to be compared, and the errors of those that cannot be read.
 
-    A run that was `seen` at another path already is not read again.
+    A run that was `seen_runs` at another path already is not read again.
     """
-    found: list[Member] = []
+    loaded: list[Member] = []
     wrong: list[UnreadableLog] = []
     try:
-        here = runs(path)
+        found_runs = runs(path)
     except UnreadableLog as error:
         return [], [error]
-    for run in here:
-        if (key := (run.root.absolute(), run.name)) in seen:
+    for run in found_runs:
+        if (key := (run.root.absolute(), run.name)) in seen_runs:
             continue
-        seen.add(key)
+        seen_runs.add(key)
         try:
-            found.append(Member(load(run, given), str(path)))
+            loaded.append(Member(load(run, overrides), str(path)))
         except UnreadableLog as error:
             wrong.append(error)
-    return found, wrong
+    return loaded, wrong
 
 
 def facts(run: Run) -> dict[str, object]:
@@ -131,13 +131,13 @@ def facts(run: Run) -> dict[str, object]:
     if file is None:
         return {}
     try:
-        about = read_about(file)
+        record = read_about(file)
     except UnreadableLog:
         return {}
-    return {**about.more, "git": about.git, "host": about.host, "command": about.command}
+    return {**record.more, "git": record.git, "host": record.host, "command": record.command}
 
 
-def happened(run: Run) -> tuple[Event, ...]:
+def read_events(run: Run) -> tuple[Event, ...]:
     """Return what was recorded to have happened to a run; empty where nothing was."""
     file = _run_file(run)
     if file is None:
@@ -152,24 +152,24 @@ def _run_file(run: Run) -> Path | None:
     return next((file for file, _ in run.files if file.name == RUN_FILE), None)
 
 
-def named(
+def build_trace(
     run: Run,
     logs: Sequence[Log],
-    given: Given,
+    overrides: Given,
     now: float | None = None,
     grew: float | None = None,
 ) -> Trace:
     """Name what a run's logs hold. `grew`: when they were last seen to grow, in epoch s."""
-    trace = with_every_return(canonicalize.trace(logs, given, name=run.name))
-    notes = (*trace.notes, *_unused(logs, given.mapping))
+    trace = with_every_return(canonicalize.trace(logs, overrides, name=run.name))
+    notes = (*trace.notes, *_unmatched_keys(logs, overrides.mapping))
     if now is None:
-        now = clock.now() if given.now is None else given.now
+        now = clock.now() if overrides.now is None else overrides.now
     lifecycle = replace(trace.lifecycle, last_row=_last_row(logs))
-    lifecycle = _with_processes(lifecycle, logs, now, live=given.live is True)
-    lifecycle = _with_liveness(lifecycle, given, now, grew)
-    trace = replace(trace, lifecycle=lifecycle, thresholds=given.thresholds)
-    said = "" if lifecycle.failed else ended(trace)
-    return replace(trace, notes=(*notes, *([f"ended: {said}"] if said else ())))
+    lifecycle = _with_processes(lifecycle, logs, now, live=overrides.live is True)
+    lifecycle = _with_liveness(lifecycle, overrides, now, grew)
+    trace = replace(trace, lifecycle=lifecycle, thresholds=overrides.thresholds)
+    ending = "" if lifecycle.failed else describe_end(trace)
+    return replace(trace, notes=(*notes, *([f"ended: {ending}"] if ending else ())))
 
 
 def with_every_return(trace: Trace) -> Trace:
@@ -181,34 +181,36 @@ def with_every_return(trace: Trace) -> Trace:
     printed, table = trace.get(RETURN.name), trace.get(REWARD.name)
     if printed is None or table is None or not len(printed) or len(table) < DENSER * len(printed):
         return trace
-    _, here, there = np.intersect1d(printed.steps, table.steps, return_indices=True)
-    few, every = printed.values[here], table.values[there]
-    if len(here) < len(printed) or not np.allclose(few, every, rtol=0.0, atol=PRINT_ROUNDING):
+    _, printed_rows, table_rows = np.intersect1d(printed.steps, table.steps, return_indices=True)
+    printed_values, every = printed.values[printed_rows], table.values[table_rows]
+    if len(printed_rows) < len(printed) or not np.allclose(
+        printed_values, every, rtol=0.0, atol=PRINT_ROUNDING
+    ):
         return trace
-    rest = {key: series for key, series in trace.series.items() if key != REWARD.name}
+    other_series = {key: series for key, series in trace.series.items() if key != REWARD.name}
     measured = {key: source for key, source in trace.measured.items() if key != REWARD.name}
     measured[RETURN.name] = trace.measured[REWARD.name]
-    return replace(trace, series={**rest, RETURN.name: table}, measured=measured)
+    return replace(trace, series={**other_series, RETURN.name: table}, measured=measured)
 
 
 def _with_processes(cycle: Lifecycle, logs: Sequence[Log], now: float, *, live: bool) -> Lifecycle:
     """Add whether the processes that recorded no end are there; one that failed has said all."""
-    processes = [one for log in logs for one in log.processes]
+    processes = [process for log in logs for process in log.processes]
     if cycle.failed or not processes:
         return cycle
-    found = liveness.check_processes(processes, now, cycle.last_row, live=live)
+    status = liveness.check_processes(processes, now, cycle.last_row, live=live)
     return replace(
         cycle,
-        lost=found.lost,
-        alive=found.alive,
-        beat_age=found.beat_age,
-        end_step=found.step if found.lost else cycle.end_step,
+        lost=status.lost,
+        alive=status.alive,
+        beat_age=status.beat_age,
+        end_step=status.step if status.lost else cycle.end_step,
     )
 
 
-def _with_liveness(cycle: Lifecycle, given: Given, now: float, grew: float | None) -> Lifecycle:
+def _with_liveness(cycle: Lifecycle, overrides: Given, now: float, grew: float | None) -> Lifecycle:
     """Add whether the run goes on: a recorded end, what a person says, a process, growth."""
-    watched, live = grew is not None and now - grew < LIVE, given.live
+    watched, live = grew is not None and now - grew < LIVE, overrides.live
     if cycle.over:
         return cycle
     if live is not None:
@@ -224,84 +226,90 @@ def _with_liveness(cycle: Lifecycle, given: Given, now: float, grew: float | Non
     return replace(cycle, silence=max(0.0, now - max(moments)) if moments else None)
 
 
-def given(chosen: Settings) -> Given:
+def run_overrides(settings: Settings) -> Given:
     """Check what a person says about a run. Raises UsageError for a name nobody knows."""
-    said = chosen.diagnose
-    if said.live and said.finished:
+    options = settings.diagnose
+    if options.live and options.finished:
         raise UsageError(
             "a run cannot be both live and finished", where="--live, --finished", hint="one of them"
         )
     return Given(
-        live=True if said.live else False if said.finished else None,
-        now=clock.now(said.now) if said.now else None,
-        mapping={key: _metric(name) for key, name in chosen.metrics.items()},
-        settings={**_priced(chosen), **canonical(chosen.settings)},
-        profile=Profile(chosen.diagnose.profile) if chosen.diagnose.profile else None,
-        thresholds=thresholds(chosen.thresholds),
+        live=True if options.live else False if options.finished else None,
+        now=clock.now(options.now) if options.now else None,
+        mapping={key: _metric(name) for key, name in settings.metrics.items()},
+        settings={**_price_setting(settings), **canonical(settings.settings)},
+        profile=Profile(settings.diagnose.profile) if settings.diagnose.profile else None,
+        thresholds=thresholds(settings.thresholds),
     )
 
 
-def thresholds(said: Mapping[str, float]) -> dict[str, float]:
+def thresholds(values: Mapping[str, float]) -> dict[str, float]:
     """Check the numbers that rules are to judge by. Raises UsageError for what no rule has."""
-    known = {one.name: one for rule in rules.CATALOGUE for one in rule.thresholds}
-    for name, value in said.items():
-        if name not in known:
+    by_name = {
+        threshold.name: threshold for rule in rules.CATALOGUE for threshold in rule.thresholds
+    }
+    for name, value in values.items():
+        if name not in by_name:
             raise UsageError(
-                f"no rule judges by {name!r}", where=JUDGED_BY, hint=_judged_by(name, known)
+                f"no rule judges by {name!r}", where=JUDGED_BY, hint=_judged_by(name, by_name)
             )
-        if not known[name].allows(value):
+        if not by_name[name].allows(value):
             raise UsageError(
-                f"{name} cannot be {value:g}", where=JUDGED_BY, hint=_allowed(known[name])
+                f"{name} cannot be {value:g}", where=JUDGED_BY, hint=_describe_range(by_name[name])
             )
-    return dict(said)
+    return dict(values)
 
 
-def _judged_by(name: str, known: Mapping[str, Threshold]) -> str:
+def _judged_by(name: str, by_name: Mapping[str, Threshold]) -> str:
     """Name the nearest threshold; of a rule that is named rightly, all that it has."""
-    rule, _, word = name.partition(".")
-    own = [one for one in known if one.startswith(f"{rule}.")]
-    if own:
-        words = [one.removeprefix(f"{rule}.") for one in own]
-        return nearest(word, words) or f"one of {', '.join(own)}"
-    if not own and any(one.name == rule for one in rules.CATALOGUE):
+    rule, _, suffix = name.partition(".")
+    own_names = [name_known for name_known in by_name if name_known.startswith(f"{rule}.")]
+    if own_names:
+        suffixes = [name_known.removeprefix(f"{rule}.") for name_known in own_names]
+        return nearest(suffix, suffixes) or f"one of {', '.join(own_names)}"
+    if not own_names and any(name_known.name == rule for name_known in rules.CATALOGUE):
         return f"{rule} has no number to set: rlvitals explain {rule}"
-    return nearest(name, known) or "rlvitals explain RULE lists a rule's numbers"
+    return nearest(name, by_name) or "rlvitals explain RULE lists a rule's numbers"
 
 
-def _allowed(one: Threshold) -> str:
-    ends = f"from {one.low:g} to {one.high:g}" if isfinite(one.high) else f"{one.low:g} or more"
-    return f"{ends}: {one.doc} ({one.default:g} by default)"
+def _describe_range(threshold: Threshold) -> str:
+    ends = (
+        f"from {threshold.low:g} to {threshold.high:g}"
+        if isfinite(threshold.high)
+        else f"{threshold.low:g} or more"
+    )
+    return f"{ends}: {threshold.doc} ({threshold.default:g} by default)"
 
 
-def muted(said: Sequence[Mute]) -> tuple[Mute, ...]:
+def check_mutes(mutes: Sequence[Mute]) -> tuple[Mute, ...]:
     """Check the names of muted rules. Raises UsageError for one that no rule has."""
-    known = {rule.name for rule in rules.CATALOGUE}
-    for mute in said:
-        if mute.rule not in known:
-            hint = nearest(mute.rule, known) or "rlvitals rules"
+    rule_names = {rule.name for rule in rules.CATALOGUE}
+    for mute in mutes:
+        if mute.rule not in rule_names:
+            hint = nearest(mute.rule, rule_names) or "rlvitals rules"
             raise UsageError(f"no rule is called {mute.rule!r}", where=mute.where, hint=hint)
-    return tuple(said)
+    return tuple(mutes)
 
 
-def _priced(chosen: Settings) -> dict[str, Setting]:
-    return {"price_per_hour": chosen.diagnose.price} if chosen.diagnose.price else {}
+def _price_setting(settings: Settings) -> dict[str, Setting]:
+    return {"price_per_hour": settings.diagnose.price} if settings.diagnose.price else {}
 
 
-def canonical(said: Mapping[str, Setting]) -> dict[str, Setting]:
+def canonical(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """Give settings their canonical names; a framework's own name for one is understood."""
-    known = {metric.name for metric in metrics.CATALOGUE if metric.kind == "setting"}
-    found: dict[str, Setting] = {}
-    for key, value in said.items():
+    names = {metric.name for metric in metrics.CATALOGUE if metric.kind == "setting"}
+    result: dict[str, Setting] = {}
+    for key, value in settings.items():
         foreign = (lookup.setting(table, key) for table in TABLES)
-        name = key if key in known else next(filter(None, foreign), None)
+        name = key if key in names else next(filter(None, foreign), None)
         if name is None:
-            own = {key for table in TABLES for key in table.settings}
-            hint = nearest(key, known | own) or "rlvitals metrics"
+            native_names = {key for table in TABLES for key in table.settings}
+            hint = nearest(key, names | native_names) or "rlvitals metrics"
             raise UsageError(f"no setting is called {key!r}", where=SAID, hint=hint)
-        found[name] = value
-    for key, value in found.items():
+        result[name] = value
+    for key, value in result.items():
         _check_number(key, value)
-    return found
+    return result
 
 
 def _check_number(name: str, value: Setting) -> None:
@@ -316,11 +324,11 @@ def _check_number(name: str, value: Setting) -> None:
 
 def chosen_rules(only: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
     """Pick rules by name. Raises UsageError for a name no rule has."""
-    known = {rule.name for rule in rules.CATALOGUE}
+    rule_names = {rule.name for rule in rules.CATALOGUE}
     for flag, names in (("--only", only), ("--ignore", ignore)):
         for name in names:
-            if name not in known:
-                hint = nearest(name, known) or "rlvitals rules"
+            if name not in rule_names:
+                hint = nearest(name, rule_names) or "rlvitals rules"
                 raise UsageError(f"no rule is called {name!r}", where=flag, hint=hint)
     return tuple(
         rule
@@ -338,7 +346,7 @@ def _metric(name: str) -> Metric:
     return replace(metric, name=name, family=False) if metric.family else metric
 
 
-def _unused(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Iterable[str]:
+def _unmatched_keys(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Iterable[str]:
     logged = {key for log in logs for key in log.series}
     for key in mapping:
         if key not in logged:

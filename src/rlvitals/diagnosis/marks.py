@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rlvitals.diagnosis.calibration import Judged, judged
+from rlvitals.diagnosis.calibration import Judged, reduce_diagnosis
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UsageError
 from rlvitals.readers.discovery.sources import Run
@@ -64,7 +64,7 @@ def read(run: Run) -> Mark | None:
 
 def features(diagnosis: Diagnosis) -> dict[str, object]:
     """Return what the rules said of a run: no name, no path, and none of its values."""
-    counts = judged(diagnosis, healthy=False)
+    counts = reduce_diagnosis(diagnosis, healthy=False)
     trace = diagnosis.trace
     return {
         "profile": trace.profile.value,
@@ -83,8 +83,10 @@ def count_run(mark: Mark, diagnosis: Diagnosis) -> Judged:
     """Return what a marked run counts for: a wrong finding counts for that rule alone."""
     if mark.label == "broken":
         is_rule = any(rule.name == mark.subject for rule in CATALOGUE)
-        return judged(diagnosis, healthy=False, expects=(mark.subject,) if is_rule else ())
-    run = judged(diagnosis, healthy=True)
+        return reduce_diagnosis(
+            diagnosis, healthy=False, expects=(mark.subject,) if is_rule else ()
+        )
+    run = reduce_diagnosis(diagnosis, healthy=True)
     if mark.label == "healthy":
         return run
     severities = {name: severity for name, severity in run.said.items() if name == mark.subject}

@@ -15,7 +15,7 @@ from rlvitals.readers.discovery.sources import Run
 from rlvitals.rules.rule import Severity
 
 
-def attach(diagnosis: Diagnosis, run: Run, given: Given) -> Diagnosis:
+def attach(diagnosis: Diagnosis, run: Run, overrides: Given) -> Diagnosis:
     """Add the comparison with marked healthy runs beside a run that is not plainly well."""
     has_warning = diagnosis.worst is not None and diagnosis.worst > Severity.NOTE
     if not has_warning and diagnosis.verdict.word in PRAISE:
@@ -23,7 +23,7 @@ def attach(diagnosis: Diagnosis, run: Run, given: Given) -> Diagnosis:
     healthy = []
     for sibling in _healthy_runs(run):
         try:
-            healthy.append(load.load(sibling, given))
+            healthy.append(load.load(sibling, overrides))
         except UnreadableLog:
             continue
         if len(healthy) == 8:  # noqa: PLR2004 - enough for a band; each is read in full
@@ -53,6 +53,6 @@ def _marked_folders(root: Path) -> list[Path]:
             names = sorted(entry.name for entry in entries if entry.is_dir())
     except OSError:
         return []
-    beside = [parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
+    folders = [parent / name for name in names] if len(names) <= 200 else [root]  # noqa: PLR2004
     files = ("marks.jsonl", ".rlvitals-marks.jsonl")
-    return [folder for folder in beside if any((folder / file).is_file() for file in files)]
+    return [folder for folder in folders if any((folder / file).is_file() for file in files)]

@@ -44,27 +44,29 @@ class Knob:
 
 def neutral(remedy: str) -> str:
     """Write a remedy in everybody's words."""
-    return PLACE.sub(_words, remedy)
+    return PLACE.sub(_setting_words, remedy)
 
 
-def named(remedy: str) -> tuple[str, ...]:
+def setting_names(remedy: str) -> tuple[str, ...]:
     """Return the canonical settings that a remedy names."""
-    return tuple(name for found in PLACE.finditer(remedy) for name in found[1].split("|"))
+    return tuple(name for match in PLACE.finditer(remedy) for name in match[1].split("|"))
 
 
 def fill_in(remedies: Iterable[str], trace: Trace) -> tuple[tuple[str, ...], tuple[Knob, ...]]:
     """Write remedies for a run, and return the knobs they name; each is shown where first named."""
     knobs: dict[str, Knob] = {}
 
-    def write(found: re.Match[str]) -> str:
-        words = _words(found)
-        if found[1] in knobs:
-            return words
-        choice = [knob(name, trace) for name in found[1].split("|")]
-        known = (one for one in choice if one.key or one.value is not None)
-        knobs[found[1]] = next(known, choice[0])
-        shown = _shown(knobs[found[1]], words)
-        return f"{words} ({shown})" if shown else words
+    def write(match: re.Match[str]) -> str:
+        text = _setting_words(match)
+        if match[1] in knobs:
+            return text
+        choice = [knob(name, trace) for name in match[1].split("|")]
+        available = (
+            candidate for candidate in choice if candidate.key or candidate.value is not None
+        )
+        knobs[match[1]] = next(available, choice[0])
+        description = _describe_knob(knobs[match[1]], text)
+        return f"{text} ({description})" if description else text
 
     return tuple(PLACE.sub(write, remedy) for remedy in remedies), tuple(knobs.values())
 
@@ -83,9 +85,9 @@ def knob(setting: str, trace: Trace) -> Knob:
 
 def framework(trace: Trace) -> Table | None:
     """Return the table that most of a trace's metrics were named by."""
-    seen = Counter(measured.framework for measured in trace.measured.values())
+    counts = Counter(measured.framework for measured in trace.measured.values())
     by_name = {table.framework: table for table in TABLES}
-    return next((by_name[name] for name, _ in seen.most_common() if name in by_name), None)
+    return next((by_name[name] for name, _ in counts.most_common() if name in by_name), None)
 
 
 def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bool]:
@@ -94,29 +96,29 @@ def _value(setting: str, trace: Trace) -> tuple[Setting | None, float | None, bo
     One that changes is the number it was set to; where that is not known, its highest: schedules
     warm up to it and decay from it.
     """
-    said = trace.settings.get(setting)
+    setting_value = trace.settings.get(setting)
     series = trace.numbers(LOGGED.get(setting, ""))
     if series is None:
-        return said, None, False
+        return setting_value, None, False
     last, highest = float(series.values[-1]), float(series.values.max())
     if highest - float(series.values.min()) <= SAME * float(np.abs(series.values).max()):
         return last, None, False
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return said, last, False
+    if isinstance(setting_value, int | float) and not isinstance(setting_value, bool):
+        return setting_value, last, False
     return (highest, last, True) if highest > last else (last, None, False)
 
 
-def _words(found: re.Match[str]) -> str:
-    if found[2]:
-        return found[2]
-    name = found[1].split("|")[0]
+def _setting_words(match: re.Match[str]) -> str:
+    if match[2]:
+        return match[2]
+    name = match[1].split("|")[0]
     metric = metrics.find(name)
     title = metric.title if metric else name
     return f"the {title if title[:2].isupper() else title[0].lower() + title[1:]}"
 
 
-def _shown(knob: Knob, words: str) -> str:
-    parts = [knob.key] if knob.key and knob.key != words else []
+def _describe_knob(knob: Knob, text: str) -> str:
+    parts = [knob.key] if knob.key and knob.key != text else []
     if knob.value is not None:
         value = f"{knob.value:.4g}" if isinstance(knob.value, float) else f"{knob.value}"
         if knob.now is not None:

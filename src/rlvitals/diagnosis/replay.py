@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from rlvitals.rules import CATALOGUE
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rate import Rates, held_at_note
 from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Answer, Finding, Rule, Severity, Undecided
@@ -38,15 +38,17 @@ class Course:
     retractions: tuple[Retraction, ...] = ()
 
     @property
-    def said(self) -> int | None:
+    def first_warning_step(self) -> int | None:
         """The first step at which it gave a warning or an error; None if it never did."""
-        heard = (s for s, a in zip(self.steps, self.answers, strict=True) if _grave(a))
+        heard = (s for s, a in zip(self.steps, self.answers, strict=True) if _is_warning(a))
         return next(heard, None)
 
     @property
     def flips(self) -> int:
         """How often it went from a warning or an error to less, or back to one."""
-        return sum(_grave(one) != _grave(next_) for one, next_ in pairwise(self.answers))
+        return sum(
+            _is_warning(answer) != _is_warning(next_) for answer, next_ in pairwise(self.answers)
+        )
 
 
 def replay(
@@ -57,8 +59,8 @@ def replay(
     As on a live run the budget is unknown, and so is how the process will end, but on the whole.
     """
     grown = prefixes(trace, parts)
-    asked = [rule for rule in rules if rule.applies(trace.profile)]
-    return tuple(_course(rule, grown, rates) for rule in asked)
+    applicable = [rule for rule in rules if rule.applies(trace.profile)]
+    return tuple(_course(rule, grown, rates) for rule in applicable)
 
 
 def retractions(courses: Sequence[Course]) -> tuple[Retraction, ...]:
@@ -73,44 +75,44 @@ def prefixes(trace: Trace, parts: int = PARTS) -> tuple[Trace, ...]:
     On all but the last, the whole, the log grew just now: its budget is not known, nor its end.
     """
     first, last = trace.first_step, trace.last_step
-    ends = sorted({first + round((last - first) * part / parts) for part in range(1, parts)})
-    now = Lifecycle(
+    ends = sorted({first + round((last - first) * index / parts) for index in range(1, parts)})
+    lifecycle = Lifecycle(
         live=True, live_by="it was watched", silence=0.0, attempts=trace.lifecycle.attempts
     )
-    live = replace(trace, budget=None, lifecycle=now)
-    return (*(_logged(live.until(step)) for step in ends if step < last), trace)
+    live = replace(trace, budget=None, lifecycle=lifecycle)
+    return (*(_drop_empty(live.until(step)) for step in ends if step < last), trace)
 
 
-def _logged(trace: Trace) -> Trace:
+def _drop_empty(trace: Trace) -> Trace:
     """Leave out what was not logged yet: an empty series is no series."""
     return replace(trace, series={name: s for name, s in trace.series.items() if len(s)})
 
 
 def _course(rule: Rule, grown: Sequence[Trace], rates: Rates) -> Course:
-    answers = tuple(_said(rule, trace, rates) for trace in grown)
+    answers = tuple(_judge_prefix(rule, trace, rates) for trace in grown)
     steps = tuple(trace.last_step for trace in grown)
-    taken: list[Retraction] = []
+    undone: list[Retraction] = []
     standing: list[Finding] = []
-    since = 0
+    start_step = 0
     for i, answer in enumerate(answers):
-        if isinstance(answer, Finding) and _grave(answer):
-            since = since if standing else steps[i]
+        if isinstance(answer, Finding) and _is_warning(answer):
+            start_step = start_step if standing else steps[i]
             standing.append(answer)
         elif standing:
             gravest = max(standing, key=lambda finding: finding.severity)
-            taken.append(
-                Retraction(rule, gravest, since, steps[i], why_taken_back(answer, grown[i]))
+            undone.append(
+                Retraction(rule, gravest, start_step, steps[i], why_taken_back(answer, grown[i]))
             )
             standing = []
-    return Course(rule, steps, answers, tuple(taken))
+    return Course(rule, steps, answers, tuple(undone))
 
 
-def _said(rule: Rule, trace: Trace, rates: Rates) -> Answer:
+def _judge_prefix(rule: Rule, trace: Trace, rates: Rates) -> Answer:
     answer = rule.judge(trace)
     return held_at_note(rule, answer, rates) if isinstance(answer, Finding) else answer
 
 
-def _grave(answer: Answer) -> bool:
+def _is_warning(answer: Answer) -> bool:
     return isinstance(answer, Finding) and answer.severity > Severity.NOTE
 
 
@@ -118,15 +120,15 @@ def why_taken_back(answer: Answer, trace: Trace) -> str:
     """Say what took a finding back: what the rule says now, and how the outcome stands."""
     if isinstance(answer, Undecided):
         return answer.why
-    still = "only a note by then" if isinstance(answer, Finding) else "it no longer holds"
+    status = "only a note by then" if isinstance(answer, Finding) else "it no longer holds"
     counter = answer.counter if isinstance(answer, Finding) else ()
-    now = judged(trace)
-    if counter or now.state == "unknown":
-        return "; ".join((still, *counter))
-    return f"{still}; {now.sentence}{_regained(now.last, now.best)}"
+    trend = verdict_trend(trace)
+    if counter or trend.state == "unknown":
+        return "; ".join((status, *counter))
+    return f"{status}; {trend.sentence}{_describe_best(trend.last, trend.best)}"
 
 
-def _regained(last: float, best: float) -> str:
+def _describe_best(last: float, best: float) -> str:
     """Say how much of its best an outcome has, where that is most of it."""
     if not (best > 0 and np.isfinite(last) and last >= NEARLY * best):
         return ""

@@ -38,7 +38,7 @@ class Case:
     own_rate: Rate | None = None  # the same on the user's own runs: `rlvitals calibrate ROOT`
 
     @property
-    def held(self) -> bool:
+    def has_severity_cap(self) -> bool:
         """Whether the rule said more than the note it is held at."""
         return self.said is not None and self.said > self.finding.severity
 
@@ -53,7 +53,7 @@ def flat(case: Case) -> tuple[Case, ...]:
     return (case, *(below for symptom in case.symptoms for below in flat(symptom)))
 
 
-def fold(found: Found, *, slack: int = 0) -> tuple[Case, ...]:
+def group_by_cause(findings: Found, *, slack: int = 0) -> tuple[Case, ...]:
     """Put each finding under the one that explains it best; rank what is left.
 
     A cause explains a symptom only if it began before the symptom could be known, give or take
@@ -62,19 +62,19 @@ def fold(found: Found, *, slack: int = 0) -> tuple[Case, ...]:
     the deepest is taken: no weak one, one that no other of them explains, then the one that began
     first, then the graver, then the one its rule names first.
     """
-    evidence = _Evidence({rule.name: (rule, finding) for rule, finding in found}, slack)
+    evidence = _Evidence({rule.name: (rule, finding) for rule, finding in findings}, slack)
     parent = {
-        rule.name: min(named, key=lambda name: evidence.depth(name, named))
-        for rule, finding in found
-        if (named := evidence.plausible(rule, finding))
+        rule.name: min(plausible, key=lambda name: evidence.depth(name, plausible))
+        for rule, finding in findings
+        if (plausible := evidence.plausible(rule, finding))
     }
 
     def grow(rule: Rule, finding: Finding) -> Case:
-        below = tuple(grow(*pair) for pair in found if parent.get(pair[0].name) == rule.name)
+        below = tuple(grow(*pair) for pair in findings if parent.get(pair[0].name) == rule.name)
         case = Case(rule, finding, tuple(sorted(below, key=_in_time)))
         return replace(case, alternatives=_alternatives(case, evidence))
 
-    return _ranked([grow(*pair) for pair in found if pair[0].name not in parent], slack)
+    return _rank_roots([grow(*pair) for pair in findings if pair[0].name not in parent], slack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class _Evidence:
 
     def plausible(self, rule: Rule, finding: Finding) -> tuple[str, ...]:
         """Name the findings that may be the cause of one, in its rule's order."""
-        named = [name for name in rule.explained_by if name in self.by_name]
-        return tuple(name for name in named if not self.against(name, finding))
+        names = [name for name in rule.explained_by if name in self.by_name]
+        return tuple(name for name in names if not self.against(name, finding))
 
     def against(self, name: str, symptom: Finding) -> str:
         """Say why a finding cannot be the cause of another; empty where it may be."""
@@ -95,8 +95,8 @@ class _Evidence:
         by_then = symptom.known if symptom.known >= 0 else symptom.ended
         if cause.began > by_then + self.slack:
             return f"it set in at {cause.began:,}, when this was detectable already"
-        least = symptom.severity if name in causes.WEAK else Severity.WARNING
-        if cause.severity < min(symptom.severity, least):
+        required = symptom.severity if name in causes.WEAK else Severity.WARNING
+        if cause.severity < min(symptom.severity, required):
             return f"it is milder: a {cause.severity.name.lower()}"
         return ""
 
@@ -105,7 +105,7 @@ class _Evidence:
         weak = name in causes.WEAK
         rule, finding = self.by_name[name]
         follows = any(cause in among for cause in self.plausible(rule, finding))
-        first = min(self.by_name[other][1].began for other in among)
+        first = min(self.by_name[name_among][1].began for name_among in among)
         late = finding.began > first + self.slack
         return (weak, follows, late, -finding.severity, among.index(name))
 
@@ -118,42 +118,42 @@ def _in_time(case: Case) -> tuple[bool, int]:
 def _alternatives(case: Case, evidence: _Evidence) -> tuple[Alternative, ...]:
     """Rank the other findings that a rule of this case names as causes."""
     within = flat(case)
-    inside = {one.rule.name for one in within}
+    inside = {entry.rule.name for entry in within}
     met: dict[str, tuple[tuple[object, ...], Alternative]] = {}
-    for one in within:
-        for name in one.rule.explained_by:
+    for entry in within:
+        for name in entry.rule.explained_by:
             if name not in evidence.by_name or name in inside or name in met:
                 continue
             rule, finding = evidence.by_name[name]
-            ruled_out = evidence.against(name, one.finding)
-            why = ruled_out or _lower(finding, case.finding, evidence.slack)
+            ruled_out = evidence.against(name, entry.finding)
+            reason = ruled_out or _lower(finding, case.finding, evidence.slack)
             rank = (bool(ruled_out), -finding.severity, finding.began, len(met))
-            met[name] = (rank, Alternative(rule, finding, why))
+            met[name] = (rank, Alternative(rule, finding, reason))
     return tuple(alternative for _, alternative in sorted(met.values(), key=lambda pair: pair[0]))
 
 
-def _lower(other: Finding, chosen: Finding, slack: int) -> str:
+def _lower(alternative: Finding, cause: Finding, slack: int) -> str:
     """Say why another plausible cause ranks below the chosen one."""
-    if other.began > chosen.began + slack:
-        return f"it began later, at {other.began:,}"
-    if other.severity < chosen.severity:
-        return f"it is milder: a {other.severity.name.lower()}"
+    if alternative.began > cause.began + slack:
+        return f"it began later, at {alternative.began:,}"
+    if alternative.severity < cause.severity:
+        return f"it is milder: a {alternative.severity.name.lower()}"
     return "it is the less direct cause"
 
 
-def _ranked(roots: Sequence[Case], slack: int) -> tuple[Case, ...]:
+def _rank_roots(roots: Sequence[Case], slack: int) -> tuple[Case, ...]:
     """Order root cases, the likeliest root cause first.
 
     The gravest first; causes before what only the outcome shows, and before what keeps no outcome
     from rising; what explains more; what began first. A note that could explain a graver case
     stands before the other notes.
     """
-    grave = [case for case in roots if case.severity > Severity.NOTE]
-    hinted = {other.rule.name for case in grave for other in case.alternatives}
+    warnings = [case for case in roots if case.severity > Severity.NOTE]
+    hinted = {alternative.rule.name for case in warnings for alternative in case.alternatives}
     first = min((case.finding.began for case in roots), default=0)
 
     def rank(case: Case) -> tuple[object, ...]:
-        explained = sum(one.finding.severity > Severity.NOTE for one in flat(case)[1:])
+        explained = sum(entry.finding.severity > Severity.NOTE for entry in flat(case)[1:])
         return (
             -case.severity,
             case.rule.name in causes.OUTCOMES,

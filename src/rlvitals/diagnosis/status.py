@@ -1,4 +1,4 @@
-"""Where a run stands: how far, how long still, how it lives, what has changed, what it can resume.
+"""Status of a run: progress, time left, liveness, changed metrics, checkpoint to resume from.
 
 where = standing(name, diagnosis, progress, checkpoints, now)
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
-from rlvitals.diagnosis.duration import trained
+from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
@@ -21,7 +21,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH
 from rlvitals.metrics.catalogue.policy import APPROX_KL, KL_TO_REFERENCE
 from rlvitals.metrics.catalogue.value import EXPLAINED_VARIANCE
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import LIVE, liveness
 from rlvitals.types import Series, Trace
 
@@ -51,8 +51,8 @@ class Change:
         """By how much of the first it has changed; None from nothing, or across zero."""
         if self.first == 0 or self.first * self.last < 0:
             return None
-        found = (self.last - self.first) / abs(self.first)
-        return found if isfinite(found) else None
+        change = (self.last - self.first) / abs(self.first)
+        return change if isfinite(change) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ class Standing:
 
 def standing(
     name: str,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     progress: Progress | None = None,
     checkpoints: Inspection | None = None,
     now: float = 0.0,
 ) -> Standing:
     """Put together where a run stands. `now`: seconds since the epoch."""
-    trace = found.trace
-    state, why = _state(trace, progress, now)
+    trace = diagnosis.trace
+    state, reason = _state(trace, progress, now)
     step, total = _reach(trace, progress)
     fraction = None if not total else min(1.0, step / total)
     if fraction is None and progress is not None:
@@ -97,7 +97,7 @@ def standing(
     return Standing(
         name=name,
         state=state,
-        state_why=why,
+        state_why=reason,
         step=step,
         total=total,
         unit=trace.step_unit,
@@ -106,15 +106,15 @@ def standing(
         eta=eta,
         eta_why=eta_why,
         changes=tuple(_changes(trace)),
-        diagnosis=found,
+        diagnosis=diagnosis,
         progress=progress,
         checkpoints=checkpoints,
     )
 
 
 def _seconds(trace: Trace, progress: Progress | None) -> float | None:
-    told = progress.trained if progress is not None else None
-    return trained(trace)[0] if told is None else told
+    seconds = progress.trained if progress is not None else None
+    return training_time(trace)[0] if seconds is None else seconds
 
 
 def _reach(trace: Trace, progress: Progress | None) -> tuple[int, int | None]:
@@ -144,14 +144,14 @@ def _state(  # noqa: PLR0911 - one for each way to know
         return "running", cycle.live_by
     if progress is not None and progress.status in SAID:
         return SAID[progress.status], progress.error or "its progress file says so"
-    known = liveness(trace)
-    if known.live is not None:
-        return "running" if known.live else "finished", known.why
+    run_liveness = liveness(trace)
+    if run_liveness.live is not None:
+        return "running" if run_liveness.live else "finished", run_liveness.why
     # It is written with each step: a heartbeat, of which an old one says nothing.
     updated = None if progress is None else progress.updated
     if updated is not None and abs(now - updated) < LIVE:
         return "running", "its progress file was written just now"
-    return "unknown", f"not known whether it goes on: {known.why}"
+    return "unknown", f"not known whether it goes on: {run_liveness.why}"
 
 
 def _last_line(text: str) -> str:
@@ -190,28 +190,32 @@ def _seconds_per_step(trace: Trace) -> float | None:
     good = (steps > 0) & (seconds >= 0)
     if not good.any():
         return None
-    found = float(np.median(seconds[good] / steps[good]))
-    return found if found > 0 else None
+    seconds_per_step = float(np.median(seconds[good] / steps[good]))
+    return seconds_per_step if seconds_per_step > 0 else None
 
 
 def _by_checkpoints(look: Inspection) -> float | None:
     """Return the usual time of a step by when checkpoints were saved, as their manifests say."""
-    saved = [(one.step, one.saved) for one in look.seen if one.usable or one.complete]
+    saved = [
+        (checkpoint.step, checkpoint.saved)
+        for checkpoint in look.seen
+        if checkpoint.usable or checkpoint.complete
+    ]
     pairs = [(step, when) for step, when in saved if when is not None]
     spans = [
-        (when - before) / (step - earlier)
-        for (earlier, before), (step, when) in pairwise(pairs)
-        if when - before > AT_ONCE
+        (when - previous) / (step - earlier)
+        for (earlier, previous), (step, when) in pairwise(pairs)
+        if when - previous > AT_ONCE
     ]
     return float(np.median(spans)) if len(spans) > 1 and len(spans) == len(pairs) - 1 else None
 
 
 def _changes(trace: Trace) -> Iterable[Change]:
     """Go through the metrics from first to last number, what the run is judged by first."""
-    outcome = judged(trace).metric
+    outcome = verdict_trend(trace).metric
     first = [*([outcome] if outcome else []), *(metric.name for metric in FIRST)]
-    rest = sorted(trace.series, key=lambda name: (name.startswith(BESIDE), name))
-    for name in dict.fromkeys([*first, *rest]):
+    other_names = sorted(trace.series, key=lambda name: (name.startswith(BESIDE), name))
+    for name in dict.fromkeys([*first, *other_names]):
         series = trace.numbers(name, least=2)
         if series is not None:
             yield Change(name, float(series.values[0]), float(series.values[-1]), series)

@@ -12,8 +12,8 @@ import numpy as np
 from rlvitals import metrics
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged
-from rlvitals.rules.form import form_alone
+from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.policy import kl_spike
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.rules.standing import Standing
@@ -51,35 +51,35 @@ class Sentence:
     sign: Sign
 
 
-def tldr(trace: Trace, found: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
+def tldr(trace: Trace, rule_findings: Sequence[tuple[Rule, Finding]] = ()) -> tuple[Sentence, ...]:
     """Write the sentences: reward, KL, entropy, clipping, critic."""
-    findings = {rule.name: finding for rule, finding in found}
-    now = judged(trace)
+    findings = {rule.name: finding for rule, finding in rule_findings}
+    trend = verdict_trend(trace)
     # Nothing is may_praise beside a finding that asks for action.
-    may_praise = now.improves and all(f.severity <= Severity.NOTE for f in findings.values())
+    may_praise = trend.improves and all(f.severity <= Severity.NOTE for f in findings.values())
     against = findings.get("return-collapse") or findings.get("return-up-success-flat")
-    said = (
-        _reward(now, against, form_alone(trace), may_praise=may_praise),
+    sentences = (
+        _reward(trend, against, describe_form_gain(trace), may_praise=may_praise),
         _kl(trace, may_praise=may_praise),
-        _entropy(trace, now, findings.get("entropy-collapse"), may_praise=may_praise),
+        _entropy(trace, trend, findings.get("entropy-collapse"), may_praise=may_praise),
         _clipping(trace, findings, may_praise=may_praise),
-        _critic(trace, now, may_praise=may_praise),
+        _critic(trace, trend, may_praise=may_praise),
     )
     unusual = UNUSUAL.get(trace.profile, ())
-    return tuple(s for s in said if s.sign != "unknown" or s.topic not in unusual)
+    return tuple(s for s in sentences if s.sign != "unknown" or s.topic not in unusual)
 
 
-def _reward(now: Standing, against: Finding | None, form: str, *, may_praise: bool) -> Sentence:
+def _reward(trend: Standing, against: Finding | None, form: str, *, may_praise: bool) -> Sentence:
     if against is not None and against.severity > Severity.NOTE:
-        return Sentence("reward", f"{_opened(against.summary)}.", "bad")
+        return Sentence("reward", f"{_capitalise(against.summary)}.", "bad")
     if form:
-        return Sentence("reward", f"{form} {_opened(now.sentence)}.", "bad")
-    sign: Sign = "good" if may_praise else "bad" if now.stalled else "unknown"
-    if now.improves and not may_praise:
+        return Sentence("reward", f"{form} {_capitalise(trend.sentence)}.", "bad")
+    sign: Sign = "good" if may_praise else "bad" if trend.stalls else "unknown"
+    if trend.improves and not may_praise:
         sign = "neutral"
-    text = _opened(now.sentence)
+    text = _capitalise(trend.sentence)
     ending = {"good": ". Learning works.", "bad": ". It is not learning."}
-    if now.state == "at its ceiling" and now.last - now.first < now.material:
+    if trend.state == "at its ceiling" and trend.last - trend.first < trend.material:
         return Sentence("reward", f"{text}. There is nothing left to gain.", sign)
     return Sentence("reward", text + ending.get(sign, "."), sign)
 
@@ -108,21 +108,21 @@ def _absence(trace: Trace, topic: str, text: str, names: tuple[str, ...]) -> Sen
 
 def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
     reference = _levels(trace, "policy/kl_to_reference")
-    found = _levels(trace, "policy/approx_kl")
+    update_kl = _levels(trace, "policy/approx_kl")
     signed = _levels(trace, "policy/kl_signed")
-    if found is None and reference is None and signed is not None:
+    if update_kl is None and reference is None and signed is not None:
         values = np.abs(trace[signed[0]].finite().values)
         text = f"The signed estimate of KL per update is {median(values) or 0.0:.2g} in the median"
         return Sentence("KL", f"{text} and {values.max():.2g} at most, signs aside.", "neutral")
-    if found is None and reference is None:
+    if update_kl is None and reference is None:
         text = "KL is not logged: how far updates move is not known"
         names = ("policy/approx_kl", "policy/kl_to_reference", "policy/kl_signed")
         return _absence(trace, "KL", text, names)
-    if found is None:
+    if update_kl is None:
         _, first, last = reference or ("", np.nan, np.nan)
         text = f"KL to the reference goes {first:.3g} to {last:.3g} nats a response."
         return Sentence("KL", text, "bad" if last < 0 else "neutral")
-    values = trace[found[0]].finite().values
+    values = trace[update_kl[0]].finite().values
     ceiling = metrics.policy.APPROX_KL.band(trace.profile).ceiling(trace)
     middle = median(values) or 0.0
     text = f"KL per update is {middle:.2g} in the median and {values.max():.2g} at most"
@@ -137,35 +137,37 @@ def _kl(trace: Trace, *, may_praise: bool) -> Sentence:
 
 
 def _entropy(
-    trace: Trace, now: Standing, collapse: Finding | None, *, may_praise: bool
+    trace: Trace, trend: Standing, collapse: Finding | None, *, may_praise: bool
 ) -> Sentence:
     if collapse is not None:
-        return Sentence("entropy", f"{_opened(collapse.summary)}.", "bad")
-    found = _levels(trace, *ENTROPIES)
-    if found is None:
+        return Sentence("entropy", f"{_capitalise(collapse.summary)}.", "bad")
+    levels = _levels(trace, *ENTROPIES)
+    if levels is None:
         text = "Entropy is not logged: exploration is not known"
         return _absence(trace, "entropy", text, tuple(ENTROPIES))
-    name, first, last = found
+    name, first, last = levels
     of, unit = ENTROPIES[name]
     text = f"Entropy{of} goes {first:.3g} to {last:.3g} {unit}"
     if name == "exploration/entropy_sum" and (batch := _batch(trace)):
         text += f", {first / batch:.3g} to {last / batch:.3g} a decision in batches of {batch:,}"
     if first <= 0 or last > (1 - FELL) * first:
         return Sentence("entropy", f"{text}.", "neutral")
-    lost = 1 - last / first
-    if lost <= SLOW or now.improves:
-        praise = "" if now.improves and not may_praise else ": from exploring to exploiting"
+    lost_share = 1 - last / first
+    if lost_share <= SLOW or trend.improves:
+        praise = "" if trend.improves and not may_praise else ": from exploring to exploiting"
         return Sentence("entropy", f"{text}{praise}.", _good_if(may_praise))
-    return Sentence("entropy", f"{text}: {lost:.0%} of it is gone with no gain to show.", "bad")
+    return Sentence(
+        "entropy", f"{text}: {lost_share:.0%} of it is gone with no gain to show.", "bad"
+    )
 
 
 def _batch(trace: Trace) -> int:
     """Return how many decisions a batch holds, where it is set or logged and never changes."""
-    said = trace.settings.get("batch_size", 0)
+    size = trace.settings.get("batch_size", 0)
     logged = trace.numbers(BATCH_SIZE.name)
     if logged is not None and len(logged):
-        said = logged.values[0] if np.ptp(logged.values) == 0 else 0
-    return int(said) if isinstance(said, int | float) else 0
+        size = logged.values[0] if np.ptp(logged.values) == 0 else 0
+    return int(size) if isinstance(size, int | float) else 0
 
 
 def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool) -> Sentence:
@@ -190,7 +192,7 @@ def _clipping(trace: Trace, findings: Mapping[str, Finding], *, may_praise: bool
     ending = {"good": ": updates are gentle.", "bad": ": updates are too large."}.get(sign, ".")
     if "updates-hardly-move" in findings:
         ending, sign = ": updates hardly move the policy.", "bad"
-    return Sentence("clipping", _opened("; ".join(parts)) + ending, sign)
+    return Sentence("clipping", _capitalise("; ".join(parts)) + ending, sign)
 
 
 def _good_if(may_praise: bool) -> Sign:  # noqa: FBT001 - the only thing that is asked
@@ -198,7 +200,7 @@ def _good_if(may_praise: bool) -> Sign:  # noqa: FBT001 - the only thing that is
     return "good" if may_praise else "neutral"
 
 
-def _critic(trace: Trace, now: Standing, *, may_praise: bool) -> Sentence:
+def _critic(trace: Trace, trend: Standing, *, may_praise: bool) -> Sentence:
     explained, loss = _levels(trace, "value/explained_variance"), _levels(trace, "value/loss")
     difference = _levels(trace, "optimiser/loss") if trace.profile is Profile.OFF_POLICY else None
     if explained is None and loss is None and difference is not None:
@@ -219,13 +221,13 @@ def _critic(trace: Trace, now: Standing, *, may_praise: bool) -> Sentence:
             f"the critic is worse than a constant: explained variance {explained[2]:.2g} at the end"
         )
         parts.append(share if explained[2] > -0.005 else worse)  # noqa: PLR2004 - rounds to 0 %
-        if now.stalled and explained[2] < critic_explains_nothing.LIMIT.on(trace):
+        if trend.stalls and explained[2] < critic_explains_nothing.LIMIT.on(trace):
             sign = "bad"
         elif explained[2] > 0.5:  # noqa: PLR2004 - more than half
             sign = _good_if(may_praise)
-    return Sentence("critic", f"{_opened('; '.join(parts))}.", sign)
+    return Sentence("critic", f"{_capitalise('; '.join(parts))}.", sign)
 
 
-def _opened(text: str) -> str:
+def _capitalise(text: str) -> str:
     """Begin a sentence with a capital; the rest keeps its own, as in "RLHF"."""
     return text[0].upper() + text[1:]

@@ -14,17 +14,21 @@ from rlvitals.diagnosis.root_cause import Case
 from rlvitals.options import Mute
 
 
-def mute(found: Diagnosis, run: str, mutes: Sequence[Mute], today: date) -> Diagnosis:
+def mute(diagnosis: Diagnosis, run: str, mutes: Sequence[Mute], today: date) -> Diagnosis:
     """Set muted findings apart. What a muted finding explains stays: it was not what was muted."""
-    holding = [one for one in mutes if _names(one, run) and not _expired(one, found, today)]
-    if not holding or not found.cases:
-        return found
+    holding = [
+        suppression
+        for suppression in mutes
+        if _names(suppression, run) and not _is_expired_mute(suppression, diagnosis, today)
+    ]
+    if not holding or not diagnosis.cases:
+        return diagnosis
     hidden: list[Muted] = []
-    cases = tuple(_left(found.cases, holding, hidden))
+    cases = tuple(_unmuted_cases(diagnosis.cases, holding, hidden))
     ordered = sorted(cases, key=lambda case: (-case.severity, case.finding.began))
     # A stable order: among equals the likelier stays first.
     ordered = sorted(cases, key=lambda case: -case.severity)
-    return replace(found, cases=tuple(ordered), muted=tuple(hidden))
+    return replace(diagnosis, cases=tuple(ordered), muted=tuple(hidden))
 
 
 def stale(
@@ -35,36 +39,50 @@ def stale(
     A pattern that fits none of the runs is only said of where several were judged: a settings
     file above many runs names others than the one that is asked about.
     """
-    for one in dict.fromkeys(mutes):
-        runs = [found for run, found in judged if _names(one, run)]
-        about = f"{one.rule} ({one.where})"
+    for suppression in dict.fromkeys(mutes):
+        runs = [diagnosis for run, diagnosis in judged if _names(suppression, run)]
+        mute_name = f"{suppression.rule} ({suppression.where})"
         if not runs:
             if len(judged) > 1:
-                yield f"muted for no run here: {about} names {one.run!r}"
-        elif all(_expired(one, found, today) for found in runs):
-            still = any(rule.name == one.rule for found in runs for rule, _ in found.findings)
-            ended = one.until if one.until and today > one.until else f"step {one.until_step:,}"
-            counts = "counts again" if still else "is found no more: take the mute out"
-            yield f"muted until {ended}, which is over: {about} {counts}"
-        elif not any(hit.rule.name == one.rule for found in runs for hit in found.muted):
-            yield f"muted but not found: {about}; take the mute out, or it hides the next one"
+                yield f"muted for no run here: {mute_name} names {suppression.run!r}"
+        elif all(_is_expired_mute(suppression, diagnosis, today) for diagnosis in runs):
+            still_fires = any(
+                rule.name == suppression.rule
+                for diagnosis in runs
+                for rule, _ in diagnosis.findings
+            )
+            end = (
+                suppression.until
+                if suppression.until and today > suppression.until
+                else f"step {suppression.until_step:,}"
+            )
+            counts = "counts again" if still_fires else "is found no more: take the mute out"
+            yield f"muted until {end}, which is over: {mute_name} {counts}"
+        elif not any(
+            hit.rule.name == suppression.rule for diagnosis in runs for hit in diagnosis.muted
+        ):
+            yield f"muted but not found: {mute_name}; take the mute out, or it hides the next one"
 
 
-def _names(one: Mute, run: str) -> bool:
-    return not one.run or fnmatchcase(run, one.run)
+def _names(suppression: Mute, run: str) -> bool:
+    return not suppression.run or fnmatchcase(run, suppression.run)
 
 
-def _expired(one: Mute, found: Diagnosis, today: date) -> bool:
-    if one.until is not None and today > one.until:
+def _is_expired_mute(suppression: Mute, diagnosis: Diagnosis, today: date) -> bool:
+    if suppression.until is not None and today > suppression.until:
         return True
-    return one.until_step is not None and found.trace.last_step > one.until_step
+    return suppression.until_step is not None and diagnosis.trace.last_step > suppression.until_step
 
 
-def _left(cases: Iterable[Case], mutes: Sequence[Mute], hidden: list[Muted]) -> Iterator[Case]:
+def _unmuted_cases(
+    cases: Iterable[Case], mutes: Sequence[Mute], hidden: list[Muted]
+) -> Iterator[Case]:
     """Yield what is left of the cases; symptoms of a muted one stand by themselves."""
     for case in cases:
-        symptoms = tuple(_left(case.symptoms, mutes, hidden))
-        by = next((one for one in mutes if one.rule == case.rule.name), None)
+        symptoms = tuple(_unmuted_cases(case.symptoms, mutes, hidden))
+        by = next(
+            (suppression for suppression in mutes if suppression.rule == case.rule.name), None
+        )
         if by is None:
             yield replace(case, symptoms=symptoms)
         else:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlvitals.diagnosis.coupling import Coupling, Spread, coupling, spread
-from rlvitals.diagnosis.duration import trained
+from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.status import Change
 from rlvitals.diagnosis.summary import SLOW
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS
-from rlvitals.rules.answers import judged
-from rlvitals.rules.form import form_alone
+from rlvitals.rules.answers import verdict_trend
+from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import Standing
 from rlvitals.signals.level import first_last_change
@@ -61,37 +61,37 @@ class Summary:
     spread: Spread | None = None  # its choices beside the best ones
 
 
-def summary(name: str, found: Diagnosis, trained_for: float | None = None) -> Summary:
+def summary(name: str, diagnosis: Diagnosis, trained_for: float | None = None) -> Summary:
     """Sum a run up. `trained_for`: seconds, where its progress file tells them."""
-    trace = found.trace
+    trace = diagnosis.trace
     rate, loss = trace.numbers(LEARNING_RATE.name), trace.numbers(LOSS.name)
-    seconds, source = trained(trace)
+    seconds, source = training_time(trace)
     if trained_for is not None:
         seconds, source = trained_for, "its progress file"
-    converged, why = _converged(found)
+    converged, reason = _judge_convergence(diagnosis)
     ends = None if loss is None else (float(loss.values[0]), float(loss.values[-1]))
     return Summary(
         name=name,
         steps=trace.last_step,
         unit=trace.step_unit,
         loss=Change(LOSS.name, *ends, loss) if loss is not None and ends else None,
-        outcome=judged(trace),
+        outcome=verdict_trend(trace),
         learning_rate=None if rate is None else float(rate.values[-1]),
         seconds=seconds,
         seconds_from=source,
         converged=converged,
-        why=why,
+        why=reason,
         ratio=None if loss is None else tail_ratio(loss.values, LAST),
-        goals=_goals(found),
-        found=found,
-        form=form_alone(trace),
+        goals=_goals(diagnosis),
+        found=diagnosis,
+        form=describe_form_gain(trace),
         coupling=coupling(trace),
         spread=spread(trace),
     )
 
 
-def _converged(found: Diagnosis) -> tuple[Answered, str]:
-    verdict = found.verdict
+def _judge_convergence(diagnosis: Diagnosis) -> tuple[Answered, str]:
+    verdict = diagnosis.verdict
     if verdict.word is Word.UNKNOWN:
         return "unknown", verdict.why
     if verdict.word is Word.CONVERGED:
@@ -99,34 +99,36 @@ def _converged(found: Diagnosis) -> tuple[Answered, str]:
     if verdict.word is not Word.PLATEAU:
         return "no", f"{verdict.word.value}: {verdict.why}"
     # A plateau is where most trainings end well; beside a warning it is where one got stuck.
-    grave = [rule.name for rule, one in found.findings if one.severity > Severity.NOTE]
-    if grave:
-        return "no", f"it moves no more, but {grave[0]} speaks against it: {verdict.why}"
+    warnings = [
+        rule.name for rule, finding in diagnosis.findings if finding.severity > Severity.NOTE
+    ]
+    if warnings:
+        return "no", f"it moves no more, but {warnings[0]} speaks against it: {verdict.why}"
     return "yes", f"it moves no more, whether or not more could be had: {verdict.why}"
 
 
-def _goals(found: Diagnosis) -> tuple[Goal, ...]:
-    now = judged(found.trace)
-    up = now.improves or now.state == "holding its best"
+def _goals(diagnosis: Diagnosis) -> tuple[Goal, ...]:
+    trend = verdict_trend(diagnosis.trace)
+    up = trend.improves or trend.state == "holding its best"
     return (
-        Goal("reward up", "yes" if up else "no" if now.stalled else "unknown"),
-        Goal("KL low", _answered(found, KL_RULES)),
-        Goal("entropy kept", entropy_kept(found)),
+        Goal("reward up", "yes" if up else "no" if trend.stalls else "unknown"),
+        Goal("KL low", _rules_answer(diagnosis, KL_RULES)),
+        Goal("entropy kept", entropy_answer(diagnosis)),
     )
 
 
-def _answered(found: Diagnosis, names: tuple[str, ...]) -> Answered:
+def _rules_answer(diagnosis: Diagnosis, names: tuple[str, ...]) -> Answered:
     """Say what rules come to: no where one fires, be it a note, yes where none of them did."""
-    if any(rule.name in names for rule, _ in found.findings):
+    if any(rule.name in names for rule, _ in diagnosis.findings):
         return "no"
-    return "yes" if any(rule.name in names for rule in found.clear) else "unknown"
+    return "yes" if any(rule.name in names for rule in diagnosis.clear) else "unknown"
 
 
-def entropy_kept(found: Diagnosis) -> Answered:
+def entropy_answer(diagnosis: Diagnosis) -> Answered:
     """Say whether enough of the entropy is left, by its levels and by the rule on its collapse."""
-    series = found.trace.get(ENTROPY.name)
+    series = diagnosis.trace.get(ENTROPY.name)
     levels = None if series is None else first_last_change(series.values)
     if levels is not None and levels[0] > 0 and levels[1] < (1 - SLOW) * levels[0]:
         return "no"
-    answered = _answered(found, ENTROPY_RULES)
+    answered = _rules_answer(diagnosis, ENTROPY_RULES)
     return "yes" if answered == "unknown" and levels is not None and levels[0] > 0 else answered

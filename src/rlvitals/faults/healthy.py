@@ -45,6 +45,6 @@ def diagnose_healthy(folder: Path) -> Iterator[rlvitals.lab.Judged]:
     """Diagnose every run."""
     for run in read(folder):
         trace = rlvitals.trace(folder / run.file, settings=run.settings)
-        yield rlvitals.lab.judged(
+        yield rlvitals.lab.reduce_diagnosis(
             rlvitals.diagnose(trace), healthy=True, framework=run.framework, task=run.task
         )

@@ -123,7 +123,7 @@ def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
     names = {rule.name for rule in diagnosis.clear} | {finding.rule for finding in findings}
     visible = is_visible(run, trace, with_settings=with_settings)
     expects = [rule for rule in find_fault(run.fault).expects if rule != FAILED] if visible else []
-    counts = rlvitals.lab.judged(
+    counts = rlvitals.lab.reduce_diagnosis(
         diagnosis,
         healthy=not run.fault,
         expects=expects,

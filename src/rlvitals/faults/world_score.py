@@ -177,7 +177,7 @@ def diagnose_healthy(root: Path) -> Iterator[rlvitals.lab.Judged]:
             with TemporaryDirectory() as scratch:
                 unpack(root, run, Path(scratch))
                 diagnosis = rlvitals.diagnose(rlvitals.runs(scratch)[0], live=False)
-            yield rlvitals.lab.judged(
+            yield rlvitals.lab.reduce_diagnosis(
                 diagnosis, healthy=True, framework=framework(run.trainer), task=run.world
             )
 

@@ -10,7 +10,7 @@ its outcome improves at none of them. Nothing is decided before learning has beg
 """
 
 from rlvitals.diagnosis.engine import Diagnosis
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import in_grace
 from rlvitals.rules.rule import Severity
 
@@ -49,7 +49,7 @@ class StopRule:
 def find_errors(diagnosis: Diagnosis) -> frozenset[str]:
     """Return the rules with an error that counts: none while the outcome improves, or early."""
     trace = diagnosis.trace
-    if in_grace(trace) or judged(trace).improves:
+    if in_grace(trace) or verdict_trend(trace).improves:
         return frozenset()
     return frozenset(
         rule.name for rule, finding in diagnosis.findings if finding.severity is Severity.ERROR

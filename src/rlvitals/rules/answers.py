@@ -1,4 +1,4 @@
-"""What a language model is judged by when its reward may pay for something else.
+"""Outcome of a language-model run: right answers, score or evaluation, rather than the reward.
 
 A composed reward rises by its easy parts, and a reward less a KL penalty rises by giving up
 what was learned. The share of right answers, or the plain score, does not.
@@ -47,7 +47,7 @@ from rlvitals.rules.outcome_blocks import (
     stands_where_training_rose,
 )
 from rlvitals.rules.parts import unclear_gain, unpaid_task
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
@@ -82,11 +82,11 @@ MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds t
 
 def answers(trace: Trace) -> tuple[str, Series] | None:
     """Return the share of right answers, as finite points in [0, 1], and its canonical name."""
-    named = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
-    for name, series in (*named, *checks(trace)):
-        found = paid_share(trace, name, series.finite())
-        if len(found) >= LEAST and found.values.min() >= 0 and found.values.max() <= 1:
-            return name, found
+    outcomes = [(m.name, trace[m.name]) for m in (ACCURACY, SUCCESS_RATE) if m.name in trace]
+    for name, series in (*outcomes, *checks(trace)):
+        points = paid_share(trace, name, series.finite())
+        if len(points) >= LEAST and points.values.min() >= 0 and points.values.max() <= 1:
+            return name, points
     return None
 
 
@@ -100,8 +100,8 @@ def paid_share(trace: Trace, name: str, series: Series) -> Series:
     if sd is None or name in JUDGED_BY or not len(series) or series.values.max() <= 1:
         return series
     scatter = sd.finite()
-    _, here, there = np.intersect1d(series.steps, scatter.steps, return_indices=True)
-    mean, spread = series.values[here], scatter.values[there]
+    _, mean_rows, sd_rows = np.intersect1d(series.steps, scatter.steps, return_indices=True)
+    mean, spread = series.values[mean_rows], scatter.values[sd_rows]
     mixed = (mean > 0) & (spread > 0)
     if mixed.sum() < LEAST or series.values.min() < 0:
         return series
@@ -116,66 +116,68 @@ def checks(trace: Trace) -> list[tuple[str, Series]]:
     return [(name, trace[name]) for name in sorted(trace.series) if checks_the_answer(name)]
 
 
-def learned(trace: Trace, since: int | None = None) -> Standing:
+def learning_trend(trace: Trace, since: int | None = None) -> Standing:
     """Judge by right answers; without them by the score before the KL penalty; else as usual.
 
     From its first step on, a run is judged as a whole.
     """
-    return _learned(trace, None if since is None or since <= trace.first_step else since)
+    return _learning_trend(trace, None if since is None or since <= trace.first_step else since)
 
 
-@remembered
-def _learned(trace: Trace, since: int | None) -> Standing:
-    now = _by_training(trace, since)
-    if now.state in {"flat", "unknown"}:
+@cache_by_trace
+def _learning_trend(trace: Trace, since: int | None) -> Standing:
+    trend = _by_training(trace, since)
+    if trend.state in {"flat", "unknown"}:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
-        held = next((h for h in _evaluations(trace, since) if h.improves), None)
-        return flat_by_construction(trace, now) if held is None else held
-    gains = now.state in {"rising", "holding its best"}
-    return replace(now, state="flat", why="") if gains and dead(trace) else now
+        evaluation = next((h for h in _evaluations(trace, since) if h.improves), None)
+        return flat_by_construction(trace, trend) if evaluation is None else evaluation
+    gains = trend.state in {"rising", "holding its best"}
+    return replace(trend, state="flat", why="") if gains and dead(trace) else trend
 
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    named = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
-    for name in (*(name for name in named if name in trace), *members(trace)):
+    names = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
+    for name in (*(name for name in names if name in trace), *members(trace)):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
         if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
-        now = standing(alone(trace, SUCCESS_RATE.name, series), since)
-        yield by_batches(trace, replace(now, metric=name), series, since)
+        trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
+        yield by_batches(trace, replace(trend, metric=name), series, since)
 
 
 def members(trace: Trace) -> list[str]:
     """Return the evaluations of one task each that are means over answers, none of the best."""
-    own = f"{EVAL_TASK.name}/"
-    return [name for name in sorted(trace.series) if name.startswith(own) and MEAN.search(name)]
+    prefix = f"{EVAL_TASK.name}/"
+    return [name for name in sorted(trace.series) if name.startswith(prefix) and MEAN.search(name)]
 
 
 def _by_training(trace: Trace, since: int | None) -> Standing:
-    found = answers(trace)
-    if found is not None:
-        name, series = found
-        now = standing(alone(trace, SUCCESS_RATE.name, series), since)
-        why = now.why.replace(SUCCESS_RATE.name, name)
-        now = replace(now, metric=name, why=why.replace(label(SUCCESS_RATE.name), label(name)))
-        now = by_batches(trace, now, series, since)
-        lost = early_loss(series.values) if now.state == "unknown" and since is None else None
-        return now if lost is None else _fall_standing(now, lost)
+    right_answers = answers(trace)
+    if right_answers is not None:
+        name, series = right_answers
+        trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
+        reason = trend.why.replace(SUCCESS_RATE.name, name)
+        trend = replace(
+            trend, metric=name, why=reason.replace(label(SUCCESS_RATE.name), label(name))
+        )
+        trend = by_batches(trace, trend, series, since)
+        lost = early_loss(series.values) if trend.state == "unknown" and since is None else None
+        return trend if lost is None else _fall_standing(trend, lost)
     task = unpaid_task(trace)
     unpaid = None if task is None else _constant_standing(trace, *task)
     if unpaid is not None:
         return unpaid
     score = trace.get(SCORE.name)
     if score is not None and len(score.finite()) >= LEAST:
-        rest = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
-        trace = replace(trace, series=rest)
-    picked, now = outcome(trace), standing(trace, since)
+        other_series = {k: s for k, s in trace.series.items() if k != RLHF_REWARD.name}
+        trace = replace(trace, series=other_series)
+    picked, trend = outcome(trace), standing(trace, since)
     if picked is not None:
-        now = by_batches(trace, now, trace[picked[0]].finite(), since)
-    unclear = unclear_gain(trace) if now.improves else ""
-    return replace(now, state="unknown", why=unclear) if unclear else now
+        trend = by_batches(trace, trend, trace[picked[0]].finite(), since)
+    unclear = unclear_gain(trace) if trend.improves else ""
+    return replace(trend, state="unknown", why=unclear) if unclear else trend
 
 
 def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | None:
@@ -187,7 +189,7 @@ def _constant_standing(trace: Trace, name: str, series: Series) -> Standing | No
     return Standing("flat", name, why, level, level, level, 0.0, 0.0, OF_ALL, "any at all")
 
 
-def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -> Standing:
+def by_batches(trace: Trace, trend: Standing, series: Series, since: int | None) -> Standing:
     """Judge again what a test for sluggish noise calls flat, or cannot tell.
 
     A mean over new prompts has no memory, so that much smaller gains can be told. What rose early
@@ -195,31 +197,37 @@ def by_batches(trace: Trace, now: Standing, series: Series, since: int | None) -
     nothing to rise to.
     """
     during = series if since is None else series.since(since)
-    found = gain(during.values)
-    if now.state not in {"flat", "unknown"} or learned_before(trace):
-        return now
-    if found is None:  # too few rows for levels of stretches
-        steady = now.state == "unknown" and rises_steadily(during.values)
-        return replace(now, state="rising", why="") if steady else now
-    share = now.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(now.metric)
+    change = gain(during.values)
+    if trend.state not in {"flat", "unknown"} or learned_before(trace):
+        return trend
+    if change is None:  # too few rows for levels of stretches
+        steady = trend.state == "unknown" and rises_steadily(during.values)
+        return replace(trend, state="rising", why="") if steady else trend
+    share = trend.metric in {ACCURACY.name, SUCCESS_RATE.name} or checks_the_answer(trend.metric)
     between = during.values.min() >= 0 and during.values.max() <= 1
     full = int((during.values == 1).sum())  # batches that earned 1 in every response
-    solved = min(found.first, found.last) >= SOLVED and not found.falls
+    solved = min(change.first, change.last) >= SOLVED and not change.falls
     if between and solved and (share or MIN_FULL_BATCHES <= full <= SOLVED * len(during)):
-        return replace(now, state="at its ceiling", why="")
+        return replace(trend, state="at its ceiling", why="")
     if share and between:
-        least = OF_ALL
+        min_gain = OF_ALL
     else:
         # What is proven counts if it is a tenth of the first level, however rewards scatter.
-        small, start = SMALL * single_sd(trace, now.metric, during), OF_THE_START * found.first
-        least = min(small, abs(start)) if start else small
-    proven = found.proven or now.low > 0 or rises_steadily(during.values)
-    if proven and found.size >= least and not found.falls:
-        return replace(now, state="rising" if found.goes_on else "holding its best", why="")
-    if now.state == "flat" and not now.hardly and found.size > max(SURE * found.error, least):
-        why = f"{label(now.metric)} goes {found.first:.4g} to {found.last:.4g}"
-        return replace(now, state="unknown", why=f"{why}, within twice its standard error of 0")
-    return now if since is not None else level_standing(trace, now, during, _response_sd(trace))
+        small, start = SMALL * single_sd(trace, trend.metric, during), OF_THE_START * change.first
+        min_gain = min(small, abs(start)) if start else small
+    proven = change.proven or trend.low > 0 or rises_steadily(during.values)
+    if proven and change.size >= min_gain and not change.falls:
+        return replace(trend, state="rising" if change.goes_on else "holding its best", why="")
+    if (
+        trend.state == "flat"
+        and not trend.hardly
+        and change.size > max(SURE * change.error, min_gain)
+    ):
+        reason = f"{label(trend.metric)} goes {change.first:.4g} to {change.last:.4g}"
+        return replace(
+            trend, state="unknown", why=f"{reason}, within twice its standard error of 0"
+        )
+    return trend if since is not None else level_standing(trace, trend, during, _response_sd(trace))
 
 
 def _response_sd(trace: Trace) -> float:
@@ -233,42 +241,42 @@ def single_sd(trace: Trace, name: str, series: Series) -> float:
 
     As logged for each batch, else the scatter of its means, which is less.
     """
-    own = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
-    for logged in (own if own != name else "", STD.name, SCORE_STD.name):
-        if logged in trace and len(found := trace[logged].finite()):
-            return float(found.values.mean())
+    sd_name = name.replace(COMPONENT.name, COMPONENT_STD.name, 1)
+    for logged in (sd_name if sd_name != name else "", STD.name, SCORE_STD.name):
+        if logged in trace and len(points := trace[logged].finite()):
+            return float(points.values.mean())
     return noise_sd(series.values) or 0.0
 
 
-def alone(trace: Trace, name: str, series: Series) -> Trace:
+def isolate_outcome(trace: Trace, name: str, series: Series) -> Trace:
     """Return the run with one outcome, and what says nothing of another: its steps are a run's."""
-    rest = {
-        own: logged
-        for own, logged in trace.series.items()
-        if own not in JUDGED_BY and not checks_the_answer(own)
+    other_series = {
+        metric_name: logged
+        for metric_name, logged in trace.series.items()
+        if metric_name not in JUDGED_BY and not checks_the_answer(metric_name)
     }
-    return replace(trace, series={**rest, name: series})
+    return replace(trace, series={**other_series, name: series})
 
 
-def judged(trace: Trace) -> Standing:
+def verdict_trend(trace: Trace) -> Standing:
     """Judge a run's outcome as its verdict does.
 
     A language model's by what it learned; any other's by its evaluation, where that tells.
     """
     batches = trace.profile is Profile.UNKNOWN and {REWARD.name, STD.name} <= trace.series.keys()
     if trace.profile in kinds.LANGUAGE or (batches and RETURN.name not in trace):
-        return learned(trace)  # a spread is logged of samples: their mean is a batch's
+        return learning_trend(trace)  # a spread is logged of samples: their mean is a batch's
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
-    now = since_the_start(trace, standing(evaluated(trace)))
-    if now.state == "unknown" and succeeds_throughout(trace):
-        return replace(now, state="holding its best", why="")
+    trend = since_the_start(trace, standing(prefer_evaluation(trace)))
+    if trend.state == "unknown" and succeeds_throughout(trace):
+        return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_POINTS)
-    if now.state == "unknown" and right is not None and not right.values.any():
-        return _constant_standing(trace, ACCURACY.name, right) or now
-    shares = trace.numbers(now.metric) if now.metric in SHARES else None
-    levels = None if now.state != "unknown" or shares is None else early_loss(shares.values)
-    return now if levels is None else _fall_standing(now, levels)
+    if trend.state == "unknown" and right is not None and not right.values.any():
+        return _constant_standing(trace, ACCURACY.name, right) or trend
+    shares = trace.numbers(trend.metric) if trend.metric in SHARES else None
+    levels = None if trend.state != "unknown" or shares is None else early_loss(shares.values)
+    return trend if levels is None else _fall_standing(trend, levels)
 
 
 def _fall_standing(now: Standing, levels: tuple[float, float]) -> Standing:
@@ -295,46 +303,51 @@ def by_pairs(trace: Trace) -> Standing | None:
     series = trace.numbers(name, LEAST)
     if series is None:
         return None
-    now = replace(standing(alone(trace, SUCCESS_RATE.name, series)), metric=name)
-    now = by_batches(trace, now, series, None)
-    if now.improves or now.state == "holding its best":
-        return now
+    trend = replace(standing(isolate_outcome(trace, SUCCESS_RATE.name, series)), metric=name)
+    trend = by_batches(trace, trend, series, None)
+    if trend.improves or trend.state == "holding its best":
+        return trend
     return margin_standing(trace)
 
 
-def since_the_start(trace: Trace, now: Standing) -> Standing:  # noqa: PLR0911 - one a case
+def since_the_start(trace: Trace, trend: Standing) -> Standing:  # noqa: PLR0911 - one a case
     """Judge a whole run's return or reward by blocks, where no trend can be told of it.
 
     For the run's verdict alone: it weighs no symptom. A return that only fell is flat.
     """
-    picked = outcome(evaluated(trace))
-    no_return = now.metric not in WHOLE or np.isnan(now.material)
+    picked = outcome(prefer_evaluation(trace))
+    no_return = trend.metric not in WHOLE or np.isnan(trend.material)
     if no_return or picked is None or learned_before(trace):
-        return now
-    if now.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
-        return replace(now, state="holding its best", why="")
+        return trend
+    if trend.metric == EVAL_RETURN.name and stands_where_training_rose(trace):
+        return replace(trend, state="holding its best", why="")
     values = picked[1].values
-    if now.metric == REWARD.name and len(values) < AMPLE:
-        return now
-    if not now.improves and (again := recovery(evaluated(trace), now.material)) is not None:
-        return rising_again(now, again)
-    if now.state == "flat" and not now.sags:
-        return flat_by_blocks(trace, now, values)
-    if now.state == "unknown" and no_movement(trace) is not None:
-        return replace(now, state="flat", why="")  # one policy throughout: all else is noise
-    if now.state != "unknown" or beyond(trace, now.metric, values, now.last):
-        return now
-    swing = slow_swing(trace, now.metric, now.material_from)
-    least = max(now.material, swing)
-    if only_fell(values, now.first, now.material) or plainly_falls(values, least):
-        return replace(now, state="flat", why="")
-    blocks = by_blocks(trace, now, values)
+    if trend.metric == REWARD.name and len(values) < AMPLE:
+        return trend
+    if (
+        not trend.improves
+        and (rebound := recovery(prefer_evaluation(trace), trend.material)) is not None
+    ):
+        return rising_again(trend, rebound)
+    if trend.state == "flat" and not trend.sags:
+        return flat_by_blocks(trace, trend, values)
+    if trend.state == "unknown" and no_movement(trace) is not None:
+        return replace(trend, state="flat", why="")  # one policy throughout: all else is noise
+    if trend.state != "unknown" or beyond(trace, trend.metric, values, trend.last):
+        return trend
+    swing = slow_swing(trace, trend.metric, trend.material_from)
+    min_loss = max(trend.material, swing)
+    if only_fell(values, trend.first, trend.material) or plainly_falls(values, min_loss):
+        return replace(trend, state="flat", why="")
+    blocks = by_blocks(trace, trend, values)
     if blocks.state == "fallen back" and blocks.best - blocks.last < swing:
-        return replace(now, why=f"{now.why}; a mean over so many episodes wanders by {swing:.3g}")
+        return replace(
+            trend, why=f"{trend.why}; a mean over so many episodes wanders by {swing:.3g}"
+        )
     return blocks
 
 
-def evaluated(trace: Trace) -> Trace:
+def prefer_evaluation(trace: Trace) -> Trace:
     """Return the run without its training's return, where its evaluation's return tells more.
 
     Training returns hold the exploration, and whatever the environment happened to bring.
@@ -344,15 +357,15 @@ def evaluated(trace: Trace) -> Trace:
     return replace(trace, series={k: s for k, s in trace.series.items() if k != RETURN.name})
 
 
-@remembered
+@cache_by_trace
 def _evaluation_tells(trace: Trace) -> bool:
-    held = trace.get(EVAL_RETURN.name)
-    if held is None or RETURN.name not in trace or trace.profile in kinds.LANGUAGE:
+    eval_return = trace.get(EVAL_RETURN.name)
+    if eval_return is None or RETURN.name not in trace or trace.profile in kinds.LANGUAGE:
         return False
-    return standing(alone(trace, EVAL_RETURN.name, held)).state != "unknown"
+    return standing(isolate_outcome(trace, EVAL_RETURN.name, eval_return)).state != "unknown"
 
 
 def last_share(trace: Trace, count: int = 20) -> float | None:
     """Return the mean share of right answers over the last `count` points; None if not logged."""
-    found = answers(trace)
-    return None if found is None else float(np.mean(found[1].tail(count).values))
+    right_answers = answers(trace)
+    return None if right_answers is None else float(np.mean(right_answers[1].tail(count).values))

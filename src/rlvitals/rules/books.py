@@ -44,24 +44,24 @@ class Books:
         return np.maximum(gap, 0.0) if self.at_most else np.abs(gap)
 
     @property
-    def broken(self) -> NDArray[np.bool_]:
+    def violations(self) -> NDArray[np.bool_]:
         """The rows that rounding does not explain."""
         return self.miss > self.slack
 
 
-def joined(
+def align_metrics(
     trace: Trace, names: Sequence[str]
 ) -> tuple[NDArray[np.int64], tuple[Floats, ...]] | None:
     """Return the steps at which every metric has exactly one number, and the numbers.
 
     None where one is not logged, where they come from different sources, or share no step.
     """
-    found = [trace.get(name) for name in names]
+    all_series = [trace.get(name) for name in names]
     sources = {(m.framework, m.where) for n in names if (m := trace.measured.get(n))}
     if len(sources) != 1:
         return None
     common: NDArray[np.int64] | None = None
-    for series in found:
+    for series in all_series:
         if series is None:
             return None
         once = _once(series)
@@ -71,7 +71,7 @@ def joined(
             common = np.intersect1d(common, once, assume_unique=True)
     if common is None or not len(common):
         return None
-    columns = [s.values[np.searchsorted(s.steps, common)] for s in found if s is not None]
+    columns = [s.values[np.searchsorted(s.steps, common)] for s in all_series if s is not None]
     numbers = np.all([np.isfinite(c) for c in columns], axis=0)
     return (common[numbers], tuple(c[numbers] for c in columns)) if numbers.any() else None
 
@@ -107,8 +107,8 @@ def rounding(values: Floats) -> Floats:
 def _decimals(values: Floats) -> NDArray[np.int64]:
     """Return how many decimals numbers [n] were written with, `FEW_DIGITS` if not rounded, [n]."""
     scaled = np.abs(values)[:, None] * 10.0**DECIMALS
-    whole = np.abs(scaled - np.rint(scaled)) <= EXACT * np.maximum(scaled, 1.0)
-    return np.where(whole.any(axis=1), whole.argmax(axis=1), FEW_DIGITS)
+    is_integer = np.abs(scaled - np.rint(scaled)) <= EXACT * np.maximum(scaled, 1.0)
+    return np.where(is_integer.any(axis=1), is_integer.argmax(axis=1), FEW_DIGITS)
 
 
 def digits(value: float) -> int:
@@ -162,6 +162,6 @@ def books(  # noqa: PLR0913 - the fields of one noun, each named at its call
     return Books(steps, left, right, size, slack, at_most, certain)
 
 
-def names_of(*found: Metric) -> tuple[str, ...]:
+def names_of(*metrics: Metric) -> tuple[str, ...]:
     """Return canonical names."""
-    return tuple(metric.name for metric in found)
+    return tuple(metric.name for metric in metrics)

@@ -1,4 +1,4 @@
-"""Which faults can keep an outcome from rising or make it fall: what outcome rules stand under.
+"""Faults that can keep an outcome from rising or make it fall, as causes of outcome findings.
 
 A rule that judges the outcome alone says that something is wrong, not what. Every rule that
 names a mechanism which can do that to the outcome is listed here, deepest causes first.

@@ -31,7 +31,7 @@ class Course:
     width: int  # points a block
     peak: int  # index of the best block
     gain: float
-    lost: float
+    loss: float
     noise: float  # standard deviation of a block's mean
 
 
@@ -61,8 +61,8 @@ def plainly_lost(name: str, values: Array, course: Course) -> bool:
     Over every prefix of 50 healthy runs the fall stays below 4.8 and 6.3; of 30 that lost what
     they had, all but one pass one of the limits, most of them by a factor of five.
     """
-    found = drawdown(values)
-    if found is not None and found.size >= PLAIN:
+    fall = drawdown(values)
+    if fall is not None and fall.size >= PLAIN:
         return True
     if name == SINGLE:
         return False
@@ -89,9 +89,9 @@ def lost_before(trace: Trace, step: int) -> bool | None:
     picked = outcome(trace)
     if picked is None:
         return None
-    before = picked[1].until(step).values
-    if len(before) < LEAST:
+    values_before = picked[1].until(step).values
+    if len(values_before) < LEAST:
         return None
     material, _ = least_that_counts(trace, picked[0], picked[1])
-    gain, lost = before.max() - before[0], before.max() - before[-1]
-    return bool(lost > HALF * gain) if gain > material else None
+    gain, loss = values_before.max() - values_before[0], values_before.max() - values_before[-1]
+    return bool(loss > HALF * gain) if gain > material else None

@@ -1,4 +1,4 @@
-"""What a whole curve shows without a test, more better: a rise, a loss, or nothing."""
+"""Heuristics for the shape of a whole curve (higher is better): a rise, a loss, or neither."""
 
 import numpy as np
 
@@ -39,8 +39,8 @@ def by_steps(series: Series) -> Series:
     if len(series) <= MANY:
         return series
     first, last = int(series.steps[0]), int(series.steps[-1])
-    place = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    bin_index = (series.steps - first) * STRETCHES // max(last - first + 1, 1)
+    starts = np.flatnonzero(np.diff(bin_index, prepend=-1))
     counts = np.diff(starts, append=len(series))
     size = float(np.abs(series.values).max()) or 1.0  # a sum of 1e308s must not overflow
     means = np.add.reduceat(series.values / size, starts) / counts * size
@@ -105,8 +105,8 @@ def plainly_falls(values: Array, material: float) -> bool:
     tail = values[-max(LEAST // 2, len(values) // 3) :]
     loss = (median(head) or 0.0) - (median(tail) or 0.0)
     noise = noise_sd(values) or 0.0
-    gained = float(values.max()) - (median(head) or 0.0)
-    falls = bool(tail.max() < head.min()) and gained < loss
+    gain = float(values.max()) - (median(head) or 0.0)
+    falls = bool(tail.max() < head.min()) and gain < loss
     return falls and loss >= max(PLAINLY * material, LOUD * noise)
 
 
@@ -132,9 +132,9 @@ def only_fell(values: Array, first: float, material: float) -> bool:
     if len(values) < AMPLE:
         return False
     course = block_means(values, max(1, len(values) // PARTS))
-    begins, later = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
+    begins, later_levels = course[: PARTS // FIFTHS], course[PARTS // FIFTHS :]
     climbs = float((begins - np.minimum.accumulate(begins)).max())
-    return climbs <= _beyond_scatter(values, material) and float(later.max()) <= first
+    return climbs <= _beyond_scatter(values, material) and float(later_levels.max()) <= first
 
 
 def _beyond_scatter(values: Array, material: float) -> float:
@@ -143,21 +143,21 @@ def _beyond_scatter(values: Array, material: float) -> float:
 
 def fell_back(values: Array, material: float) -> Drawdown | None:
     """Return the fall of a rise that was lost again: neither a trend nor a flat line fits it."""
-    found = drawdown(values)
-    if found is None or found.best - found.last < material:
+    fall = drawdown(values)
+    if fall is None or fall.best - fall.last < material:
         return None
-    return found if found.share >= HALF and found.size >= UNLIKELY else None
+    return fall if fall.share >= HALF and fall.size >= UNLIKELY else None
 
 
-def lost(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
+def proven_loss(values: Array, material: float, *, anew: bool = False) -> OutcomeChange | None:
     """Return the loss of half of a gain where blocks prove it and both are `material`.
 
     `anew`: each value is an evaluation.
     """
-    found = outcome_change(values, margin=material, anew=anew)
-    if found is None or found.answer != "lost" or found.share_lost < HALF:
+    change = outcome_change(values, margin=material, anew=anew)
+    if change is None or change.answer != "lost" or change.share_lost < HALF:
         return None
-    return found
+    return change
 
 
 def _is_of_episodes(trace: Trace, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How an outcome fell around a step, and how late and how slowly a mean over episodes shows it.
+"""Onset, delay and size of a fall of the outcome around a step, as a mean over episodes shows it.
 
 A mean over the last W episodes holds old ones until W new ones have ended. Once these are short,
 as most failures are, that is soon: after W x their length in steps. So a break that made every
@@ -34,7 +34,7 @@ class Fall:
     before: float
     low: float
     last: float
-    shown: int  # the step at which a tenth of the loss shows
+    visible_step: int  # the step at which a tenth of the loss shows
     hidden: int  # steps for which a mean over episodes may have hidden that tenth
     earlier: bool  # it had begun before
     late: bool  # later than a break at the step that was asked about would show
@@ -42,44 +42,48 @@ class Fall:
     half: bool  # of the loss came within a few points
 
     @property
-    def lost(self) -> float:
+    def loss(self) -> float:
         """How much went."""
         return self.before - self.low
 
 
 def fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     """Return how an outcome's finite points fell at a step or soon after; None if they did not."""
-    at = int(np.searchsorted(series.steps, step))
+    index = int(np.searchsorted(series.steps, step))
     values = series.values
-    since = max(at - NEAR, 1)
-    after = values[since:]
-    if since < POINTS or len(values) - at < 2 * POINTS:
+    start = max(index - NEAR, 1)
+    after = values[start:]
+    if start < POINTS or len(values) - index < 2 * POINTS:
         return None
-    before = float(np.median(values[since - POINTS : since]))
+    before = float(np.median(values[start - POINTS : start]))
     low = float(np.median(np.sort(after)[: max(POINTS, round(LOWEST * len(after)))]))
-    lost = before - low
-    if lost <= 0:
+    loss = before - low
+    if loss <= 0:
         return None
-    shown = since + int(np.argmax(_stays(after < before - SHOWS * lost)))
-    gone = since + int(np.argmax(after < before - GONE * lost))
-    forgets = memory(trace, name, int(series.steps[gone]))
-    span = int(series.steps[shown]) - step
-    took = int(series.steps[gone]) - int(series.steps[shown])
+    visible_index = start + int(np.argmax(_stays(after < before - SHOWS * loss)))
+    end_index = start + int(np.argmax(after < before - GONE * loss))
+    forgets = memory(trace, name, int(series.steps[end_index]))
+    span = int(series.steps[visible_index]) - step
+    took = int(series.steps[end_index]) - int(series.steps[visible_index])
     # A row in which no episode ended repeats the one before: it does not count.
-    moved = np.cumsum(np.diff(values[since - 1 :]) != 0)
-    late = moved[max(shown - since, 0)] - moved[max(min(at - since, shown - since), 0)] > PROMPT
-    slow = moved[gone - since] - moved[shown - since] > PROMPT
-    soon = after[moved - moved[shown - since] <= PROMPT]
+    moved = np.cumsum(np.diff(values[start - 1 :]) != 0)
+    late = (
+        moved[max(visible_index - start, 0)]
+        - moved[max(min(index - start, visible_index - start), 0)]
+        > PROMPT
+    )
+    slow = moved[end_index - start] - moved[visible_index - start] > PROMPT
+    soon = after[moved - moved[visible_index - start] <= PROMPT]
     return Fall(
         before,
         low,
         float(np.median(after[-POINTS:])),
-        int(series.steps[shown]),
+        int(series.steps[visible_index]),
         round(SHOWS * forgets),
-        earlier=_highest(values[max(since - PAST, 0) : since]) - before > EARLIER * lost,
+        earlier=_highest(values[max(start - PAST, 0) : start]) - before > EARLIER * loss,
         late=bool(late) and span > SHOWS * forgets,
         slow=bool(slow) and took > SLOW * (GONE - SHOWS) * forgets > 0,
-        half=before - float(soon.min()) >= lost / 2,
+        half=before - float(soon.min()) >= loss / 2,
     )
 
 
@@ -94,16 +98,16 @@ def with_it(trace: Trace, step: int) -> bool:
     What falls together has one cause; which of the two it was, nobody can tell.
     """
     picked = outcome(trace)
-    found = None if picked is None else fall(trace, *picked, step)
-    if picked is None or found is None:
+    drop = None if picked is None else fall(trace, *picked, step)
+    if picked is None or drop is None:
         return False
     name, series = picked
     material, _ = least_that_counts(trace, name, series)
-    gain = found.before - float(np.median(series.values[:POINTS]))
-    if gain <= material or found.lost < HALF * gain:
+    gain = drop.before - float(np.median(series.values[:POINTS]))
+    if gain <= material or drop.loss < HALF * gain:
         return False
     after = series.since(step)
-    return found.earlier or found.shown <= int(after.steps[min(TOGETHER, len(after) - 1)])
+    return drop.earlier or drop.visible_step <= int(after.steps[min(TOGETHER, len(after) - 1)])
 
 
 def full(trace: Trace, name: str, series: Series) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.answers import learning_trend
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import FORM, checks_the_answer
 from rlvitals.rules.standing import LEAST, OF_A_SHARE, SHARES, label
 from rlvitals.signals.level import first_last_change
@@ -23,33 +23,33 @@ HEAD = 5  # points that tell the level before training
 NOISES = 2.0  # standard errors of that level
 
 
-@remembered
-def form_alone(trace: Trace) -> str:
+@cache_by_trace
+def describe_form_gain(trace: Trace) -> str:
     """Say that the form of the answers improved and right answers did not; empty where not so."""
     gain = _form(trace) if trace.profile in kinds.LANGUAGE else None
     if gain is None:
         return ""
     name, before, after = gain
     form = f"The form of the answers improved ({label(name)} {before:.3g} -> {after:.3g})"
-    now = learned(trace)
-    if not (now.metric in SHARES or checks_the_answer(now.metric)):
+    trend = learning_trend(trace)
+    if not (trend.metric in SHARES or checks_the_answer(trend.metric)):
         return f"{form}; whether they are right is not logged."
-    if now.improves or now.state == "holding its best":
+    if trend.improves or trend.state == "holding its best":
         return ""
-    result = "did not" if now.stalled else "did not measurably"
-    return f"{form}; right answers {result} ({now.first:.3g} -> {now.last:.3g})."
+    result = "did not" if trend.stalls else "did not measurably"
+    return f"{form}; right answers {result} ({trend.first:.3g} -> {trend.last:.3g})."
 
 
-def of_evaluations(base: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def of_evaluations(base: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """Say the same of two evaluations: dicts with `right` (a dict with `value`) and `rewards`."""
     gains = [
         (value - before, name, before, value)
-        for name, value in now["rewards"].items()
+        for name, value in current["rewards"].items()
         if FORM.search(name) and value is not None
         if (before := base["rewards"].get(name)) is not None
         if value - before >= OF_A_SHARE * max(1.0, abs(value))
     ]
-    start, end = base["right"]["value"], now["right"]["value"]
+    start, end = base["right"]["value"], current["right"]["value"]
     if not gains or end - start >= OF_A_SHARE:
         return ""
     _, name, before, value = max(gains)

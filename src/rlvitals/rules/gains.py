@@ -15,7 +15,7 @@ from rlvitals.metrics.catalogue.optimiser import LOSS
 from rlvitals.metrics.catalogue.preference import MARGIN
 from rlvitals.metrics.catalogue.rollouts import GENERATION_BATCHES
 from rlvitals.rules.curves import learned_before
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.untaught import at_top
@@ -63,7 +63,7 @@ class Gain:
         return self.last - self.first
 
     @property
-    def most(self) -> float:
+    def change_high(self) -> float:
         """Return the high end of the change's interval."""
         return self.size + SURE * self.error
 
@@ -79,20 +79,20 @@ def gain(values: Array) -> Gain | None:
     noise = max(scatter, noise_sd(course) or 0.0, rounding)
     levels = np.convolve(course, np.full(LATE, 1 / LATE), mode="valid")
     # Levels of three blocks, and of one against three.
-    three, one = noise * math.sqrt(2 / LATE), noise * math.sqrt(1 + 1 / LATE)
-    early, start, last = float(levels[0]), float(course[0]), float(levels[-1])
-    rose = last - early > PROVEN * three or last - start > PROVEN * one
+    three, single_error = noise * math.sqrt(2 / LATE), noise * math.sqrt(1 + 1 / LATE)
+    early_level, start, last = float(levels[0]), float(course[0]), float(levels[-1])
+    rose = last - early_level > PROVEN * three or last - start > PROVEN * single_error
     best = float(levels.max())
     middle = float(levels[len(levels) // 2])
-    lost = best - last > (PROVEN + 1) * three  # the best is chosen for being best
+    below_best = best - last > (PROVEN + 1) * three  # the best is chosen for being best
     return Gain(
-        first=min(early, start),
+        first=min(early_level, start),
         last=last,
         best=best,
         error=three,
         proven=bool(rose and last > start),
         goes_on=last - middle > SURE * three,
-        falls=bool(lost or early - last > PROVEN * three),
+        falls=bool(below_best or early_level - last > PROVEN * three),
     )
 
 
@@ -135,7 +135,7 @@ def level_standing(
     if change is None or levels is None or levels.proven:
         return current
     level = abs(slope_errors(values)) < MAX_LEVEL_SLOPE_ERRORS and change.answer != "lost"
-    if change.answer != "flat" and not (level and levels.most <= MAX_FLAT_SD * response_sd):
+    if change.answer != "flat" and not (level and levels.change_high <= MAX_FLAT_SD * response_sd):
         return current
     first, last = change.first, change.last
     return replace(
@@ -155,7 +155,7 @@ def flat_by_construction(trace: Trace, current: Standing) -> Standing:
     return replace(current, state="unknown", why=reason)
 
 
-@remembered
+@cache_by_trace
 def selects_prompts(trace: Trace) -> bool:
     """Return True if prompts or groups are selected by reward, as settings or batch counts show."""
     for key, value in trace.settings.items():

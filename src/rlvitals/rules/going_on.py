@@ -1,4 +1,4 @@
-"""Whether a run goes on, and what ended it: by evidence, as a person says, or not known.
+"""Liveness of a run and the reason of its end: by evidence, by the user, or not known.
 
 Evidence is a process that is there, a log that grows while it is watched, an end that is recorded,
 and a budget that is reached. The age of a log is none: the same bytes get the same answer. A run
@@ -45,12 +45,12 @@ def liveness(trace: Trace) -> Liveness:
         return Liveness(False, cycle.lost or cycle.reason or "its log records its end")
     if cycle.alive:
         return Liveness(True, "its process is there")
-    if trace.budget is not None and budget_reached(trace):
+    if trace.budget is not None and reaches_budget(trace):
         return Liveness(False, f"its budget of {trace.budget.steps:,} {trace.step_unit} is reached")
     return Liveness(None, NO_EVIDENCE)
 
 
-def budget_reached(trace: Trace) -> bool:
+def reaches_budget(trace: Trace) -> bool:
     """Tell whether less than one logging interval of the budget is left."""
     if trace.budget is None:
         return False
@@ -67,7 +67,7 @@ def goes_on(trace: Trace) -> bool:
     cycle = trace.lifecycle
     if cycle.over or not (cycle.live or cycle.alive):
         return False
-    return not budget_reached(trace)
+    return not reaches_budget(trace)
 
 
 def in_grace(trace: Trace) -> bool:
@@ -83,24 +83,24 @@ def in_grace(trace: Trace) -> bool:
     )
 
 
-def ended(trace: Trace) -> str:
+def describe_end(trace: Trace) -> str:
     """Say what ended a run, and at which step; empty where nothing says that it did."""
     cycle = trace.lifecycle
-    told = cycle.traceback.strip().rsplit("\n", 1)[-1]
+    error_line = cycle.traceback.strip().rsplit("\n", 1)[-1]
     if not cycle.failed:
-        said = cycle.reason
+        reason = cycle.reason
     elif cycle.lost:
-        said = cycle.lost + _full(trace)
+        reason = cycle.lost + _full(trace)
     elif cycle.signal:
-        said = cycle.reason or cycle.signal
+        reason = cycle.reason or cycle.signal
     else:
-        who = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
-        said = told or f"exit code {cycle.exit_code}"
-        said = f"{who}: {said}" if who else said
-    if not said or (cycle.end_step is None and not cycle.signal and not cycle.lost):
-        return said
+        rank_name = cycle.reason.partition(": ")[0] if cycle.reason.startswith("rank ") else ""
+        reason = error_line or f"exit code {cycle.exit_code}"
+        reason = f"{rank_name}: {reason}" if rank_name else reason
+    if not reason or (cycle.end_step is None and not cycle.signal and not cycle.lost):
+        return reason
     step = max(trace.last_step, cycle.end_step or 0)
-    return f"{said}, at step {step:,}"
+    return f"{reason}, at step {step:,}"
 
 
 def _full(trace: Trace) -> str:

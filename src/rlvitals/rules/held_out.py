@@ -1,4 +1,4 @@
-"""What a run measures on held-out data: which evaluations, how they stand, how large they are."""
+"""Evaluations on held-out data: their series, direction and sample size."""
 
 import math
 import re
@@ -20,7 +20,7 @@ from rlvitals.metrics.catalogue.preference import ACCURACY as PAIRS
 from rlvitals.metrics.catalogue.preference import EVAL_ACCURACY as EVAL_PAIRS
 from rlvitals.metrics.catalogue.reward import COMPONENT, EVAL_COMPONENT
 from rlvitals.metrics.catalogue.throughput import EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND
-from rlvitals.rules.answers import alone
+from rlvitals.rules.answers import isolate_outcome
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.standing import OUTCOMES, Standing, label, standing
 from rlvitals.signals.blocks import block_means
@@ -56,56 +56,58 @@ class HeldOut:
         return -1.0 if self.name == EVAL_LOSS.name else 1.0
 
     @property
-    def said(self) -> str:
+    def title(self) -> str:
         """Say its name."""
-        said = label(self.name)
+        text = label(self.name)
         if self.name.startswith(EVAL_COMPONENT.name):
             return f"held-out {self.name.rsplit('/', 1)[-1]}"
         if self.name == EVAL_PAIRS.name:
             return "held-out accuracy of pairs"
-        return f"held-out {said.removeprefix('eval ').removeprefix('task/')}"
+        return f"held-out {text.removeprefix('eval ').removeprefix('task/')}"
 
 
 def evaluations(trace: Trace) -> list[HeldOut]:
     """List the evaluations with enough points, those that training measures as well first."""
     supervised = trace.profile is Profile.SUPERVISED
-    named = [(n, twin) for n, twin in PAIRED if n != EVAL_LOSS.name or supervised]
-    named += [
-        (f"{EVAL_COMPONENT.name}/{own}", f"{COMPONENT.name}/{own}")
-        for own in trace.family(EVAL_COMPONENT.name)
-        if pays_right_answers(own)
+    pairs = [(n, twin) for n, twin in PAIRED if n != EVAL_LOSS.name or supervised]
+    pairs += [
+        (f"{EVAL_COMPONENT.name}/{suffix}", f"{COMPONENT.name}/{suffix}")
+        for suffix in trace.family(EVAL_COMPONENT.name)
+        if pays_right_answers(suffix)
     ]
-    named += [
-        (f"{EVAL_TASK.name}/{own}", "")
-        for own in trace.family(EVAL_TASK.name)
-        if not BEST_OF.search(own)
+    pairs += [
+        (f"{EVAL_TASK.name}/{suffix}", "")
+        for suffix in trace.family(EVAL_TASK.name)
+        if not BEST_OF.search(suffix)
     ]
     return [
-        HeldOut(name, twin if twin in trace else "", found)
-        for name, twin in named
-        if name in trace and len(found := trace[name].finite()) >= FEWEST
+        HeldOut(name, twin if twin in trace else "", points)
+        for name, twin in pairs
+        if name in trace and len(points := trace[name].finite()) >= FEWEST
     ]
 
 
-def direction(trace: Trace, held: HeldOut) -> Standing:
+def direction(trace: Trace, evaluation: HeldOut) -> Standing:
     """Judge an evaluation as an outcome of its kind is judged."""
-    if held.name == EVAL_LOSS.name:
+    if evaluation.name == EVAL_LOSS.name:
         kind = LOSS.name
-    elif held.name in OUTCOMES:
-        kind = held.name
+    elif evaluation.name in OUTCOMES:
+        kind = evaluation.name
     else:
-        values = held.series.values
+        values = evaluation.series.values
         a_share = values.min() >= 0 and values.max() <= 1
         kind = SUCCESS_RATE.name if a_share else REWARD.name
-    now = standing(alone(trace, kind, held.series))
-    return replace(now, metric=held.name, why=now.why.replace(label(kind), label(held.name)))
+    trend = standing(isolate_outcome(trace, kind, evaluation.series))
+    return replace(
+        trend, metric=evaluation.name, why=trend.why.replace(label(kind), label(evaluation.name))
+    )
 
 
-def size_of(trace: Trace, held: HeldOut) -> float | None:
+def size_of(trace: Trace, evaluation: HeldOut) -> float | None:
     """Return how many samples one evaluation has; None where it is no share or not known."""
-    values = held.series.values
+    values = evaluation.series.values
     seconds, speed = (trace.get(m.name) for m in (EVAL_ELAPSED, EVAL_SAMPLES_PER_SECOND))
-    shares = held.name != EVAL_LOSS.name and values.min() >= 0 and values.max() <= 1
+    shares = evaluation.name != EVAL_LOSS.name and values.min() >= 0 and values.max() <= 1
     if not shares or seconds is None or speed is None:
         return None
     took, rate = median(seconds.values), median(speed.values)
@@ -124,17 +126,17 @@ def error_of(share: float, size: float) -> float:
 CLEARLY = 5.0  # standard errors from the first fifth to the last
 
 
-def worsens(trace: Trace, held: HeldOut) -> str:
+def worsens(trace: Trace, evaluation: HeldOut) -> str:
     """Say that an evaluation ends materially below its start, beyond its scatter; else empty."""
-    now = direction(trace, held)
-    better = held.sign * held.series.values
+    trend = direction(trace, evaluation)
+    better = evaluation.sign * evaluation.series.values
     width = max(1, len(better) // 5)
     blocks = block_means(better, width)
     drop = float(blocks[0] - blocks[-1])
     error = (noise_sd(better) or 0.0) * math.sqrt(2 / width)
-    proven = now.state in ("falling", "fallen back")
+    proven = trend.state in ("falling", "fallen back")
     # Without a direction there is no scale either: a few evaluations are no evidence.
-    if not proven and not (drop >= max(now.material, CLEARLY * error) and drop > 0):
+    if not proven and not (drop >= max(trend.material, CLEARLY * error) and drop > 0):
         return ""
-    first, last = held.sign * float(blocks[0]), held.sign * float(blocks[-1])
-    return f"{held.said} gets worse: {first:.3g} to {last:.3g}"
+    first, last = evaluation.sign * float(blocks[0]), evaluation.sign * float(blocks[-1])
+    return f"{evaluation.title} gets worse: {first:.3g} to {last:.3g}"

@@ -1,4 +1,4 @@
-"""What must add up in a log, by the source code of the frameworks that write it."""
+"""Accounting identities that a log must satisfy, by the source code of its framework."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -36,12 +36,14 @@ class Identity:
     causes: tuple[str, ...] = ()
 
 
-def _ordered(what: str, logged_by: tuple[str, ...], *metrics: Metric) -> tuple[Identity, ...]:
+def _order_identities(
+    quantity: str, logged_by: tuple[str, ...], *metrics: Metric
+) -> tuple[Identity, ...]:
     """A lowest, a mean, a highest: of the same numbers."""
-    said = f"the {what} in order: lowest, mean, highest"
+    title = f"the {quantity} in order: lowest, mean, highest"
     return tuple(
         Identity(
-            said,
+            title,
             high,
             ledgers.never_above(low, high),
             logged_by,
@@ -85,7 +87,7 @@ IDENTITIES = (
     Identity(
         "reward = score where no KL penalty is taken off",
         outcome.RLHF_REWARD,
-        ledgers.score_kept,
+        ledgers.reward_is_score,
         ("verl",),
         "verl/trainer/ppo/ray_trainer.py, fit: token_level_rewards = token_level_scores",
         causes=("the reward is changed between the verifier and the update",),
@@ -195,42 +197,42 @@ IDENTITIES = (
         Severity.WARNING,
         ("they are not taken over the same samples",),
     ),
-    *_ordered(
+    *_order_identities(
         "returns",
         ("rllib", "spinning-up", "skrl", "skrl-off-policy"),
         outcome.RETURN_MIN,
         outcome.RETURN,
         outcome.RETURN_MAX,
     ),
-    *_ordered(
+    *_order_identities(
         "evaluation returns",
         ("rllib", "spinning-up"),
         outcome.EVAL_RETURN_MIN,
         outcome.EVAL_RETURN,
         outcome.EVAL_RETURN_MAX,
     ),
-    *_ordered("rewards", ("scheduler",), reward.MIN, outcome.REWARD, reward.MAX),
-    *_ordered("scores", ("verl",), reward.MIN, outcome.SCORE, reward.MAX),
-    *_ordered(
+    *_order_identities("rewards", ("scheduler",), reward.MIN, outcome.REWARD, reward.MAX),
+    *_order_identities("scores", ("verl",), reward.MIN, outcome.SCORE, reward.MAX),
+    *_order_identities(
         "response lengths",
         (TRL_GRPO, "verl"),
         language.LENGTH_MIN,
         language.LENGTH_MEAN,
         language.LENGTH_MAX,
     ),
-    *_ordered(
+    *_order_identities(
         "prompt lengths",
         ("verl",),
         rollouts.QUERY_LENGTH_MIN,
         language.QUERY_LENGTH_MEAN,
         rollouts.QUERY_LENGTH_MAX,
     ),
-    *_ordered(
+    *_order_identities(
         "advantages",
         ("verl",),
         surrogate.ADVANTAGE_MIN,
         policy.ADVANTAGE_MEAN,
         surrogate.ADVANTAGE_MAX,
     ),
-    *_ordered("Q values", ("rllib", "skrl-off-policy"), Q_MIN, Q_MEAN, Q_MAX),
+    *_order_identities("Q values", ("rllib", "skrl-off-policy"), Q_MIN, Q_MEAN, Q_MAX),
 )

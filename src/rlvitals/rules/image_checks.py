@@ -1,4 +1,4 @@
-"""What the checks of a run's images came to: the counts of all of them together.
+"""Results of a run's image checks: the counts of all checks together.
 
 A check answers questions with their own image and with another question's; see `metrics/images.py`.
 """
@@ -24,8 +24,8 @@ NO_RIGHT_ANSWERS = (
 class ImageChecks:
     """Counts over all checks of a run. `blank`, `distinct`: the shares of the last check."""
 
-    began: int  # step of the first
-    ended: int  # step of the last
+    first_step: int  # step of the first
+    last_step: int  # step of the last
     checks: int
     questions: int
     right_own: int
@@ -46,12 +46,12 @@ class ImageChecks:
         return questions > 1 and round(self.distinct * questions) == 1
 
     @property
-    def share_own(self) -> float:
+    def own_share(self) -> float:
         """Share of right answers with the own image."""
         return self.right_own / self.questions
 
     @property
-    def share_other(self) -> float:
+    def other_share(self) -> float:
         """Share of right answers with another question's image."""
         return self.right_other / self.questions
 
@@ -61,7 +61,7 @@ class ImageChecks:
 
         The answers are paired: only those that are right with one of the two images differ.
         """
-        added = self.share_own - self.share_other
+        added = self.own_share - self.other_share
         spread = Z * sqrt(max(self.flips / self.questions - added**2, 0.0) / self.questions)
         return added - spread, added + spread
 
@@ -93,14 +93,14 @@ def image_checks(trace: Trace) -> ImageChecks | Undecided:
     possible = all(((share >= 0) & (share <= 1)).all() for share in shares)
     if not (possible and (questions >= 1).all() and questions.sum() <= MOST_QUESTIONS):
         return Undecided("the checks of the images log counts or shares that cannot be")
-    own, other, flips = (round(float(questions @ share)) for share in shares)
+    own_count, other_count, flips = (round(float(questions @ share)) for share in shares)
     return ImageChecks(
-        began=int(steps[0]),
-        ended=int(steps[-1]),
+        first_step=int(steps[0]),
+        last_step=int(steps[-1]),
         checks=len(steps),
         questions=round(float(questions.sum())),
-        right_own=own,
-        right_other=other,
+        right_own=own_count,
+        right_other=other_count,
         flips=flips,
         blank=float(values_of(images.BLANK_SHARE.name, 0.0)[-1]),
         distinct=float(values_of(images.DISTINCT_SHARE.name, 1.0)[-1]),

@@ -1,4 +1,4 @@
-"""What a run's first update must show, whatever its settings: nothing has moved yet."""
+"""Invariants of a run's first update, before which no parameter has changed."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -88,20 +88,20 @@ def kl_per_sequence(trace: Trace) -> Reading | None:
         return None
     logged = trace.get(LENGTH_MEAN.name)
     length = trace.number("max_completion_length") or 0.0
-    if logged is not None and len(found := logged.finite()):
-        length = float(found.values[0])
+    if logged is not None and len(lengths := logged.finite()):
+        length = float(lengths.values[0])
     return Reading(metric.name, first, 0.0, PER_SEQUENCE + EACH_TOKEN * abs(length))
 
 
 def reference_follows(trace: Trace) -> Reading | None:
     """The reference stays where it was: KL to it cannot stay exactly 0 while weights move."""
     for metric in (KL_TO_REFERENCE_PER_TOKEN, KL_TO_REFERENCE):
-        found = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old", "rlvitals-rlhf"))
-        if found is None or len(found) <= LATER or not _moves(trace):
+        kl = _from(trace, metric, ("trl-grpo", "trl-ppo", "trl-ppo-old", "rlvitals-rlhf"))
+        if kl is None or len(kl) <= LATER or not _moves(trace):
             continue
-        if not found.values.any():
+        if not kl.values.any():
             # Judged as a whole: that it is 0 once is as it should be.
-            return Reading(metric.name, found, 1.0, 0.5, worst=0.0)
+            return Reading(metric.name, kl, 1.0, 0.5, worst=0.0)
     return None
 
 
@@ -119,15 +119,15 @@ def _one_update(trace: Trace) -> bool:
     number = trace.number
     if number("n_epochs") != 1:
         return False
-    if (parts := number("n_minibatches")) is not None:
-        return parts == 1
-    batch, part = number("batch_size"), number("minibatch_size")
+    if (minibatches := number("n_minibatches")) is not None:
+        return minibatches == 1
+    batch, minibatch = number("batch_size"), number("minibatch_size")
     if (steps := number("n_steps")) and (envs := number("n_envs")):
         batch = steps * envs
-    if batch is not None and part is not None:
-        return part >= batch
-    prompts, few = number("prompt_batch_size"), number("prompt_minibatch_size")
-    return prompts is not None and few is not None and few >= prompts
+    if batch is not None and minibatch is not None:
+        return minibatch >= batch
+    prompts, prompt_minibatch = number("prompt_batch_size"), number("prompt_minibatch_size")
+    return prompts is not None and prompt_minibatch is not None and prompt_minibatch >= prompts
 
 
 def single_update(trace: Trace) -> Reading | None:
@@ -137,7 +137,7 @@ def single_update(trace: Trace) -> Reading | None:
     slack = HALF if trace.profile in kinds.LANGUAGE else SINGLE
     by = ("sb3", "cleanrl", "trl-ppo", "rlvitals-rlhf", "verl")
     read = [
-        Reading(metric.name, found, expected, slack)
+        Reading(metric.name, series, expected, slack)
         for metric, expected in (
             (RATIO, 1.0),
             (APPROX_KL, 0.0),
@@ -145,7 +145,7 @@ def single_update(trace: Trace) -> Reading | None:
             (CLIP_FRACTION, 0.0),
             (CLIP_FRACTION_EFFECTIVE, 0.0),
         )
-        if (found := _from(trace, metric, by))
+        if (series := _from(trace, metric, by))
     ]
     return max(read, key=lambda r: len(r.off), default=None)
 
@@ -153,24 +153,24 @@ def single_update(trace: Trace) -> Reading | None:
 def first_minibatch(trace: Trace) -> Reading | None:
     """Before an update's first gradient step the old policy is the new one, in every update."""
     read = [
-        Reading(metric.name, found, expected, slack)
+        Reading(metric.name, series, expected, slack)
         for metric, expected, slack in (
             (FIRST_RATIO_MAX, 1.0, SLACK_OF_MAX),
             (FIRST_KL, 0.0, SINGLE),
             (FIRST_CLIP_FRACTION, 0.0, SINGLE),
         )
-        if (found := _from(trace, metric, ("rlvitals-ppo",)))
+        if (series := _from(trace, metric, ("rlvitals-ppo",)))
     ]
     return max(read, key=lambda r: len(r.off), default=None)
 
 
 def loss_before(trace: Trace) -> Reading | None:
     """Spinning Up's PPO logs its loss before each first step: minus the mean advantage."""
-    found = _from(trace, POLICY_LOSS, ("spinning-up",))
+    loss = _from(trace, POLICY_LOSS, ("spinning-up",))
     clips = _from(trace, CLIP_FRACTION, ("spinning-up",))  # VPG and TRPO have none
-    if not found or clips is None:
+    if not loss or clips is None:
         return None
-    return Reading(POLICY_LOSS.name, found, 0.0, CENTRED)
+    return Reading(POLICY_LOSS.name, loss, 0.0, CENTRED)
 
 
 def grpo_loss(trace: Trace) -> Reading | None:
@@ -199,10 +199,10 @@ def _first_batch(trace: Trace) -> Table | None:
     for table in trace.tables.values():
         columns = table.columns
         if {"prompt", "completion"} <= set(columns) and len(table):
-            at = np.flatnonzero(table.steps == table.steps.min()).tolist()
+            rows = np.flatnonzero(table.steps == table.steps.min()).tolist()
             if int(table.steps.min()) > FIRST:
                 return None
-            return Table(table.steps[at], {k: [c[i] for i in at] for k, c in columns.items()})
+            return Table(table.steps[rows], {k: [c[i] for i in rows] for k, c in columns.items()})
     return None
 
 
@@ -240,13 +240,15 @@ def twins(trace: Trace) -> Reading | None:
     texts = [str(text) for text in table.columns["completion"]]
     if not groups or np.median([len(t) for t in texts]) < LONG:
         return None
-    least = [min(Counter(texts[row] for row in group).values()) for group in groups]
-    return _spread_over(trace, np.array([float(min(least) > 1)]), 0.5)
+    copies = [min(Counter(texts[row] for row in group).values()) for group in groups]
+    return _spread_over(trace, np.array([float(min(copies) > 1)]), 0.5)
 
 
 def _spread_over(trace: Trace, values: np.ndarray, slack: float) -> Reading:
     """Read numbers of a table at the step of its batch."""
-    at = trace[REWARD.name].where(slice(0, 1))
-    many = len(values)
-    points = Series(np.repeat(at.steps, many), np.repeat(at.times, many), values)
+    first_point = trace[REWARD.name].where(slice(0, 1))
+    count = len(values)
+    points = Series(
+        np.repeat(first_point.steps, count), np.repeat(first_point.times, count), values
+    )
     return Reading(REWARD.name, points, 0.0, slack)

@@ -1,4 +1,4 @@
-"""What is known of the task that a run is trained on, in the unit of its outcome."""
+"""Known properties of the task that a run is trained on, in the unit of its outcome."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from rlvitals.metrics.catalogue.policy import LOSS as POLICY_LOSS
 from rlvitals.metrics.catalogue.progress import BATCH_SIZE, ITERATION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Metric
-from rlvitals.rules.books import SINGLE, Books, Floats, books, joined, names_of
+from rlvitals.rules.books import SINGLE, Books, Floats, align_metrics, books, names_of
 from rlvitals.types import Trace
 
 Keep = Callable[[Trace], Books | None]
@@ -28,10 +28,10 @@ def adds_up(total: Metric, *parts: tuple[Metric, float], exact: float | None = N
     """A total is the weighted sum of other metrics."""
 
     def keep(trace: Trace) -> Books | None:
-        found = joined(trace, names_of(total, *(metric for metric, _ in parts)))
-        if found is None:
+        table = align_metrics(trace, names_of(total, *(metric for metric, _ in parts)))
+        if table is None:
             return None
-        steps, (left, *columns) = found
+        steps, (left, *columns) = table
         weighed = [(c, w) for c, (_, w) in zip(columns, parts, strict=True)]
         return books(steps, left, weighed, exact=exact)
 
@@ -42,10 +42,10 @@ def never_above(low: Metric, high: Metric) -> Keep:
     """One metric is never above another."""
 
     def keep(trace: Trace) -> Books | None:
-        found = joined(trace, names_of(low, high))
-        if found is None:
+        table = align_metrics(trace, names_of(low, high))
+        if table is None:
             return None
-        steps, (left, right) = found
+        steps, (left, right) = table
         return books(steps, left, [(right, 1.0)], at_most=True)
 
     return keep
@@ -54,15 +54,15 @@ def never_above(low: Metric, high: Metric) -> Keep:
 def penalty(trace: Trace) -> Books | None:
     """The KL term of the reward is minus a coefficient times the KL: per sequence, both."""
     names = names_of(reward.NON_SCORE, policy.KL_TO_REFERENCE)
-    own, told = policy.KL_COEF.name in trace, trace.number("kl_coef")
-    found = joined(trace, (*names, policy.KL_COEF.name) if own else names)
-    if found is None:
+    logs_coef, setting = policy.KL_COEF.name in trace, trace.number("kl_coef")
+    table = align_metrics(trace, (*names, policy.KL_COEF.name) if logs_coef else names)
+    if table is None:
         return None
-    steps, (term, kl, *rest) = found
-    if rest:
-        return books(steps, term, [(kl, -rest[0])])
-    if told is not None:
-        return books(steps, term, [(kl, -told)])
+    steps, (term, kl, *coefs) = table
+    if coefs:
+        return books(steps, term, [(kl, -coefs[0])])
+    if setting is not None:
+        return books(steps, term, [(kl, -setting)])
     clear = np.abs(kl) > TINY
     if not clear.any():
         return None
@@ -73,16 +73,16 @@ def penalty(trace: Trace) -> Books | None:
 
 def penalty_sign(trace: Trace) -> Books | None:
     """A penalty on a positive KL takes away, whatever is summed or averaged."""
-    found = joined(trace, names_of(reward.NON_SCORE_PER_TOKEN, policy.KL_TO_REFERENCE))
-    if found is None:
+    table = align_metrics(trace, names_of(reward.NON_SCORE_PER_TOKEN, policy.KL_TO_REFERENCE))
+    if table is None:
         return None
-    steps, (term, kl) = found
+    steps, (term, kl) = table
     far = kl > FAR
     nothing = np.zeros(int(far.sum()))
     return books(steps[far], term[far], [(nothing, 1.0)], at_most=True) if far.any() else None
 
 
-def score_kept(trace: Trace) -> Books | None:
+def reward_is_score(trace: Trace) -> Books | None:
     """Without a KL penalty in the reward, the reward is the score."""
     if policy.KL_TO_REFERENCE_PER_TOKEN.name in trace or policy.KL_TO_REFERENCE.name in trace:
         return None
@@ -96,52 +96,52 @@ def components(trace: Trace) -> Books | None:
     others, and then the means need not add up.
     """
     names = [f"{reward.COMPONENT.name}/{part}" for part in trace.family(reward.COMPONENT.name)]
-    found = joined(trace, [outcome.REWARD.name, *names]) if names else None
-    if found is None:
+    table = align_metrics(trace, [outcome.REWARD.name, *names]) if names else None
+    if table is None:
         return None
-    steps, (total, *columns) = found
+    steps, (total, *columns) = table
     parts = np.stack(columns, axis=1)
     rows = int(HALF_OF * len(total))
     if rows < len(names) + MORE_ROWS:
         return None
-    seen = np.any(parts[:rows] != 0, axis=0)
+    nonzero = np.any(parts[:rows] != 0, axis=0)
     # A part that was 0 throughout may have any weight: nothing can be said once it moves.
-    if np.any(parts[:, ~seen] != 0):
+    if np.any(parts[:, ~nonzero] != 0):
         return None
     ones: Floats = np.ones(len(names))
     for weights in (ones, _weights(parts[:rows], total[:rows])):
         if weights is None:
             return None
         weighed = [(c, float(w)) for c, w in zip(columns, weights, strict=True)]
-        made = books(steps, total, weighed, certain=False)
-        if np.mean(~made.broken[:rows]) >= MOST:
-            return made
+        identity = books(steps, total, weighed, certain=False)
+        if np.mean(~identity.violations[:rows]) >= MOST:
+            return identity
     return None
 
 
 def _weights(parts: Floats, total: Floats) -> Floats | None:
     """Return the weights [parts] that rows [rows, parts] fit best; None where many fit as well."""
-    seen = np.any(parts != 0, axis=0)
-    if np.linalg.matrix_rank(parts) < int(seen.sum()):
+    nonzero = np.any(parts != 0, axis=0)
+    if np.linalg.matrix_rank(parts) < int(nonzero.sum()):
         return None
     return np.asarray(np.linalg.lstsq(parts, total, rcond=None)[0], np.float64)
 
 
 def spread(trace: Trace) -> Books | None:
     """No standard deviation exceeds that of two samples at both ends."""
-    found = joined(trace, names_of(reward.STD, reward.MIN, reward.MAX))
-    if found is None:
+    table = align_metrics(trace, names_of(reward.STD, reward.MIN, reward.MAX))
+    if table is None:
         return None
-    steps, (left, low, high) = found
+    steps, (left, low, high) = table
     return books(steps, left, [(high, SPREAD), (low, -SPREAD)], at_most=True)
 
 
 def no_contrast(trace: Trace) -> Books | None:
     """Where all rewards of the batch are equal, all groups are without contrast."""
-    found = joined(trace, names_of(reward.GROUP_ZERO_STD, reward.STD))
-    if found is None:
+    table = align_metrics(trace, names_of(reward.GROUP_ZERO_STD, reward.STD))
+    if table is None:
         return None
-    steps, (share, spread) = found
+    steps, (share, spread) = table
     equal = spread == 0
     return books(steps, np.where(equal, 1.0, 0.0), [(share, 1.0)], at_most=True)
 
@@ -151,14 +151,14 @@ def actions(trace: Trace) -> Books | None:
     names = [f"{policy.ACTION_COUNT.name}/{i}" for i in trace.family(policy.ACTION_COUNT.name)]
     if len(names) < 2:  # noqa: PLR2004
         return None
-    if BATCH_SIZE.name in trace and (found := joined(trace, [BATCH_SIZE.name, *names])):
-        steps, (size, *counts) = found
+    if BATCH_SIZE.name in trace and (table := align_metrics(trace, [BATCH_SIZE.name, *names])):
+        steps, (size, *counts) = table
         if np.sum(counts, axis=0).max() > 1.0 + SINGLE:
             return books(steps, np.sum(counts, axis=0), [(size, 1.0)], counts=True)
-    found = joined(trace, names)
-    if found is None:
+    table = align_metrics(trace, names)
+    if table is None:
         return None
-    steps, columns = found
+    steps, columns = table
     total = np.sum(columns, axis=0)
     shares = max(float(c.max()) for c in columns) <= 1.0 + SINGLE
     return books(steps, total, [(np.ones(len(total)), 1.0)]) if shares else None
@@ -166,35 +166,37 @@ def actions(trace: Trace) -> Books | None:
 
 def epochs(trace: Trace) -> Books | None:
     """No iteration runs more epochs than it may."""
-    most = trace.number("n_epochs")
-    found = joined(trace, names_of(UPDATES, ITERATION))
-    if most is None or found is None or str(trace.settings.get("algorithm", "")) == "A2C":
+    max_epochs = trace.number("n_epochs")
+    table = align_metrics(trace, names_of(UPDATES, ITERATION))
+    if max_epochs is None or table is None or str(trace.settings.get("algorithm", "")) == "A2C":
         return None
-    steps, (updates, iterations) = found
-    made, rounds = np.diff(updates), np.diff(iterations)
-    on = (rounds > 0) & (made >= 0)  # `learn` called again counts from 0
+    steps, (updates, iterations) = table
+    new_updates, rounds = np.diff(updates), np.diff(iterations)
+    on = (rounds > 0) & (new_updates >= 0)  # `learn` called again counts from 0
     if not on.any():
         return None
-    return books(steps[1:][on], made[on], [(rounds[on], most)], at_most=True, counts=True)
+    return books(
+        steps[1:][on], new_updates[on], [(rounds[on], max_epochs)], at_most=True, counts=True
+    )
 
 
 def rate(trace: Trace) -> Books | None:
     """Schedules start from the learning rate that was set, and go down."""
-    told = trace.number("learning_rate")
-    found = joined(trace, names_of(LEARNING_RATE))
-    if told is None or told <= 0 or found is None:
+    base_rate = trace.number("learning_rate")
+    table = align_metrics(trace, names_of(LEARNING_RATE))
+    if base_rate is None or base_rate <= 0 or table is None:
         return None
-    steps, (in_force,) = found
-    return books(steps, in_force, [(np.full(len(in_force), told), 1.0)], at_most=True)
+    steps, (in_force,) = table
+    return books(steps, in_force, [(np.full(len(in_force), base_rate), 1.0)], at_most=True)
 
 
 def rllib_loss(trace: Trace) -> Books | None:
     """PPO's total, of the same minibatches as its parts."""
     parts = (POLICY_LOSS, VALUE_LOSS, ENTROPY, policy.APPROX_KL, policy.KL_COEF, ENTROPY_COEF)
-    found = joined(trace, names_of(LOSS, *parts))
-    if found is None:
+    table = align_metrics(trace, names_of(LOSS, *parts))
+    if table is None:
         return None
-    steps, (total, loss, critic, entropy, kl, price, bonus) = found
+    steps, (total, loss, critic, entropy, kl, price, bonus) = table
     weight = trace.number("value_coef")
     terms: list[tuple[Floats, Floats | float]] = [(loss, 1.0), (critic, weight or 1.0)]
     terms += [(entropy, -bonus), (kl, price)]
@@ -203,20 +205,20 @@ def rllib_loss(trace: Trace) -> Books | None:
 
 def two_losses(trace: Trace) -> Books | None:
     """Old TRL's total: policy and value loss, both means over the same minibatches."""
-    found = joined(trace, names_of(LOSS, POLICY_LOSS, VALUE_LOSS))
+    table = align_metrics(trace, names_of(LOSS, POLICY_LOSS, VALUE_LOSS))
     weight = trace.number("value_coef")
-    if found is None or weight is None:
+    if table is None or weight is None:
         return None
-    steps, (total, loss, critic) = found
+    steps, (total, loss, critic) = table
     return books(steps, total, [(loss, 1.0), (critic, weight)])
 
 
 def cleanrl_loss(trace: Trace) -> Books | None:
     """ppo_trxl's total, which it logs of the last minibatch like its parts."""
-    found = joined(trace, names_of(LOSS, POLICY_LOSS, VALUE_LOSS, ENTROPY, ENTROPY_COEF))
+    table = align_metrics(trace, names_of(LOSS, POLICY_LOSS, VALUE_LOSS, ENTROPY, ENTROPY_COEF))
     weight = trace.number("value_coef")
-    others = trace.family("optimiser/loss_part").values()
-    if found is None or weight is None or any(np.any(s.values != 0) for s in others):
+    other_losses = trace.family("optimiser/loss_part").values()
+    if table is None or weight is None or any(np.any(s.values != 0) for s in other_losses):
         return None
-    steps, (total, loss, critic, entropy, bonus) = found
+    steps, (total, loss, critic, entropy, bonus) = table
     return books(steps, total, [(loss, 1.0), (critic, weight), (entropy, -bonus)])

@@ -1,4 +1,4 @@
-"""What blocks of a whole run's outcome show where no straight trend can be told of it."""
+"""Tests of a whole run's outcome by block means, for outcomes without a linear trend."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,15 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.curves import AMPLE, HALF, PARTS, PLAINLY, fell_back, is_back_at_start, lost
+from rlvitals.rules.curves import (
+    AMPLE,
+    HALF,
+    PARTS,
+    PLAINLY,
+    fell_back,
+    is_back_at_start,
+    proven_loss,
+)
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
@@ -42,49 +50,63 @@ END_BLOCKS = 2  # of twenty, a tenth of the run
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
-def by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
+def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
     """Answer by blocks where the standing is unknown; `values` [n] are of the whole run.
 
     A short log of a return is never called flat: what it shows may be the start of a run.
     """
-    found = change(trace, now.metric, values, now.material)
-    if found is None:
-        return now
-    if found.answer == "cannot tell":
-        return replace(now, why=now.why + _more(now.metric, found))
-    small = found.answer == "rose" and not _counts(trace, now, values, found)
-    dip = is_back_at_start(trace, now.metric, values, now.last, now.material)
-    if (small and found.high > now.material) or (found.answer == "rose" and dip):
-        return now
-    part_lost = found.answer == "rose" and found.share_lost >= MIN_SHARE_LOST
-    if part_lost or (found.answer == "lost" and found.share_lost < HALF):
-        return replace(now, why=f"{now.why}; {found.share_lost:.0%} of its gain is lost at the end")
-    poor = found.points >= AMPLE and tells_poor(trace, now.metric, values)
-    if (small or found.answer == "flat") and not poor:
-        return level_unknown(now)
-    last = found.last if found.answer == "lost" else now.last
-    best = found.best if found.answer == "lost" else now.best
-    state = "flat" if small else STATES[found.answer]
-    return replace(now, state=state, why="", last=last, best=best, low=found.low, high=found.high)
+    block_change = change(trace, trend.metric, values, trend.material)
+    if block_change is None:
+        return trend
+    if block_change.answer == "cannot tell":
+        return replace(trend, why=trend.why + _more(trend.metric, block_change))
+    small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
+    dip = is_back_at_start(trace, trend.metric, values, trend.last, trend.material)
+    if (small and block_change.high > trend.material) or (block_change.answer == "rose" and dip):
+        return trend
+    part_lost = block_change.answer == "rose" and block_change.share_lost >= MIN_SHARE_LOST
+    if part_lost or (block_change.answer == "lost" and block_change.share_lost < HALF):
+        return replace(
+            trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
+        )
+    poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
+    if (small or block_change.answer == "flat") and not poor:
+        return unclear_level(trend)
+    last = block_change.last if block_change.answer == "lost" else trend.last
+    best = block_change.best if block_change.answer == "lost" else trend.best
+    state = "flat" if small else STATES[block_change.answer]
+    return replace(
+        trend,
+        state=state,
+        why="",
+        last=last,
+        best=best,
+        low=block_change.low,
+        high=block_change.high,
+    )
 
 
-def flat_by_blocks(trace: Trace, now: Standing, values: Array) -> Standing:
+def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
     """Correct a standing that is flat beside its first level, which an offset would change.
 
     Where the span is not known, a significant gain of half a standard deviation of a single value
     is a rise, whatever the first level was.
     """
-    if knows_way(trace, now.metric, values):
-        return now
-    found = change(trace, now.metric, values, now.material)
-    rose = found is not None and found.answer == "rose" and found.share_lost < MIN_SHARE_LOST
-    if found is not None and rose:
-        if _counts(trace, now, values, found):
-            return replace(now, state="rising", low=found.low, high=found.high)
-        return small_rise(now, found)
-    if tells_poor(trace, now.metric, values):
-        return now
-    return level_unknown(now)
+    if knows_way(trace, trend.metric, values):
+        return trend
+    block_change = change(trace, trend.metric, values, trend.material)
+    rose = (
+        block_change is not None
+        and block_change.answer == "rose"
+        and block_change.share_lost < MIN_SHARE_LOST
+    )
+    if block_change is not None and rose:
+        if _counts(trace, trend, values, block_change):
+            return replace(trend, state="rising", low=block_change.low, high=block_change.high)
+        return small_rise(trend, block_change)
+    if tells_poor(trace, trend.metric, values):
+        return trend
+    return unclear_level(trend)
 
 
 def small_rise(now: Standing, found: OutcomeChange) -> Standing:
@@ -115,13 +137,13 @@ def stands_where_training_rose(trace: Trace) -> bool:
     The training's return tells how far the task goes: what the evaluations change by is less than
     a tenth of that.
     """
-    held = trace.get(EVALUATED)
-    if held is None or len(held.finite()) < LEAST or RETURN.name not in trace:
+    evaluation = trace.get(EVALUATED)
+    if evaluation is None or len(evaluation.finite()) < LEAST or RETURN.name not in trace:
         return False
     if _explores_less(trace):
         return False  # the training's return rises towards the evaluation's by that alone
     rise = standing(trace, of=RETURN.name)
-    values = held.finite().values
+    values = evaluation.finite().values
     course = block_means(values, max(len(values) // PARTS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     rose = rise.improves or rise.state == "holding its best"
@@ -135,11 +157,11 @@ def _explores_less(trace: Trace) -> bool:
     return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
 
 
-def level_unknown(now: Standing) -> Standing:
+def unclear_level(trend: Standing) -> Standing:
     """Say of a flat outcome that nobody can tell whether its level is a good one."""
-    name, ends = label(now.metric), f"{now.first:.4g} to {now.last:.4g}"
-    why = f"{name} is flat, {ends}, and whether that is a good level is not known{MORE}"
-    return replace(now, state="unknown", why=why)
+    name, ends = label(trend.metric), f"{trend.first:.4g} to {trend.last:.4g}"
+    reason = f"{name} is flat, {ends}, and whether that is a good level is not known{MORE}"
+    return replace(trend, state="unknown", why=reason)
 
 
 def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeChange | None:
@@ -148,27 +170,27 @@ def change(trace: Trace, name: str, values: Array, material: float) -> OutcomeCh
     Where it is a single value's scatter, that of the blocks, which holds slow noise, does as well.
     """
     anew = name == EVALUATED
-    found = None if knows_way(trace, name, values) else outcome_change(values, anew=anew)
-    if found is not None and found.answer == "flat":
-        return found
+    result = None if knows_way(trace, name, values) else outcome_change(values, anew=anew)
+    if result is not None and result.answer == "flat":
+        return result
     return outcome_change(values, margin=material, anew=anew)
 
 
-def _counts(trace: Trace, now: Standing, values: Array, found: OutcomeChange) -> bool:
+def _counts(trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange) -> bool:
     """Tell whether a significant rise is learning: by the task's span, else by its own scatter.
 
     A rise that is small beside the scatter of single values has to be proven well.
     """
-    gain, half = found.last - found.first, (found.high - found.low) / 2
-    proven = not knows_way(trace, now.metric, values) and gain >= SURE * half
-    return gain >= now.material or proven
+    gain, half = block_change.last - block_change.first, (block_change.high - block_change.low) / 2
+    proven = not knows_way(trace, trend.metric, values) and gain >= SURE * half
+    return gain >= trend.material or proven
 
 
-def _more(name: str, found: OutcomeChange) -> str:
+def _more(name: str, block_change: OutcomeChange) -> str:
     """Say how many more points would tell, if the change goes on as it is."""
-    if not 0 < found.more <= MOST_MORE * found.points:
+    if not 0 < block_change.more <= MOST_MORE * block_change.points:
         return ""
-    return f"; about {found.more:,} more points of the {label(name)} may tell"
+    return f"; about {block_change.more:,} more points of the {label(name)} may tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,27 +222,27 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     bottom = int((np.maximum.accumulate(course) - course).argmax())
     top = int(course[: bottom + 1].argmax())
     best, lowest, last = course[top], course[bottom], course[-END_BLOCKS:].mean()
-    least = PLAINLY * max(material, scatter_of_window(trace, RETURN.name))
+    min_fall = PLAINLY * max(material, scatter_of_window(trace, RETURN.name))
     fall = course[max(top - MAX_FALL_BLOCKS, 0) : bottom + 1]
     sudden = (fall[:-MAX_FALL_BLOCKS] - fall[MAX_FALL_BLOCKS:]).max(initial=0.0)
-    if min(best - lowest, best - course[0]) < least or sudden < HALF * (best - lowest):
+    if min(best - lowest, best - course[0]) < min_fall or sudden < HALF * (best - lowest):
         return None
-    at = len(series) - (len(course) - bottom) * width
-    since = outcome_change(series.values[at:], margin=material)
-    rises = since is not None and since.answer == "rose"
+    start_index = len(series) - (len(course) - bottom) * width
+    later_change = outcome_change(series.values[start_index:], margin=material)
+    rises = later_change is not None and later_change.answer == "rose"
     late = len(course) - 1 - bottom < MIN_RISE_BLOCKS
     if late or not rises or last - lowest < HALF * (best - lowest):
         return None
-    return Recovery(float(best), float(lowest), float(last), int(series.steps[at]))
+    return Recovery(float(best), float(lowest), float(last), int(series.steps[start_index]))
 
 
-def rising_again(now: Standing, found: Recovery) -> Standing:
+def rising_again(trend: Standing, rise: Recovery) -> Standing:
     """Return a standing that says so, with the levels since the fall."""
-    why = (
-        f"fell from {found.best:.4g} to {found.lowest:.4g} by step {found.step:,} and has risen "
-        f"since, to {found.last:.4g}"
+    reason = (
+        f"fell from {rise.best:.4g} to {rise.lowest:.4g} by step {rise.step:,} and has risen "
+        f"since, to {rise.last:.4g}"
     )
-    return replace(now, state="rising", why=why, first=found.lowest, last=found.last)
+    return replace(trend, state="rising", why=reason, first=rise.lowest, last=rise.last)
 
 
 def lost_again(trace: Trace) -> Standing | None:
@@ -228,13 +250,13 @@ def lost_again(trace: Trace) -> Standing | None:
 
     None where it holds what it gained. For the run's verdict: the rise is real, and so is its end.
     """
-    now, picked = standing(trace), outcome(trace)
-    if picked is None or now.state != "rising":
+    trend, picked = standing(trace), outcome(trace)
+    if picked is None or trend.state != "rising":
         return None
     values = picked[1].values
-    anew = now.metric == EVALUATED
-    least = max(now.material, slow_swing(trace, now.metric, now.material_from))
-    found = fell_back(values, least) or lost(values, least, anew=anew)
-    if found is None or recovery(trace, now.material) is not None:
+    anew = trend.metric == EVALUATED
+    min_loss = max(trend.material, slow_swing(trace, trend.metric, trend.material_from))
+    fall = fell_back(values, min_loss) or proven_loss(values, min_loss, anew=anew)
+    if fall is None or recovery(trace, trend.material) is not None:
         return None
-    return replace(now, state="fallen back", last=up(now.metric) * found.last)
+    return replace(trend, state="fallen back", last=up(trend.metric) * fall.last)

@@ -1,4 +1,4 @@
-"""How fast a run goes, interval by interval, from the steps and whatever clock the log has."""
+"""Throughput per interval, from the steps and the clock that the log has."""
 
 from dataclasses import dataclass
 
@@ -32,27 +32,27 @@ class Pace:
     seconds: float  # mean length of a window
 
 
-def pace(trace: Trace, counted: Series | None = None) -> Pace | None:
-    """Return steps per second, or the rate of `counted`'s values; None without a usable clock.
+def pace(trace: Trace, counter: Series | None = None) -> Pace | None:
+    """Return steps per second, or the rate of `counter`'s values; None without a usable clock.
 
     The first tenth is left out: compilation, empty replay buffers, warm-up.
     """
     clock = _clock(trace)
     if clock is None:
         return None
-    at = clock.steps.astype(np.float64)
-    if counted is not None:
-        both = np.isin(clock.steps, counted.steps)
-        clock = clock.where(both)
+    progress = clock.steps.astype(np.float64)
+    if counter is not None:
+        common = np.isin(clock.steps, counter.steps)
+        clock = clock.where(common)
         if not len(clock):
             return None
-        at = counted.values[np.searchsorted(counted.steps, clock.steps)]
+        progress = counter.values[np.searchsorted(counter.steps, clock.steps)]
         if not len(clock):
             return None
     # A run that becomes ten times slower spends less than a tenth of its time on its first half.
-    keep = _past(clock.values, WARM_UP) | _past(at, WARM_UP)
-    clock, at = clock.where(keep), at[keep]
-    return _rates(clock, at) if len(clock) else None
+    keep = _past(clock.values, WARM_UP) | _past(progress, WARM_UP)
+    clock, progress = clock.where(keep), progress[keep]
+    return _rates(clock, progress) if len(clock) else None
 
 
 def _past(values: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
@@ -68,19 +68,19 @@ def _clock(trace: Trace) -> Series | None:
     wall times of a series.
     """
     elapsed = trace.get("throughput/elapsed")
-    found = elapsed.finite() if elapsed is not None else by_rate(trace)
-    if found is None:
+    clock = elapsed.finite() if elapsed is not None else by_rate(trace)
+    if clock is None:
         by_length = sorted(trace.series.values(), key=len, reverse=True)
         timed = (s for s in by_length if np.count_nonzero(np.isfinite(s.times)) > 1)
         if (longest := next(timed, None)) is None:
             return None
-        found = Series(longest.steps, longest.times, longest.times).finite()
-    if not len(found):
+        clock = Series(longest.steps, longest.times, longest.times).finite()
+    if not len(clock):
         return None
-    keep = np.concatenate(([True], np.diff(found.steps) > 0))
-    found = found.where(keep)
+    keep = np.concatenate(([True], np.diff(clock.steps) > 0))
+    clock = clock.where(keep)
     # A resumed run's clock starts anew or has a gap: only a rising clock is a clock.
-    return found if len(found) > 1 and (np.diff(found.values) >= 0).all() else None
+    return clock if len(clock) > 1 and (np.diff(clock.values) >= 0).all() else None
 
 
 def by_rate(trace: Trace) -> Series | None:
@@ -96,23 +96,23 @@ def by_rate(trace: Trace) -> Series | None:
 
 def _after(values: NDArray[np.float64], edge: int, length: float) -> int:
     """Return the first index whose value lies at least `length` above that of `edge`."""
-    at = max(int(np.searchsorted(values, values[edge] + length)), edge + 1)
+    index = max(int(np.searchsorted(values, values[edge] + length)), edge + 1)
     # The sum is rounded as the difference is not.
-    while at - 1 > edge and values[at - 1] - values[edge] >= length:
-        at -= 1
-    while at < values.size and values[at] - values[edge] < length:
-        at += 1
-    return at
+    while index - 1 > edge and values[index - 1] - values[edge] >= length:
+        index -= 1
+    while index < values.size and values[index] - values[edge] < length:
+        index += 1
+    return index
 
 
-def _rates(clock: Series, at: NDArray[np.float64]) -> Pace | None:
+def _rates(clock: Series, progress: NDArray[np.float64]) -> Pace | None:
     """Cut a run into windows of a thirtieth of its time or of its steps, whichever is shorter."""
     seconds = clock.values
     length = max(SHORTEST, float(seconds[-1] - seconds[0]) / WINDOWS)
-    stride = float(at[-1] - at[0]) / WINDOWS
+    stride = float(progress[-1] - progress[0]) / WINDOWS
     edges = [0]
     while True:
-        by_steps = max(_after(seconds, edges[-1], SHORTEST), _after(at, edges[-1], stride))
+        by_steps = max(_after(seconds, edges[-1], SHORTEST), _after(progress, edges[-1], stride))
         edge = min(_after(seconds, edges[-1], length), by_steps)
         if edge >= seconds.size:
             break
@@ -120,7 +120,7 @@ def _rates(clock: Series, at: NDArray[np.float64]) -> Pace | None:
     if len(edges) < 3:  # noqa: PLR2004 - two windows at least
         return None
     seconds = np.diff(clock.values[edges])
-    return Pace(clock.steps[edges[1:]], np.diff(at[edges]) / seconds, float(seconds.mean()))
+    return Pace(clock.steps[edges[1:]], np.diff(progress[edges]) / seconds, float(seconds.mean()))
 
 
 def slow_since(speed: Pace, slower: float = SLOWER) -> int | None:

@@ -1,4 +1,4 @@
-"""What each step of an episode paid, where the environment pays the same for every one of them.
+"""Reward per step, implied by return and length, for environments that pay every step the same.
 
 CartPole pays 1 for each step, Acrobot and MountainCar -1: the return is known from the length. An
 identity has no threshold that a healthy run could pass. Rewards shaped or scaled on purpose keep
@@ -14,7 +14,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.environments import Environment
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.types import Profile, Series, Trace
 
 HOLDS, OFF = 0.01, 0.1  # of what the steps should have paid: rounding, and what is none
@@ -40,8 +40,10 @@ def pays_in_full(trace: Trace, values: NDArray[np.float64]) -> bool:
     length, best = float(lengths.values[0]), float(values.max())
     if length < MIN_PAID_STEPS or best <= 0 or values.min() == best:
         return False
-    whole = abs(best / length - round(best / length)) <= EXACT and best >= length * (1 - EXACT)
-    return whole and float(np.quantile(values, 1 - NEARLY_ALL)) >= (1 - HOLDS) * best
+    whole_number = abs(best / length - round(best / length)) <= EXACT and best >= length * (
+        1 - EXACT
+    )
+    return whole_number and float(np.quantile(values, 1 - NEARLY_ALL)) >= (1 - HOLDS) * best
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,13 @@ class Paid:
     @property
     def broke(self) -> int | None:
         """The point at which what had held no longer does; None where it holds or never did."""
-        held = np.abs(self.share.values - 1.0) <= HOLDS + 1.0 / self.lengths
-        first = len(held) if held.all() else int(np.argmin(held))
-        if first < SURE or first == len(held) or not _often(np.abs(self.share.values - 1.0) > OFF):
+        matches = np.abs(self.share.values - 1.0) <= HOLDS + 1.0 / self.lengths
+        first = len(matches) if matches.all() else int(np.argmin(matches))
+        if (
+            first < SURE
+            or first == len(matches)
+            or not _is_frequent(np.abs(self.share.values - 1.0) > OFF)
+        ):
             return None
         return first
 
@@ -65,13 +71,15 @@ class Paid:
     def scatters(self) -> int | None:
         """The first point that is off, where returns lie to both sides of what was due."""
         high, low = self.share.values > 1.0 + OFF, self.share.values < 1.0 - OFF
-        return int(np.argmax(high | low)) if _often(high) and _often(low) else None
+        return int(np.argmax(high | low)) if _is_frequent(high) and _is_frequent(low) else None
 
     @property
-    def unpaid(self) -> bool:
+    def underpays(self) -> bool:
         """Tell whether returns are only ever less than what was due, and more than none of it."""
         values = self.share.values
-        return _often(values < 1.0 - OFF) and bool((values < 1.0 + OFF).all() and values.min() >= 0)
+        return _is_frequent(values < 1.0 - OFF) and bool(
+            (values < 1.0 + OFF).all() and values.min() >= 0
+        )
 
     @property
     def endless(self) -> bool:
@@ -79,26 +87,29 @@ class Paid:
 
         All of them, to the time limit; or since a step from which they last longer as well.
         """
-        at, limit = self.broke, self.env.horizon
-        if not self.unpaid or len(self.unrewarded) or limit is None:
+        break_index, limit = self.broke, self.env.horizon
+        if not self.underpays or len(self.points_without_reward) or limit is None:
             return False
         stays = bool((self.lengths >= NEAR * limit).mean() >= NEARLY_ALL)
-        longer = at is not None and self.lengths[at:].max() >= LONGER * self.lengths[at - 1]
-        return bool(longer) or (stays and (self.env.fails_early or at is not None))
+        longer = (
+            break_index is not None
+            and self.lengths[break_index:].max() >= LONGER * self.lengths[break_index - 1]
+        )
+        return bool(longer) or (stays and (self.env.fails_early or break_index is not None))
 
     @property
-    def unrewarded(self) -> Series:
+    def points_without_reward(self) -> Series:
         """The points up to the last one at which no reward arrives any more."""
         paying = np.flatnonzero(np.abs(self.share.values) > NOTHING)
         return self.share.where(slice(int(paying[-1]) + 1 if len(paying) else 0, None))
 
 
-def _often(shown: NDArray[np.bool_]) -> bool:
-    return int(np.count_nonzero(shown)) >= max(LEAST, OF_ALL * len(shown))
+def _is_frequent(mask: NDArray[np.bool_]) -> bool:
+    return int(np.count_nonzero(mask)) >= max(LEAST, OF_ALL * len(mask))
 
 
-@remembered
-def paid(trace: Trace) -> Paid | None:
+@cache_by_trace
+def step_reward(trace: Trace) -> Paid | None:
     """Compare returns with lengths; None where the environment's reward is not that simple."""
     env = environment(trace)
     returns, lengths = trace.numbers(RETURN.name), trace.numbers(EPISODE_LENGTH.name)
@@ -106,12 +117,12 @@ def paid(trace: Trace) -> Paid | None:
     if env is None or env.pays is None or returns is None or lengths is None or not plays:
         return None
     steps, left, right = np.intersect1d(returns.steps, lengths.steps, return_indices=True)
-    whole = lengths.values[right]
-    if not len(steps) or whole.min() <= 0:
+    episode_steps = lengths.values[right]
+    if not len(steps) or episode_steps.min() <= 0:
         return None
-    share = returns.values[left] / (env.pays * whole)
+    share = returns.values[left] / (env.pays * episode_steps)
     first, usual = slice(SURE), float(np.median(share[:SURE]))
-    varied = np.ptp(whole[first]) > OFF * whole[first].mean()
+    varied = np.ptp(episode_steps[first]) > OFF * episode_steps[first].mean()
     if varied and abs(usual) > NOTHING and (np.abs(share[first] / usual - 1.0) <= EXACT).all():
         share = share / usual  # every reward is multiplied by one number
-    return Paid(env, Series(steps, returns.times[left], share), whole)
+    return Paid(env, Series(steps, returns.times[left], share), episode_steps)

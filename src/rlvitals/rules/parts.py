@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import ACCURACY, EVAL_ACCURACY, EVAL_TASK, SUCCESS_RATE
 from rlvitals.metrics.catalogue.reward import COMPONENT
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import FORM, checks_the_answer, pays_the_task
 from rlvitals.rules.standing import LEAST, OF_A_SHARE, label
 from rlvitals.signals.level import first_last_change
@@ -22,7 +22,7 @@ SAME = 0.98  # correlation: one part is the other one over again
 GRADED = (ACCURACY.name, SUCCESS_RATE.name, EVAL_ACCURACY.name)
 
 
-@remembered
+@cache_by_trace
 def unclear_gain(trace: Trace) -> str:
     """Say that the reward rises by one part and that another is hardly ever earned; else empty.
 
@@ -30,16 +30,18 @@ def unclear_gain(trace: Trace) -> str:
     part that is never earned is not in use, and one below 0 is a penalty.
     """
     parts = {name: s for name in trace.series if (s := _share(trace, name)) is not None}
-    if len(parts) < 2 or _graded(trace):  # noqa: PLR2004 - one that rises, one that does not
+    if len(parts) < 2 or _has_answer_metric(trace):  # noqa: PLR2004 - one that rises, one that does not
         return ""
     gains = {name: _gain(series) for name, series in parts.items()}
     best = max(gains, key=lambda name: gains[name])
-    rest = [n for n in parts if n != best and not _moves_with(parts[n], parts[best])]
+    other_names = [n for n in parts if n != best and not _moves_with(parts[n], parts[best])]
     floors = [
-        name for name in rest if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
+        name
+        for name in other_names
+        if 0 < parts[name].values.mean() <= parts[name].values.max() <= FLOOR
     ]
-    alone = all(gains[name] < (1 - GAIN_SHARE) * gains[best] for name in rest)
-    if gains[best] < OF_A_SHARE or not alone or not floors:
+    single_rise = all(gains[name] < (1 - GAIN_SHARE) * gains[best] for name in other_names)
+    if gains[best] < OF_A_SHARE or not single_rise or not floors:
         return ""
     floor = floors[0]
     first, last = first_last_change(parts[best].values) or (0.0, 0.0)
@@ -49,7 +51,7 @@ def unclear_gain(trace: Trace) -> str:
     return f"{course}: which of them means right answers? --map {rare}={ACCURACY.name} says so"
 
 
-@remembered
+@cache_by_trace
 def unpaid_task(trace: Trace) -> tuple[str, Series] | None:
     """Return a part for the task where no such part was ever earned, and others were; else None.
 
@@ -74,16 +76,16 @@ def _key(trace: Trace, name: str) -> str:
     return trace.measured[name].key if name in trace.measured else label(name)
 
 
-def _moves_with(part: Series, other: Series) -> bool:
+def _moves_with(part: Series, twin: Series) -> bool:
     """Tell whether a part is another one over again: a difference of the two, a scaled copy."""
-    _, here, there = np.intersect1d(part.steps, other.steps, return_indices=True)
-    left, right = part.values[here], other.values[there]
+    _, part_rows, twin_rows = np.intersect1d(part.steps, twin.steps, return_indices=True)
+    left, right = part.values[part_rows], twin.values[twin_rows]
     if len(left) < LEAST or not np.ptp(left) or not np.ptp(right):
         return False
     return bool(np.corrcoef(left, right)[0, 1] >= SAME)
 
 
-def _graded(trace: Trace) -> bool:
+def _has_answer_metric(trace: Trace) -> bool:
     return any(
         name in GRADED or name.startswith(f"{EVAL_TASK.name}/") or checks_the_answer(name)
         for name in trace.series

@@ -16,14 +16,18 @@ def positive_share(trace: Trace) -> tuple[str, Series] | None:
     if POSITIVE_SHARE.name in trace:
         return POSITIVE_SHARE.name, trace[POSITIVE_SHARE.name].finite()
     if NEGATIVE_SHARE.name in trace:
-        rest = trace[NEGATIVE_SHARE.name].finite()
-        return NEGATIVE_SHARE.name, Series(rest.steps, rest.times, 1.0 - rest.values)
+        negative_share = trace[NEGATIVE_SHARE.name].finite()
+        return NEGATIVE_SHARE.name, Series(
+            negative_share.steps, negative_share.times, 1.0 - negative_share.values
+        )
     if POSITIVE_SAMPLES.name not in trace or NEGATIVE_SAMPLES.name not in trace:
         return None
     positive, negative = trace[POSITIVE_SAMPLES.name], trace[NEGATIVE_SAMPLES.name]
-    _, at, within = np.intersect1d(positive.steps, negative.steps, return_indices=True)
-    found = positive.where(at)
-    total = found.values + negative.values[within]
+    _, rows, within = np.intersect1d(positive.steps, negative.steps, return_indices=True)
+    common = positive.where(rows)
+    total = common.values + negative.values[within]
     keep = total > 0
-    kept = found.where(keep)
-    return POSITIVE_SAMPLES.name, Series(kept.steps, kept.times, kept.values / total[keep]).finite()
+    nonempty = common.where(keep)
+    return POSITIVE_SAMPLES.name, Series(
+        nonempty.steps, nonempty.times, nonempty.values / total[keep]
+    ).finite()

@@ -1,4 +1,4 @@
-"""Which values of a setting tuned runs use, and beyond which one is hardly meant.
+"""Ranges of settings in tuned runs, and the limits beyond which a value is hardly meant.
 
 Seen: the 120 tuned runs of RL Baselines3 Zoo's rl-trained-agents that state a setting (A2C, DDPG,
 DQN, PPO, QR-DQN, SAC, TD3, TQC, TRPO; their `config.yml`). A limit lies ten times beyond what is
@@ -29,7 +29,7 @@ class Practice:
 
     setting: str  # canonical
     profiles: tuple[Profile, ...]
-    seen: str  # in tuned runs
+    usual: str  # in tuned runs
     low: float = -inf
     high: float = inf
     below: str = ""  # what a value below `low` does
@@ -112,7 +112,7 @@ class Odd:
     setting: str
     value: float
     limit: float
-    seen: str
+    usual: str
     does: str
 
 
@@ -121,27 +121,27 @@ def odd(trace: Trace) -> tuple[Odd, ...]:
     return (*_out_of_range(trace), *_target_network(trace))
 
 
-def stated(trace: Trace) -> bool:
+def has_known_setting(trace: Trace) -> bool:
     """Tell whether the log states any setting that the table knows."""
-    return any(trace.number(one.setting) is not None for one in _fitting(trace))
+    return any(trace.number(practice.setting) is not None for practice in _fitting(trace))
 
 
 def _fitting(trace: Trace) -> Iterator[Practice]:
-    named: Setting = trace.settings.get("algorithm", "")
-    for one in PRACTICES:
-        fits = not one.algorithms or str(named).upper() in one.algorithms
-        if trace.profile in one.profiles and fits:
-            yield one
+    algorithm: Setting = trace.settings.get("algorithm", "")
+    for practice in PRACTICES:
+        fits = not practice.algorithms or str(algorithm).upper() in practice.algorithms
+        if trace.profile in practice.profiles and fits:
+            yield practice
 
 
 def _out_of_range(trace: Trace) -> Iterator[Odd]:
-    for one in _fitting(trace):
-        value = trace.number(one.setting)
-        if value is None or one.allows(value):
+    for practice in _fitting(trace):
+        value = trace.number(practice.setting)
+        if value is None or practice.allows(value):
             continue
-        low = value < one.low
-        limit, does = (one.low, one.below) if low else (one.high, one.above)
-        yield Odd(one.setting, value, limit, one.seen, does)
+        low = value < practice.low
+        limit, does = (practice.low, practice.below) if low else (practice.high, practice.above)
+        yield Odd(practice.setting, value, limit, practice.usual, does)
 
 
 def _target_network(trace: Trace) -> Iterator[Odd]:
@@ -149,10 +149,10 @@ def _target_network(trace: Trace) -> Iterator[Odd]:
     interval, tau = trace.number("target_update_interval"), trace.number("tau")
     if trace.profile is not Profile.OFF_POLICY or interval is None:
         return
-    most = inf if trace.budget is None else NEVER * trace.budget.steps
-    if interval > most:
+    max_interval = inf if trace.budget is None else NEVER * trace.budget.steps
+    if interval > max_interval:
         does = "the target network is not updated within this run"
-        yield Odd("target_update_interval", interval, most, SEEN_INTERVALS, does)
+        yield Odd("target_update_interval", interval, max_interval, SEEN_INTERVALS, does)
     dqn = str(trace.settings.get("algorithm", "")).upper() == "DQN"
     if interval < OFTEN and dqn and (tau is None or tau > SOFT):  # DQN copies unless told
         does = "the target network is the network: nothing holds the values down"

@@ -16,7 +16,7 @@ def outside_pulses(trace: Trace) -> Series:
     return temperature.where(~np.isin(temperature.steps, pulsing.steps[pulsing.values > 0]))
 
 
-def followed(load: Series, temperature: Series) -> Lagged | None:
+def temperature_lag(load: Series, temperature: Series) -> Lagged | None:
     """Correlate the changes of both at the steps that both have; None for too few of them.
 
     A positive lag: the temperature changes after the load.

@@ -1,4 +1,4 @@
-"""How often a rule rings where it should not, and where it should: counted, never assumed."""
+"""Measured rates of a rule's false alarms and detections."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How far a language model is from its reference, per token and per sequence.
+"""Distance of a language model from its reference, per token and per sequence.
 
 TRL's PPO logs KL summed over a response, its GRPO the mean over tokens: the two differ by the
 response length and are never compared with one bound. Where neither is logged, the
@@ -38,41 +38,41 @@ def per_token(trace: Trace) -> PerToken | None:
     Without a logged length the response limit stands in: then the true value is no smaller.
     """
     name = KL_TO_REFERENCE_PER_TOKEN.name
-    if name in trace and len(found := trace[name].finite()):
-        return PerToken(found, name, "")
+    if name in trace and len(kl := trace[name].finite()):
+        return PerToken(kl, name, "")
     name = KL_TO_REFERENCE.name
-    if name not in trace or not len(found := trace[name].finite()):
+    if name not in trace or not len(kl := trace[name].finite()):
         return _of_logprobs(trace)
     logged = trace.get(LENGTH_MEAN.name)
     lengths = None if logged is None else logged.finite()
     if lengths is not None and len(lengths):
-        per = np.maximum(np.interp(found.steps, lengths.steps, lengths.values), 1.0)
+        per = np.maximum(np.interp(kl.steps, lengths.steps, lengths.values), 1.0)
         middle = median(per) or 1.0
         how = f"per sequence / mean response length (median {middle:.4g} tokens)"
-        return PerToken(_over(found, per), name, how, middle)
+        return PerToken(_divide(kl, per), name, how, middle)
     limit = trace.number("max_completion_length")
     if limit is None or limit < 1:
         return None
-    return PerToken(_over(found, limit), name, f"per sequence / response limit ({limit:g})", limit)
+    return PerToken(_divide(kl, limit), name, f"per sequence / response limit ({limit:g})", limit)
 
 
-def far(trace: Trace, since: int) -> tuple[str, ...]:
+def far(trace: Trace, start_step: int) -> tuple[str, ...]:
     """Say that the text has left the reference behind, where KL since a step shows it."""
-    found = per_token(trace)
-    if found is None:
+    kl = per_token(trace)
+    if kl is None:
         return ()
-    level = median(found.series.since(since).values)
+    level = median(kl.series.since(start_step).values)
     if level is None or level <= FAR:
         return ()
     return (f"KL to the reference is {level:.3g} nats per token meanwhile",)
 
 
 def _of_logprobs(trace: Trace) -> PerToken | None:
-    found = logprobs(trace)
-    if found is None or LOGPROBS.name not in trace:
+    pair = logprobs(trace)
+    if pair is None or LOGPROBS.name not in trace:
         return None
-    own, theirs = found
-    gap = Series(own.steps, own.times, own.values - theirs.values)
+    policy, theirs = pair
+    gap = Series(policy.steps, policy.times, policy.values - theirs.values)
     return PerToken(gap, LOGPROBS.name, "k1: log-probabilities less those under the reference")
 
 
@@ -81,36 +81,38 @@ def logprobs(trace: Trace) -> tuple[Series, Series] | None:
 
     From numbers, or from histograms of all tokens (by their bins' middles); None without both.
     """
-    own, theirs = (_level(trace, name) for name in (LOGPROBS.name, REF_LOGPROBS.name))
-    if own is None or theirs is None:
+    policy, theirs = (_level(trace, name) for name in (LOGPROBS.name, REF_LOGPROBS.name))
+    if policy is None or theirs is None:
         return None
-    _, at, within = np.intersect1d(own.steps, theirs.steps, return_indices=True)
-    return (own.where(at), theirs.where(within)) if len(at) else None
+    _, rows, within = np.intersect1d(policy.steps, theirs.steps, return_indices=True)
+    return (policy.where(rows), theirs.where(within)) if len(rows) else None
 
 
 def _level(trace: Trace, name: str) -> Series | None:
     if name in trace:
         return trace[name].finite()
-    own = name.rsplit("/", 1)[-1]
-    drawn = [found for key, found in trace.histograms.items() if key.rsplit("/", 1)[-1] == own]
+    suffix = name.rsplit("/", 1)[-1]
+    drawn = [
+        histogram for key, histogram in trace.histograms.items() if key.rsplit("/", 1)[-1] == suffix
+    ]
     return _means(drawn[0]) if drawn else None
 
 
 def _means(drawn: Sequence[Histogram]) -> Series | None:
     """Return each histogram's mean; one whose outermost bin is open cannot be averaged."""
-    kept = [h for h in drawn if np.isfinite(h.edges).all() and h.counts.sum() > 0]
-    if not kept:
+    closed = [h for h in drawn if np.isfinite(h.edges).all() and h.counts.sum() > 0]
+    if not closed:
         return None
-    means = [float((h.edges[1:] + h.edges[:-1]) @ h.counts / 2 / h.counts.sum()) for h in kept]
+    means = [float((h.edges[1:] + h.edges[:-1]) @ h.counts / 2 / h.counts.sum()) for h in closed]
     return Series(
-        np.array([h.step for h in kept]), np.array([h.time for h in kept]), np.array(means)
+        np.array([h.step for h in closed]), np.array([h.time for h in closed]), np.array(means)
     )
 
 
-def shifted(trace: Trace) -> tuple[str, ...]:
+def describe_logprob_shift(trace: Trace) -> tuple[str, ...]:
     """Say how likely the sampled tokens are under both models, first and last."""
-    found = logprobs(trace)
-    levels = [first_last_change(series.values) for series in found] if found else [None]
+    pair = logprobs(trace)
+    levels = [first_last_change(series.values) for series in pair] if pair else [None]
     if levels[0] is None or levels[1] is None:
         return ()
     (first, last), (before, after) = levels[0], levels[1]
@@ -124,7 +126,7 @@ class Negative:
 
     mean: float
     high: float  # end of its 99.9 % interval; NaN where its error is not known
-    began: int  # step
+    first_step: int  # step
     updates: int
 
 
@@ -156,5 +158,5 @@ def _high(half: Series) -> float:
     return float(blocks.mean()) + t_quantile(CONFIDENCE, len(blocks) - 1.0) * error
 
 
-def _over(series: Series, divisor: float | np.ndarray) -> Series:
+def _divide(series: Series, divisor: float | np.ndarray) -> Series:
     return Series(series.steps, series.times, series.values / divisor)

@@ -1,4 +1,4 @@
-"""What is worked out of a trace for one rule serves the next: a trace never changes."""
+"""Cache of results per trace: a trace never changes, so rules share what was computed from it."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,7 +11,7 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 
-def remembered(
+def cache_by_trace(
     ask: Callable[Concatenate[Trace, Given], Answer],
 ) -> Callable[Concatenate[Trace, Given], Answer]:
     """Answer a question about a trace once for the same arguments; the answers go when it goes.
@@ -21,11 +21,11 @@ def remembered(
     answers: WeakKeyDictionary[Trace, dict[object, Answer]] = WeakKeyDictionary()
 
     @wraps(ask)
-    def asked(trace: Trace, /, *args: Given.args, **named: Given.kwargs) -> Answer:
-        known = answers.setdefault(trace, {})
-        key = (args, *named.items())
-        if key not in known:
-            known[key] = ask(trace, *args, **named)
-        return known[key]
+    def wrapper(trace: Trace, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        cache = answers.setdefault(trace, {})
+        key = (args, *kwargs.items())
+        if key not in cache:
+            cache[key] = ask(trace, *args, **kwargs)
+        return cache[key]
 
-    return asked
+    return wrapper

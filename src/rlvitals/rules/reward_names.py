@@ -1,4 +1,4 @@
-"""What the name of a reward's part says that it pays for: right answers, or their form."""
+"""Meaning of a reward part's name: it pays for right answers, or for their form."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What changed in mid-run, and which of those changes a finding follows closely."""
+"""Known changes in mid-run, and the change that a finding follows closely."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class ChangePoint:
 
     step: int  # the first that was logged after the change
     kind: Kind
-    what: str  # as one says it after "after": "the resume at step 5,000"
+    description: str  # as one says it after "after": "the resume at step 5,000"
     metric: str = ""  # canonical name of what changed, where that is logged
 
 
@@ -47,8 +47,8 @@ class Alignment:
 
 def change_points(trace: Trace) -> tuple[ChangePoint, ...]:
     """Collect a run's known changes, by step: resumes, settings, stages, passes over the data."""
-    found = [*_resumes(trace), *_rates(trace), *_set(trace), *_stages(trace), *_epochs(trace)]
-    return tuple(sorted(found, key=lambda change: (change.step, KINDS.index(change.kind))))
+    changes = [*_resumes(trace), *_rates(trace), *_set(trace), *_stages(trace), *_epochs(trace)]
+    return tuple(sorted(changes, key=lambda change: (change.step, KINDS.index(change.kind))))
 
 
 def alignment(
@@ -66,27 +66,33 @@ def alignment(
     steps = _rows(trace, finding)
     if not len(steps) or finding.began <= steps[0]:
         return None
-    known = [
+    candidates = [
         change
         for change in (change_points(trace) if changes is None else changes)
         if change.metric != finding.metric and change.step > steps[0]
     ]
-    began = int(np.searchsorted(steps, finding.began))
+    onset = int(np.searchsorted(steps, finding.began))
     for kind in KINDS:
-        own = [(int(np.searchsorted(steps, c.step)), c) for c in known if c.kind == kind]
-        near = [(began - at, change) for at, change in own if 0 <= began - at <= within]
+        same_kind = [(int(np.searchsorted(steps, c.step)), c) for c in candidates if c.kind == kind]
+        near = [
+            (onset - position, change)
+            for position, change in same_kind
+            if 0 <= onset - position <= within
+        ]
         if not near:
             continue
         gap, change = min(near, key=lambda pair: pair[0])
-        if _covered([at for at, _ in own], len(steps), gap) <= CHANCE:
+        if _coverage([position for position, _ in same_kind], len(steps), gap) <= CHANCE:
             return Alignment(change, gap)
     return None
 
 
-def attributed(trace: Trace, found: Iterable[tuple[Rule, Finding]]) -> list[tuple[Rule, Finding]]:
+def attribute_causes(
+    trace: Trace, findings: Iterable[tuple[Rule, Finding]]
+) -> list[tuple[Rule, Finding]]:
     """Say of each finding that began right after a known change so, and put that cause first."""
     changes = change_points(trace)
-    return [(rule, _attribute(trace, rule, finding, changes)) for rule, finding in found]
+    return [(rule, _attribute(trace, rule, finding, changes)) for rule, finding in findings]
 
 
 def _attribute(
@@ -97,11 +103,13 @@ def _attribute(
         return finding
     cause = _cause(near.change, finding)
     count = f"{near.updates} updates after" if near.updates != 1 else "1 update after"
-    said = f"it began {count if near.updates else 'right with'} {near.change.what}: {cause}"
+    sentence = (
+        f"it began {count if near.updates else 'right with'} {near.change.description}: {cause}"
+    )
     causes = finding.causes or rule.causes
     if cause not in causes:
         causes = (cause, *causes)
-    return replace(finding, evidence=(*finding.evidence, said), causes=causes)
+    return replace(finding, evidence=(*finding.evidence, sentence), causes=causes)
 
 
 def _cause(change: ChangePoint, finding: Finding) -> str:
@@ -116,10 +124,10 @@ def _cause(change: ChangePoint, finding: Finding) -> str:
     return "from there on the data has been seen before"
 
 
-def _covered(at: list[int], count: int, within: int) -> float:
+def _coverage(positions: list[int], count: int, within: int) -> float:
     """Return the share of the points that lie within so many after any change."""
     near = np.zeros(count, dtype=np.bool_)
-    for first in at:
+    for first in positions:
         near[first : first + within + 1] = True
     return float(near.mean())
 
@@ -137,10 +145,10 @@ def _resumes(trace: Trace) -> list[ChangePoint]:
     steps = set(trace.lifecycle.seams)
     clock = trace.get(ELAPSED.name)
     if clock is not None:
-        known = clock.finite()
-        fell = np.flatnonzero(known.values[1:] < 0.5 * known.values[:-1]) + 1
+        points = clock.finite()
+        fell = np.flatnonzero(points.values[1:] < 0.5 * points.values[:-1]) + 1
         if fell.size <= FEW:  # a clock that falls all along counts something else
-            steps |= {int(step) for step in known.steps[fell]}
+            steps |= {int(step) for step in points.steps[fell]}
     return [ChangePoint(s, "resume", f"the resume at step {s:,}") for s in sorted(steps)]
 
 
@@ -154,24 +162,24 @@ def _rates(trace: Trace) -> list[ChangePoint]:
     ratios = np.maximum(rate.values[1:] / rate.values[:-1], rate.values[:-1] / rate.values[1:])
     # A linear warm-up from zero doubles once, in its second row; an end at zero halves and more.
     margin = max(2, len(rate) // 20)
-    at = np.flatnonzero(ratios >= LEAP) + 1
-    at = at[(at >= margin) & (at < len(rate) - margin)]
-    return _changes(rate, at, LEARNING_RATE.name)
+    jumps = np.flatnonzero(ratios >= LEAP) + 1
+    jumps = jumps[(jumps >= margin) & (jumps < len(rate) - margin)]
+    return _changes(rate, jumps, LEARNING_RATE.name)
 
 
 def _set(trace: Trace) -> list[ChangePoint]:
-    found = []
+    changes = []
     for metric in SETTINGS:
         logged = trace.get(metric.name)
         if logged is not None:
-            known = logged.finite()
-            at = np.flatnonzero(known.values[1:] != known.values[:-1]) + 1
-            found += _changes(known, at, metric.name)
-    return found
+            points = logged.finite()
+            jumps = np.flatnonzero(points.values[1:] != points.values[:-1]) + 1
+            changes += _changes(points, jumps, metric.name)
+    return changes
 
 
-def _changes(series: Series, at: NDArray[np.int64], name: str) -> list[ChangePoint]:
-    if at.size > FEW:
+def _changes(series: Series, indices: NDArray[np.int64], name: str) -> list[ChangePoint]:
+    if indices.size > FEW:
         return []
     return [
         ChangePoint(
@@ -181,25 +189,25 @@ def _changes(series: Series, at: NDArray[np.int64], name: str) -> list[ChangePoi
             f" at step {step:,}",
             name,
         )
-        for i in at
+        for i in indices
     ]
 
 
 def _stages(trace: Trace) -> list[ChangePoint]:
-    found = []
-    for part, logged in trace.family(CURRICULUM.name).items():
-        known = logged.finite()
-        at = np.flatnonzero(known.values[1:] != known.values[:-1]) + 1
-        if at.size <= FEW:
-            name = f"{CURRICULUM.name}/{part}"
-            found += [
+    changes = []
+    for stage, logged in trace.family(CURRICULUM.name).items():
+        points = logged.finite()
+        indices = np.flatnonzero(points.values[1:] != points.values[:-1]) + 1
+        if indices.size <= FEW:
+            name = f"{CURRICULUM.name}/{stage}"
+            changes += [
                 ChangePoint(
-                    step := int(known.steps[i]), "stage",
-                    f"the curriculum's {part.replace('_', ' ')} moved at step {step:,}", name,
+                    step := int(points.steps[i]), "stage",
+                    f"the curriculum's {stage.replace('_', ' ')} moved at step {step:,}", name,
                 )
-                for i in at
+                for i in indices
             ]  # fmt: skip
-    return found
+    return changes
 
 
 def _epochs(trace: Trace) -> list[ChangePoint]:
@@ -207,14 +215,16 @@ def _epochs(trace: Trace) -> list[ChangePoint]:
     logged = trace.get(EPOCH.name)
     if logged is None:
         return []
-    known = logged.finite()
-    whole = np.floor(known.values)
-    at = np.flatnonzero(whole[1:] > whole[:-1]) + 1
-    if at.size > CHANCE * len(known):
+    points = logged.finite()
+    epoch_numbers = np.floor(points.values)
+    starts = np.flatnonzero(epoch_numbers[1:] > epoch_numbers[:-1]) + 1
+    if starts.size > CHANCE * len(points):
         return []  # a pass over the data in a few rows: it explains nothing
     return [
         ChangePoint(
-            step := int(known.steps[i]), "epoch", f"the start of epoch {whole[i]:g}, step {step:,}"
+            step := int(points.steps[i]),
+            "epoch",
+            f"the start of epoch {epoch_numbers[i]:g}, step {step:,}",
         )
-        for i in at
+        for i in starts
     ]

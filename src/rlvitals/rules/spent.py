@@ -1,4 +1,4 @@
-"""How much of a run is over: before enough of it is, a flat start is ordinary."""
+"""Share of a run that is over: a flat outcome early in a run is no finding."""
 
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.standing import NEARLY, standing, way_share
@@ -24,5 +24,5 @@ def ends_far(trace: Trace) -> bool:
     Where no budget is known, nobody can tell: what rises may have been meant to go on.
     """
     share = way_share(trace, standing(trace))
-    known = trace.budget is not None and not too_early(trace, OVER)
-    return known and share is not None and share < NEARLY
+    budget_spent = trace.budget is not None and not too_early(trace, OVER)
+    return budget_spent and share is not None and share < NEARLY

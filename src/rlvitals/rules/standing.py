@@ -1,4 +1,4 @@
-"""Where a run's outcome stands: what a rule asks first, before it calls a symptom a fault."""
+"""Direction of a run's outcome with its interval, by which rules weigh a symptom."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from rlvitals.rules.curves import (
 from rlvitals.rules.episode_window import episodes_per_point, scatter_of_window, window_points
 from rlvitals.rules.known_task import environment, task
 from rlvitals.rules.paid import pays_in_full
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.reward_names import checks_the_answer
 from rlvitals.signals import outcome_change as block_test
 from rlvitals.signals.blocks import block_means
@@ -101,7 +101,7 @@ class Standing:
         return self.state in ("rising", "at its ceiling")
 
     @property
-    def stalled(self) -> bool:
+    def stalls(self) -> bool:
         """Proven not to get better, and not merely done with getting better."""
         return self.state in ("flat", "falling", "fallen back")
 
@@ -137,22 +137,22 @@ def label(name: str) -> str:
     """Return a canonical name as one says it: "outcome/rlhf_reward" is the "RLHF reward"."""
     if name in ("reward/step", "reward/mean"):
         return "reward"
-    own = name.split("/", 1)[-1].replace("_", " ").replace("rlhf", "RLHF")
-    part = own.removeprefix("component/")
-    return own if part == own else f"{part.removesuffix(' reward')} reward"
+    text = name.split("/", 1)[-1].replace("_", " ").replace("rlhf", "RLHF")
+    component = text.removeprefix("component/")
+    return text if component == text else f"{component.removesuffix(' reward')} reward"
 
 
-@remembered
+@cache_by_trace
 def outcome(trace: Trace) -> tuple[str, Series] | None:
     """Pick the metric a run is judged by, as finite points with up = better."""
     for name in OUTCOMES:
-        if (series := trace.get(name)) is not None and len(found := series.finite()) >= LEAST:
-            return name, by_steps(found)
+        if (series := trace.get(name)) is not None and len(points := series.finite()) >= LEAST:
+            return name, by_steps(points)
     loss_name = "optimiser/loss"
     loss = trace.get(loss_name)
     if trace.profile is Profile.SUPERVISED and loss is not None and len(loss.finite()) >= LEAST:
-        found = loss.finite()
-        return loss_name, Series(found.steps, found.times, up(loss_name) * found.values)
+        points = loss.finite()
+        return loss_name, Series(points.steps, points.times, up(loss_name) * points.values)
     return None
 
 
@@ -172,18 +172,18 @@ def beyond(trace: Trace, name: str, values: Array, last: float) -> str:
     return f"{label(name)} ends at {last:.4g}, beyond what {env.name} can give"
 
 
-def way_share(trace: Trace, now: Standing) -> float | None:
+def way_share(trace: Trace, outcome_trend: Standing) -> float | None:
     """Return how far an outcome's end is from a random (0) to a solved policy (1), if known."""
     picked = outcome(trace)
-    env = None if picked is None else task(trace, now.metric, picked[1].values)
+    env = None if picked is None else task(trace, outcome_trend.metric, picked[1].values)
     if env is None or env.random_return is None or not env.way:
         return None
-    return max((now.last - env.random_return) / env.way, 0.0)
+    return max((outcome_trend.last - env.random_return) / env.way, 0.0)
 
 
-def way_gone(trace: Trace, now: Standing) -> str:
+def describe_progress(trace: Trace, outcome_trend: Standing) -> str:
     """Say how far the outcome has come from a random to a solved policy; empty if not known."""
-    share, env = way_share(trace, now), environment(trace)
+    share, env = way_share(trace, outcome_trend), environment(trace)
     if share is None or env is None:
         return ""
     if share == 0:
@@ -200,20 +200,20 @@ def standing(
     return _standing(trace, since, until, of)
 
 
-@remembered
+@cache_by_trace
 def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> Standing:
     picked = (of, by_steps(trace[of].finite())) if of else outcome(trace)
     if picked is None:
-        return Standing("unknown", why=_why_none(trace))
-    name, whole = picked
-    whole = whole if until is None else whole.until(until)
-    series = whole if since is None else whole.since(since)
+        return Standing("unknown", why=_missing_outcome_reason(trace))
+    name, full_series = picked
+    full_series = full_series if until is None else full_series.until(until)
+    series = full_series if since is None else full_series.since(since)
     if len(series) < LEAST:
         return Standing("unknown", name, f"{name} has {len(series)} points there")
-    return _judge(trace, name, whole, series)
+    return _judge(trace, name, full_series, series)
 
 
-def _why_none(trace: Trace) -> str:
+def _missing_outcome_reason(trace: Trace) -> str:
     for name in OUTCOMES:
         if name in trace:
             numbers = len(trace[name].finite())
@@ -224,67 +224,67 @@ def _why_none(trace: Trace) -> str:
     return "no outcome is logged (return, reward, score, success)"
 
 
-def _judge(trace: Trace, name: str, whole: Series, series: Series) -> Standing:
-    material, origin = least_that_counts(trace, name, whole)
+def _judge(trace: Trace, name: str, full_series: Series, series: Series) -> Standing:
+    material, origin = least_that_counts(trace, name, full_series)
     first, last = first_last_change(series.values) or (np.nan, np.nan)
     best = float(series.values.max())
     plain = max(material if up(name) > 0 else 0.0, OF_THE_START * abs(first))
-    found = trend(series.values)
-    low, high = (found.change_low, found.change_high) if found else (-np.inf, np.inf)
+    fit = trend(series.values)
+    low, high = (fit.change_low, fit.change_high) if fit else (-np.inf, np.inf)
     state: State = "unknown"
-    if lacks := beyond(trace, name, whole.values, last):
+    if lacks := beyond(trace, name, full_series.values, last):
         state = "unknown"
-    elif _at_ceiling(trace, name, whole, last):
+    elif _at_ceiling(trace, name, full_series, last):
         state = "at its ceiling"
-    elif name.endswith("return") and pays_in_full(trace, whole.values):
+    elif name.endswith("return") and pays_in_full(trace, full_series.values):
         state = "holding its best"
     elif rises(series.values, last - first, low, material, plain=plain, anew=name == EVALUATED):
-        state, lacks = _when_rising(trace, name, whole, series, low, material)
+        state, lacks = _when_rising(trace, name, full_series, series, low, material)
     elif high < 0 and first - last >= material:
-        kept = holds_early_gain(trace, name, whole.values, last, material)
+        kept = holds_early_gain(trace, name, full_series.values, last, material)
         state = "holding its best" if kept else "falling"
     elif high <= material and not (low > 0 and (name in OFFSET or origin == OF_ITS_SCATTER)):
-        state = _when_flat(trace, name, whole, series, last, material)
+        state = _when_flat(trace, name, full_series, series, last, material)
     elif found_fall := fell_back(series.values, max(material, slow_swing(trace, name, origin))):
         state = "fallen back" if np.isfinite(found_fall.share) else "falling"
     else:
-        state = _without_trend(trace, name, whole, series, low, material)
+        state = _without_trend(trace, name, full_series, series, low, material)
     if state == "flat" and (lacks := learned_before(trace)):
         state = "unknown"
-    why = lacks or (_why_unknown(trace, name, series, material) if state == "unknown" else "")
+    reason = lacks or (_unclear_reason(trace, name, series, material) if state == "unknown" else "")
     first, last, best = (up(name) * level for level in (first, last, best))
-    return Standing(state, name, why, first, last, best, low, high, material, origin)
+    return Standing(state, name, reason, first, last, best, low, high, material, origin)
 
 
-def _why_unknown(trace: Trace, name: str, series: Series, material: float) -> str:
+def _unclear_reason(trace: Trace, name: str, series: Series, material: float) -> str:
     """Say what the change may be, and what would count: then what is lacking is plain."""
     first, last = (up(name) * level for level in first_last_change(series.values) or (np.nan,) * 2)
-    course, found = f"{label(name)} goes {first:.4g} to {last:.4g}", trend(series.values)
-    if found is None:
+    course, fit = f"{label(name)} goes {first:.4g} to {last:.4g}", trend(series.values)
+    if fit is None:
         return f"{course} in {len(series)} points, too few to tell"
-    bounds = bound_change(found.change_low, found.change_high, series.values)
+    bounds = bound_change(fit.change_low, fit.change_high, series.values)
     ends = sorted(up(name) * bound for bound in bounds)
     change = "the change is {:+.3g} to {:+.3g} (95 %)".format(*ends)
-    known = not name.endswith("return") or "env_id" in trace.settings
-    return f"{course}; {change}, and {material:.3g} would count{'' if known else MORE}"
+    has_task = not name.endswith("return") or "env_id" in trace.settings
+    return f"{course}; {change}, and {material:.3g} would count{'' if has_task else MORE}"
 
 
 def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat apart
-    trace: Trace, name: str, whole: Series, series: Series, last: float, material: float
+    trace: Trace, name: str, full_series: Series, series: Series, last: float, material: float
 ) -> State:
-    env = task(trace, name, whole.values)
-    solved = None if env is None or not whole.values.any() else env.solved_return
+    env = task(trace, name, full_series.values)
+    solved = None if env is None or not full_series.values.any() else env.solved_return
     if solved is not None and last >= solved:
         return "at its ceiling"
     nearly = (
         env is not None
-        and whole.values.any()
+        and full_series.values.any()
         and env.random_return is not None
         and env.way is not None
         and last >= env.random_return + NEARLY * env.way
     )
-    at_once = rose_early(trace, name, whole.values, last, material)
-    if nearly or at_once or _holds(whole, series, material):
+    at_once = rose_early(trace, name, full_series.values, last, material)
+    if nearly or at_once or _holds(full_series, series, material):
         return "holding its best"
     return "flat"
 
@@ -330,54 +330,58 @@ def _always_succeeds(trace: Trace, name: str) -> bool:
     return levels is not None and levels[1] >= top
 
 
-def _holds(whole: Series, series: Series, material: float) -> bool:
+def _holds(full_series: Series, series: Series, material: float) -> bool:
     """Tell a run that rose before and stays up there from one that never got anywhere."""
-    if len(series) == len(whole):
+    if len(series) == len(full_series):
         return False
-    before = trend(whole.values)
-    width = max(1, len(whole) // PARTS)
-    course = block_means(whole.values, width)
+    full_trend = trend(full_series.values)
+    width = max(1, len(full_series) // PARTS)
+    course = block_means(full_series.values, width)
     if float(course.max()) - float(course[0]) < material:
         return False
     last = float(np.median(series.values[-width:]))
     near = max(material, HOLDS * float(np.ptp(course)))
-    return before is not None and before.change_low > 0 and last >= float(course.max()) - near
+    return (
+        full_trend is not None and full_trend.change_low > 0 and last >= float(course.max()) - near
+    )
 
 
 def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
-    trace: Trace, name: str, whole: Series
+    trace: Trace, name: str, full_series: Series
 ) -> tuple[float, str]:
     """Return the least change of an outcome that is material, and where that comes from."""
     if name in SHARES:
         return OF_A_SHARE, f"{OF_A_SHARE:.0%} of a success rate"
     if name in OFFSET:
-        noise = noise_sd(whole.values) or 0.0
+        noise = noise_sd(full_series.values) or 0.0
         return OF_THE_NOISE * noise, f"{OF_THE_NOISE:g} sd of its scatter from point to point"
-    env = task(trace, name, whole.values)
-    start, _ = first_last_change(whole.values) or (np.nan, np.nan)
+    env = task(trace, name, full_series.values)
+    start, _ = first_last_change(full_series.values) or (np.nan, np.nan)
     if up(name) < 0:
         return OF_A_LOSS * abs(start), f"{OF_A_LOSS:.0%} of its first level"
     if env is not None and env.way:
-        least = OF_THE_WAY * env.way
-        if env.by_people and (of_start := OF_A_SCORE * abs(start)) < least:
+        material = OF_THE_WAY * env.way
+        if env.by_people and (of_start := OF_A_SCORE * abs(start)) < material:
             return of_start, f"{OF_A_SCORE:.0%} of its first level"
-        return least, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
+        return material, f"{OF_THE_WAY:.0%} of the way from random to solved ({env.name})"
     # Batches of language models have a test of their own: `answers.by_batches`.
-    sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, whole)
+    sd = 0.0 if trace.profile in kinds.LANGUAGE else _single_sd(trace, name, full_series)
     if sd:
         return block_test.MIN_GAIN_SD * sd, OF_ITS_SCATTER
     return OF_THE_START * abs(start), f"{OF_THE_START:.0%} of its first level"
 
 
-def _single_sd(trace: Trace, name: str, whole: Series) -> float:
+def _single_sd(trace: Trace, name: str, full_series: Series) -> float:
     """Return the scatter of a single value: all that is left where zero and span are not known."""
-    logged = trace[name].finite().until(int(whole.steps[-1])) if name in trace else whole
+    logged = (
+        trace[name].finite().until(int(full_series.steps[-1])) if name in trace else full_series
+    )
     sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
     return sd * math.sqrt(episodes_per_point(trace, name, logged))
 
 
-def _at_ceiling(trace: Trace, name: str, whole: Series, last: float) -> bool:
-    values = whole.values
+def _at_ceiling(trace: Trace, name: str, full_series: Series, last: float) -> bool:
+    values = full_series.values
     env = task(trace, name, values)
     if env is not None and env.way and env.solved_return is not None:
         if not values.any():

@@ -1,4 +1,4 @@
-"""Whether a run was taught anything: not without a gradient, rewards that differ, or updates."""
+"""Detection of a missing learning signal: no gradient, equal rewards, or no updates."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, SCORE_S
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.curves import learned_before
-from rlvitals.rules.remembered import remembered
+from rlvitals.rules.remembered import cache_by_trace
 from rlvitals.rules.rule import Threshold
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST as MIN_POINTS
@@ -46,18 +46,18 @@ MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
 
 def untaught(trace: Trace, zero: float = ZERO) -> bool:
     """Tell whether hardly any update of the whole run has a gradient, or is applied, as logged."""
-    for metric, least in ((GRAD_NORM, zero), (UPDATE_SUCCESS, ZERO)):
+    for metric, limit in ((GRAD_NORM, zero), (UPDATE_SUCCESS, ZERO)):
         logged = trace.numbers(metric.name, LEAST)
-        if logged is not None and float((np.abs(logged.values) < least).mean()) >= MOST:
+        if logged is not None and float((np.abs(logged.values) < limit).mean()) >= MOST:
             return True
     return False
 
 
-def alike(trace: Trace, since: int) -> bool:
+def alike(trace: Trace, start_step: int) -> bool:
     """Tell whether the rewards of hardly any batch differ from a step on, where that is logged."""
     logged = (trace.numbers(metric.name) for metric in (GROUP_STD, SCORE_STD, STD))
     spreads = next((series for series in logged if series is not None), None)
-    during = np.empty(0) if spreads is None else spreads.since(since).values
+    during = np.empty(0) if spreads is None else spreads.since(start_step).values
     return during.size >= LEAST and float((during == 0).mean()) >= MOST
 
 
@@ -75,16 +75,16 @@ def lifeless(trace: Trace) -> bool:
     return REWARD.name in trace and not at_top(trace, half)
 
 
-def at_top(trace: Trace, since: int) -> bool:
+def at_top(trace: Trace, start_step: int) -> bool:
     """Tell whether most batches from a step on earn the most that any batch of the run did."""
     rewards = trace.numbers(REWARD.name)
-    level = np.empty(0) if rewards is None else rewards.since(since).values
+    level = np.empty(0) if rewards is None else rewards.since(start_step).values
     if rewards is None or not level.size or not (top := float(rewards.values.max())):
         return False
     return top - float(np.median(level)) <= NEAR_TOP * float(np.ptp(rewards.values))
 
 
-@remembered
+@cache_by_trace
 def dead(trace: Trace) -> bool:
     """Return True if a mean reward that moved cannot have been learned.
 
@@ -157,9 +157,9 @@ def no_movement(trace: Trace) -> NoMovement | None:
     if norms is not None and not norms.values.any() and span <= MAX_ENTROPY_SPAN:
         return NoMovement(GRAD_NORM.name, 0.0, NO_GRADIENT)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
-        still = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
+        constant = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS
         discrete = max_entropy(trace) is not None
-        return NoMovement(ENTROPY.name, span, SAME_ENTROPY) if still and discrete else None
+        return NoMovement(ENTROPY.name, span, SAME_ENTROPY) if constant and discrete else None
     changed = None if span > MAX_ENTROPY_SPAN else _changed_actions(trace)
     limit = MAX_CHANGED.bound(trace, "default: share of the actions, over the whole run")
     if changed is None or changed > limit.value:

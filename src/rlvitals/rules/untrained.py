@@ -14,7 +14,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.value import LOSS, Q_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Undecided
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
@@ -39,28 +39,28 @@ UNTRAINED = (
 )
 
 
-def never_explained(
-    trace: Trace, metric: str, explained: Series, least: Threshold
+def find_useless_critic(
+    trace: Trace, metric: str, explained: Series, threshold: Threshold
 ) -> Finding | None:
     """Find an actor's critic that never explained anything and whose loss did not fall."""
     loss = trace.numbers(LOSS.name, WINDOW)
     judged = trace.profile in kinds.CONTROL and len(explained) >= WINDOW
-    limit = least.bound(trace, f"{HARDLY:g} x what a critic explains at least", scale=HARDLY)
+    limit = threshold.bound(trace, f"{HARDLY:g} x what a critic explains at least", scale=HARDLY)
     if loss is None or not judged or _content(trace):
         return None
     usual, first = float(np.median(loss.values)), float(np.median(loss.values[:HEAD]))
-    before, after = (float(np.median(part)) for part in _ends(explained.values))
+    before, after = (float(np.median(third)) for third in _ends(explained.values))
     # Below 0 it explains nothing, however far.
     better = before > SOME or after >= limit.value or after - max(before, 0.0) > BETTER
     if better or usual < KEPT * first:
         return None
     best = float(rolling_median(explained.values, HEAD, min_count=HEAD)[HEAD - 1 :].max())
-    what = "nothing that lasts" if best >= MUCH else "nothing"
+    text = "nothing that lasts" if best >= MUCH else "nothing"
     once = f" after {best:.2g} at best" if best >= MUCH else ""
     blind = float(np.percentile(np.abs(explained.values), HIGH)) < BLIND
     return _finding(
         trace,
-        f"the critic has learned {what}: explained variance is {before:.2g} in the first third of "
+        f"the critic has learned {text}: explained variance is {before:.2g} in the first third of "
         f"{len(explained)} updates and {after:.2g} in the last{once}, and the value loss "
         f"{usual:.3g} in the median, {first:.3g} at first",
         (metric, explained, after),
@@ -75,12 +75,12 @@ def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return values[:third], values[-third:]
 
 
-def never_settled(trace: Trace) -> Answer:
+def find_constant_error(trace: Trace) -> Answer:
     """Find a Q-learner whose error stays what it was at first, far beyond what a step pays."""
     name = LOSS.name if LOSS.name in trace else TOTAL_LOSS.name
     loss, returns, lengths = (
-        trace.numbers(metric, least)
-        for metric, least in ((name, WINDOW), (RETURN.name, 1), (EPISODE_LENGTH.name, 1))
+        trace.numbers(metric, min_points)
+        for metric, min_points in ((name, WINDOW), (RETURN.name, 1), (EPISODE_LENGTH.name, 1))
     )
     if loss is None:
         return Undecided(f"fewer than {WINDOW} losses are logged", (LOSS.name,))
@@ -135,18 +135,18 @@ def _content(trace: Trace) -> bool:
 def _finding(
     trace: Trace,
     summary: str,
-    shown: tuple[str, Series, float],
+    curve: tuple[str, Series, float],
     bound: Bound,
     causes: tuple[str, ...],
 ) -> Finding:
-    now = standing(trace)
-    if now.state == "unknown":
-        now = judged(trace)  # what is said is of the whole run, as the verdict is
-    evidence, counter = weigh.sides(now)
-    metric, series, level = shown
+    trend = standing(trace)
+    if trend.state == "unknown":
+        trend = verdict_trend(trace)  # what is said is of the whole run, as the verdict is
+    evidence, counter = weigh.sides(trend)
+    metric, series, level = curve
     return Finding(
         summary,
-        severity=Severity.WARNING if ends_far(trace) else weigh.severity(now),
+        severity=Severity.WARNING if ends_far(trace) else weigh.severity(trend),
         metric=metric,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),

@@ -1,8 +1,8 @@
-"""How the outcome weighs a symptom: proven stalled it is a fault, else it is worth knowing."""
+"""Severity of a symptom by the outcome: a warning where the outcome stalls, else a note."""
 
 from rlvitals.metrics.catalogue.outcome import ACCURACY
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.answers import answers, learned
+from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Clear, Finding, Severity, Undecided
 from rlvitals.rules.standing import Standing
 from rlvitals.types import Series, Trace
@@ -10,59 +10,59 @@ from rlvitals.types import Series, Trace
 Sentences = tuple[str, ...]
 
 
-def content(now: Standing) -> bool:
+def content(trend: Standing) -> bool:
     """Tell whether the outcome improves, or holds the best it has learned."""
-    return now.improves or now.state == "holding its best"
+    return trend.improves or trend.state == "holding its best"
 
 
 def severity(
-    now: Standing,
+    trend: Standing,
     stalled: Severity = Severity.WARNING,
     unknown: Severity = Severity.NOTE,
 ) -> Severity:
     """Pick a severity by the outcome's direction; where it improves or holds, at most a note."""
-    if content(now):
+    if content(trend):
         return Severity.NOTE
-    return stalled if now.stalled else unknown
+    return stalled if trend.stalls else unknown
 
 
-def sides(now: Standing) -> tuple[Sentences, Sentences]:
+def sides(trend: Standing) -> tuple[Sentences, Sentences]:
     """Return what the outcome says for the finding, and what against it."""
-    if content(now):
-        return (), (f"{now.sentence} all the same",)
-    if now.stalled:
-        return (f"{now.sentence} meanwhile",), ()
+    if content(trend):
+        return (), (f"{trend.sentence} all the same",)
+    if trend.stalls:
+        return (f"{trend.sentence} meanwhile",), ()
     return (), ()  # an outcome that cannot be told is evidence of nothing
 
 
 def by_learning(  # noqa: PLR0913, PLR0917 - the fields of one finding
     trace: Trace,
     summary: str,
-    shown: tuple[str, Series],
-    since: tuple[int, float],
+    curve: tuple[str, Series],
+    onset: tuple[int, float],
     bound: Bound,
-    said: Sentences,
+    sentences: Sentences,
     causes: Sentences,
     *,
-    most: Severity = Severity.ERROR,
+    max_severity: Severity = Severity.ERROR,
 ) -> Finding:
     """Make a finding of what goes on to the end, weighed by what the model learned meanwhile.
 
-    `shown` is the metric's name and points, `since` the step it began at and the level it came to,
-    `most` the highest severity.
+    `curve` is the metric's name and points, `onset` the step it began at and the level it came to,
+    `max_severity` the highest severity.
     """
-    (name, series), (began, level) = shown, since
-    now = learned(trace)
-    evidence, counter = sides(now)
+    (name, series), (onset_step, level) = curve, onset
+    trend = learning_trend(trace)
+    evidence, counter = sides(trend)
     return Finding(
         summary,
-        severity=min(severity(now), most),
+        severity=min(severity(trend), max_severity),
         metric=name,
-        began=began,
+        began=onset_step,
         ended=int(series.steps[-1]),
         observed=level,
         bound=bound,
-        evidence=(*said, *evidence),
+        evidence=(*sentences, *evidence),
         counter=counter,
         causes=causes,
     )

@@ -1,4 +1,4 @@
-"""How undecided a policy is: its actions' standard deviation, and the highest entropy possible."""
+"""Standard deviation of a policy's continuous actions, and the maximum entropy of discrete ones."""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Width:
 
     metric: str  # what they were taken from
     series: Series
-    said: str  # how they are called in a sentence
+    phrase: str  # how they are called in a sentence
 
 
 def width(trace: Trace) -> Width | None:
@@ -45,8 +45,8 @@ def width(trace: Trace) -> Width | None:
     entropy = entropy.finite()
     exponent = np.clip(entropy.values / count - action_count.NATS_PER_DIMENSION, -MOST, MOST)
     widths = Series(entropy.steps, entropy.times, np.exp(exponent))
-    said = f"by the entropy of {count} dimensions the actions' standard deviation goes"
-    return Width(ENTROPY.name, widths, said)
+    phrase = f"by the entropy of {count} dimensions the actions' standard deviation goes"
+    return Width(ENTROPY.name, widths, phrase)
 
 
 def dimensions(trace: Trace) -> int | None:
@@ -60,22 +60,22 @@ def dimensions(trace: Trace) -> int | None:
     # What starts uniform over whole numbers of actions is discrete: ln 4 is not far from 1.419.
     if trace.number("n_actions") or action_count.actions(entropy.values) is not None:
         return None
-    one = np.ones(action_count.MAX_FIRST_ROWS)
-    found = action_count.action_dim(entropy.values, one)
-    return None if found is None else found.value
+    unit_std = np.ones(action_count.MAX_FIRST_ROWS)
+    guess = action_count.action_dim(entropy.values, unit_std)
+    return None if guess is None else guess.value
 
 
 def max_entropy(trace: Trace) -> Bound | None:
     """Return ln(actions) in nats and how the number of actions is known; None where it is not."""
-    own = trace.number("n_actions")
-    if own is not None and own > 1:
-        return Bound(math.log(own), f"the run's n_actions = {own:g}")
+    n_actions = trace.number("n_actions")
+    if n_actions is not None and n_actions > 1:
+        return Bound(math.log(n_actions), f"the run's n_actions = {n_actions:g}")
     env = environment(trace)
     if env is not None and env.actions:
         return Bound(math.log(env.actions), f"{env.name} has {env.actions} actions")
-    chosen = trace.get("policy/action")
-    if chosen is not None and (kinds := len(np.unique(chosen.finite().values))) > 1:
+    actions = trace.get("policy/action")
+    if actions is not None and (kinds := len(np.unique(actions.finite().values))) > 1:
         return Bound(math.log(kinds), f"{kinds} actions were chosen")
     entropy = trace.get("exploration/entropy")
-    found = None if entropy is None else action_count.actions(entropy.values)
-    return None if found is None else Bound(math.log(found.value), found.origin)
+    guess = None if entropy is None else action_count.actions(entropy.values)
+    return None if guess is None else Bound(math.log(guess.value), guess.origin)

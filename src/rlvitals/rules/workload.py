@@ -1,4 +1,4 @@
-"""How a workload should be spread over replicas: by their speed, where that is known."""
+"""Optimal split of a workload over replicas: by their speed, where that is known."""
 
 import re
 from collections.abc import Mapping
@@ -51,9 +51,9 @@ def optimum(trace: Trace, count: int) -> Optimum | None:
 
 def _speeds(trace: Trace) -> tuple[float, ...]:
     """Read "1.5, 1.1, 0.8", with brackets or without; nothing where one is no speed."""
-    said = NUMBER.findall(str(trace.settings.get(SPEEDS, "")))
+    numbers = NUMBER.findall(str(trace.settings.get(SPEEDS, "")))
     try:
-        speeds = tuple(float(word) for word in said)
+        speeds = tuple(float(number) for number in numbers)
     except ValueError:
         return ()
     usable = len(speeds) > 1 and all(np.isfinite(s) and s > 0 for s in speeds)
@@ -64,21 +64,21 @@ def _speeds(trace: Trace) -> tuple[float, ...]:
 def latest_shares(trace: Trace) -> Mapping[str, float]:
     """Return what share of the last fifth of the choices each replica got; empty if unknown."""
     for metric in (ACTION, SELECTED_REPLICA):
-        chosen = trace.get(metric.name)
-        if chosen is None or len(chosen := chosen.finite()) < LEAST:
+        choices = trace.get(metric.name)
+        if choices is None or len(choices := choices.finite()) < LEAST:
             continue
-        last = chosen.tail(max(LEAST, round(TAIL * len(chosen)))).values
+        last = choices.tail(max(LEAST, round(TAIL * len(choices)))).values
         names, counts = np.unique(last, return_counts=True)
         return {f"{n:g}": float(c) / last.size for n, c in zip(names, counts, strict=True)}
-    counted = {
+    requests = {
         name: float(s.tail(max(1, round(TAIL * len(s)))).finite().values.clip(0).sum())
         for name, s in trace.family(ACTION_COUNT.name).items()
     }
-    total = sum(counted.values())
-    return {n: c / total for n, c in counted.items()} if LEAST <= total < np.inf else {}
+    total = sum(requests.values())
+    return {n: c / total for n, c in requests.items()} if LEAST <= total < np.inf else {}
 
 
-def apart(shares: Mapping[str, float], best: Optimum) -> float | None:
+def misplaced_share(shares: Mapping[str, float], best: Optimum) -> float | None:
     """Return the share of requests that would have to go elsewhere; None where names differ."""
     if any(best.share(name) is None for name in shares):
         return None

@@ -76,7 +76,7 @@ class Control:
             elif not reason:
                 raise UsageError("a mute needs a reason", where="reason", hint="why it is accepted")
             else:
-                load.muted((Mute(rule=rule, reason=reason, where="rule"),))
+                load.check_mutes((Mute(rule=rule, reason=reason, where="rule"),))
                 self.fleet.mutes.add(run.key, rule, reason)
         except OSError as error:
             raise UsageError(f"the mute cannot be kept: {error}", where="rule") from error

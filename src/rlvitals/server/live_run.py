@@ -43,7 +43,7 @@ class LiveRun:
         self.is_deleted = False
         self.judgements = 0
         self.settings = settings
-        self._given = load.given(settings)
+        self._given = load.run_overrides(settings)
         self._lock = threading.RLock()
         self._files: dict[Path, FileTail]
         self._grew: float | None = None  # seconds since the epoch
@@ -134,8 +134,8 @@ class LiveRun:
             summary=summary(name, diagnosis, trained),
             standing=standing(name, diagnosis, progress_file, inspection, time_s),
             facts=load.facts(self.run),
-            events=load.happened(self.run),
-            others=load.others(self.run, self._given, trace),
+            events=load.read_events(self.run),
+            others=load.unmapped_series(self.run, self._given, trace),
         )
         self.judgements += 1
         self.page = run_page.build(subject, self.judgements, self._extras())
@@ -157,7 +157,7 @@ class LiveRun:
         logs = sources.together(self.run, {path: file.log for path, file in self._files.items()})
         if self.rollouts is not None:
             logs = (*logs, self._rollout_log)
-        return load.named(self.run, logs, self._given, time_s, self._grew)
+        return load.build_trace(self.run, logs, self._given, time_s, self._grew)
 
     def _read_rollouts(self) -> None:
         """Read the rollouts again where their files changed."""

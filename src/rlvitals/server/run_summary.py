@@ -12,7 +12,7 @@ from rlvitals.checkpoints import progress
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
 from rlvitals.storage.index import Indexed
@@ -86,7 +86,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
     status = standing(summary.name, diagnosis, progress.read(folder), None, time_s)
     worst = max(cases, key=lambda case: case.severity, default=None)
     is_severe = worst is not None and worst.severity > Severity.NOTE
-    metric = judged(trace).metric
+    metric = verdict_trend(trace).metric
     series = trace.get(metric) if metric else None
     numbers = series.finite() if series is not None else None
     heights, values = spark(series) if series else ((), (0.0, 0.0))

@@ -14,7 +14,7 @@ from rlvitals.following import changes
 from rlvitals.following.changes import Change
 from rlvitals.following.duration_text import format_duration
 from rlvitals.following.loop import Watch
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import Finding, Rule, Severity
 from rlvitals.types import Trace
@@ -186,7 +186,7 @@ def _progress(trace: Trace) -> str:
     text = f"step {trace.last_step:,}"
     if trace.budget is not None:
         text += f" of {trace.budget.steps:,}"
-    judged_metric = judged(trace)
+    judged_metric = verdict_trend(trace)
     series = trace.numbers(judged_metric.metric) if judged_metric.metric else None
     if series is not None:
         name = judged_metric.metric.rpartition("/")[2].replace("_", " ")

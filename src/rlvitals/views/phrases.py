@@ -148,7 +148,7 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
     is_known = profile is not Profile.UNKNOWN
     rate = case.rate
     healthy_runs = rate.healthy if rate else 0
-    if case.held:
+    if case.has_severity_cap:
         runs = (
             "no healthy run"
             if not healthy_runs

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvitals.diagnosis.cost import HOUR
-from rlvitals.diagnosis.duration import trained
+from rlvitals.diagnosis.duration import training_time
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.readers.discovery.sources import Run
@@ -37,7 +37,7 @@ def row(name: str, result: Diagnosis | VitalsError, *, broken: bool) -> TriageRo
         return TriageRow(
             harmless(name), "unreadable", broken, None, None, "", harmless(result.problem)
         )
-    seconds, _ = trained(result.trace)
+    seconds, _ = training_time(result.trace)
     losses = [case.waste.since_began.hours for case in result.cases if case.waste]
     cause = result.cases[0] if broken and result.cases else None
     return TriageRow(

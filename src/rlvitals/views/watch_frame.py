@@ -10,7 +10,7 @@ from rich.text import Text
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import harmless
 from rlvitals.metrics.catalogue import exploration, language, optimiser, policy, value
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
 from rlvitals.types import Series, Trace
@@ -77,7 +77,7 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
 
 
 def _outcome_texts(trace: Trace) -> list[str]:
-    metric = judged(trace).metric
+    metric = verdict_trend(trace).metric
     series = trace.numbers(metric) if metric else None
     if series is None:
         return []
@@ -146,7 +146,7 @@ def _curve_lines(trace: Trace, columns: int, rows: int) -> list[Text]:
 
 def _choose_curves(trace: Trace) -> list[tuple[str, Series]]:
     """Return the outcome and the first of `CURVE_METRICS` that are logged, with their names."""
-    outcome = judged(trace).metric
+    outcome = verdict_trend(trace).metric
     names = dict.fromkeys([outcome, *CURVE_METRICS] if outcome else CURVE_METRICS)
     return [(name, trace[name]) for name in names if name in trace and len(trace[name])][
         :MAX_CURVES

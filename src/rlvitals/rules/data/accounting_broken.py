@@ -57,31 +57,31 @@ class Entry:
 def check(trace: Trace) -> Answer:
     """Hold the log to every identity that its trainer keeps; the gravest, then the earliest."""
     entries = [entry for identity in IDENTITIES if (entry := _entry(trace, identity))]
-    found = [f for entry in entries if (f := _judge(trace, entry)) is not None]
-    if found:
-        worst = max(f.severity for f in found)
-        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
-        others = tuple(f.summary for f in found if f is not first)
-        return replace(first, evidence=(*first.evidence, *others))
+    findings = [f for entry in entries if (f := _judge(trace, entry)) is not None]
+    if findings:
+        worst = max(f.severity for f in findings)
+        first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
+        other_summaries = tuple(f.summary for f in findings if f is not first)
+        return replace(first, evidence=(*first.evidence, *other_summaries))
     if not entries:
         return Undecided("no numbers are logged together that are known to add up")
     return Clear()
 
 
 def _entry(trace: Trace, identity: Identity) -> Entry | None:
-    name = _shown(trace, identity)
+    name = _metric_name(trace, identity)
     source = trace.measured.get(name)
     if source is None or source.framework not in identity.logged_by:
         return None
-    kept = identity.keep(trace)
-    if kept is None or len(kept.steps) < ENOUGH:
+    books = identity.keep(trace)
+    if books is None or len(books.steps) < ENOUGH:
         return None
-    early = kept.broken[: max(int(EARLY * len(kept.steps)), 1)]
+    early_violations = books.violations[: max(int(EARLY * len(books.steps)), 1)]
     # Weights that nobody told must first be seen to be right.
-    return Entry(identity, kept) if kept.certain or np.mean(~early) >= KEPT else None
+    return Entry(identity, books) if books.certain or np.mean(~early_violations) >= KEPT else None
 
 
-def _shown(trace: Trace, identity: Identity) -> str:
+def _metric_name(trace: Trace, identity: Identity) -> str:
     """Name the series that shows it: a family's first member."""
     name = identity.total.name
     members = sorted(trace.family(name)) if identity.total.family else []
@@ -89,42 +89,42 @@ def _shown(trace: Trace, identity: Identity) -> str:
 
 
 def _judge(trace: Trace, entry: Entry) -> Finding | None:
-    kept, identity = entry.books, entry.identity
-    at = np.flatnonzero(kept.broken)
-    if at.size < max(LEAST, OF_ALL * len(kept.steps)):
+    books, identity = entry.books, entry.identity
+    rows = np.flatnonzero(books.violations)
+    if rows.size < max(LEAST, OF_ALL * len(books.steps)):
         return None
-    left, right = float(np.median(kept.left[at])), float(np.median(kept.right[at]))
-    share = float(np.median(kept.miss[at] / kept.size[at]))
-    since, last = int(kept.steps[at[0]]), int(kept.steps[at[-1]])
-    of_what = f"{at.size} of {len(kept.steps)} rows"
+    total, right = float(np.median(books.left[rows])), float(np.median(books.right[rows]))
+    share = float(np.median(books.miss[rows] / books.size[rows]))
+    first_step, last = int(books.steps[rows[0]]), int(books.steps[rows[-1]])
+    of_what = f"{rows.size} of {len(books.steps)} rows"
     return Finding(
-        f"{identity.says}: broken in {of_what} since step {since:,} ({left:.4g} is logged, "
-        f"{'at most ' if kept.at_most else ''}{right:.4g} follows)",
+        f"{identity.says}: broken in {of_what} since step {first_step:,} ({total:.4g} is logged, "
+        f"{'at most ' if books.at_most else ''}{right:.4g} follows)",
         severity=min(identity.worst, Severity.ERROR if share >= LARGE else Severity.WARNING),
-        metric=_shown(trace, identity),
-        began=since,
+        metric=_metric_name(trace, identity),
+        began=first_step,
         ended=last,
-        observed=left,
+        observed=total,
         bound=Bound(right, f"what the other numbers come to ({identity.read_from})"),
-        evidence=_evidence(kept, share),
-        causes=(*_factor(kept), *identity.causes),
+        evidence=_evidence(books, share),
+        causes=(*_factor(books), *identity.causes),
     )
 
 
-def _evidence(kept: Books, share: float) -> tuple[str, ...]:
-    exact = kept.steps[~kept.broken]
-    said = f"the miss is {share:.2g} of all terms together, as a median"
+def _evidence(books: Books, share: float) -> tuple[str, ...]:
+    exact = books.steps[~books.violations]
+    sentence = f"the miss is {share:.2g} of all terms together, as a median"
     if not len(exact):
-        return (said, "it holds in no row")
-    return (said, f"it holds within rounding in {len(exact)} rows, the first at {exact[0]:,}")
+        return (sentence, "it holds in no row")
+    return (sentence, f"it holds within rounding in {len(exact)} rows, the first at {exact[0]:,}")
 
 
-def _factor(kept: Books) -> tuple[str, ...]:
+def _factor(books: Books) -> tuple[str, ...]:
     """Name a constant factor between the two sides, where the miss is one."""
-    at = kept.broken & (kept.right != 0)
-    if kept.at_most or int(at.sum()) < LEAST:
+    rows = books.violations & (books.right != 0)
+    if books.at_most or int(rows.sum()) < LEAST:
         return ()
-    ratios = kept.left[at] / kept.right[at]
+    ratios = books.left[rows] / books.right[rows]
     middle = float(np.median(ratios))
     if not np.isfinite(middle) or middle == 0:
         return ()

@@ -133,32 +133,37 @@ INVARIANTS = (
 def check(trace: Trace) -> Answer:
     """Ask every invariant that this log can show; the gravest answer counts."""
     read = [(i, r) for i in INVARIANTS if (r := i.read(trace)) is not None]
-    found = [f for invariant, reading in read if (f := _judge(invariant, reading)) is not None]
-    if found:
-        worst = max(f.severity for f in found)
-        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
-        return replace(first, evidence=tuple(f.summary for f in found if f is not first))
-    return Clear() if read else _undecided(trace)
+    findings = [f for invariant, reading in read if (f := _judge(invariant, reading)) is not None]
+    if findings:
+        worst = max(f.severity for f in findings)
+        first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
+        return replace(first, evidence=tuple(f.summary for f in findings if f is not first))
+    return Clear() if read else _undecided_reason(trace)
 
 
 def _judge(invariant: Invariant, reading: Reading) -> Finding | None:
     off = reading.off
     if not len(off) or len(off) < MOST * len(reading.points):
         return None
-    whole = np.isfinite(reading.worst)  # the points are as they are logged, but should not all be
+    all_points = np.isfinite(
+        reading.worst
+    )  # the points are as they are logged, but should not all be
     worst = float(off.values[int(np.abs(off.values - reading.expected).argmax())])
-    expected = 0.0 if whole else reading.expected
-    of_what = f" in all {len(off)} updates" if whole else f" in {len(off)} of {len(reading.points)}"
-    many = of_what if len(reading.points) > 1 else ""
+    expected = 0.0 if all_points else reading.expected
+    of_what = (
+        f" in all {len(off)} updates" if all_points else f" in {len(off)} of {len(reading.points)}"
+    )
+    count_text = of_what if len(reading.points) > 1 else ""
     return Finding(
-        f"{invariant.says}: {worst:.3g} is logged{many}",
+        f"{invariant.says}: {worst:.3g} is logged{count_text}",
         severity=_severity(invariant, reading, worst),
         metric=reading.name,
         began=int(off.steps[0]),
         ended=int(off.steps[-1]),
         observed=worst,
         bound=Bound(
-            expected, "not for ever" if whole else f"give or take {reading.slack:.2g}: rounding"
+            expected,
+            "not for ever" if all_points else f"give or take {reading.slack:.2g}: rounding",
         ),
         causes=invariant.causes,
     )
@@ -169,7 +174,7 @@ def _severity(invariant: Invariant, reading: Reading, worst: float) -> Severity:
     return Severity.NOTE if starts else invariant.worst
 
 
-def _undecided(trace: Trace) -> Undecided:
+def _undecided_reason(trace: Trace) -> Undecided:
     for metric in KLS:
         if (logged := trace.get(metric.name)) is not None and len(logged):
             step = int(logged.steps[0])

@@ -124,20 +124,20 @@ def check(trace: Trace) -> Answer:
     logged = {name: series for name, series in logged.items() if len(series) >= length}
     if len(logged) < 2:  # noqa: PLR2004 - one alone has no other to move
         return Undecided("fewer than two measures of the update are logged", (POLICY_LOSS.name,))
-    found = [
+    findings = [
         finding
         for name in logged
         if _counts(trace, name) and (finding := _judge(trace, name, logged, length))
     ]
-    found += [finding] if (finding := _stopped(trace, logged, length)) else []
-    found += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
-    found += [finding] if (finding := _same_episodes(trace, logged, length)) else []
-    if found:
-        return max(found, key=lambda f: (f.severity, f.ended - f.began))
+    findings += [finding] if (finding := _find_stopped_policy(trace, logged, length)) else []
+    findings += [finding] if (finding := _unit_ratio(trace, logged, length)) else []
+    findings += [finding] if (finding := _same_episodes(trace, logged, length)) else []
+    if findings:
+        return max(findings, key=lambda f: (f.severity, f.ended - f.began))
     return Clear()
 
 
-def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
+def _find_stopped_policy(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding | None:
     """Find a policy that was updated and no longer is: its KL is exactly 0 to the end."""
     kl = logged.get(APPROX_KL.name)
     estimator = getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
@@ -146,11 +146,13 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
     moved = np.flatnonzero(kl.values != 0)
     if len(moved) < length or len(kl) - 1 - int(moved[-1]) < length:
         return None
-    began, ended = int(kl.steps[moved[-1] + 1]), int(kl.steps[-1])
+    first_step, last_step = int(kl.steps[moved[-1] + 1]), int(kl.steps[-1])
     moving = [
-        n for n, s in logged.items() if n != APPROX_KL.name and _moves(s, began, ended, length)
+        n
+        for n, s in logged.items()
+        if n != APPROX_KL.name and _moves(s, first_step, last_step, length)
     ]
-    if not moving or _decayed(trace, began, ended) or _certain(trace, began):
+    if not moving or _has_tiny_rate(trace, first_step, last_step) or _certain(trace, first_step):
         return None
     count = len(kl) - 1 - int(moved[-1])
     return Finding(
@@ -158,8 +160,8 @@ def _stopped(trace: Trace, logged: Mapping[str, Series], length: int) -> Finding
         f"{', '.join(moving[:3])} change: the policy is no longer trained",
         severity=Severity.WARNING,
         metric=APPROX_KL.name,
-        began=began,
-        ended=ended,
+        began=first_step,
+        ended=last_step,
         observed=float(count),
         bound=LENGTH.bound(trace, "updates, default"),
         causes=POLICY,
@@ -221,10 +223,10 @@ def _same_episodes(trace: Trace, logged: Mapping[str, Series], length: int) -> F
     )
 
 
-def _certain(trace: Trace, began: int) -> bool:
+def _certain(trace: Trace, first_step: int) -> bool:
     """Tell a policy that has nothing left to decide: it may be trained and yet not move."""
     entropy = trace.get(ENTROPY.name)
-    level = None if entropy is None else median(entropy.since(began).finite().values)
+    level = None if entropy is None else median(entropy.since(first_step).finite().values)
     return level is not None and _discrete(trace) and level <= CERTAIN
 
 
@@ -245,11 +247,13 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
     value = float(series.values[first])
     if last - first + 1 < length or not _precise(trace, name, value):
         return None
-    began, ended = int(series.steps[first]), int(series.steps[last])
-    moving = [n for n, s in logged.items() if n != name and _moves(s, began, ended, length)]
-    if not moving or _decayed(trace, began, ended):
+    first_step, last_step = int(series.steps[first]), int(series.steps[last])
+    moving = [
+        n for n, s in logged.items() if n != name and _moves(s, first_step, last_step, length)
+    ]
+    if not moving or _has_tiny_rate(trace, first_step, last_step):
         return None
-    severity, causes = _network(trace, name, moving, began, ended)
+    severity, causes = _network(trace, name, moving, first_step, last_step)
     if name == EXPLAINED_VARIANCE.name and last - first + 1 == len(series):
         severity, causes = Severity.WARNING, ONE_ROLLOUT
     return Finding(
@@ -257,8 +261,8 @@ def _judge(trace: Trace, name: str, logged: Mapping[str, Series], length: int) -
         f"while {', '.join(moving[:3])} change",
         severity=severity,
         metric=name,
-        began=began,
-        ended=ended,
+        began=first_step,
+        ended=last_step,
         observed=float(last - first + 1),
         bound=LENGTH.bound(trace, "updates, default"),
         causes=causes,
@@ -269,8 +273,8 @@ def _longest(values: NDArray[np.float64]) -> tuple[int, int]:
     """Return the first and last index of the longest run of equal values."""
     edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
     widths = np.diff(edges)
-    at = int(widths.argmax())
-    return int(edges[at]), int(edges[at + 1]) - 1
+    index = int(widths.argmax())
+    return int(edges[index]), int(edges[index + 1]) - 1
 
 
 def _precise(trace: Trace, name: str, value: float) -> bool:
@@ -282,32 +286,32 @@ def _precise(trace: Trace, name: str, value: float) -> bool:
     return not (name in norms and limit is not None and abs(value - limit) <= NEAR * limit)
 
 
-def _decayed(trace: Trace, began: int, ended: int) -> bool:
+def _has_tiny_rate(trace: Trace, first_step: int, last_step: int) -> bool:
     """Tell whether the learning rate is by then too small to move a float32."""
     rate = trace.get(LEARNING_RATE.name)
-    if rate is None or not len(found := rate.finite()):
+    if rate is None or not len(rates := rate.finite()):
         return False
-    inside = found.since(began).until(ended).values
-    return len(inside) > 0 and float(inside.min()) <= DECAYED * float(found.values.max())
+    inside = rates.since(first_step).until(last_step).values
+    return len(inside) > 0 and float(inside.min()) <= DECAYED * float(rates.values.max())
 
 
-def _moves(series: Series, began: int, ended: int, length: int) -> bool:
+def _moves(series: Series, first_step: int, last_step: int, length: int) -> bool:
     """Tell whether a number changes in most updates of the stretch."""
-    inside = series.since(began).until(ended).values
+    inside = series.since(first_step).until(last_step).values
     return len(inside) >= length and float(np.mean(np.diff(inside) != 0)) >= MOVES
 
 
 def _network(
-    trace: Trace, name: str, moving: list[str], began: int, ended: int
+    trace: Trace, name: str, moving: list[str], first_step: int, last_step: int
 ) -> tuple[Severity, tuple[str, ...]]:
     """Say which network is frozen, where two numbers agree on one."""
     if name == ENTROPY.name:
-        still = [
-            np.unique(trace[m.name].since(began).until(ended).finite().values).size == 1
+        constant = [
+            np.unique(trace[m.name].since(first_step).until(last_step).finite().values).size == 1
             for m in POLICY_KLS
             if m.name in trace
         ]
-        return (Severity.WARNING, POLICY) if still and all(still) else (Severity.NOTE, POLICY)
+        return (Severity.WARNING, POLICY) if constant and all(constant) else (Severity.NOTE, POLICY)
     if name in {m.name for m in VALUES}:
         fitted = RETURN_MEAN.name in moving or VALUE_LOSS.name in moving
         return (Severity.WARNING if fitted else Severity.NOTE), CRITIC

@@ -51,7 +51,7 @@ from rlvitals.metrics.catalogue.sampler import KL as SAMPLER_KL
 from rlvitals.metrics.metric import SHARE, Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import label
 from rlvitals.types import Profile, Series, Trace
@@ -94,14 +94,14 @@ class Limit:
 def check(trace: Trace) -> Answer:
     """Compare every metric with both ends of what is possible; the gravest answer counts."""
     limits = [limit for limit in _limits(trace) if len(limit.series) >= LEAST]
-    found = [answer for limit in limits if (answer := _judge(limit)) is not None]
+    findings = [answer for limit in limits if (answer := _judge(limit)) is not None]
     unfit = _unfit(trace)
-    found += [] if unfit is None else [unfit]
-    if found:
-        worst = max(f.severity for f in found)
-        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
-        others = tuple(f.summary for f in found if f is not first)
-        return replace(first, evidence=(*first.evidence, *others))
+    findings += [] if unfit is None else [unfit]
+    if findings:
+        worst = max(f.severity for f in findings)
+        first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
+        other_summaries = tuple(f.summary for f in findings if f is not first)
+        return replace(first, evidence=(*first.evidence, *other_summaries))
     if all(limit.name.startswith(BESIDE) for limit in limits):
         return Undecided("no metric is logged whose possible values are known", ("env_id",))
     return Clear()
@@ -113,16 +113,16 @@ def _limits(trace: Trace) -> Iterator[Limit]:
     yield from _entropies(trace)
     for name, series in trace.series.items():
         metric = metrics.find(name)
-        if metric is None or not (found := series.finite()):
+        if metric is None or not (points := series.finite()):
             continue
-        certain = _known(trace, name)
+        certain = _has_known_framework(trace, name)
         low, high = metric.possible.low, metric.possible.high
         if low is not None:
-            slack = ROUNDING * (1.0 if high is not None else _usual(found, low))
-            yield Limit(name, found, Bound(low, RANGE), above=False, slack=slack, certain=certain)
+            slack = ROUNDING * (1.0 if high is not None else _usual(points, low))
+            yield Limit(name, points, Bound(low, RANGE), above=False, slack=slack, certain=certain)
         if high is not None:
             yield Limit(
-                name, found, Bound(high, RANGE), above=True, slack=ROUNDING, certain=certain
+                name, points, Bound(high, RANGE), above=True, slack=ROUNDING, certain=certain
             )
 
 
@@ -131,7 +131,7 @@ def _usual(series: Series, low: float) -> float:
     return float(np.median(np.abs(series.values))) if series.values.min() < low else 0.0
 
 
-def _known(trace: Trace, name: str) -> bool:
+def _has_known_framework(trace: Trace, name: str) -> bool:
     source = trace.measured.get(name)
     return source is not None and source.framework not in UNKNOWN
 
@@ -146,11 +146,11 @@ def _returns(trace: Trace) -> Iterator[Limit]:
     if env is None or name not in trace or not _plays(trace):
         return
     slack = SLACK * abs(env.way or 1.0)
-    found, origin = trace[name].finite(), f"{env.name}'s own range"
+    points, origin = trace[name].finite(), f"{env.name}'s own range"
     if env.max_return is not None:
-        yield Limit(name, found, Bound(env.max_return, origin), above=True, slack=slack)
+        yield Limit(name, points, Bound(env.max_return, origin), above=True, slack=slack)
     if env.min_return is not None:
-        yield Limit(name, found, Bound(env.min_return, origin), above=False, slack=slack)
+        yield Limit(name, points, Bound(env.min_return, origin), above=False, slack=slack)
 
 
 def _kls(trace: Trace) -> Iterator[Limit]:
@@ -161,28 +161,28 @@ def _kls(trace: Trace) -> Iterator[Limit]:
             continue
         origin = f"KL by the {source.estimator} estimator"
         # TRL's RLOOTrainer logs k1 where its GRPOTrainer logs k3, under one name.
-        certain = source.framework != "trl-grpo" and _known(trace, metric.name)
+        certain = source.framework != "trl-grpo" and _has_known_framework(trace, metric.name)
         bound = Bound(0.0, origin)
-        found = trace[metric.name].finite()
-        yield Limit(metric.name, found, bound, above=False, slack=slack, certain=certain)
+        points = trace[metric.name].finite()
+        yield Limit(metric.name, points, bound, above=False, slack=slack, certain=certain)
 
 
 def _entropies(trace: Trace) -> Iterator[Limit]:
     name = ENTROPY.name
     if name not in trace or STD.name in trace:
         return
-    found, certain = trace[name].finite(), _known(trace, name)
-    env, own = environment(trace), trace.number("n_actions")
-    actions = env.actions if env is not None and env.actions else own
+    points, certain = trace[name].finite(), _has_known_framework(trace, name)
+    env, n_actions = environment(trace), trace.number("n_actions")
+    actions = env.actions if env is not None and env.actions else n_actions
     if actions is not None and np.isfinite(actions) and actions > 1:
-        most = float(np.log(actions))
-        bound = Bound(most, f"ln {actions:g}, the uniform policy's")
+        max_entropy = float(np.log(actions))
+        bound = Bound(max_entropy, f"ln {actions:g}, the uniform policy's")
         sure = certain and env is not None
-        yield Limit(name, found, bound, above=True, slack=SLACK * most, certain=sure)
+        yield Limit(name, points, bound, above=True, slack=SLACK * max_entropy, certain=sure)
     elif trace.profile not in kinds.LANGUAGE:
         return
     bound = Bound(0.0, "discrete choices have no negative entropy")
-    yield Limit(name, found, bound, above=False, slack=ROUNDING, certain=certain)
+    yield Limit(name, points, bound, above=False, slack=ROUNDING, certain=certain)
 
 
 def _judge(limit: Limit) -> Finding | None:
@@ -193,13 +193,13 @@ def _judge(limit: Limit) -> Finding | None:
     if limit.name in (RETURN.name, EVAL_RETURN.name) and not often:
         return None  # one odd episode
     worst = float(beyond.values[int(np.abs(beyond.values - limit.bound.value).argmax())])
-    misnamed = _misnamed(limit, beyond)
-    grave = often and limit.certain and not misnamed
+    misnamed = _other_meaning(limit, beyond)
+    certain = often and limit.certain and not misnamed
     return Finding(
         f"{len(beyond)} of {len(limit.series)} values of {label(limit.name)} are "
         f"{'above' if limit.above else 'below'} what is possible ({limit.bound.value:.4g}): "
         f"{worst:.4g} at the extreme",
-        severity=Severity.WARNING if grave else Severity.NOTE,
+        severity=Severity.WARNING if certain else Severity.NOTE,
         metric=limit.name,
         began=int(beyond.steps[0]),
         ended=int(beyond.steps[-1]),
@@ -213,35 +213,35 @@ def _judge(limit: Limit) -> Finding | None:
 
 def _unfit(trace: Trace) -> Finding | None:
     """Find returns that episodes of their length cannot have earned."""
-    found = paid(trace)
-    if found is None or len(found.unrewarded) or found.endless:
+    pay = step_reward(trace)
+    if pay is None or len(pay.points_without_reward) or pay.endless:
         return None
-    at = found.broke if found.scatters is None else found.scatters
-    if at is None:
+    row = pay.broke if pay.scatters is None else pay.scatters
+    if row is None:
         return None
-    share = found.share
-    worst = float(share.values[at:][int(np.abs(share.values[at:] - 1.0).argmax())])
-    due = f"{found.env.name} pays {found.env.pays:g} a step"
+    share = pay.share
+    worst = float(share.values[row:][int(np.abs(share.values[row:] - 1.0).argmax())])
+    rate_text = f"{pay.env.name} pays {pay.env.pays:g} a step"
     return Finding(
-        f"returns do not fit the episode lengths since step {int(share.steps[at]):,}: {worst:.2f} "
-        f"times what the steps should have paid at the extreme ({due})",
+        f"returns do not fit the episode lengths since step {int(share.steps[row]):,}: {worst:.2f} "
+        f"times what the steps should have paid at the extreme ({rate_text})",
         severity=Severity.WARNING,
         metric=RETURN.name,
-        began=int(share.steps[at]),
+        began=int(share.steps[row]),
         ended=int(share.steps[-1]),
         observed=worst,
-        bound=Bound(1.0, f"{due}: the return over that"),
+        bound=Bound(1.0, f"{rate_text}: the return over that"),
         causes=("rewards carry noise", "a wrapper changes rewards on the way"),
         curve=Curve("return / (length x reward of a step)", share),
     )
 
 
-def _misnamed(limit: Limit, beyond: Series) -> tuple[str, ...]:
+def _other_meaning(limit: Limit, beyond: Series) -> tuple[str, ...]:
     """Say what a number is that is no measurement on this scale."""
     if np.unique(beyond.values).size == 1 and len(beyond) > 1:
         return (f"{beyond.values[0]:g} stands for 'not measured'",)
-    found = metrics.find(limit.name)
-    share = found is not None and found.possible == SHARE
+    metric = metrics.find(limit.name)
+    share = metric is not None and metric.possible == SHARE
     if share and limit.above and beyond.values.max() <= PERCENT * (1.0 + ROUNDING):
         return ("it is logged in per cent", "it is summed where a mean was meant")
     return ()

@@ -32,10 +32,10 @@ beside it as alternatives. A setting that a schedule changes later is judged by 
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import goes_on
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.practice import Odd, odd, stated
+from rlvitals.rules.practice import Odd, has_known_setting, odd
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided, persistence
 from rlvitals.rules.standing import OUTCOME_METRICS, Standing, way_share
 from rlvitals.rules.untaught import untaught
@@ -47,40 +47,42 @@ PERSISTS = persistence("setting-out-of-range")
 
 def check(trace: Trace) -> Answer:
     """Compare the settings with practice, then ask whether the run learns with them."""
-    found = odd(trace)
-    if not found:
-        if stated(trace):
+    odd_settings = odd(trace)
+    if not odd_settings:
+        if has_known_setting(trace):
             return Clear()
         return Undecided("the log states no settings", ("learning_rate", "gamma"))
-    first, *others = found
-    now = judged(trace)
-    evidence, counter = weigh.sides(now)
+    first, *other_settings = odd_settings
+    trend = verdict_trend(trace)
+    evidence, counter = weigh.sides(trend)
     return Finding(
-        _said(first),
-        severity=_severity(trace, now),
-        metric=now.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
+        _sentence(first),
+        severity=_severity(trace, trend),
+        metric=trend.metric or next(m.name for m in OUTCOME_METRICS if m.name in trace),
         began=trace.first_number,
         ended=trace.last_step,
         observed=first.value,
-        bound=Bound(first.limit, f"tuned runs use {first.seen}"),
-        evidence=(*(_said(one) for one in others), *evidence),
+        bound=Bound(first.limit, f"tuned runs use {first.usual}"),
+        evidence=(*(_sentence(setting) for setting in other_settings), *evidence),
         counter=counter,
     )
 
 
-def _severity(trace: Trace, now: Standing) -> Severity:
+def _severity(trace: Trace, trend: Standing) -> Severity:
     """Weigh by the outcome; a run that broke off, or is over and short of its task, fell short."""
-    env, part = environment(trace), way_share(trace, now)
+    env, share = environment(trace), way_share(trace, trend)
     reachable = env is not None and not env.by_people  # what people reach, agents may never
-    idle = untaught(trace) and not weigh.content(now)
-    short = reachable and part is not None and part < SOLVED and now.state != "at its ceiling"
-    over = short and not goes_on(trace)
-    least = Severity.WARNING if over or idle or trace.lifecycle.failed else Severity.NOTE
-    return max(weigh.severity(now), least)
+    idle = untaught(trace) and not weigh.content(trend)
+    short = reachable and share is not None and share < SOLVED and trend.state != "at its ceiling"
+    ended_short = short and not goes_on(trace)
+    min_severity = (
+        Severity.WARNING if ended_short or idle or trace.lifecycle.failed else Severity.NOTE
+    )
+    return max(weigh.severity(trend), min_severity)
 
 
-def _said(one: Odd) -> str:
-    return f"{one.setting} is {one.value:g}, tuned runs use {one.seen}: {one.does}"
+def _sentence(setting: Odd) -> str:
+    return f"{setting.setting} is {setting.value:g}, tuned runs use {setting.usual}: {setting.does}"
 
 
 RULE = Rule(

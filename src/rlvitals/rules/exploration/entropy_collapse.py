@@ -33,7 +33,7 @@ narrow is not told from one that collapsed at once.
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.course import course_of
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
@@ -60,14 +60,14 @@ def check(trace: Trace) -> Answer:
         return picked
     name, series, limit = picked
     stretch = last_stretch_below(series, limit.value)
-    if stretch is None or len(series.since(stretch.began)) < FEW:
+    if stretch is None or len(series.since(stretch.start)) < FEW:
         return Clear()
-    now = _outcome(trace, stretch)
-    if now.improves:
+    trend = _outcome(trace, stretch)
+    if trend.improves:
         return Clear()
-    if not now.stalled:
-        return Undecided(f"entropy is low, but {now.sentence}", ("outcome/return",))
-    return _finding(trace, name, series, limit, stretch, now)
+    if not trend.stalls:
+        return Undecided(f"entropy is low, but {trend.sentence}", ("outcome/return",))
+    return _finding(trace, name, series, limit, stretch, trend)
 
 
 def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
@@ -79,12 +79,12 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
         return _continuous(trace)
     if (entropy.values < 0).any():
         return Undecided("entropy is differential and may be negative", (STD.name,))
-    if own := trace.number("entropy_min"):
-        return ENTROPY.name, entropy, Bound(own, "the run's entropy_min")
-    most = max_entropy(trace)
-    if most is not None:
-        origin = f"{low:.0%} of ln(actions), {most.origin}"
-        return ENTROPY.name, entropy, LOW.bound(trace, origin, most.value)
+    if floor := trace.number("entropy_min"):
+        return ENTROPY.name, entropy, Bound(floor, "the run's entropy_min")
+    highest = max_entropy(trace)
+    if highest is not None:
+        origin = f"{low:.0%} of ln(actions), {highest.origin}"
+        return ENTROPY.name, entropy, LOW.bound(trace, origin, highest.value)
     first = start(entropy) or 0.0
     if first < DECIDED:
         return ENTROPY.name, entropy, Bound(DECIDED, "default: p > .998 for one action")
@@ -93,10 +93,10 @@ def _measure(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
 
 def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
     """Choose the width of continuous actions, or what keeps SAC's policy wide."""
-    found = width(trace)
-    if found is not None and (first := start(found.series)):
+    policy_width = width(trace)
+    if policy_width is not None and (first := start(policy_width.series)):
         bound = LOW.bound(trace, f"{LOW.on(trace):.0%} of its own start", first)
-        return found.metric, found.series, bound
+        return policy_width.metric, policy_width.series, bound
     coef = trace.get(ENTROPY_COEF.name)
     if coef is None or not len(coef := coef.finite()) or coef.values[0] <= 0:
         return Undecided("how wide the policy is, nothing tells", (STD.name, ENTROPY.name))
@@ -106,37 +106,41 @@ def _continuous(trace: Trace) -> tuple[str, Series, Bound] | Undecided:
 
 def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     """Judge the outcome since the collapse, or over the whole run where that is too short."""
-    since, whole, verdict = standing(trace, since=stretch.began), standing(trace), judged(trace)
+    after, overall, verdict = (
+        standing(trace, since=stretch.start),
+        standing(trace),
+        verdict_trend(trace),
+    )
     if verdict.improves and verdict.last - verdict.first >= verdict.material:
         return verdict
-    return whole if whole.improves or since.state == "unknown" else since
+    return overall if overall.improves or after.state == "unknown" else after
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
-    trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, now: Standing
+    trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, trend: Standing
 ) -> Finding:
     first, last = float(series.values[0]), float(series.values[-FEW:].mean())
-    evidence = [f"since then {now.sentence}"]
+    evidence = [f"since then {trend.sentence}"]
     half = last_stretch_below(series, 0.5 * first)
-    whole = max(trace.last_step - trace.first_step, 1)
+    run_steps = max(trace.last_step - trace.first_step, 1)
     if half is not None and name == ENTROPY.name and width(trace) is None:
-        part = (half.began - trace.first_step) / whole
-        evidence.append(f"half of it was gone at step {half.began:,}, {part:.0%} into the run")
-    evidence += _cold(trace, stretch)
+        share = (half.start - trace.first_step) / run_steps
+        evidence.append(f"half of it was gone at step {half.start:,}, {share:.0%} into the run")
+    evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
     severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     nats = name == ENTROPY.name and width(trace) is None
-    what = "entropy is" if nats else "the actions' standard deviation is"
-    what = "the entropy coefficient is" if name == ENTROPY_COEF.name else what
+    subject = "entropy is" if nats else "the actions' standard deviation is"
+    subject = "the entropy coefficient is" if name == ENTROPY_COEF.name else subject
     unit = " nats" if nats else ""
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
-    there = f"as low as {last:.2g}{unit} from the start on,"
+    low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{what} {fell if last < BELONGS * first else there} and the outcome is no better",
-        severity=_severity(now, severe=severe, follows=follows),
+        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is no better",
+        severity=_severity(trend, severe=severe, follows=follows),
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=last,
         bound=limit,
         evidence=tuple(evidence),
@@ -144,10 +148,10 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     )
 
 
-def _severity(now: Standing, *, severe: bool, follows: bool) -> Severity:
+def _severity(trend: Standing, *, severe: bool, follows: bool) -> Severity:
     if follows:
         return Severity.NOTE
-    return Severity.ERROR if severe or now.state == "falling" else Severity.WARNING
+    return Severity.ERROR if severe or trend.state == "falling" else Severity.WARNING
 
 
 def _follows(trace: Trace, stretch: Stretch) -> bool:
@@ -158,25 +162,25 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     name, series = picked
     course = course_of(series)
     material, _ = least_that_counts(trace, name, series)
-    if course.gain <= material or course.lost < LOST * course.gain:
+    if course.gain <= material or course.loss < LOST * course.gain:
         return False
     best = float(course.blocks[course.peak])
     fall = last_stretch_below(series, best - BEGUN * course.gain)
-    near = entropy.until(stretch.began).steps[-1 - AT_ONCE :]
-    return fall is not None and fall.began <= 2 * stretch.began - int(near[0])
+    near = entropy.until(stretch.start).steps[-1 - AT_ONCE :]
+    return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
 
 
-def _cold(trace: Trace, stretch: Stretch) -> list[str]:
+def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:
     """Name a sampling temperature that suppresses what entropy is left."""
     temperature = trace.get(TEMPERATURE.name)
     floor = TEMPERATURE.band(trace.profile).floor(trace)
     if temperature is None or floor is None:
         return []
-    late = temperature.since(stretch.began).finite().values
+    late = temperature.since(stretch.start).finite().values
     if not len(late) or late.mean() >= floor.value:
         return []
-    said = f"the sampling temperature is low too ({late.mean():.2g})"
-    return [f"{said}: lower qps_sensitivity or raise min_temperature"]
+    sentence = f"the sampling temperature is low too ({late.mean():.2g})"
+    return [f"{sentence}: lower qps_sensitivity or raise min_temperature"]
 
 
 RULE = Rule(

@@ -75,7 +75,7 @@ class _Grown:
     stretch: Stretch
     first: float
     limit: Bound
-    words: str
+    sentence: str
     certain: bool = False  # no action is left in its range
     throughout: bool = False  # from the first update on
 
@@ -83,37 +83,43 @@ class _Grown:
 def check(trace: Trace) -> Answer:
     """Take the first of the five that is logged and grew; then ask the outcome."""
     ways = (
-        (_token,)
+        (_token_entropy,)
         if trace.profile in kinds.LANGUAGE
-        else (_width, _drowned, _undecided, _coefficient)
+        else (_width, _exceeds_range, _becomes_uniform, _coefficient)
     )
-    asked = [found for way in ways if (found := way(trace)) is not None]
-    if not asked:
+    measures = [measure for way in ways if (measure := way(trace)) is not None]
+    if not measures:
         return Undecided("actions are discrete, or their number of dimensions is not known")
-    grown = next((found for found in asked if isinstance(found, _Grown)), None)
+    grown = next((measure for measure in measures if isinstance(measure, _Grown)), None)
     return Clear() if grown is None else _finding(trace, grown)
 
 
 def _width(trace: Trace) -> _Grown | Clear | None:
-    found = width(trace)
-    if found is None or len(found.series) < LEAST:
+    policy_width = width(trace)
+    if policy_width is None or len(policy_width.series) < LEAST:
         return None
-    values = found.series.values
-    first = min(float(values[0]), start(found.series) or np.inf)
+    values = policy_width.series.values
+    first = min(float(values[0]), start(policy_width.series) or np.inf)
     if first <= 0:
         return None
     limit = WIDER.bound(trace, f"{WIDER.on(trace):g} x its own start", scale=first)
-    stretch = _lasting(found.series, limit.value, first)
+    stretch = _lasting(policy_width.series, limit.value, first)
     if stretch is None:
         return Clear()
     last = float(np.median(values[-FEW:]))
-    words = f"{found.said} {first:.3g} to {last:.3g}"
+    sentence = f"{policy_width.phrase} {first:.3g} to {last:.3g}"
     return _Grown(
-        found.metric, found.series, stretch, first, limit, words, certain=last > BEYOND * first
+        policy_width.metric,
+        policy_width.series,
+        stretch,
+        first,
+        limit,
+        sentence,
+        certain=last > BEYOND * first,
     )
 
 
-def _drowned(trace: Trace) -> _Grown | None:
+def _exceeds_range(trace: Trace) -> _Grown | None:
     """See actions that were wider than what the environment takes from the first update on."""
     env, std = environment(trace), trace.numbers(STD.name, LEAST)
     if env is None or env.reach is None or std is None:
@@ -123,55 +129,61 @@ def _drowned(trace: Trace) -> _Grown | None:
         return None
     worst = float(std.values.max())
     stretch = Stretch(int(std.steps[0]), int(std.steps[-1]), worst, 1.0, goes_on=True)
-    words = f"the actions' standard deviation is {float(std.values[-1]):.3g} throughout, where "
-    words += f"{env.name} takes {env.reach:g} at most"
-    return _Grown(STD.name, std, stretch, env.reach, limit, words, certain=True, throughout=True)
+    sentence = f"the actions' standard deviation is {float(std.values[-1]):.3g} throughout, where "
+    sentence += f"{env.name} takes {env.reach:g} at most"
+    return _Grown(STD.name, std, stretch, env.reach, limit, sentence, certain=True, throughout=True)
 
 
-def _undecided(trace: Trace) -> _Grown | Clear | None:
+def _becomes_uniform(trace: Trace) -> _Grown | Clear | None:
     """See a policy that had decided something and is uniform again."""
-    entropy, most = trace.get(ENTROPY.name), max_entropy(trace)
-    if entropy is None or most is None or len(entropy := entropy.finite()) < 2 * LEAST:
+    entropy, highest = trace.get(ENTROPY.name), max_entropy(trace)
+    if entropy is None or highest is None or len(entropy := entropy.finite()) < 2 * LEAST:
         return None
     runs = np.lib.stride_tricks.sliding_window_view(entropy.values, FEW)
     levels = np.median(runs, axis=1)
-    limit = Bound(UNIFORM * most.value, f"{UNIFORM:.0%} of ln(actions), {most.origin}")
-    at = int(levels.argmin())
-    if levels[at] > DECIDED * most.value or levels[-1] <= limit.value:
+    limit = Bound(UNIFORM * highest.value, f"{UNIFORM:.0%} of ln(actions), {highest.origin}")
+    lowest_index = int(levels.argmin())
+    if levels[lowest_index] > DECIDED * highest.value or levels[-1] <= limit.value:
         return Clear()
-    back = at + int(np.flatnonzero(levels[at:] > limit.value)[0])
-    back += int(np.flatnonzero(entropy.values[back:] > limit.value)[0])
+    onset_index = lowest_index + int(np.flatnonzero(levels[lowest_index:] > limit.value)[0])
+    onset_index += int(np.flatnonzero(entropy.values[onset_index:] > limit.value)[0])
     # It began where the policy began to lose what it had decided, not where all of it was gone.
-    held = np.flatnonzero(entropy.values[at:back] <= LEFT * levels[at])
-    back = at + int(held[-1]) + 1 if held.size else back
-    later = entropy.where(slice(back, None))
-    lowest, last = float(levels[at]), float(levels[-1])
+    low_rows = np.flatnonzero(
+        entropy.values[lowest_index:onset_index] <= LEFT * levels[lowest_index]
+    )
+    onset_index = lowest_index + int(low_rows[-1]) + 1 if low_rows.size else onset_index
+    after = entropy.where(slice(onset_index, None))
+    lowest, last = float(levels[lowest_index]), float(levels[-1])
     stretch = Stretch(
-        began=int(later.steps[0]),
-        ended=int(later.steps[-1]),
-        worst=float(later.values.max()),
-        share=len(later) / len(entropy),
+        start=int(after.steps[0]),
+        end=int(after.steps[-1]),
+        worst=float(after.values.max()),
+        share=len(after) / len(entropy),
         goes_on=True,
     )
-    if lost_before(trace, int(later.steps[0])) is None:
+    if lost_before(trace, int(after.steps[0])) is None:
         return Clear()  # nothing was learned that could be undone
-    words = f"entropy is back at {last:.3g} of {most.value:.3g} nats, from {lowest:.3g}"
-    return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, words)
+    sentence = f"entropy is back at {last:.3g} of {highest.value:.3g} nats, from {lowest:.3g}"
+    return _Grown(ENTROPY.name, entropy, stretch, lowest, limit, sentence)
 
 
-def _token(trace: Trace) -> _Grown | Clear | None:
+def _token_entropy(trace: Trace) -> _Grown | Clear | None:
     entropy = trace.get(ENTROPY.name)
     if entropy is None or len(entropy := entropy.finite()) < LEAST:
         return None
     first = min(float(entropy.values[0]), start(entropy) or np.inf)
-    own = PER_TOKEN.bound(trace, "default, nats per token")
-    limit = own if own.value >= GREW * first else Bound(GREW * first, f"{GREW:g} x its own start")
+    default_limit = PER_TOKEN.bound(trace, "default, nats per token")
+    limit = (
+        default_limit
+        if default_limit.value >= GREW * first
+        else Bound(GREW * first, f"{GREW:g} x its own start")
+    )
     stretch = _lasting(entropy, limit.value, first)
     if stretch is None:
         return Clear()
     last = float(np.median(entropy.values[-FEW:]))
-    words = f"entropy per token goes {first:.3g} to {last:.3g} nats"
-    return _Grown(ENTROPY.name, entropy, stretch, first, limit, words)
+    sentence = f"entropy per token goes {first:.3g} to {last:.3g} nats"
+    return _Grown(ENTROPY.name, entropy, stretch, first, limit, sentence)
 
 
 def _coefficient(trace: Trace) -> _Grown | Clear | None:
@@ -188,39 +200,39 @@ def _coefficient(trace: Trace) -> _Grown | Clear | None:
     if stretch is None:
         return Clear()
     last = float(np.median(coef.values[-FEW:]))
-    words = f"the entropy coefficient goes {lowest:.3g} to {last:.3g}"
-    return _Grown(ENTROPY_COEF.name, coef, stretch, lowest, limit, words)
+    sentence = f"the entropy coefficient goes {lowest:.3g} to {last:.3g}"
+    return _Grown(ENTROPY_COEF.name, coef, stretch, lowest, limit, sentence)
 
 
 def _lasting(series: Series, limit: float, first: float) -> Stretch | None:
     """Find the stretch above a limit that lasts to the end; it began where the start was left."""
     stretch = last_stretch_above(series, limit)
-    if stretch is None or len(series.since(stretch.began)) < FEW:
+    if stretch is None or len(series.since(stretch.start)) < FEW:
         return None
-    whole = last_stretch_above(series, min(limit, LEFT * first))
-    return stretch if whole is None else replace(stretch, began=whole.began)
+    above_start = last_stretch_above(series, min(limit, LEFT * first))
+    return stretch if above_start is None else replace(stretch, start=above_start.start)
 
 
 def _finding(trace: Trace, grown: _Grown) -> Finding:
-    now = standing(trace, since=grown.stretch.began)
-    if now.state == "unknown":
-        now = standing(trace)
-    evidence, counter = weigh.sides(now)
-    severity = weigh.severity(now, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
+    trend = standing(trace, since=grown.stretch.start)
+    if trend.state == "unknown":
+        trend = standing(trace)
+    evidence, counter = weigh.sides(trend)
+    severity = weigh.severity(trend, unknown=Severity.WARNING if grown.certain else Severity.NOTE)
     if grown.throughout and ends_far(trace):
         severity = Severity.WARNING
-    if lost_before(trace, grown.stretch.began):
+    if lost_before(trace, grown.stretch.start):
         severity, counter = Severity.NOTE, (*counter, "the outcome had been lost before")
-    elif with_it(trace, grown.stretch.began):
-        why = "the outcome fell no later: what broke it may have done this too"
-        severity, counter = Severity.NOTE, (*counter, why)
-    what = "actions drown in noise" if grown.throughout else "exploration grows without end"
+    elif with_it(trace, grown.stretch.start):
+        reason = "the outcome fell no later: what broke it may have done this too"
+        severity, counter = Severity.NOTE, (*counter, reason)
+    subject = "actions drown in noise" if grown.throughout else "exploration grows without end"
     return Finding(
-        f"{what}: {grown.words}",
+        f"{subject}: {grown.sentence}",
         severity=severity,
         metric=grown.metric,
-        began=grown.stretch.began,
-        ended=grown.stretch.ended,
+        began=grown.stretch.start,
+        ended=grown.stretch.end,
         observed=grown.stretch.worst,
         bound=grown.limit,
         evidence=evidence,

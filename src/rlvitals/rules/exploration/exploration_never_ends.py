@@ -49,7 +49,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.course import lost_before
 from rlvitals.rules.falling import with_it
 from rlvitals.rules.known_task import environment
@@ -90,10 +90,10 @@ class _Kept:
     """One way in which exploration went on, and how it is said."""
 
     metric: str
-    began: int
+    onset_step: int
     observed: float
     bound: Bound
-    words: str
+    sentence: str
     stands: bool  # where it started, or as bad as that
     causes: tuple[str, ...]
     remedies: tuple[str, ...] = ()
@@ -102,34 +102,38 @@ class _Kept:
 
 def check(trace: Trace) -> Answer:
     """Find exploration that did not end, then ask where the outcome got to."""
-    if why := too_early(trace, HALF):
-        return Undecided(why, ("total_steps",))
+    if reason := too_early(trace, HALF):
+        return Undecided(reason, ("total_steps",))
     ways = (_epsilon, _entropy, _bonus, _drift)
-    asked = [found for way in ways if (found := way(trace)) is not None]
-    if not asked:
+    measures = [measure for way in ways if (measure := way(trace)) is not None]
+    if not measures:
         return Undecided("how much there is to decide is not known", ("n_actions", "env_id"))
-    answers = [_weighed(trace, kept) for kept in asked if isinstance(kept, _Kept)]
+    answers = [
+        _judge_outcome(trace, exploration)
+        for exploration in measures
+        if isinstance(exploration, _Kept)
+    ]
     findings = (answer for answer in answers if isinstance(answer, Finding))
     return next(findings, answers[0] if answers else Clear())
 
 
-def _weighed(trace: Trace, kept: _Kept) -> Answer:
+def _judge_outcome(trace: Trace, exploration: _Kept) -> Answer:
     """Ask where the outcome got to: beside one that rises, exploring on is healthy."""
-    now = standing(trace)
-    if now.improves:
+    trend = standing(trace)
+    if trend.improves:
         return Clear()
     if _never_changes(trace):
         return Undecided("the outcome never changes: nothing tells one action from another")
-    part = way_share(trace, now)
-    if kept.wanders and not weigh.content(judged(trace)):
-        return _finding(trace, kept, now, part, "they lead nowhere")
-    if _never_chose(trace) and not weigh.content(judged(trace)):
-        what = "the policy acts at random from the first row to the last"
-        return _finding(trace, kept, now, part, what)
-    short = part is not None and part < NOWHERE
-    if now.state == "holding its best" or not (now.stalled or short):
-        return Undecided(f"exploration goes on, but {now.sentence}", ("outcome/return",))
-    return _finding(trace, kept, now, part)
+    share = way_share(trace, trend)
+    if exploration.wanders and not weigh.content(verdict_trend(trace)):
+        return _finding(trace, exploration, trend, share, "they lead nowhere")
+    if _never_chose(trace) and not weigh.content(verdict_trend(trace)):
+        result = "the policy acts at random from the first row to the last"
+        return _finding(trace, exploration, trend, share, result)
+    short = share is not None and share < NOWHERE
+    if trend.state == "holding its best" or not (trend.stalls or short):
+        return Undecided(f"exploration goes on, but {trend.sentence}", ("outcome/return",))
+    return _finding(trace, exploration, trend, share)
 
 
 def _second_half(trace: Trace, series: Series) -> Series:
@@ -151,10 +155,10 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
     if rose:
         does = f"after {series.values[lowest]:.0%}"
     high = last_stretch_above(series, EPSILON_HIGH.on(trace))
-    began = high.began if rose and high is not None else int(series.steps[0])
+    onset_step = high.start if rose and high is not None else int(series.steps[0])
     return _Kept(
         EPSILON.name,
-        began,
+        onset_step,
         level,
         EPSILON_HIGH.bound(trace, "default: every second action"),
         f"{late[-1]:.0%} of the actions are still random, {does}",
@@ -168,30 +172,30 @@ def _epsilon(trace: Trace) -> _Kept | Clear | None:
 
 
 def _entropy(trace: Trace) -> _Kept | Clear | None:
-    series, most = trace.get(ENTROPY.name), max_entropy(trace)
-    if series is None or most is None or len(series := series.finite()) < LEAST:
+    series, highest = trace.get(ENTROPY.name), max_entropy(trace)
+    if series is None or highest is None or len(series := series.finite()) < LEAST:
         return None
     late = _second_half(trace, series)
     if len(late) < LEAST // 2:
         return None
     coef = trace.number("entropy_coef") or 0.0
-    share = float(np.median(late.values)) / most.value
-    high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {most.origin}")
+    share = float(np.median(late.values)) / highest.value
+    high = ENTROPY_HIGH.bound(trace, f"of ln(actions), {highest.origin}")
     if share <= high.value and (share <= SETTLED or _falls(late)):
         return Clear()
     causes = [] if coef < STRONG else [f"the entropy coefficient, {coef:g}, is too high"]
     if not coef:
         causes.append("an entropy coefficient too high for these rewards")
         causes.append("nothing pulls the policy from its start: reward, observations, updates")
-    whole = last_stretch_above(series, DECIDED * most.value)
-    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {most.origin}")
+    undecided_stretch = last_stretch_above(series, DECIDED * highest.value)
+    limit = high if share > high.value else Bound(SETTLED, f"of ln(actions), {highest.origin}")
     return _Kept(
         ENTROPY.name,
-        int(series.steps[0]) if whole is None else whole.began,
+        int(series.steps[0]) if undecided_stretch is None else undecided_stretch.start,
         share,
         limit,
         f"the policy is still {share:.1%} of uniform ({late.values[-1]:.3g} of "
-        f"{most.value:.3g} nats)",
+        f"{highest.value:.3g} nats)",
         stands=True,
         causes=tuple(causes),
     )
@@ -268,10 +272,10 @@ def _never_chose(trace: Trace) -> bool:
     epsilon, entropy = (trace.numbers(metric.name, LEAST) for metric in (EPSILON, ENTROPY))
     if epsilon is not None:
         return float(epsilon.values.min()) >= MIN_RANDOM_EPSILON
-    most = max_entropy(trace)
-    if entropy is None or most is None:
+    highest = max_entropy(trace)
+    if entropy is None or highest is None:
         return False
-    return float(entropy.values.min()) >= MIN_UNIFORM_ENTROPY * most.value
+    return float(entropy.values.min()) >= MIN_UNIFORM_ENTROPY * highest.value
 
 
 def _never_changes(trace: Trace) -> bool:
@@ -281,27 +285,29 @@ def _never_changes(trace: Trace) -> bool:
 
 def _finding(
     trace: Trace,
-    kept: _Kept,
-    now: Standing,
-    part: float | None,
-    what: str = "the outcome got nowhere",
+    exploration: _Kept,
+    trend: Standing,
+    share: float | None,
+    result: str = "the outcome got nowhere",
 ) -> Finding:
-    before = bool(lost_before(trace, kept.began)) or with_it(trace, kept.began)
-    evidence = [f"meanwhile {now.sentence}" if now.stalled else now.sentence]
-    if part is not None:
-        evidence.append(f"that is {part:.0%} of the way from a random to a solved policy")
+    lost_earlier = bool(lost_before(trace, exploration.onset_step)) or with_it(
+        trace, exploration.onset_step
+    )
+    evidence = [f"meanwhile {trend.sentence}" if trend.stalls else trend.sentence]
+    if share is not None:
+        evidence.append(f"that is {share:.0%} of the way from a random to a solved policy")
     return Finding(
-        f"exploration never ends: {kept.words}, and {what}",
-        severity=Severity.WARNING if kept.stands and not before else Severity.NOTE,
-        metric=kept.metric,
-        began=kept.began,
+        f"exploration never ends: {exploration.sentence}, and {result}",
+        severity=Severity.WARNING if exploration.stands and not lost_earlier else Severity.NOTE,
+        metric=exploration.metric,
+        began=exploration.onset_step,
         ended=trace.last_step,
-        observed=kept.observed,
-        bound=kept.bound,
+        observed=exploration.observed,
+        bound=exploration.bound,
         evidence=tuple(evidence),
-        counter=("the outcome had been lost before, or with it",) if before else (),
-        causes=kept.causes,
-        remedies=kept.remedies,
+        counter=("the outcome had been lost before, or with it",) if lost_earlier else (),
+        causes=exploration.causes,
+        remedies=exploration.remedies,
     )
 
 

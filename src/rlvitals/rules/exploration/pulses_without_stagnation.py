@@ -38,19 +38,19 @@ def check(trace: Trace) -> Answer:
     often = OFTEN.bound(trace, "default: one decision in twenty")
     if share < often.value or not share:
         return Clear()
-    now = standing(trace)
-    if now.state == "unknown":
-        return Undecided(now.sentence, ("outcome/reward",))
-    if now.state != "rising":
+    trend = standing(trace)
+    if trend.state == "unknown":
+        return Undecided(trend.sentence, ("outcome/reward",))
+    if trend.state != "rising":
         return Clear()
     starts = int((np.diff(on.astype(np.int8), prepend=0) == 1).sum())
-    where = np.flatnonzero(on)
+    pulse_rows = np.flatnonzero(on)
     return Finding(
-        f"{starts} temperature pulses take {share:.0%} of the decisions although {now.sentence}",
+        f"{starts} temperature pulses take {share:.0%} of the decisions although {trend.sentence}",
         severity=Severity.NOTE,
         metric=IS_PULSING.name,
-        began=int(pulsing.steps[where[0]]),
-        ended=int(pulsing.steps[where[-1]]),
+        began=int(pulsing.steps[pulse_rows[0]]),
+        ended=int(pulsing.steps[pulse_rows[-1]]),
         observed=share,
         bound=often,
     )

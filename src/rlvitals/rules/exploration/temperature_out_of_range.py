@@ -75,16 +75,16 @@ def _outside_pulses(trace: Trace) -> Series:
 
 
 def _finding(trace: Trace, series: Series, stretch: Stretch, bound: Bound, side: str) -> Finding:
-    during = series.since(stretch.began).until(stretch.ended).values
+    during = series.since(stretch.start).until(stretch.end).values
     outside = during > bound.value if side == "above" else during < bound.value
-    improves = standing(trace, since=stretch.began).improves
+    improves = standing(trace, since=stretch.start).improves
     return Finding(
         f"the sampling temperature is {side} {bound.value:g} outside of pulses in "
         f"{outside.mean():.0%} of these decisions, {stretch.worst:.2f} at the extreme",
         severity=Severity.NOTE if improves else stretch.severity(Severity.WARNING),
         metric=TEMPERATURE.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=bound,
         counter=("the outcome improves all the same",) if improves else (),

@@ -26,7 +26,7 @@ from the start: only what is added to that is reported.
 from rlvitals.metrics.catalogue.rollout_metrics import ANSWER_STATED_SHARE, COPIED_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above, start
 from rlvitals.rules.weigh import by_learning, sides
@@ -53,13 +53,15 @@ def _find_stated_answers(trace: Trace) -> Finding | None:
     if shares is None or stretch is None:
         return None
     level = median(stretch.of(shares).finite().values) or 0.0
-    evidence, _ = sides(learned(trace))  # an outcome that rises by reading answers is no counter
+    evidence, _ = sides(
+        learning_trend(trace)
+    )  # an outcome that rises by reading answers is no counter
     return Finding(
         f"{level:.0%} of prompts state the answer that is expected",
         severity=Severity.NOTE,
         metric=ANSWER_STATED_SHARE.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=STATED.bound(trace, "default"),
         evidence=evidence,
@@ -81,7 +83,7 @@ def _find_copying(trace: Trace) -> Finding | None:
         trace,
         f"{levels[1]:.0%} of a reply's text is copied from its prompt, {first:.0%} at the start",
         (COPIED_SHARE.name, shares),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         Bound(limit, f"{MORE_COPIED.on(trace):g} above this run's start"),
         (),
         ("a judge or a measure of overlap that pays for the prompt's own words",),

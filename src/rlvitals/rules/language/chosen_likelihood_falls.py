@@ -60,7 +60,7 @@ class Course:
     first: float
     last: float
     error: float  # of their difference, from the scatter between neighbours
-    began: int  # step of the best block
+    best_step: int  # step of the best block
 
 
 def check(trace: Trace) -> Answer:
@@ -71,24 +71,24 @@ def check(trace: Trace) -> Answer:
     )
     if name is None:
         return Undecided("log-probabilities of chosen responses are too few", (CHOSEN_LOGP.name,))
-    chosen, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
-    if chosen.first >= 0 or margin.last - margin.first <= ERRORS * margin.error:
+    logp, margin = _course(trace[name].finite()), _course(trace[MARGIN.name].finite())
+    if logp.first >= 0 or margin.last - margin.first <= ERRORS * margin.error:
         return Clear()
-    drop, limit = chosen.first - chosen.last, FALL.on(trace) * abs(chosen.first)
-    if drop <= max(limit, ERRORS * chosen.error):
+    drop, limit = logp.first - logp.last, FALL.on(trace) * abs(logp.first)
+    if drop <= max(limit, ERRORS * logp.error):
         return Clear()
     worse = _worse(trace)
-    held = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
+    prefix = "held-out " if name == EVAL_CHOSEN_LOGP.name else ""
     return Finding(
-        f"{held}chosen responses become less likely, {chosen.first:.3g} to {chosen.last:.3g} nats, "
+        f"{prefix}chosen responses become less likely, {logp.first:.3g} to {logp.last:.3g} nats, "
         f"while the margin rises from {margin.first:.3g} to {margin.last:.3g}",
         severity=Severity.WARNING if worse else Severity.NOTE,
         metric=name,
-        began=chosen.began,
+        began=logp.best_step,
         ended=int(trace[name].finite().steps[-1]),
-        observed=chosen.last,
-        bound=Bound(chosen.first - limit, f"{FALL.on(trace):.0%} below where it was"),
-        evidence=(*_others(trace), *worse),
+        observed=logp.last,
+        bound=Bound(logp.first - limit, f"{FALL.on(trace):.0%} below where it was"),
+        evidence=(*_other_trends(trace), *worse),
         counter=() if worse else ("no evaluation is seen to get worse",),
     )
 
@@ -102,20 +102,20 @@ def _course(series: Series) -> Course:
     blocks = block_means(series.values, width)
     error = (noise_sd(series.values) or 0.0) * math.sqrt(2 / width)
     best = int(blocks[:-1].argmax()) if len(blocks) > 1 else 0
-    at = len(series) - width * (len(blocks) - best)
-    return Course(float(blocks[0]), float(blocks[-1]), error, int(series.steps[at]))
+    best_index = len(series) - width * (len(blocks) - best)
+    return Course(float(blocks[0]), float(blocks[-1]), error, int(series.steps[best_index]))
 
 
 def _worse(trace: Trace) -> tuple[str, ...]:
-    held = [e for e in evaluations(trace) if len(e.series) >= LEAST]
+    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= LEAST]
     # The margin has no scale of its own; its sign says who is ahead.
     if _enough(trace, EVAL_MARGIN.name):
         margin = trace[EVAL_MARGIN.name].finite()
         course = _course(margin)
         if course.first > 0 > course.last + ERRORS * course.error:
-            held.append(HeldOut(EVAL_MARGIN.name, "", margin))
-    said = tuple(words for e in held if (words := worsens(trace, e)))
-    return said or _own_accuracy(trace)
+            evaluations_used.append(HeldOut(EVAL_MARGIN.name, "", margin))
+    sentences = tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
+    return sentences or _own_accuracy(trace)
 
 
 def _own_accuracy(trace: Trace) -> tuple[str, ...]:
@@ -127,16 +127,16 @@ def _own_accuracy(trace: Trace) -> tuple[str, ...]:
     return (f"pairs ordered rightly fall from {course.first:.0%} to {course.last:.0%}",)
 
 
-def _others(trace: Trace) -> tuple[str, ...]:
-    said = []
-    for metric, words in (
+def _other_trends(trace: Trace) -> tuple[str, ...]:
+    sentences = []
+    for metric, template in (
         (REJECTED_LOGP, "rejected responses go from {:.3g} to {:.3g} nats"),
         (CHOSEN_REWARD, "the reward of chosen responses goes from {:.3g} to {:.3g}"),
     ):
         levels = first_last_change(trace[metric.name].values) if metric.name in trace else None
         if levels is not None and bool(np.isfinite(levels).all()):
-            said.append(words.format(*levels))
-    return tuple(said)
+            sentences.append(template.format(*levels))
+    return tuple(sentences)
 
 
 RULE = Rule(

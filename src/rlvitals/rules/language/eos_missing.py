@@ -28,7 +28,7 @@ the batch size, so only the run's own start is a scale.
 from rlvitals.metrics.catalogue.language import EOS_TOKENS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, below, start
 from rlvitals.rules.standing import Standing
@@ -57,18 +57,18 @@ def check(trace: Trace) -> Answer:
     if stretch is None:
         return Clear()
     last = median(counts.finite().tail(WINDOW).values) or 0.0
-    now = learned(trace, since=stretch.began)
-    evidence, counter = sides(now)
-    far = reference.far(trace, stretch.began)
+    trend = learning_trend(trace, since=stretch.start)
+    evidence, counter = sides(trend)
+    far = reference.far(trace, stretch.start)
     return Finding(
         f"responses stop ending by themselves: {first:.4g} end tokens per batch at the start, "
         f"{last:.4g} now",
         severity=stretch.severity(
-            _severity(now, stretch, gone=last < GONE.on(trace) * first, strayed=bool(far))
+            _severity(trend, stretch, vanishes=last < GONE.on(trace) * first, strayed=bool(far))
         ),
         metric=EOS_TOKENS.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
         evidence=(*evidence, *far),
@@ -79,11 +79,11 @@ def check(trace: Trace) -> Answer:
 def _never(trace: Trace) -> Finding:
     """Report that no response has ever ended: it is no habit that the model could have learned."""
     counts = trace[EOS_TOKENS.name].finite()
-    now = learned(trace)
-    evidence, counter = sides(now)
+    trend = learning_trend(trace)
+    evidence, counter = sides(trend)
     return Finding(
         f"no response has ended by itself in any of {len(counts)} updates",
-        severity=weighed(now),
+        severity=weighed(trend),
         metric=EOS_TOKENS.name,
         began=int(counts.steps[0]),
         ended=int(counts.steps[-1]),
@@ -95,10 +95,10 @@ def _never(trace: Trace) -> Finding:
     )
 
 
-def _severity(now: Standing, stretch: Stretch, *, gone: bool, strayed: bool) -> Severity:
-    if now.improves:
+def _severity(trend: Standing, stretch: Stretch, *, vanishes: bool, strayed: bool) -> Severity:
+    if trend.improves:
         return Severity.WARNING if strayed else Severity.NOTE
-    return Severity.ERROR if now.stalled and gone and stretch.goes_on else Severity.WARNING
+    return Severity.ERROR if trend.stalls and vanishes and stretch.goes_on else Severity.WARNING
 
 
 SAME_ID = "the end token is masked out of the loss, often because it doubles as padding"

@@ -31,7 +31,7 @@ between models, so only the run's own start is a scale.
 from rlvitals.metrics.catalogue.optimiser import EXPERT_IMBALANCE, ROUTER_LOSS
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import above, start
 from rlvitals.rules.weigh import severity, sides
@@ -48,35 +48,35 @@ def check(trace: Trace) -> Answer:
     judged_any = False
     for metric, floor in ((EXPERT_IMBALANCE, TWICE), (ROUTER_LOSS, 0.0)):
         logged = trace.get(metric.name)
-        found = None if logged is None else logged.finite()
-        if found is None or len(found) < LEAST:
+        load = None if logged is None else logged.finite()
+        if load is None or len(load) < LEAST:
             continue
         judged_any = True
-        answer = _compared(trace, metric, found, floor)
+        answer = _compare_with_start(trace, metric, load, floor)
         if isinstance(answer, Finding):
             return answer
     # No run must log these: only a mixture of experts can.
     return Clear() if judged_any else Undecided("no load of experts is logged")
 
 
-def _compared(trace: Trace, metric: Metric, load: Series, floor: float) -> Answer:
+def _compare_with_start(trace: Trace, metric: Metric, load: Series, floor: float) -> Answer:
     first, levels = start(load), first_last_change(load.values)
     if first is None or first <= 0 or levels is None:
         return Clear()
     limit = HIGHER.bound(trace, f"{HIGHER.default:g} x this run's start", first)
-    held = above(load, max(limit.value, floor))
-    if levels[1] <= max(limit.value, floor) or held is None or not held.goes_on:
+    stretch = above(load, max(limit.value, floor))
+    if levels[1] <= max(limit.value, floor) or stretch is None or not stretch.goes_on:
         return Clear()
-    now = judged(trace)
-    evidence, counter = sides(now)
-    grave = severity(now, stalled=Severity.WARNING)
+    trend = verdict_trend(trace)
+    evidence, counter = sides(trend)
+    finding_severity = severity(trend, stalled=Severity.WARNING)
     title = "the busiest expert's excess load" if metric is EXPERT_IMBALANCE else "the router loss"
     return Finding(
         f"the experts are used ever less evenly: {title} went from {first:.3g} to {levels[1]:.3g}",
-        severity=grave,
+        severity=finding_severity,
         metric=metric.name,
-        began=held.began,
-        ended=held.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=levels[1],
         bound=Bound(max(limit.value, floor), limit.origin),
         evidence=evidence,

@@ -23,7 +23,7 @@ earn nothing.
 
 from rlvitals.metrics.catalogue.rollout_metrics import FAILED_AS_ZERO_SHARE
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, above
 from rlvitals.rules.weigh import sides
@@ -43,13 +43,13 @@ def check(trace: Trace) -> Answer:
     if stretch is None:
         return Clear()
     level = median(stretch.of(shares).finite().values) or 0.0
-    evidence, counter = sides(learned(trace, since=stretch.began))
+    evidence, counter = sides(learning_trend(trace, since=stretch.start))
     return Finding(
         f"{level:.0%} of rollouts failed and have a reward of 0",
         severity=Severity.NOTE,
         metric=FAILED_AS_ZERO_SHARE.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=MIN_FAILED_SHARE.bound(trace, "default"),
         evidence=evidence,

@@ -96,7 +96,7 @@ def check(trace: Trace) -> Answer:
     facts = [fact for test in FIRST_ROW_TESTS if (fact := test(trace)) is not None]
     facts += [fact for level in FIRST_ROW_LEVELS if (fact := _level(trace, level)) is not None]
     if not facts:
-        return Clear() if _gradients_judged(trace) else Undecided(NO_SPREAD, NEEDED_NAMES)
+        return Clear() if _can_judge_gradients(trace) else Undecided(NO_SPREAD, NEEDED_NAMES)
     summary, name, severity, bound = max(facts, key=lambda fact: fact[2])
     rows = _first_rows(trace, name)
     return Finding(
@@ -111,7 +111,7 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _gradients_judged(trace: Trace) -> bool:
+def _can_judge_gradients(trace: Trace) -> bool:
     return any(_common_rows(trace, GRAD_NORM.name, name) for name in _spreads(trace))
 
 
@@ -180,8 +180,8 @@ def _sampler(trace: Trace) -> Fact | None:
     columns = _common_rows(trace, KL.name)
     if not columns or columns[0].min() <= MAX_FIRST_SAMPLER_KL:
         return None
-    least, rows = float(columns[0].min()), _rows(columns[0].size)
-    summary = f"sampler and trainer disagree by {least:.3g} nats per token or more in {rows}"
+    lowest, rows = float(columns[0].min()), _rows(columns[0].size)
+    summary = f"sampler and trainer disagree by {lowest:.3g} nats per token or more in {rows}"
     return (
         summary,
         KL.name,
@@ -218,10 +218,10 @@ def _share(trace: Trace, name: str, summary: str) -> Fact | None:
     return summary, name, Severity.NOTE, Bound(MIN_FIRST_SHARE, "in each of the first rows")
 
 
-def _describe_rows(chosen: NDArray[np.bool_]) -> str:
+def _describe_rows(mask: NDArray[np.bool_]) -> str:
     """Name the chosen ones of the first rows by their number."""
-    count = int(chosen.sum())
-    return _rows(count) if chosen.all() else f"the {count} of the first {chosen.size} rows"
+    count = int(mask.sum())
+    return _rows(count) if mask.all() else f"the {count} of the first {mask.size} rows"
 
 
 def _rows(count: int) -> str:

@@ -74,10 +74,10 @@ def check(trace: Trace) -> Answer:
     """Ask what dynamic sampling needs and keeps, then who waits for whom."""
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
         return Undecided("neither dynamic sampling nor the time of responses is logged")
-    for ask in (_more_batches, _fewer_kept, _stragglers):
-        found = ask(trace)
-        if found is not None:
-            return found
+    for ask in (_more_batches, _low_kept_share, _stragglers):
+        finding = ask(trace)
+        if finding is not None:
+            return finding
     return Clear()
 
 
@@ -88,38 +88,38 @@ def _more_batches(trace: Trace) -> Finding | None:
         return None
     levels = first_last_change(batches.values)
     limit = FACTOR.bound(trace, f"{FACTOR.default:g} x this run's start", first)
-    least = Bound(max(limit.value, TWO), limit.origin)
-    held = above(batches, least.value)
-    if levels is None or levels[1] <= least.value or held is None or not held.goes_on:
+    min_batches = Bound(max(limit.value, TWO), limit.origin)
+    stretch = above(batches, min_batches.value)
+    if levels is None or levels[1] <= min_batches.value or stretch is None or not stretch.goes_on:
         return None
-    made = batches.since(held.began).values
-    thrown = f"{made.sum() - len(made):,.0f} of {made.sum():,.0f} batches generated since then"
-    return _weighed(
+    tries = batches.since(stretch.start).values
+    thrown = f"{tries.sum() - len(tries):,.0f} of {tries.sum():,.0f} batches generated since then"
+    return _weigh_finding(
         trace,
         f"{levels[1]:.3g} batches are generated for each update, {first:.3g} at the start",
         (GENERATION_BATCHES.name, batches),
-        (held.began, levels[1]),
-        least,
-        (f"{thrown} were thrown away", *_cost(trace, batches, held.began)),
+        (stretch.start, levels[1]),
+        min_batches,
+        (f"{thrown} were thrown away", *_cost(trace, batches, stretch.start)),
     )
 
 
-def _fewer_kept(trace: Trace) -> Finding | None:
-    kept = trace.numbers(KEPT_SHARE.name, LEAST)
-    first = None if kept is None else start(kept)
-    if kept is None or not first:
+def _low_kept_share(trace: Trace) -> Finding | None:
+    kept_share = trace.numbers(KEPT_SHARE.name, LEAST)
+    first = None if kept_share is None else start(kept_share)
+    if kept_share is None or not first:
         return None
-    levels, limit = first_last_change(kept.values), KEPT.bound(trace, "default")
-    low = below(kept, min(limit.value, HALF * first))
+    levels, limit = first_last_change(kept_share.values), KEPT.bound(trace, "default")
+    low = below(kept_share, min(limit.value, HALF * first))
     if levels is None or low is None or not low.goes_on:
         return None
     if levels[1] >= min(limit.value, HALF * first):
         return None
-    return _weighed(
+    return _weigh_finding(
         trace,
         f"{levels[1]:.0%} of the generated groups are trained on, {first:.0%} at the start",
-        (KEPT_SHARE.name, kept),
-        (low.began, levels[1]),
+        (KEPT_SHARE.name, kept_share),
+        (low.start, levels[1]),
         limit,
         (),
     )
@@ -130,19 +130,19 @@ def _stragglers(trace: Trace) -> Finding | None:
     if slow is None or usual is None:
         return None
     per = np.interp(slow.steps, usual.steps, usual.values)
-    known = slow.where(per > 0)
-    ratio = Series(known.steps, known.times, known.values / per[per > 0])
+    positive = slow.where(per > 0)
+    ratio = Series(positive.steps, positive.times, positive.values / per[per > 0])
     limit = STRAGGLE.bound(trace, "default")
-    held = above(ratio, limit.value) if len(ratio) else None
-    if held is None:
+    stretch = above(ratio, limit.value) if len(ratio) else None
+    if stretch is None:
         return None
-    level = median(held.of(ratio).values) or 0.0
+    level = median(stretch.of(ratio).values) or 0.0
     return Finding(
         f"the slowest hundredth of responses takes {level:.3g} x the median: the rest waits",
         severity=Severity.NOTE,
         metric=RESPONSE_TIME_P99.name,
-        began=held.began,
-        ended=held.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=limit,
         evidence=_waits(trace),
@@ -157,15 +157,15 @@ def _stragglers(trace: Trace) -> Finding | None:
     )
 
 
-def _cost(trace: Trace, batches: Series, began: int) -> tuple[str, ...]:
+def _cost(trace: Trace, batches: Series, start_step: int) -> tuple[str, ...]:
     """Say what the batches that were thrown away cost, where generation is timed."""
     phases = trace.family(PHASE_TIME.name)
     timed = next((s for k, s in phases.items() if k.split("/")[0].startswith(GENERATES)), None)
-    spent = None if timed is None else timed.finite().since(began)
+    spent = None if timed is None else timed.finite().since(start_step)
     if spent is None or not len(spent):
         return ()
-    made = np.maximum(np.interp(spent.steps, batches.steps, batches.values), 1.0)
-    hours = float((spent.values * (1 - 1 / made)).sum()) / 3600
+    generated = np.maximum(np.interp(spent.steps, batches.steps, batches.values), 1.0)
+    hours = float((spent.values * (1 - 1 / generated)).sum()) / 3600
     return (f"that is {hours:.2g} h of generation",) if hours > 0 else ()
 
 
@@ -182,40 +182,40 @@ def _side(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for m in (GROUP_ALL_RIGHT, GROUP_ALL_WRONG)
     )
     if right is not None and wrong is not None and right != wrong:
-        said = (f"{right:.0%} of groups are all right and {wrong:.0%} all wrong at the end",)
-        return said, ((TOO_EASY, VERIFIER) if right > wrong else (TOO_HARD, VERIFIER))
+        evidence = (f"{right:.0%} of groups are all right and {wrong:.0%} all wrong at the end",)
+        return evidence, ((TOO_EASY, VERIFIER) if right > wrong else (TOO_HARD, VERIFIER))
     share = last_share(trace)
     if share is None or HARD <= share <= EASY:
         return (), (TOO_EASY, TOO_HARD, VERIFIER)
-    said = (f"{share:.0%} of answers are right at the end",)
-    return said, ((TOO_EASY, VERIFIER) if share > EASY else (TOO_HARD, VERIFIER))
+    evidence = (f"{share:.0%} of answers are right at the end",)
+    return evidence, ((TOO_EASY, VERIFIER) if share > EASY else (TOO_HARD, VERIFIER))
 
 
-def _weighed(  # noqa: PLR0913, PLR0917 - the fields of one finding
+def _weigh_finding(  # noqa: PLR0913, PLR0917 - the fields of one finding
     trace: Trace,
     summary: str,
-    shown: tuple[str, Series],
-    since: tuple[int, float],
+    curve: tuple[str, Series],
+    onset: tuple[int, float],
     bound: Bound,
-    said: tuple[str, ...],
+    evidence: tuple[str, ...],
 ) -> Finding:
     sided, causes = _side(trace)
-    said = (*said, *sided, *_left(trace), *_waits(trace))
-    return by_learning(trace, summary, shown, since, bound, said, causes)
+    evidence = (*evidence, *sided, *_shrinking_batch(trace), *_waits(trace))
+    return by_learning(trace, summary, curve, onset, bound, evidence, causes)
 
 
-def _left(trace: Trace) -> tuple[str, ...]:
+def _shrinking_batch(trace: Trace) -> tuple[str, ...]:
     """Say that the batch itself shrinks, and that samples are dropped."""
-    said = []
+    sentences = []
     size = trace.numbers(BATCH_SIZE.name, LEAST)
     levels = None if size is None else first_last_change(size.values)
     if levels is not None and levels[1] < HALF * levels[0]:
-        said.append(f"the batch shrank from {levels[0]:,.0f} to {levels[1]:,.0f} samples")
+        sentences.append(f"the batch shrank from {levels[0]:,.0f} to {levels[1]:,.0f} samples")
     for reason, dropped in trace.family(DROPPED.name).items():
-        found = dropped.finite()
-        if len(found) and last_stretch_above(found, 0.0) is not None:
-            said.append(f"{found.values[-1]:,.0f} dropped ({reason.replace('_', ' ')})")
-    return tuple(said)
+        counts = dropped.finite()
+        if len(counts) and last_stretch_above(counts, 0.0) is not None:
+            sentences.append(f"{counts.values[-1]:,.0f} dropped ({reason.replace('_', ' ')})")
+    return tuple(sentences)
 
 
 RULE = Rule(

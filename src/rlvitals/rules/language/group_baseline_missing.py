@@ -31,7 +31,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.reward import MAX, MIN
 from rlvitals.metrics.catalogue.surrogate import ADVANTAGE_MAX, ADVANTAGE_MIN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.rules.weigh import severity, sides
 from rlvitals.types import Profile, Trace
@@ -59,7 +59,7 @@ def check(trace: Trace) -> Answer:
     raw = (np.abs(highest - best) <= near) & (np.abs(lowest - worst) <= near)
     if raw.mean() < MIN_RAW_SHARE:
         return Clear()
-    outcome = learned(trace)
+    outcome = learning_trend(trace)
     evidence, counter = sides(outcome)
     return Finding(
         f"advantages are the rewards themselves in {int(raw.sum()):,} of {raw.size:,} updates in "

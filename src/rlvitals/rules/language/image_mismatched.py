@@ -32,7 +32,7 @@ whose answers do not change with the image: see `image-not-seen`.
 
 from rlvitals.metrics.catalogue import images
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.image_checks import NO_RIGHT_ANSWERS, image_checks
 from rlvitals.rules.rate import wilson
 from rlvitals.rules.rule import (
@@ -73,22 +73,22 @@ def check(trace: Trace) -> Answer:
         return Clear()
     if wilson(checks.flips, checks.questions).low < MATTERS.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)
-    limit = ADDS.bound(trace, "default: a third of the right answers", checks.share_own)
+    limit = ADDS.bound(trace, "default: a third of the right answers", checks.own_share)
     if high >= limit.value:
         added = (
             f"what the own image adds, {low:+.1%} to {high:+.1%} of {checks.questions:,} answers"
         )
         return Undecided(f"too few questions to tell: {added}")
-    now = learned(trace)
-    evidence, counter = sides(now)
+    trend = learning_trend(trace)
+    evidence, counter = sides(trend)
     return Finding(
-        f"right answers do not depend on which image is shown: {checks.share_own:.0%} with the"
-        f" question's own, {checks.share_other:.0%} with another's",
-        severity=severity(now, Severity.ERROR, Severity.WARNING),
+        f"right answers do not depend on which image is shown: {checks.own_share:.0%} with the"
+        f" question's own, {checks.other_share:.0%} with another's",
+        severity=severity(trend, Severity.ERROR, Severity.WARNING),
         metric=images.RIGHT_OWN.name,
-        began=checks.began,
-        ended=checks.ended,
-        observed=checks.share_own - checks.share_other,
+        began=checks.first_step,
+        ended=checks.last_step,
+        observed=checks.own_share - checks.other_share,
         bound=limit,
         evidence=(
             checks.sentence,

@@ -34,7 +34,7 @@ or all the same: how the answers of random weights depend on an image means noth
 from rlvitals.metrics.catalogue import images
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.image_checks import NO_RIGHT_ANSWERS, ImageChecks, image_checks
 from rlvitals.rules.rate import wilson
 from rlvitals.rules.rule import (
@@ -69,7 +69,7 @@ def check(trace: Trace) -> Answer:
         return checks
     if checks.blank >= BLANK.on(trace):
         return _finding(
-            trace, checks, f"{_part(checks.blank)} images are blank: {_guess(checks)}",
+            trace, checks, f"{_share_phrase(checks.blank)} images are blank: {_guess(checks)}",
             (images.BLANK_SHARE.name, checks.blank), BLANK.bound(trace, "default"),
             unknown=Severity.WARNING,
         )  # fmt: skip
@@ -82,11 +82,11 @@ def check(trace: Trace) -> Answer:
         )  # fmt: skip
     if wilson(checks.right_own, checks.questions).low < RIGHT.on(trace):
         return Undecided(NO_RIGHT_ANSWERS)
-    most = wilson(checks.flips, checks.questions).high
-    limit = NEEDED.bound(trace, "default: a tenth of the right answers", checks.share_own)
-    if most >= limit.value:
+    highest = wilson(checks.flips, checks.questions).high
+    limit = NEEDED.bound(trace, "default: a tenth of the right answers", checks.own_share)
+    if highest >= limit.value:
         return Clear()
-    shares = f"with their own image and with another's {checks.share_own:.0%} are right"
+    shares = f"with their own image and with another's {checks.own_share:.0%} are right"
     return _finding(
         trace, checks, f"the answers do not depend on the image: {shares}",
         (images.MARKS_CHANGED.name, checks.flips / checks.questions), limit,
@@ -94,33 +94,33 @@ def check(trace: Trace) -> Answer:
     )  # fmt: skip
 
 
-def _part(share: float) -> str:
+def _share_phrase(share: float) -> str:
     return "all" if share == 1 else f"{share:.0%} of the"
 
 
 def _guess(checks: ImageChecks) -> str:
-    return f"the policy cannot see what it is asked about, and {checks.share_own:.0%} are right"
+    return f"the policy cannot see what it is asked about, and {checks.own_share:.0%} are right"
 
 
 def _finding(  # noqa: PLR0913 - what was shown, and how it weighs
     trace: Trace,
     checks: ImageChecks,
     summary: str,
-    shown: tuple[str, float],
+    measurement: tuple[str, float],
     limit: Bound,
     *,
     unknown: Severity,
     counter: tuple[str, ...] = (),
 ) -> Finding:
-    now = learned(trace)
-    evidence, against = sides(now)
-    metric, observed = shown
+    trend = learning_trend(trace)
+    evidence, against = sides(trend)
+    metric, observed = measurement
     return Finding(
         summary,
-        severity=severity(now, Severity.ERROR, unknown),
+        severity=severity(trend, Severity.ERROR, unknown),
         metric=metric,
-        began=checks.began,
-        ended=checks.ended,
+        began=checks.first_step,
+        ended=checks.last_step,
         observed=observed,
         bound=limit,
         evidence=(checks.sentence, *evidence),

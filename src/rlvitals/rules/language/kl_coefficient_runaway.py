@@ -26,7 +26,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.policy import KL_COEF, KL_TO_REFERENCE
 from rlvitals.metrics.catalogue.reward import NON_SCORE
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import start
 from rlvitals.rules.weigh import severity, sides
@@ -68,12 +68,12 @@ def check(trace: Trace) -> Answer:
     )
     if now_kl < limit.value:
         return Clear()
-    now = learned(trace, since=climbs)
-    evidence, counter = sides(now)
+    trend = learning_trend(trace, since=climbs)
+    evidence, counter = sides(trend)
     return Finding(
         f"the KL coefficient grew {last / first:.1f} x, {first:.3g} to {last:.3g}, and KL is still "
         f"{now_kl:.3g} nats per sequence",
-        severity=severity(now, unknown=Severity.WARNING if target else Severity.NOTE),
+        severity=severity(trend, unknown=Severity.WARNING if target else Severity.NOTE),
         metric=KL_COEF.name if KL_COEF.name in trace else NON_SCORE.name,
         began=climbs,
         ended=int(coefficient.steps[-1]),
@@ -92,12 +92,12 @@ def _coefficient(trace: Trace) -> Series | None:
     paid, kl = trace.get(NON_SCORE.name), trace[KL_TO_REFERENCE.name]
     if paid is None:
         return None
-    _, at, within = np.intersect1d(kl.steps, paid.steps, return_indices=True)
-    found = kl.where(at)
-    keep = np.isfinite(found.values) & (np.abs(found.values) > SMALL)
+    _, rows, within = np.intersect1d(kl.steps, paid.steps, return_indices=True)
+    kl_points = kl.where(rows)
+    keep = np.isfinite(kl_points.values) & (np.abs(kl_points.values) > SMALL)
     penalty = paid.values[within][keep]
-    found = found.where(keep)
-    return Series(found.steps, found.times, -penalty / found.values).finite()
+    kl_points = kl_points.where(keep)
+    return Series(kl_points.steps, kl_points.times, -penalty / kl_points.values).finite()
 
 
 def _climb(values: np.ndarray, first: float) -> int:

@@ -29,7 +29,7 @@ from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_P
 from rlvitals.metrics.catalogue.reward import NON_SCORE, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing
 from rlvitals.rules.weigh import severity, sides
@@ -48,31 +48,31 @@ AGREES = 0.05  # of the coefficient: logged values are rounded and averaged
 
 def check(trace: Trace) -> Answer:
     """Compare prices and gains of the same reduction."""
-    now = learned(trace)
+    trend = learning_trend(trace)
     if NON_SCORE.name in trace and SCORE.name in trace:
-        return _per_sequence(trace, now)
+        return _per_sequence(trace, trend)
     if KL_TO_REFERENCE_PER_TOKEN.name in trace:
-        return _per_token(trace, now)
+        return _per_token(trace, trend)
     return Undecided("the score is not logged beside the penalty", (SCORE.name,))
 
 
-def _per_sequence(trace: Trace, now: Standing) -> Answer:
+def _per_sequence(trace: Trace, trend: Standing) -> Answer:
     penalty, score = trace[NON_SCORE.name].finite(), trace[SCORE.name].finite()
     if min(len(penalty), len(score)) < LEAST:
         return Undecided(f"fewer than {LEAST} updates")
-    scatter, own = noise_sd(penalty.values), noise_sd(score.values)
-    if not own or not np.median(np.abs(np.diff(score.values))):
+    scatter, score_noise = noise_sd(penalty.values), noise_sd(score.values)
+    if not score_noise or not np.median(np.abs(np.diff(score.values))):
         return Undecided("the score hardly varies: there is nothing to compare with")
     price = -_level(penalty)
     gain = _gain(score)
-    limit = _limit(trace, max(gain, own), "score")
-    if not scatter or scatter <= own or price <= limit.value or now.improves:
+    limit = _limit(trace, max(gain, score_noise), "score")
+    if not scatter or scatter <= score_noise or price <= limit.value or trend.improves:
         return Clear()
-    evidence, counter = sides(now)
+    evidence, counter = sides(trend)
     return Finding(
         f"the KL penalty costs {price:.3g} per sequence where the score gained {gain:.3g}, and "
-        f"scatters {scatter / own:.1f} x as much from update to update",
-        severity=severity(now, unknown=_unknown(price, limit.value)),
+        f"scatters {scatter / score_noise:.1f} x as much from update to update",
+        severity=severity(trend, unknown=_unknown_severity(price, limit.value)),
         metric=NON_SCORE.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
@@ -83,7 +83,7 @@ def _per_sequence(trace: Trace, now: Standing) -> Answer:
     )
 
 
-def _per_token(trace: Trace, now: Standing) -> Answer:
+def _per_token(trace: Trace, trend: Standing) -> Answer:
     beta = trace.number("beta")
     if beta is None:
         return Undecided("beta is not known", ("beta",))
@@ -100,12 +100,12 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
     price = beta * _level(kl)
     gain, noise = _gain(reward) / spread, (noise_sd(reward.values) or 0.0) / spread
     limit = _limit(trace, max(gain, noise), "reward")
-    if price <= limit.value or now.improves:
+    if price <= limit.value or trend.improves:
         return Clear()
-    evidence, counter = sides(now)
+    evidence, counter = sides(trend)
     return Finding(
         f"beta x KL is {price:.3g} per token where the reward gained {gain:.3g} of its own spread",
-        severity=severity(now),
+        severity=severity(trend),
         metric=KL_TO_REFERENCE_PER_TOKEN.name,
         began=int(kl.steps[0]),
         ended=int(kl.steps[-1]),
@@ -116,12 +116,12 @@ def _per_token(trace: Trace, now: Standing) -> Answer:
     )
 
 
-def _limit(trace: Trace, gained: float, what: str) -> Bound:
-    origin = f"what the {what} gained in this run, at least its scatter"
-    return FACTOR.bound(trace, origin, scale=gained)
+def _limit(trace: Trace, gain: float, name: str) -> Bound:
+    origin = f"what the {name} gained in this run, at least its scatter"
+    return FACTOR.bound(trace, origin, scale=gain)
 
 
-def _unknown(price: float, bound: float) -> Severity:
+def _unknown_severity(price: float, bound: float) -> Severity:
     """Scatter and price are two witnesses: plainly above, they need no third."""
     return Severity.WARNING if price > PLAINLY * bound else Severity.NOTE
 
@@ -143,17 +143,17 @@ def _identity(trace: Trace) -> tuple[str, ...]:
     if KL_TO_REFERENCE.name not in trace:
         return ()
     kl, penalty = trace[KL_TO_REFERENCE.name], trace[NON_SCORE.name]
-    _, at, within = np.intersect1d(kl.steps, penalty.steps, return_indices=True)
-    x, y = kl.values[at], penalty.values[within]
+    _, rows, within = np.intersect1d(kl.steps, penalty.steps, return_indices=True)
+    x, y = kl.values[rows], penalty.values[within]
     keep = np.isfinite(x) & np.isfinite(y)
     size = float(np.abs(x[keep]).max(initial=0.0))
     if not size:
         return ()
     x = x[keep] / size
     implied = -float((x * y[keep]).sum() / (x * x).sum()) / size
-    own = trace.number("kl_coef")
-    if own and abs(implied - own) > AGREES * abs(own):
-        return (f"penalty / KL is {implied:.3g}, but the run's kl_coef is {own:g}",)
+    set_coef = trace.number("kl_coef")
+    if set_coef and abs(implied - set_coef) > AGREES * abs(set_coef):
+        return (f"penalty / KL is {implied:.3g}, but the run's kl_coef is {set_coef:g}",)
     if implied < 0:
         return (f"the penalty has the sign of a bonus: penalty / KL is {implied:.3g}",)
     return (f"the coefficient in force is {implied:.3g} (-penalty / KL)",)

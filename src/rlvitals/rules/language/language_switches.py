@@ -51,7 +51,7 @@ def check(trace: Trace) -> Answer:
         f"{levels[1]:.0%} of replies are in another script than their prompts, {first:.0%} at the "
         "start",
         (OTHER_SCRIPT_SHARE.name, shares),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         Bound(limit, f"{MORE_REPLIES.on(trace):g} above this run's start"),
         (),
         (),

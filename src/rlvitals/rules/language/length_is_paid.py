@@ -27,7 +27,7 @@ from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.metrics.catalogue.rollout_metrics import LENGTH_REWARD_CORRELATION
 from rlvitals.metrics.catalogue.rollouts import STATISTIC
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, below, start
 from rlvitals.rules.weigh import by_learning, clear_by_answers, content
@@ -61,7 +61,7 @@ def check(trace: Trace) -> Answer:
     stretch = above(correlation, limit) if is_longer else below(correlation, -limit)
     if stretch is None:
         return Clear()
-    if content(learned(trace)):
+    if content(learning_trend(trace)):
         return clear_by_answers(trace)
     level = median(stretch.of(correlation).finite().values) or 0.0
     adjective, verb = ("longer", "grew") if is_longer else ("shorter", "shrank")
@@ -70,7 +70,7 @@ def check(trace: Trace) -> Answer:
         f"within a group the {adjective} reply is paid (correlation {level:+.2f}), and replies "
         f"{verb} to {levels[1] / first:.2g} times their length",
         (LENGTH_REWARD_CORRELATION.name, correlation),
-        (stretch.began, level),
+        (stretch.start, level),
         MIN_LENGTH_CORRELATION.bound(trace, "default", 1.0 if is_longer else -1.0),
         (),
         (),

@@ -55,14 +55,14 @@ def check(trace: Trace) -> Answer:
     if contrast is None or norm is None:
         wants = (GRAD_NORM.name, GROUP_ZERO_STD.name)
         return Undecided("no gradient norm is logged beside the spread of a group's rewards", wants)
-    differing, least = contrast
-    _, at, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
-    beside = norm.where(at).finite()
-    zero = beside.where(beside.values == 0)
-    if len(zero) < least or len(zero) < NEARLY_ALL * len(beside):
+    differing, min_updates = contrast
+    _, rows, _ = np.intersect1d(norm.steps, differing.steps, return_indices=True)
+    norms = norm.where(rows).finite()
+    zero = norms.where(norms.values == 0)
+    if len(zero) < min_updates or len(zero) < NEARLY_ALL * len(norms):
         return Clear()
     return Finding(
-        f"the gradient is 0 in {len(zero):,} of {len(beside):,} updates in which rewards differ",
+        f"the gradient is 0 in {len(zero):,} of {len(norms):,} updates in which rewards differ",
         severity=Severity.ERROR,
         metric=GRAD_NORM.name,
         began=int(zero.steps[0]),
@@ -75,14 +75,14 @@ def check(trace: Trace) -> Answer:
 
 def _contrast(trace: Trace) -> tuple[Series, int] | None:
     """Return the updates in which rewards differ, and how many of them are needed."""
-    for metric, least in (
+    for metric, min_updates in (
         (GROUP_ZERO_STD, MIN_GROUPS),
         (GROUP_STD, MIN_GROUPS),
         (STD, MIN_BATCHES),
     ):
         if metric.name in trace and len(logged := trace[metric.name].finite()):
             differs = logged.values < 1 if metric.name == GROUP_ZERO_STD.name else logged.values > 0
-            return logged.where(differs), least
+            return logged.where(differs), min_updates
     return None
 
 

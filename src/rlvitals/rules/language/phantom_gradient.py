@@ -61,7 +61,7 @@ def check(trace: Trace) -> Answer:
         f"{levels[1]:.0%} of the groups with contrast have no right answer: what they learn is "
         "shaping alone",
         (f"{EQUAL_GROUPS.name}/{name}", series),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         SHAPED_GROUPS.bound(trace, "default"),
         (),
         (),

@@ -29,7 +29,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.positives import positive_share
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.weigh import severity, sides
@@ -60,27 +60,27 @@ class Fall:
     before: float
     after: float
     when: str
-    began: int  # step
+    onset_step: int  # step
     proof: str
     unknown: Severity = Severity.NOTE  # where the outcome says nothing
 
 
 def check(trace: Trace) -> Answer:
     """Judge the course of the run, the course since its best, and the level against the start."""
-    found = positive_share(trace)
-    if found is None or len(found[1]) < LEAST:
+    positive = positive_share(trace)
+    if positive is None or len(positive[1]) < LEAST:
         return Undecided("the positive share cannot be worked out", (POSITIVE_SHARE.name,))
-    name, share = found
+    name, share = positive
     fall = _throughout(trace, share) or _since_best(trace, share) or _below_start(trace, share)
     if fall is None:
         return Clear()
-    now = learned(trace, since=fall.began)
-    evidence, counter = sides(now)
+    outcome_trend = learning_trend(trace, since=fall.onset_step)
+    evidence, counter = sides(outcome_trend)
     return Finding(
         f"the positive share falls: {fall.before:.1%} {fall.when} to {fall.after:.1%}",
-        severity=severity(now, unknown=fall.unknown),
+        severity=severity(outcome_trend, unknown=fall.unknown),
         metric=name,
-        began=fall.began,
+        began=fall.onset_step,
         ended=int(share.steps[-1]),
         observed=fall.after - fall.before,
         bound=FALLS.bound(trace, "of all samples, default"),
@@ -98,10 +98,10 @@ def _since_best(trace: Trace, share: Series) -> Fall | None:
     width = max(1, len(share) // PARTS)
     blocks = block_means(share.values, width)
     best = int(blocks.argmax())
-    since = share.where(slice(len(share) - width * (len(blocks) - best), None))
-    found = _falls(trace, since, "at its best", float(blocks[best]))
+    after_best = share.where(slice(len(share) - width * (len(blocks) - best), None))
+    fall = _falls(trace, after_best, "at its best", float(blocks[best]))
     # Anything falls from its own best: only a loss of half of it is no selection by looking.
-    return found if found is not None and found.after <= HALVED * found.before else None
+    return fall if fall is not None and fall.after <= HALVED * fall.before else None
 
 
 def _falls(trace: Trace, share: Series, when: str, before: float | None) -> Fall | None:
@@ -129,9 +129,9 @@ def _below_start(trace: Trace, share: Series) -> Fall | None:
     if before - after < max(_material(trace, before), ERRORS * error):
         return None
     low = np.flatnonzero(share.values < after)
-    began = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
+    onset_step = int(share.steps[max(int(low[0]) - 1, 0)]) if len(low) else int(share.steps[0])
     proof = f"standard error of that difference: {error:.2g}"
-    return Fall(before, after, "at the start", began, proof, Severity.WARNING)
+    return Fall(before, after, "at the start", onset_step, proof, Severity.WARNING)
 
 
 def _material(trace: Trace, before: float) -> float:

@@ -51,7 +51,7 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.policy import KL_TO_REFERENCE, KL_TO_REFERENCE_PER_TOKEN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -93,7 +93,7 @@ class Course:
     series: Series
     metric: str
     unit: str
-    known: bool  # whether it is per token
+    per_token: bool  # whether it is per token
     how: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ def check(trace: Trace) -> Answer:
         _above_target(trace),
         _too_high(trace, course),
         _grows(trace, course),
-        _not_moved(trace, course),
+        _stays_at_reference(trace, course),
     ):
         if answer is not None:
             return answer
@@ -115,40 +115,42 @@ def check(trace: Trace) -> Answer:
 
 
 def _course(trace: Trace) -> Course | None:
-    found = reference.per_token(trace)
-    if found is not None:
-        how = (found.how,) if found.how else ()
-        return Course(found.series, found.metric, "nats per token", known=True, how=how)
+    kl = reference.per_token(trace)
+    if kl is not None:
+        how = (kl.how,) if kl.how else ()
+        return Course(kl.series, kl.metric, "nats per token", per_token=True, how=how)
     name = KL_TO_REFERENCE.name
     if name in trace and len(series := trace[name].finite()):
-        return Course(series, name, "nats per sequence", known=False, how=())
+        return Course(series, name, "nats per sequence", per_token=False, how=())
     return None
 
 
 def _negative(trace: Trace, course: Course) -> Answer | None:
     """Judge KL as it is logged: its sign is the same by any reduction."""
-    whole = KL_TO_REFERENCE.name in trace
-    name = KL_TO_REFERENCE.name if whole else course.metric
-    kl = trace[name].finite() if whole else course.series
-    rounding, warns = SEQUENCE if whole else TOKEN
-    found = reference.below_zero(kl, rounding.value) if len(kl) >= LEAST_NEGATIVE else None
-    if found is None:
+    per_sequence = KL_TO_REFERENCE.name in trace
+    name = KL_TO_REFERENCE.name if per_sequence else course.metric
+    kl = trace[name].finite() if per_sequence else course.series
+    rounding, warns = SEQUENCE if per_sequence else TOKEN
+    negative = reference.below_zero(kl, rounding.value) if len(kl) >= LEAST_NEGATIVE else None
+    if negative is None:
         return None
-    if not np.isfinite(found.high):
+    if not np.isfinite(negative.high):
         return Undecided("KL is negative, but too sluggish to tell a level from noise")
-    now = learned(trace)
-    evidence, counter = sides(now)
-    unit = "nats per sequence" if whole else "nats per token"
+    outcome_trend = learning_trend(trace)
+    evidence, counter = sides(outcome_trend)
+    unit = "nats per sequence" if per_sequence else "nats per token"
     return Finding(
-        f"KL to the reference averages {found.mean:.3g} {unit} over the last {found.updates} "
+        f"KL to the reference averages {negative.mean:.3g} {unit} over the last {negative.updates} "
         "updates: below zero, which no KL can be",
-        severity=Severity.WARNING if found.mean < warns or now.stalled else Severity.NOTE,
+        severity=Severity.WARNING
+        if negative.mean < warns or outcome_trend.stalls
+        else Severity.NOTE,
         metric=name,
-        began=found.began,
+        began=negative.first_step,
         ended=int(kl.steps[-1]),
-        observed=found.mean,
+        observed=negative.mean,
         bound=rounding,
-        evidence=(f"the interval of that mean ends at {found.high:.3g}", *evidence),
+        evidence=(f"the interval of that mean ends at {negative.high:.3g}", *evidence),
         counter=counter,
         causes=NEGATIVE_CAUSES,
         remedies=NEGATIVE_REMEDIES,
@@ -164,15 +166,15 @@ def _above_target(trace: Trace) -> Answer | None:
     stretch = above(trace[name], OF_THE_TARGET * target)
     if stretch is None:
         return None
-    now = learned(trace, since=stretch.began)
-    evidence, counter = sides(now)
+    outcome_trend = learning_trend(trace, since=stretch.start)
+    evidence, counter = sides(outcome_trend)
     return Finding(
         f"KL to the reference stays above twice its target: {stretch.worst:.3g} {UNITS[name]} "
         f"at most, target {target:g}",
-        severity=stretch.severity(Severity.NOTE if now.improves else Severity.WARNING),
+        severity=stretch.severity(Severity.NOTE if outcome_trend.improves else Severity.WARNING),
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=Bound(target, "the run's kl_target"),
         evidence=evidence,
@@ -181,31 +183,31 @@ def _above_target(trace: Trace) -> Answer | None:
 
 
 def _too_high(trace: Trace, course: Course) -> Answer | None:
-    if not course.known:
+    if not course.per_token:
         return None
     stretch = above(course.series, HIGH.on(trace))
     if stretch is None:
         return None
     during = stretch.of(course.series)
     level = median(during.values) or stretch.worst
-    now = learned(trace, since=stretch.began)
+    outcome_trend = learning_trend(trace, since=stretch.start)
     far = level > PLAIN.on(trace)
-    if not (now.stalled or far):
-        if now.state != "unknown":
+    if not (outcome_trend.stalls or far):
+        if outcome_trend.state != "unknown":
             return None
-        return Undecided(f"KL is {level:.2g} {course.unit}, and {now.sentence}")
-    evidence, counter = sides(now)
-    severity = Severity.WARNING if now.stalled else Severity.NOTE
+        return Undecided(f"KL is {level:.2g} {course.unit}, and {outcome_trend.sentence}")
+    evidence, counter = sides(outcome_trend)
+    severity = Severity.WARNING if outcome_trend.stalls else Severity.NOTE
     return Finding(
         f"the policy is far from the reference: KL {level:.3g} {course.unit} in the median, "
         f"{stretch.worst:.3g} at most",
         severity=stretch.severity(severity),
         metric=course.metric,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=PLAIN.bound(trace, PLAINLY) if far else HIGH.bound(trace, DEFAULT),
-        evidence=(*course.how, *reference.shifted(trace), *evidence),
+        evidence=(*course.how, *reference.describe_logprob_shift(trace), *evidence),
         counter=counter,
         curve=_curve(course),
     )
@@ -222,17 +224,17 @@ def _last_half(course: Course) -> Series | None:
 
 def _grows(trace: Trace, course: Course) -> Answer | None:
     half = _last_half(course)
-    found = None if half is None else trend(half.values)
+    fit = None if half is None else trend(half.values)
     levels = None if half is None else first_last_change(half.values)
-    if half is None or found is None or levels is None or found.change_low <= 0:
+    if half is None or fit is None or levels is None or fit.change_low <= 0:
         return None
     first, last = levels
     # Far below the high bound growth is only the way there; per sequence nothing is known.
-    material = HIGH.on(trace) / 10 if course.known else 1.0
+    material = HIGH.on(trace) / 10 if course.per_token else 1.0
     if last < max(GROWS * first, material):
         return None
-    now = learned(trace, since=int(half.steps[0]))
-    if not now.stalled:
+    outcome_trend = learning_trend(trace, since=int(half.steps[0]))
+    if not outcome_trend.stalls:
         return None
     return Finding(
         f"KL to the reference goes on growing, {first:.3g} to {last:.3g} {course.unit} over the "
@@ -243,33 +245,41 @@ def _grows(trace: Trace, course: Course) -> Answer | None:
         ended=int(half.steps[-1]),
         observed=last,
         bound=Bound(GROWS * first, f"{GROWS:g} x its level at the middle of the run"),
-        evidence=(*course.how, *sides(now)[0]),
+        evidence=(*course.how, *sides(outcome_trend)[0]),
         curve=_curve(course),
         causes=("over-optimisation of the reward model", "kl_coef or beta too small"),
     )
 
 
-def _not_moved(trace: Trace, course: Course) -> Answer | None:
+def _stays_at_reference(trace: Trace, course: Course) -> Answer | None:
     half = _last_half(course)
     if half is None or alike(trace, int(half.steps[0])):
         return None  # rewards that are all the same give it nothing to leave for
     level = float(block_means(np.abs(half.values), len(half))[0])
-    same = not np.any(half.values) and _trains(trace, half)
-    limit = LOW.bound(trace, DEFAULT, 1.0 if course.known else 10.0)
-    now = learned(trace, since=int(half.steps[0]))
-    if level >= limit.value or now.improves or (now.state == "holding its best" and not same):
+    exactly_zero = not np.any(half.values) and _trains(trace, half)
+    limit = LOW.bound(trace, DEFAULT, 1.0 if course.per_token else 10.0)
+    outcome_trend = learning_trend(trace, since=int(half.steps[0]))
+    if (
+        level >= limit.value
+        or outcome_trend.improves
+        or (outcome_trend.state == "holding its best" and not exactly_zero)
+    ):
         return None
-    what = "exactly 0: the reference is the policy itself" if same else f"{level:.2g} {course.unit}"
+    level_text = (
+        "exactly 0: the reference is the policy itself"
+        if exactly_zero
+        else f"{level:.2g} {course.unit}"
+    )
     return Finding(
-        f"the policy has not left the reference: KL over the last half of the run is {what}",
-        severity=Severity.WARNING if same or now.stalled else Severity.NOTE,
+        f"the policy has not left the reference: KL over the last half of the run is {level_text}",
+        severity=Severity.WARNING if exactly_zero or outcome_trend.stalls else Severity.NOTE,
         metric=course.metric,
         began=int(course.series.steps[0]),
         ended=int(half.steps[-1]),
         observed=level,
         bound=limit,
-        evidence=(*_learning_rate(trace, half), *sides(now)[0]),
-        causes=SAME if same else (*(SAME[1:] if _trains(trace, half) else ()), *UNMOVED),
+        evidence=(*_learning_rate(trace, half), *sides(outcome_trend)[0]),
+        causes=SAME if exactly_zero else (*(SAME[1:] if _trains(trace, half) else ()), *UNMOVED),
         remedies=(
             "check that the reference is a frozen copy, and that weights are trainable",
             "raise {learning_rate}",

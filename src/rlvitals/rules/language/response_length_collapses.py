@@ -24,7 +24,7 @@ nothing is reported.
 
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, below, start, window
 from rlvitals.rules.standing import Standing
@@ -52,26 +52,26 @@ def check(trace: Trace) -> Answer:
     stretch = below(lengths, limit.value)
     if stretch is None:
         return Clear()
-    now = learned(trace)
-    if now.improves or now.state == "holding its best":
+    trend = learning_trend(trace)
+    if trend.improves or trend.state == "holding its best":
         return Clear()
     last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
     return Finding(
         f"responses shrank from {first:.4g} to {last:.4g} tokens",
-        severity=stretch.severity(_severity(now, last / first)),
+        severity=stretch.severity(_severity(trend, last / first)),
         metric=LENGTH_MEAN.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
-        evidence=sides(now)[0],
+        evidence=sides(trend)[0],
     )
 
 
 def _severity(now: Standing, share: float) -> Severity:
     """Weigh responses that shrank to a share of their first length."""
     worse = now.state in {"falling", "fallen back"}
-    return Severity.WARNING if worse or (now.stalled and share < MIN_SHARE_LEFT) else Severity.NOTE
+    return Severity.WARNING if worse or (now.stalls and share < MIN_SHARE_LEFT) else Severity.NOTE
 
 
 RULE = Rule(

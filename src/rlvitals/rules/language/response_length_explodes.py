@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.language import LENGTH_MEAN, LENGTH_STD, TRUNCATED_SHARE
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.held_out import evaluations, worsens
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above, start, window
@@ -70,44 +70,44 @@ def check(trace: Trace) -> Answer:
     if stretch is None:
         return Clear()
     last = median(lengths.finite().tail(window(lengths)).values) or stretch.worst
-    now = learned(trace)
-    biased, cut = _bias(trace, now), _cut(trace)
-    held = _held_out(trace)
-    witness = (*biased, *cut, *held, *_scatter(trace), *_within_groups(trace))
-    if now.improves and not (biased or cut or held):
+    trend = learning_trend(trace)
+    biased, cut = _bias(trace, trend), _cut(trace)
+    worse_evaluations = _held_out(trace)
+    witness = (*biased, *cut, *worse_evaluations, *_scatter(trace), *_within_groups(trace))
+    if trend.improves and not (biased or cut or worse_evaluations):
         return Clear()
-    if now.state == "unknown" and not cut:
+    if trend.state == "unknown" and not cut:
         return Undecided(
-            f"responses grew from {first:.4g} to {last:.4g} tokens, and {now.sentence}"
+            f"responses grew from {first:.4g} to {last:.4g} tokens, and {trend.sentence}"
         )
-    if not now.improves and not biased:
-        witness = (f"meanwhile {now.sentence}", *witness)
-    severity = Severity.WARNING if biased or now.stalled else Severity.NOTE
+    if not trend.improves and not biased:
+        witness = (f"meanwhile {trend.sentence}", *witness)
+    severity = Severity.WARNING if biased or trend.stalls else Severity.NOTE
     return Finding(
         f"responses grew from {first:.4g} to {last:.4g} tokens, and what they are for did not",
         severity=stretch.severity(severity),
         metric=LENGTH_MEAN.name,
-        began=_began(trace, stretch, first),
-        ended=stretch.ended,
+        began=_onset_step(trace, stretch, first),
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
         evidence=witness,
-        counter=(f"{now.sentence} all the same",) if now.improves else (),
+        counter=(f"{trend.sentence} all the same",) if trend.improves else (),
     )
 
 
-def _began(trace: Trace, stretch: Stretch, first: float) -> int:
+def _onset_step(trace: Trace, stretch: Stretch, first: float) -> int:
     """Return the first step beyond the limit, or earlier, where the growth set in."""
-    lengths = trace[LENGTH_MEAN.name].finite().until(stretch.began)
+    lengths = trace[LENGTH_MEAN.name].finite().until(stretch.start)
     under = lengths.where(lengths.values <= first)
-    return int(under.steps[-1]) if len(under) else stretch.began
+    return int(under.steps[-1]) if len(under) else stretch.start
 
 
-def _bias(trace: Trace, meant: Standing) -> tuple[str, ...]:
+def _bias(trace: Trace, intended: Standing) -> tuple[str, ...]:
     paid = standing(trace)
-    if paid.metric == meant.metric or not (paid.improves and meant.stalled):
+    if paid.metric == intended.metric or not (paid.improves and intended.stalls):
         return ()
-    return (f"{paid.sentence}, but {meant.sentence}",)
+    return (f"{paid.sentence}, but {intended.sentence}",)
 
 
 def _cut(trace: Trace) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ def _scatter(trace: Trace) -> tuple[str, ...]:
 
 
 def _held_out(trace: Trace) -> tuple[str, ...]:
-    held = [e for e in evaluations(trace) if len(e.series) >= EVALUATIONS]
-    return tuple(words for e in held if (words := worsens(trace, e)))
+    evaluations_used = [e for e in evaluations(trace) if len(e.series) >= EVALUATIONS]
+    return tuple(sentence for e in evaluations_used if (sentence := worsens(trace, e)))
 
 
 def _within_groups(trace: Trace) -> tuple[str, ...]:
@@ -141,15 +141,15 @@ def _within_groups(trace: Trace) -> tuple[str, ...]:
         if not {"completion", "advantage"} <= set(table.columns) or len(table) < COMPLETIONS:
             continue
         rows = zip(table.columns["completion"], table.columns["advantage"], strict=True)
-        told = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
-        pairs = np.array(told[-NEWEST:], dtype=np.float64)
+        samples = [(len(t), float(a)) for t, a in rows if isinstance(t, str) and _number(a)]
+        pairs = np.array(samples[-NEWEST:], dtype=np.float64)
         if len(pairs) < COMPLETIONS or not pairs.std(axis=0).all():
             continue
         matrix: NDArray[np.float64] = np.asarray(np.corrcoef(pairs.T), dtype=np.float64)
         r = float(matrix[0, 1])
         if abs(r) > PAID:
-            word = "longer" if r > 0 else "shorter"
-            return (f"within a group the {word} completion is paid: correlation {r:+.2f}",)
+            comparative = "longer" if r > 0 else "shorter"
+            return (f"within a group the {comparative} completion is paid: correlation {r:+.2f}",)
     return ()
 
 

@@ -31,7 +31,7 @@ same, only compute is lost.
 from rlvitals.metrics.catalogue.language import TERMINATED_LENGTH_MEAN, TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.rollouts import QUERY_TRUNCATED_SHARE
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import last_share, learned
+from rlvitals.rules.answers import last_share, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
@@ -55,17 +55,17 @@ def check(trace: Trace) -> Answer:
     if stretch is None:
         return _prompts(trace)
     level = median(stretch.of(cut).finite().values) or 0.0
-    now = learned(trace, since=stretch.began)
-    evidence, counter = sides(now)
+    trend = learning_trend(trace, since=stretch.start)
+    evidence, counter = sides(trend)
     severe = level > NEARLY_ALL.on(trace)
-    never = Severity.WARNING if _never_ended(cut) else Severity.NOTE
+    never = Severity.WARNING if _never_ends(cut) else Severity.NOTE
     return Finding(
         f"{level:.0%} of responses are cut at the length limit in the median update"
         + (f", {stretch.worst:.0%} at most" if round(stretch.worst, 2) > round(level, 2) else ""),
-        severity=stretch.severity(max(_severity(now, severe=severe), never)),
+        severity=stretch.severity(max(_severity(trend, severe=severe), never)),
         metric=TRUNCATED_SHARE.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=MANY.bound(trace, "default"),
         evidence=(
@@ -76,11 +76,11 @@ def check(trace: Trace) -> Answer:
             *evidence,
         ),
         counter=counter,
-        causes=(NO_END, *CAUSES) if _never_ended(cut) else (),
+        causes=(NO_END, *CAUSES) if _never_ends(cut) else (),
     )
 
 
-def _never_ended(cut: Series) -> bool:
+def _never_ends(cut: Series) -> bool:
     """Tell a model that ended no response in its first updates, nor since."""
     return bool(cut.finite().values.min(initial=1.0) >= NONE_ENDS)
 
@@ -88,8 +88,8 @@ def _never_ended(cut: Series) -> bool:
 def _right(trace: Trace, level: float) -> tuple[str, ...]:
     """Say how many responses must be both cut and right, as the shares add up to more than 1."""
     right = last_share(trace)
-    both = 0.0 if right is None else right + level - 1.0
-    return (f"at least {both:.0%} of responses are right although cut",) if both > 0 else ()
+    overlap = 0.0 if right is None else right + level - 1.0
+    return (f"at least {overlap:.0%} of responses are right although cut",) if overlap > 0 else ()
 
 
 def _prompts_cut(trace: Trace) -> tuple[str, ...]:
@@ -103,23 +103,23 @@ def _prompts_cut(trace: Trace) -> tuple[str, ...]:
 def _prompts(trace: Trace) -> Answer:
     """Look for prompts that fill the room they have, where responses have enough."""
     logged = trace.get(QUERY_TRUNCATED_SHARE.name)
-    held = None if logged is None else above(logged, PROMPTS.on(trace))
-    if logged is None or held is None:
+    stretch = None if logged is None else above(logged, PROMPTS.on(trace))
+    if logged is None or stretch is None:
         return Clear()
-    level = median(held.of(logged).finite().values) or 0.0
-    now = learned(trace, since=held.began)
-    evidence, counter = sides(now)
+    level = median(stretch.of(logged).finite().values) or 0.0
+    trend = learning_trend(trace, since=stretch.start)
+    evidence, counter = sides(trend)
     limit = trace.number("max_prompt_length")
-    said = () if limit is None else (f"the run's prompt limit is {limit:g} tokens",)
+    sentences = () if limit is None else (f"the run's prompt limit is {limit:g} tokens",)
     return Finding(
         f"{level:.0%} of prompts are as long as their limit: they were probably cut",
         severity=Severity.NOTE,
         metric=QUERY_TRUNCATED_SHARE.name,
-        began=held.began,
-        ended=held.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=PROMPTS.bound(trace, "default"),
-        evidence=(*said, *evidence),
+        evidence=(*sentences, *evidence),
         counter=counter,
         causes=("prompts are longer than the limit allows", "turns pile up in the context"),
         remedies=(
@@ -129,17 +129,17 @@ def _prompts(trace: Trace) -> Answer:
     )
 
 
-def _severity(now: Standing, *, severe: bool) -> Severity:
-    if now.improves:
+def _severity(trend: Standing, *, severe: bool) -> Severity:
+    if trend.improves:
         return Severity.NOTE
-    if now.stalled:
+    if trend.stalls:
         return Severity.ERROR if severe else Severity.WARNING
-    return Severity.WARNING if severe and now.state == "unknown" else Severity.NOTE
+    return Severity.WARNING if severe and trend.state == "unknown" else Severity.NOTE
 
 
 def _none_ends(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
-    ended = trace.get(TERMINATED_LENGTH_MEAN.name)
-    during = None if ended is None else stretch.of(ended).finite()
+    lengths = trace.get(TERMINATED_LENGTH_MEAN.name)
+    during = None if lengths is None else stretch.of(lengths).finite()
     if during is None or not len(during):
         return ()
     none = int((during.values == 0).sum())

@@ -63,7 +63,7 @@ from rlvitals.metrics.catalogue.sampler import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.weigh import content, sides
@@ -153,10 +153,10 @@ def check(trace: Trace) -> Answer:
     if beyond:
         measure, gap, top, stretch = beyond[0]
         bound = Bound(top, limit.origin if top == limit.value else f"goes with {limit.origin}")
-        others = tuple(_also(m, g, stretch) for m, g, _, _ in beyond[1:])
-        return _finding(trace, (measure, gap), stretch, bound, (*others, *loose, *stands))
+        other_measures = tuple(_also(m, g, stretch) for m, g, _, _ in beyond[1:])
+        return _finding(trace, (measure, gap), stretch, bound, (*other_measures, *loose, *stands))
     for (measure, gap), top in zip(gaps, limits, strict=True):
-        opened = _opened(gap, NOTICED * top)
+        opened = _find_growth(gap, NOTICED * top)
         if opened is not None:
             bound = Bound(NOTICED * top, f"a quarter of the limit, and {GREW:g} x its start")
             return _finding(trace, (measure, gap), opened, bound, (*loose, *stands))
@@ -165,60 +165,63 @@ def check(trace: Trace) -> Answer:
 
 def _limit(trace: Trace) -> tuple[Bound, tuple[str, ...]]:
     """Return the limit on the KL, and why it is a loose one."""
-    why = []
+    reasons = []
     each = [f"{k}={v}".lower() for k, v in trace.settings.items()]
-    said = " ".join(each)
-    if any(m.name in trace for m in (ROUTER_LOSS, EXPERT_IMBALANCE)) or "num_experts" in said:
-        why.append("a mixture of experts")
+    settings_text = " ".join(each)
+    if (
+        any(m.name in trace for m in (ROUTER_LOSS, EXPERT_IMBALANCE))
+        or "num_experts" in settings_text
+    ):
+        reasons.append("a mixture of experts")
     on = [setting for setting in each if not setting.endswith(("=false", "=none", "=0", "="))]
     if any(scheme in setting for setting in on for scheme in QUANTISED_SETTINGS):
-        why.append("8-bit or 4-bit weights")
+        reasons.append("8-bit or 4-bit weights")
     lag = trace.get(POLICY_LAG.name)
     allowed = trace.number("max_policy_lag")
     old = lag is not None and (median(lag.values) or 0.0) > 0
     if old or (allowed is not None and allowed > 0):
-        why.append("samples that may be old")
+        reasons.append("samples that may be old")
     if (
-        not why
-        and (types := DATA_TYPE_SETTING.findall(said))
+        not reasons
+        and (types := DATA_TYPE_SETTING.findall(settings_text))
         and not set(types) - {"float32", "fp32"}
     ):
         return LIMIT.bound(trace, f"{FLOAT32_LIMIT:g} x the default, in float32", FLOAT32_LIMIT), ()
-    if not why:
+    if not reasons:
         return LIMIT.bound(trace, "default"), ()
-    words = " and ".join(why)
-    return LIMIT.bound(trace, f"{LOOSE:g} x the default", LOOSE), (f"judged loosely: {words}",)
+    reason = " and ".join(reasons)
+    return LIMIT.bound(trace, f"{LOOSE:g} x the default", LOOSE), (f"judged loosely: {reason}",)
 
 
 def _gap(trace: Trace, measure: Measure) -> Series | None:
     """Return a measure's finite points as a distance from agreement."""
     logged = trace.get(measure.metric.name)
-    found = None if logged is None else logged.finite()
-    if found is None or len(found) < SHORT_WINDOW:
+    points = None if logged is None else logged.finite()
+    if points is None or len(points) < SHORT_WINDOW:
         return None
-    values = 1.0 - found.values if measure.from_one else found.values
-    return Series(found.steps, found.times, values)
+    values = 1.0 - points.values if measure.from_one else points.values
+    return Series(points.steps, points.times, values)
 
 
-def _opened(gap: Series, least: float) -> Stretch | None:
+def _find_growth(gap: Series, min_gap: float) -> Stretch | None:
     """Find a gap that rises over the whole run, by a factor; None where it does not."""
     levels = first_last_change(gap.values)
-    if levels is None or levels[1] < least or levels[1] < GREW * max(levels[0], 0.0):
+    if levels is None or levels[1] < min_gap or levels[1] < GREW * max(levels[0], 0.0):
         return None
     if not _grows(gap):
         return None
-    first = int(np.argmax(gap.values > least))
+    first = int(np.argmax(gap.values > min_gap))
     worst = float(gap.values.max())
-    began, ended = int(gap.steps[first]), int(gap.steps[-1])
-    return Stretch(began, ended, worst, 1 - first / len(gap), goes_on=True)
+    first_step, last_step = int(gap.steps[first]), int(gap.steps[-1])
+    return Stretch(first_step, last_step, worst, 1 - first / len(gap), goes_on=True)
 
 
 def _grows(gap: Series) -> bool:
     levels = first_last_change(gap.values)
     if levels is None or levels[1] < GREW * max(levels[0], 0.0):
         return False
-    found = trend(np.sqrt(np.maximum(gap.values, 0.0)))  # distances add up; their squares bend
-    return found is not None and found.rises
+    fit = trend(np.sqrt(np.maximum(gap.values, 0.0)))  # distances add up; their squares bend
+    return fit is not None and fit.rises
 
 
 def _resets(gap: Series) -> int:
@@ -235,30 +238,30 @@ def _resets(gap: Series) -> int:
 def _stands_still(trace: Trace) -> tuple[str, ...]:
     """Say that the sampler's version no longer rises while updates go on."""
     version = trace.get(VERSION.name)
-    known = None if version is None else version.finite()
-    if known is None or len(known) < 2 * SHORT_WINDOW:
+    versions = None if version is None else version.finite()
+    if versions is None or len(versions) < 2 * SHORT_WINDOW:
         return ()
-    others = np.flatnonzero(known.values != known.values[-1])
-    at = int(others[-1]) + 1 if others.size else 0
-    if len(known) - at < max(SHORT_WINDOW, STILL * len(known)):
+    other_versions = np.flatnonzero(versions.values != versions.values[-1])
+    index = int(other_versions[-1]) + 1 if other_versions.size else 0
+    if len(versions) - index < max(SHORT_WINDOW, STILL * len(versions)):
         return ()
-    since = f"from step {known.steps[at]:,} on"
-    return (f"the sampler's weights stay at version {known.values[-1]:g} {since}",)
+    start_text = f"from step {versions.steps[index]:,} on"
+    return (f"the sampler's weights stay at version {versions.values[-1]:g} {start_text}",)
 
 
 def _no_version(trace: Trace, stands: tuple[str, ...]) -> Finding:
-    known = trace[VERSION.name].finite()
-    at = np.flatnonzero(known.values != known.values[-1])
-    began = int(known.steps[int(at[-1]) + 1 if at.size else 0])
-    now = learned(trace, since=began)
-    evidence, counter = sides(now)
+    versions = trace[VERSION.name].finite()
+    other_versions = np.flatnonzero(versions.values != versions.values[-1])
+    first_step = int(versions.steps[int(other_versions[-1]) + 1 if other_versions.size else 0])
+    outcome_trend = learning_trend(trace, since=first_step)
+    evidence, counter = sides(outcome_trend)
     return Finding(
         stands[0],
-        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        severity=Severity.WARNING if outcome_trend.stalls else Severity.NOTE,
         metric=VERSION.name,
-        began=began,
-        ended=int(known.steps[-1]),
-        observed=float(known.values[-1]),
+        began=first_step,
+        ended=int(versions.steps[-1]),
+        observed=float(versions.values[-1]),
         bound=Bound(STILL, "share of the run without a synchronisation"),
         evidence=evidence,
         counter=counter,
@@ -275,23 +278,23 @@ def _finding(
 ) -> Finding:
     measure, gap = measured
     level = median(stretch.of(gap).values) or 0.0
-    now = learned(trace, since=stretch.began)
-    evidence, counter = sides(now)
+    outcome_trend = learning_trend(trace, since=stretch.start)
+    evidence, counter = sides(outcome_trend)
     patterns, causes = _pattern(trace, gap, bound)
-    joint = any(not said.startswith("judged") for said in together) or _grows(gap)
+    joint = any(not sentence.startswith("judged") for sentence in together) or _grows(gap)
     is_kl = measure.metric.name in {KL.name, KL_SIGNED.name}
-    far = is_kl and level >= FAR * bound.value and not content(now)
-    grave = Severity.WARNING if far or (now.stalled and joint) else Severity.NOTE
+    far = is_kl and level >= FAR * bound.value and not content(outcome_trend)
+    base_severity = Severity.WARNING if far or (outcome_trend.stalls and joint) else Severity.NOTE
     return Finding(
         f"sampler and trainer disagree: {level:.3g} {measure.unit} in the median update, "
         f"{stretch.worst:.3g} at most",
-        severity=stretch.severity(grave),
+        severity=stretch.severity(base_severity),
         metric=measure.metric.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=bound,
-        evidence=(*patterns, *together, *_aged(trace), *evidence),
+        evidence=(*patterns, *together, *_old_samples(trace), *evidence),
         counter=counter,
         causes=causes,
     )
@@ -308,12 +311,14 @@ def _pattern(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...], 
     if _stands_still(trace):
         return (), _first(NOT_SYNCED, STALE)
     if resets >= RESETS and levels[0] < GREW * levels[1]:
-        said = f"it closes again {resets} times, about every {len(gap) // resets} updates"
-        return (said,), _first(STALE, NOT_SYNCED)
+        sentence = f"it closes again {resets} times, about every {len(gap) // resets} updates"
+        return (sentence,), _first(STALE, NOT_SYNCED)
     if _grows(gap):
-        said = f"it grows with the updates, {levels[0]:.2g} to {levels[1]:.2g}, and never closes"
-        return (said,), _first(NOT_SYNCED, STALE)
-    if _aged(trace):
+        sentence = (
+            f"it grows with the updates, {levels[0]:.2g} to {levels[1]:.2g}, and never closes"
+        )
+        return (sentence,), _first(NOT_SYNCED, STALE)
+    if _old_samples(trace):
         return (), _first(STALE, NOT_SYNCED)
     return _from_start(trace, gap, bound)
 
@@ -324,10 +329,10 @@ def _from_start(trace: Trace, gap: Series, bound: Bound) -> tuple[tuple[str, ...
         return tail, _first(NUMERICS, OTHER)
     turns = trace.get(TURNS_MEAN.name)
     head = median(gap.values[: max(3, len(gap) // 10)]) or 0.0
-    said = ("it is there from the first updates on",) if head > bound.value else ()
+    sentences = ("it is there from the first updates on",) if head > bound.value else ()
     if turns is not None and (median(turns.finite().values) or 0.0) > SEVERAL:
-        return said, _first(TEXT, OTHER)
-    return said, _first(OTHER, TEXT, NUMERICS) if said else CAUSES
+        return sentences, _first(TEXT, OTHER)
+    return sentences, _first(OTHER, TEXT, NUMERICS) if sentences else CAUSES
 
 
 def _first(*causes: str) -> tuple[str, ...]:
@@ -335,19 +340,19 @@ def _first(*causes: str) -> tuple[str, ...]:
 
 
 def _tail(trace: Trace) -> tuple[str, ...]:
-    most, mean = (trace.get(m.name) for m in (LOGP_DIFFERENCE_MAX, LOGP_DIFFERENCE_MEAN))
-    if most is None or mean is None:
+    highest, mean = (trace.get(m.name) for m in (LOGP_DIFFERENCE_MAX, LOGP_DIFFERENCE_MEAN))
+    if highest is None or mean is None:
         return ()
-    high, usual = median(most.finite().values) or 0.0, median(mean.finite().values) or 0.0
+    high, usual = median(highest.finite().values) or 0.0, median(mean.finite().values) or 0.0
     if usual <= 0 or high < HEAVY * usual:
         return ()
     return (f"a few tokens differ by far the most: {high:.3g} nats against {usual:.3g} on average",)
 
 
-def _aged(trace: Trace) -> tuple[str, ...]:
+def _old_samples(trace: Trace) -> tuple[str, ...]:
     """Say what shows that samples are old, or that many are left out for it."""
-    said = []
-    for metric, limit, words in (
+    sentences = []
+    for metric, limit, template in (
         (POLICY_LAG, OLD, "samples are {:.3g} updates old"),
         (POLICY_LAG_MAX, 2 * OLD, "the oldest samples are {:.3g} updates old"),
         (PARTIAL_SHARE, DROPPED, "{:.0%} of responses were begun before an update"),
@@ -360,8 +365,8 @@ def _aged(trace: Trace) -> tuple[str, ...]:
         logged = trace.get(metric.name)
         level = None if logged is None else median(logged.finite().values)
         if level is not None and level > limit:
-            said.append(f"in the median update of the run, {words.format(level)}")
-    return tuple(said)
+            sentences.append(f"in the median update of the run, {template.format(level)}")
+    return tuple(sentences)
 
 
 RULE = Rule(

@@ -38,7 +38,7 @@ from rlvitals.metrics.catalogue.language import (
 )
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import last_share, learned
+from rlvitals.rules.answers import last_share, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import LASTING
 from rlvitals.rules.standing import Standing
@@ -83,8 +83,8 @@ class Gone:
 
     side: str
     metric: str
-    began: int  # step
-    ended: int  # step
+    first_step: int  # step
+    last_step: int  # step
     updates: int
     samples: float  # in all
     rate: float  # share of that side before
@@ -94,31 +94,31 @@ class Gone:
 
 def check(trace: Trace) -> Answer:
     """Look for each side that the mode learns from."""
-    wanted = {
+    sides_needed = {
         Profile.PSR: (("positive", POSITIVE_SAMPLES.name),),
         Profile.NSR: (("negative", NEGATIVE_SAMPLES.name),),
     }.get(trace.profile, (("positive", POSITIVE_SAMPLES.name), ("negative", NEGATIVE_SAMPLES.name)))
-    found = [
-        gone
-        for side, name in wanted
-        if name in trace and (gone := _gone(trace, side, name)) is not None
+    absences = [
+        absence
+        for side, name in sides_needed
+        if name in trace and (absence := _find_absence(trace, side, name)) is not None
     ]
-    if not found:
+    if not absences:
         return Clear()
-    return _finding(trace, max(found, key=lambda gone: gone.updates))
+    return _finding(trace, max(absences, key=lambda absence: absence.updates))
 
 
-def _gone(trace: Trace, side: str, name: str) -> Gone | None:
+def _find_absence(trace: Trace, side: str, name: str) -> Gone | None:
     counts = trace[name].finite()
     first, last = _longest_zero(counts.values)
     updates = last - first + 1
     if updates < FEWEST or not len(counts):
         return None
     size = _samples(trace, side, counts)
-    before = counts.values[:first]
-    rate = float(before.mean()) / size if before.any() else 0.0
+    counts_before = counts.values[:first]
+    rate = float(counts_before.mean()) / size if counts_before.any() else 0.0
     if rate > 0:
-        if len(counts) * _chance(trace, before, rate, size) ** updates > CHANCE.on(trace):
+        if len(counts) * _chance(trace, counts_before, rate, size) ** updates > CHANCE.on(trace):
             return None
     elif updates < NEVER_SEEN.on(trace):
         return None
@@ -135,16 +135,16 @@ def _gone(trace: Trace, side: str, name: str) -> Gone | None:
     )
 
 
-def _chance(trace: Trace, before: NDArray[np.float64], rate: float, size: float) -> float:
+def _chance(trace: Trace, counts_before: NDArray[np.float64], rate: float, size: float) -> float:
     """Return the chance of one batch without that side: the larger of two estimates.
 
     By samples, taking each prompt's as one; and by how many batches had none before, which
     knows how unequal prompts are (Laplace's rule of succession).
     """
     prompts = max(1.0, size / (trace.number("num_generations") or GROUP))
-    seen = (float((before == 0).sum()) + 1.0) / (len(before) + 2.0)
+    batch_share = (float((counts_before == 0).sum()) + 1.0) / (len(counts_before) + 2.0)
     by_samples: float = (1.0 - min(rate, 1.0)) ** prompts
-    return max(by_samples, seen)
+    return max(by_samples, batch_share)
 
 
 def _longest_zero(values: NDArray[np.float64]) -> tuple[int, int]:
@@ -160,47 +160,49 @@ def _longest_zero(values: NDArray[np.float64]) -> tuple[int, int]:
 
 def _samples(trace: Trace, side: str, counts: Series) -> float:
     """Return the samples of one batch: both sides, a count over its share, or the settings."""
-    other = trace.get((NEGATIVE_SAMPLES if side == "positive" else POSITIVE_SAMPLES).name)
-    if other is not None and len(other.finite()):
-        return max(1.0, float(np.max(other.finite().values)))
+    other_side = trace.get((NEGATIVE_SAMPLES if side == "positive" else POSITIVE_SAMPLES).name)
+    if other_side is not None and len(other_side.finite()):
+        return max(1.0, float(np.max(other_side.finite().values)))
     share = trace.get((POSITIVE_SHARE if side == "positive" else NEGATIVE_SHARE).name)
     if share is not None:
-        both, at, within = np.intersect1d(counts.steps, share.steps, return_indices=True)
-        parts = share.values[within] if len(both) else np.zeros(0)
-        seen = parts > 0
-        if seen.any():
-            return max(1.0, float(np.median(counts.values[at][seen] / parts[seen])))
-    own = trace.number("batch_size") or trace.number("minibatch_size")
-    return max(1.0, own or 0.0, float(counts.values.max()))
+        common, rows, within = np.intersect1d(counts.steps, share.steps, return_indices=True)
+        shares = share.values[within] if len(common) else np.zeros(0)
+        positive = shares > 0
+        if positive.any():
+            return max(1.0, float(np.median(counts.values[rows][positive] / shares[positive])))
+    batch_size = trace.number("batch_size") or trace.number("minibatch_size")
+    return max(1.0, batch_size or 0.0, float(counts.values.max()))
 
 
-def _finding(trace: Trace, gone: Gone) -> Finding:
-    now = learned(trace, since=gone.began)
-    right = last_share(trace.until(gone.ended))
-    solved = gone.side == "negative" and right is not None and right >= SOLVED.on(trace)
-    evidence, counter = sides(now)
-    severity = _severity(trace.profile, gone, now, solved=solved)
-    before = f"; {gone.rate:.1%} of samples were {gone.side} before" if gone.rate else ""
+def _finding(trace: Trace, absence: Gone) -> Finding:
+    trend = learning_trend(trace, since=absence.first_step)
+    right = last_share(trace.until(absence.last_step))
+    solved = absence.side == "negative" and right is not None and right >= SOLVED.on(trace)
+    evidence, counter = sides(trend)
+    severity = _severity(trace.profile, absence, trend, solved=solved)
+    text_before = (
+        f"; {absence.rate:.1%} of samples were {absence.side} before" if absence.rate else ""
+    )
     says = " (answers are right: the data is too easy by now)" if solved else ""
     return Finding(
-        f"no {gone.side} sample in {gone.updates:,} successive updates{before}{says}",
+        f"no {absence.side} sample in {absence.updates:,} successive updates{text_before}{says}",
         severity=severity,
-        metric=gone.metric,
-        began=gone.began,
-        ended=gone.ended,
-        observed=0.0 if gone.rate else float(gone.updates),
+        metric=absence.metric,
+        began=absence.first_step,
+        ended=absence.last_step,
+        observed=0.0 if absence.rate else float(absence.updates),
         bound=CHANCE.bound(trace, "chance of this by the run's own rate")
-        if gone.rate
+        if absence.rate
         else NEVER_SEEN.bound(trace, "default: so many updates from the start"),
-        evidence=(*_right(right), *_gradient(trace, gone), *evidence),
+        evidence=(*_right(right), *_gradient(trace, absence), *evidence),
         counter=("right answers near 100 %: nothing is left to unlearn",) if solved else counter,
-        causes=CAUSES[gone.side],
-        remedies=REMEDIES[gone.side],
+        causes=CAUSES[absence.side],
+        remedies=REMEDIES[absence.side],
     )
 
 
-def _severity(profile: Profile, gone: Gone, now: Standing, *, solved: bool) -> Severity:
-    if solved or now.improves or not (gone.goes_on or gone.share >= LASTING):
+def _severity(profile: Profile, absence: Gone, trend: Standing, *, solved: bool) -> Severity:
+    if solved or trend.improves or not (absence.goes_on or absence.share >= LASTING):
         return Severity.NOTE
     # W-REINFORCE goes on learning from the other side.
     return Severity.WARNING if profile is Profile.W_REINFORCE else Severity.ERROR
@@ -210,9 +212,11 @@ def _right(right: float | None) -> tuple[str, ...]:
     return () if right is None else (f"{right:.0%} of answers are right by then",)
 
 
-def _gradient(trace: Trace, gone: Gone) -> tuple[str, ...]:
+def _gradient(trace: Trace, absence: Gone) -> tuple[str, ...]:
     norms = trace.get(GRAD_NORM.name)
-    during = None if norms is None else norms.since(gone.began).until(gone.ended).finite()
+    during = (
+        None if norms is None else norms.since(absence.first_step).until(absence.last_step).finite()
+    )
     if during is None or not len(during) or np.any(during.values != 0):
         return ()
     return (f"grad norm is 0 in all {len(during):,} of these updates",)

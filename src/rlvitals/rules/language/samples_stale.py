@@ -80,7 +80,7 @@ def _finding(trace: Trace, name: str, series: Series, limit: Bound) -> Finding |
         if name == POLICY_LAG.name
         else f"{level:.0%} of rollouts are too old and discarded"
     )
-    return by_learning(trace, summary, (name, series), (stretch.began, level), limit, (), ())
+    return by_learning(trace, summary, (name, series), (stretch.start, level), limit, (), ())
 
 
 RULE = Rule(

@@ -66,7 +66,7 @@ def check(trace: Trace) -> Answer:
         trace,
         f"{last:.0%} of rollouts end by '{newest}', {first:.0%} at the start",
         (f"{STOP_REASON.name}/{newest}", shares[newest]),
-        (stretch.began, last),
+        (stretch.start, last),
         Bound(first + shift, f"{shift:g} above this run's start"),
         (shift_text,),
         (),

@@ -23,7 +23,7 @@ A task that is kept in the mixture so that it is not forgotten is dead by design
 
 from rlvitals.metrics.catalogue.rollout_metrics import DEAD_GROUPS, REWARD_BY_TASK
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.weigh import sides
@@ -59,7 +59,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("the groups of every task are dead: there is no task to compare with")
     worst = max(dead, key=lambda task: (ends[task], task))
     hopeless = [task for task in dead if _is_lowest(trace, task)]
-    evidence, counter = sides(learned(trace))
+    evidence, counter = sides(learning_trend(trace))
     names = ", ".join(f"'{task}'" for task in sorted(dead))
     says = "all of its rewards are its lowest" if worst in hopeless else "its rewards are higher"
     return Finding(
@@ -67,8 +67,8 @@ def check(trace: Trace) -> Answer:
         f"{ends[worst]:.0%} of the groups",
         severity=Severity.NOTE,
         metric=f"{DEAD_GROUPS.name}/{worst}",
-        began=dead[worst].began,
-        ended=dead[worst].ended,
+        began=dead[worst].start,
+        ended=dead[worst].end,
         observed=ends[worst],
         bound=MIN_DEAD_SHARE.bound(trace, "default"),
         evidence=(says, *evidence),

@@ -56,11 +56,11 @@ def check(trace: Trace) -> Answer:
         f"replies become blind to their prompts: {levels[1]:.2f} of prompts are found again from "
         f"them, {first:.2f} at the start",
         (PROMPT_RETRIEVAL.name, found_again),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         Bound(limit, f"{KEPT_RETRIEVAL.on(trace):.2g} x this run's start"),
         (),
         (),
-        most=Severity.NOTE,
+        max_severity=Severity.NOTE,
     )
 
 

@@ -50,11 +50,11 @@ def check(trace: Trace) -> Answer:
         trace,
         f"{levels[1]:.0%} of replies end in one phrase over and over, {first:.0%} at the start",
         (REPETITION_SHARE.name, shares),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         Bound(limit, f"{MORE_LOOPS.on(trace):g} above this run's start"),
         (),
         (),
-        most=Severity.NOTE,
+        max_severity=Severity.NOTE,
     )
 
 

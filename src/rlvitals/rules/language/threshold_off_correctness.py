@@ -30,7 +30,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SAMPLES, POSITIVE_SHARE
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import answers, learned
+from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.positives import positive_share
 from rlvitals.rules.rule import (
     Answer,
@@ -79,10 +79,10 @@ def check(trace: Trace) -> Answer:
 
 def _gap(share: Series, right: Series) -> tuple[float, Series]:
     """Return the part of the updates that log both, and positive less right share at those."""
-    _, at, within = np.intersect1d(share.steps, right.steps, return_indices=True)
-    both = share.where(at)
-    gap = Series(both.steps, both.times, both.values - right.values[within])
-    return len(both) / max(len(share), 1), gap
+    _, rows, within = np.intersect1d(share.steps, right.steps, return_indices=True)
+    common = share.where(rows)
+    gap = Series(common.steps, common.times, common.values - right.values[within])
+    return len(common) / max(len(share), 1), gap
 
 
 def _times(sign: float, series: Series) -> Series:
@@ -99,23 +99,23 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two shares, where they differ, and
 ) -> Finding:
     name, share = positive
     level, right_level = _level(stretch.of(share)), _level(stretch.of(right))
-    now = learned(trace, since=stretch.began)
+    trend = learning_trend(trace, since=stretch.start)
     unfiltered = max(level, 1 - level) >= ALL
-    severity = Severity.ERROR if now.stalled else Severity.WARNING
-    if now.improves and not unfiltered:
+    severity = Severity.ERROR if trend.stalls else Severity.WARNING
+    if trend.improves and not unfiltered:
         severity = Severity.NOTE
-    evidence, counter = sides(now)
+    evidence, counter = sides(trend)
     mistake = "wrong answers for right ones" if sign > 0 else "right answers for wrong ones"
     return Finding(
         f"{level:.0%} of the samples count as positive, but {right_level:.0%} of the answers are"
         f" right: the threshold takes {mistake}",
         severity=stretch.severity(severity),
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
-        evidence=(*_compared(trace), *evidence),
+        evidence=(*_describe_filter(trace), *evidence),
         counter=counter,
         curve=Curve("positive share", share),
         remedies=(
@@ -133,7 +133,7 @@ def _level(series: Series) -> float:
     return float(np.mean(values[: max(10, len(values) // 10)]))
 
 
-def _compared(trace: Trace) -> tuple[str, ...]:
+def _describe_filter(trace: Trace) -> tuple[str, ...]:
     """Say what the settings tell of the filter."""
     threshold, reward = trace.number("reward_threshold"), trace.settings.get("correctness")
     sentences = [] if threshold is None else [f"the run's reward_threshold is {threshold:g}"]

@@ -53,9 +53,9 @@ def check(trace: Trace) -> Answer:
     if all(trace.numbers(m.name, LEAST) is None for m in LOOKED_AT):
         return Undecided("neither tools nor turns are logged")
     for ask in (_vanish, _fail, _no_turn_left, _one_turn_left):
-        found = ask(trace)
-        if found is not None:
-            return found
+        finding = ask(trace)
+        if finding is not None:
+            return finding
     return Clear()
 
 
@@ -66,22 +66,22 @@ def _vanish(trace: Trace) -> Finding | None:
     first = None if calls is None else median(calls.values[:FIRST])
     if calls is None or levels is None or first is None or first < SELDOM:
         return None
-    least = GIVEN_UP.bound(trace, f"{GIVEN_UP.default:g} x this run's start", first)
-    low = below(calls, least.value)
-    if levels[1] >= least.value or low is None or not low.goes_on:
+    min_calls = GIVEN_UP.bound(trace, f"{GIVEN_UP.default:g} x this run's start", first)
+    low = below(calls, min_calls.value)
+    if levels[1] >= min_calls.value or low is None or not low.goes_on:
         return None
     failed = trace.numbers(TOOL_FAILURES.name, LEAST)
     share = None if failed is None else median(failed.values[: max(5, len(failed) // 5)])
-    said = () if share is None or share == 0 else (f"{share:.0%} of the first calls failed",)
+    sentences = () if share is None or share == 0 else (f"{share:.0%} of the first calls failed",)
     clumsy = share is not None and share > FAILS.on(trace)
     return by_learning(
         trace,
         f"the model gives its tools up: {first:.3g} calls per response at first, "
         f"{levels[1]:.2g} at the end",
         (TOOL_CALLS.name, calls),
-        (low.began, levels[1]),
-        least,
-        said,
+        (low.start, levels[1]),
+        min_calls,
+        sentences,
         (FAILING, UNPAID, MASKING) if clumsy else (UNPAID, FAILING, MASKING),
     )
 
@@ -90,18 +90,18 @@ def _fail(trace: Trace) -> Finding | None:
     failed = trace.numbers(TOOL_FAILURES.name, LEAST)
     if failed is None:
         return None
-    held = above(failed, FAILS.on(trace))
+    stretch = above(failed, FAILS.on(trace))
     first = start(failed)
-    if held is None or not held.goes_on or first is None:
+    if stretch is None or not stretch.goes_on or first is None:
         return None
-    level = median(held.of(failed).values) or 0.0
+    level = median(stretch.of(failed).values) or 0.0
     if level < first:
         return None  # it learns the format
     return by_learning(
         trace,
         f"{level:.0%} of tool calls fail in the median update, {first:.0%} at first",
         (TOOL_FAILURES.name, failed),
-        (held.began, level),
+        (stretch.start, level),
         FAILS.bound(trace, "default"),
         (),
         (FAILING, "the prompt does not show how the tool is called"),
@@ -109,20 +109,20 @@ def _fail(trace: Trace) -> Finding | None:
 
 
 def _no_turn_left(trace: Trace) -> Finding | None:
-    mean, most = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MAX.name, LEAST)
-    if mean is None or most is None:
+    mean, max_turns = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MAX.name, LEAST)
+    if mean is None or max_turns is None:
         return None
-    limit = float(most.values.max())
-    held = above(mean, AT_LIMIT * limit) if limit > AN_AGENT else None
+    limit = float(max_turns.values.max())
+    stretch = above(mean, AT_LIMIT * limit) if limit > AN_AGENT else None
     # A fixed number of turns is how the task is made: only what was once shorter has been lost.
-    if held is None or not held.goes_on or mean.values.min() >= AT_LIMIT * limit:
+    if stretch is None or not stretch.goes_on or mean.values.min() >= AT_LIMIT * limit:
         return None
-    level = median(held.of(mean).values) or 0.0
+    level = median(stretch.of(mean).values) or 0.0
     return by_learning(
         trace,
         f"episodes end at the limit of turns: {level:.3g} of {limit:g} on average",
         (TURNS_MEAN.name, mean),
-        (held.began, level),
+        (stretch.start, level),
         Bound(AT_LIMIT * limit, f"{AT_LIMIT:.0%} of the most turns of any episode"),
         (),
         ("the model calls in a loop", "the limit of turns is too low for the task", FAILING),
@@ -130,21 +130,21 @@ def _no_turn_left(trace: Trace) -> Finding | None:
 
 
 def _one_turn_left(trace: Trace) -> Finding | None:
-    mean, least = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MIN.name, LEAST)
+    mean, min_turns = trace.numbers(TURNS_MEAN.name, LEAST), trace.numbers(TURNS_MIN.name, LEAST)
     levels = None if mean is None else first_last_change(mean.values)
     if mean is None or levels is None:
         return None
-    floor = 1.0 if least is None else float(least.values.min())
+    floor = 1.0 if min_turns is None else float(min_turns.values.min())
     first = median(mean.values[:FIRST]) or 0.0
     beyond = floor + GIVEN_UP.on(trace) * (first - floor)
-    held = below(mean, beyond) if first - floor >= MORE_TURNS else None
-    if held is None or not held.goes_on or levels[1] > beyond:
+    stretch = below(mean, beyond) if first - floor >= MORE_TURNS else None
+    if stretch is None or not stretch.goes_on or levels[1] > beyond:
         return None
     return by_learning(
         trace,
         f"episodes shrink to the fewest turns: {first:.3g} at first, {levels[1]:.3g} at the end",
         (TURNS_MEAN.name, mean),
-        (held.began, levels[1]),
+        (stretch.start, levels[1]),
         Bound(beyond, f"a tenth of the turns beyond {floor:g} that it began with"),
         (),
         (UNPAID, FAILING, "the answer is guessed in the first turn, and guesses are paid"),

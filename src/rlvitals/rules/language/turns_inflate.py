@@ -23,7 +23,7 @@ A curriculum whose tasks need more turns keeps the outcome flat while the policy
 
 from rlvitals.metrics.catalogue.rollouts import TURNS_MEAN
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Rule, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, above, start
 from rlvitals.rules.weigh import by_learning, clear_by_answers, content
@@ -47,13 +47,13 @@ def check(trace: Trace) -> Answer:
     grown = levels[1] > max(limit.value, first + MIN_ADDED_TURNS)
     if stretch is None or not stretch.goes_on or not grown:
         return Clear()
-    if content(learned(trace)):
+    if content(learning_trend(trace)):
         return clear_by_answers(trace)
     return by_learning(
         trace,
         f"episodes take {levels[1]:.3g} turns, {first:.3g} at the start",
         (TURNS_MEAN.name, turns),
-        (stretch.began, levels[1]),
+        (stretch.start, levels[1]),
         limit,
         (),
         (),

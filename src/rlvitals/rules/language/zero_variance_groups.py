@@ -41,7 +41,7 @@ from rlvitals.metrics.catalogue.reward import (
 )
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import answers, learned
+from rlvitals.rules.answers import answers, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import SHORT_WINDOW, WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing
@@ -77,9 +77,9 @@ class Split:
 def check(trace: Trace) -> Answer:
     """Take the share of groups; beside it, the spread of the reward for right answers."""
     two = trace.number("num_generations") == 2  # noqa: PLR2004
-    own = SHARE.bound(trace, "default")
+    default_limit = SHARE.bound(trace, "default")
     two = two and SHARE.name not in trace.thresholds
-    limit = Bound(TWO, "default for groups of two") if two else own
+    limit = Bound(TWO, "default for groups of two") if two else default_limit
     picked = _shares(trace)
     if picked is None:
         wants = (GROUP_ALL_RIGHT.name, GROUP_ALL_WRONG.name)
@@ -97,21 +97,21 @@ def _shares(trace: Trace) -> tuple[str, Series] | None:
     right, wrong = trace.get(GROUP_ALL_RIGHT.name), trace.get(GROUP_ALL_WRONG.name)
     if right is None or wrong is None:
         return None
-    steps, at, within = np.intersect1d(right.steps, wrong.steps, return_indices=True)
+    steps, rows, within = np.intersect1d(right.steps, wrong.steps, return_indices=True)
     if not len(steps):
         return None
-    found = wrong.where(within)
-    both = Series(found.steps, found.times, found.values + right.values[at])
-    return GROUP_ALL_WRONG.name, both
+    common = wrong.where(within)
+    total = Series(common.steps, common.times, common.values + right.values[rows])
+    return GROUP_ALL_WRONG.name, total
 
 
 def _finding(trace: Trace, picked: tuple[str, Series], stretch: Stretch, limit: Bound) -> Finding:
     name, shares = picked
     during = stretch.of(shares).finite()
     level = median(during.values) or 0.0
-    now = learned(trace, since=stretch.began)
+    trend = learning_trend(trace, since=stretch.start)
     split = _split(trace, during)
-    evidence, counter = sides(now)
+    evidence, counter = sides(trend)
     says = (
         f"about {split.right:.0%} of groups are all right and {split.wrong:.0%} all wrong"
         if split
@@ -120,10 +120,10 @@ def _finding(trace: Trace, picked: tuple[str, Series], stretch: Stretch, limit: 
     return Finding(
         f"in {level:.0%} of groups every completion earns the same reward: these groups teach "
         "nothing",
-        severity=stretch.severity(_severity(now, split, most=level > NEARLY_ALL.on(trace))),
+        severity=stretch.severity(_severity(trend, split, nearly_all=level > NEARLY_ALL.on(trace))),
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=limit,
         evidence=(says, *evidence),
@@ -148,8 +148,8 @@ def _split(trace: Trace, during: Series) -> Split | None:
         logged = [s.since(first).until(last).finite().values for s in kinds_of if s is not None]
         if all(len(values) for values in logged):
             return Split(float(logged[0].mean()), float(logged[1].mean()))
-    found = answers(trace)
-    if found is None:
+    right_answers = answers(trace)
+    if right_answers is None:
         reward = trace.get(REWARD.name)
         if reward is None or not len(values := reward.finite().values):
             return None
@@ -157,20 +157,20 @@ def _split(trace: Trace, during: Series) -> Split | None:
             return None
         series = reward.finite()
     else:
-        series = found[1]
+        series = right_answers[1]
     series = series.since(int(during.steps[0])).until(int(during.steps[-1]))
     if not len(series):
         return None
-    same, p = float(during.values.mean()), float(series.values.mean())
-    right = float(np.clip(p - (1 - same) / 2, 0.0, same))
-    return Split(right, same - right)
+    uniform, p = float(during.values.mean()), float(series.values.mean())
+    right = float(np.clip(p - (1 - uniform) / 2, 0.0, uniform))
+    return Split(right, uniform - right)
 
 
-def _severity(now: Standing, split: Split | None, *, most: bool) -> Severity:
-    if not now.stalled:
+def _severity(trend: Standing, split: Split | None, *, nearly_all: bool) -> Severity:
+    if not trend.stalls:
         return Severity.NOTE
     hopeless = split is not None and split.wrong > split.right
-    return Severity.ERROR if hopeless and most else Severity.WARNING
+    return Severity.ERROR if hopeless and nearly_all else Severity.WARNING
 
 
 def _causes(split: Split | None) -> tuple[str, ...]:
@@ -189,10 +189,10 @@ def _remedies(split: Split | None) -> tuple[str, ...]:
 
 def _behind_a_bonus(trace: Trace) -> Finding | None:
     """See groups that differ, but never in whether the answer is right."""
-    found = answers(trace)
-    if found is None or not found[0].startswith(COMPONENT.name):
+    right_answers = answers(trace)
+    if right_answers is None or not right_answers[0].startswith(COMPONENT.name):
         return None
-    name = f"{COMPONENT_STD.name}/{found[0].removeprefix(COMPONENT.name + '/')}"
+    name = f"{COMPONENT_STD.name}/{right_answers[0].removeprefix(COMPONENT.name + '/')}"
     spread = trace.get(name)
     if spread is None or len(spread := spread.finite()) < WINDOW:
         return None
@@ -201,14 +201,14 @@ def _behind_a_bonus(trace: Trace) -> Finding | None:
         return None
     nonzero = np.flatnonzero(spread.values)
     first = int(nonzero[-1]) + 1 if len(nonzero) else 0
-    right = float(found[1].tail(WINDOW).values.mean())
-    now = learned(trace, since=int(spread.steps[first]))
+    right = float(right_answers[1].tail(WINDOW).values.mean())
+    trend = learning_trend(trace, since=int(spread.steps[first]))
     wrong = right < HALF
-    evidence, counter = sides(now)
+    evidence, counter = sides(trend)
     return Finding(
         f"groups differ, but not in whether the answer is right: {'none' if wrong else 'all'} are "
         f"in the last {len(spread) - first} updates",
-        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        severity=Severity.WARNING if trend.stalls else Severity.NOTE,
         metric=name,
         began=int(spread.steps[first]),
         ended=int(spread.steps[-1]),

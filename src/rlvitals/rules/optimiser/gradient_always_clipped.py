@@ -41,17 +41,17 @@ ROUNDING = 1e-3  # relative: a clipped norm sits at the limit within float32's r
 
 def check(trace: Trace) -> Answer:
     """Count the updates beyond the limit."""
-    own = trace.number("max_grad_norm")
+    max_norm = trace.number("max_grad_norm")
     norms, clipped = trace.get(GRAD_NORM.name), trace.get(CLIPPED_GRAD_NORM.name)
     if norms is not None and len(norms := norms.finite()) >= AT_LEAST:
-        if own is None:
+        if max_norm is None:
             return Undecided("the run's max_grad_norm is not known", ("max_grad_norm",))
-        bound = Bound(own, "the run's max_grad_norm")
-        return _answer(trace, GRAD_NORM.name, norms, norms.values > own, bound)
+        bound = Bound(max_norm, "the run's max_grad_norm")
+        return _answer(trace, GRAD_NORM.name, norms, norms.values > max_norm, bound)
     if clipped is None or len(clipped := clipped.finite()) < AT_LEAST:
         return Undecided(f"fewer than {AT_LEAST} gradient norms", (GRAD_NORM.name,))
-    limit = float(clipped.values.max()) if own is None else own
-    origin = "the largest norm after clipping" if own is None else "the run's max_grad_norm"
+    limit = float(clipped.values.max()) if max_norm is None else max_norm
+    origin = "the largest norm after clipping" if max_norm is None else "the run's max_grad_norm"
     at_limit = (clipped.values >= limit * (1 - ROUNDING)) & (limit > 0)
     return _answer(trace, CLIPPED_GRAD_NORM.name, clipped, at_limit, Bound(limit, origin))
 
@@ -62,18 +62,18 @@ def _answer(
     share = float(beyond.mean())
     if share <= SHARE.on(trace):
         return Clear()
-    now = standing(trace)
-    if weigh.content(now):
+    trend = standing(trace)
+    if weigh.content(trend):
         return Clear()
-    evidence, _ = weigh.sides(now)
-    which = np.flatnonzero(beyond)
+    evidence, _ = weigh.sides(trend)
+    rows = np.flatnonzero(beyond)
     return Finding(
         f"{share:.0%} of updates are clipped: the median gradient norm is "
         f"{np.median(norms.values):.3g}, the limit {bound.value:.3g}",
         severity=Severity.NOTE,
         metric=metric,
-        began=int(norms.steps[which[0]]),
-        ended=int(norms.steps[which[-1]]),
+        began=int(norms.steps[rows[0]]),
+        ended=int(norms.steps[rows[-1]]),
         observed=float(np.median(norms.values)),
         bound=bound,
         evidence=evidence,

@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LOSS
 from rlvitals.metrics.catalogue.reward import GROUP_ZERO_STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import crowd, jumps, start
 from rlvitals.rules.standing import Standing, standing
@@ -59,69 +59,71 @@ def check(trace: Trace) -> Answer:
     norms = logged.where(~(logged.values == 0))
     if len(norms.finite()) < TAIL:
         return Undecided("gradients are zero in nearly all updates", (GRAD_NORM.name,))
-    own = trace.number("max_grad_norm")
-    floor = own if own is not None and own < NO_CLIPPING else 0.0
-    found = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
-    if found and not _as_before(trace, norms, found):
-        return _jumped(trace, norms, found, floor)
+    max_norm = trace.number("max_grad_norm")
+    floor = max_norm if max_norm is not None and max_norm < NO_CLIPPING else 0.0
+    spikes = [s for s in jumps(norms, FACTOR.on(trace), floor) if np.isfinite(s.value)]
+    if spikes and not _as_before(trace, norms, spikes):
+        return _report_jumps(trace, norms, spikes, floor)
     return _rose(trace, norms, floor)
 
 
-def _as_before(trace: Trace, norms: Series, found: list[Spike]) -> bool:
+def _as_before(trace: Trace, norms: Series, spikes: list[Spike]) -> bool:
     """See peaks of a run that does well that are as high as ever: what fell is their median.
 
     Where most groups are solved, a batch with one that is not has the gradient of old.
     """
-    usual = np.array([np.nanquantile(norms.values[: s.index], USUAL) for s in found])
-    values = np.array([s.value for s in found])
+    usual = np.array([np.nanquantile(norms.values[: s.index], USUAL) for s in spikes])
+    values = np.array([s.value for s in spikes])
     # Without contrast in most batches, the median is the norm of updates without a signal.
     spread = trace.numbers(GROUP_ZERO_STD.name, TAIL)
     if spread is not None and np.median(spread.values) >= MIN_ALIKE_SHARE:
         return bool(np.all(values <= FACTOR.on(trace) * usual))
     if np.any(values > usual):
         return False
-    return weigh.content(learned(trace, since=int(norms.steps[found[0].index])))
+    return weigh.content(learning_trend(trace, since=int(norms.steps[spikes[0].index])))
 
 
-def _outcome(trace: Trace, began: int) -> Standing:
+def _outcome(trace: Trace, onset_step: int) -> Standing:
     """Judge the outcome since the jump; of batches of new prompts that do well, the whole run."""
-    current = standing(trace, since=began)
+    current = standing(trace, since=onset_step)
     if trace.profile not in kinds.LANGUAGE or weigh.content(current):
         return current
-    complete = learned(trace)
+    complete = learning_trend(trace)
     return complete if weigh.content(complete) else current
 
 
-def _jumped(trace: Trace, norms: Series, found: list[Spike], floor: float) -> Finding:
-    at = np.array([s.index for s in found])
-    often = crowd(at, OFTEN, WITHIN)
-    worst = max(found, key=lambda s: s.ratio)
-    times = f"{at.size} such jumps" if at.size > 1 else "the only such jump"
+def _report_jumps(trace: Trace, norms: Series, spikes: list[Spike], floor: float) -> Finding:
+    indices = np.array([s.index for s in spikes])
+    often = crowd(indices, OFTEN, WITHIN)
+    worst = max(spikes, key=lambda s: s.ratio)
+    times = f"{indices.size} such jumps" if indices.size > 1 else "the only such jump"
     summary = (
         f"the gradient norm jumps to {worst.value:.3g}, {worst.ratio:.3g} x the median of the "
         f"points before ({worst.baseline:.3g}); {times}"
     )
     limit = _limit(trace, worst.baseline, floor, "median")
-    return _finding(trace, norms, (int(at[0]), int(at[-1])), summary, limit, worst.value, often)
+    return _finding(
+        trace, norms, (int(indices[0]), int(indices[-1])), summary, limit, worst.value, often
+    )
 
 
 def _rose(trace: Trace, norms: Series, floor: float) -> Answer:
-    known = norms.finite()
-    first, last = start(known), median(known.values[-TAIL:])
+    points = norms.finite()
+    first, last = start(points), median(points.values[-TAIL:])
     if first is None or last is None or not last > max(FACTOR.on(trace) * first, floor):
         return Clear()
-    above = np.flatnonzero(known.values <= FACTOR.on(trace) * first)
-    began = int(above[-1]) + 1 if above.size else 0
+    above = np.flatnonzero(points.values <= FACTOR.on(trace) * first)
+    onset = int(above[-1]) + 1 if above.size else 0
     summary = (
         f"the gradient norm rose from {first:.3g} to {last:.3g}, {last / first:.3g} x its start"
     )
     limit = _limit(trace, first, floor, "start")
-    began = min(began, len(known) - TAIL)
-    return _finding(trace, known, (began, len(known) - 1), summary, limit, last, often=True)
+    onset = min(onset, len(points) - TAIL)
+    return _finding(trace, points, (onset, len(points) - 1), summary, limit, last, often=True)
 
 
-def _limit(trace: Trace, own: float, floor: float, what: str) -> Bound:
-    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's own {what}", scale=own)
+def _limit(trace: Trace, level: float, floor: float, origin: str) -> Bound:
+    limit = FACTOR.bound(trace, f"{FACTOR.on(trace):g} x this run's own {origin}", scale=level)
     return Bound(max(limit.value, floor), limit.origin)
 
 
@@ -134,18 +136,18 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     observed: float,
     often: bool,  # noqa: FBT001
 ) -> Finding:
-    began = int(norms.steps[span[0]])
-    now = _outcome(trace, began)
-    evidence, counter = weigh.sides(now)
-    stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
+    onset_step = int(norms.steps[span[0]])
+    trend = _outcome(trace, onset_step)
+    evidence, counter = weigh.sides(trend)
+    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     unknown = Severity.NOTE
-    if grew := _loss_grew(trace, began):
+    if grew := _loss_grew(trace, onset_step):
         evidence, unknown = (grew, *evidence), Severity.WARNING
     return Finding(
         summary,
-        severity=weigh.severity(now, stalled, unknown) if often else Severity.NOTE,
+        severity=weigh.severity(trend, stalled, unknown) if often else Severity.NOTE,
         metric=GRAD_NORM.name,
-        began=began,
+        began=onset_step,
         ended=int(norms.steps[span[1]]),
         observed=observed,
         bound=limit,
@@ -154,13 +156,13 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     )
 
 
-def _loss_grew(trace: Trace, began: int) -> str:
+def _loss_grew(trace: Trace, onset_step: int) -> str:
     """Say how a supervised loss, which ought to fall, grew instead; empty where it did not."""
     loss = trace.get(LOSS.name)
     if trace.profile is not Profile.SUPERVISED or loss is None:
         return ""
-    before = median(loss.until(began - 1).tail(TAIL).values)
-    after = median(loss.since(began).values)
+    before = median(loss.until(onset_step - 1).tail(TAIL).values)
+    after = median(loss.since(onset_step).values)
     if before is None or after is None or not after > GREW * before > 0:
         return ""
     return f"the loss is {after:.3g} in the median of what follows, {before:.3g} before"

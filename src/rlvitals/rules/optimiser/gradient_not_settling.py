@@ -39,23 +39,23 @@ AT_LEAST = 30  # updates: fewer show no trend through this noise
 def check(trace: Trace) -> Answer:
     """Compare the last fifth with the first, and ask the trend."""
     norms = trace[GRAD_NORM.name].finite()
-    found, levels = trend(norms.values), first_last_change(norms.values)
-    if found is None or levels is None:
+    fit, levels = trend(norms.values), first_last_change(norms.values)
+    if fit is None or levels is None:
         return Undecided("too few gradient norms for a trend", (GRAD_NORM.name,))
     first, last = levels
     limit = RATIO.bound(trace, f"{RATIO.on(trace):g} x this run's first fifth", scale=first)
-    if not (found.rises and last > limit.value):
+    if not (fit.rises and last > limit.value):
         return Clear()
-    now = standing(trace)
-    if weigh.content(now):
+    outcome_trend = standing(trace)
+    if weigh.content(outcome_trend):
         return Clear()
-    evidence, _ = weigh.sides(now)
-    over = norms.values > limit.value
+    evidence, _ = weigh.sides(outcome_trend)
+    is_above = norms.values > limit.value
     return Finding(
         f"the gradient norm grows: {first:.3g} in the first fifth, {last:.3g} in the last",
         severity=Severity.NOTE,
         metric=GRAD_NORM.name,
-        began=int(norms.steps[int(over.argmax())]),
+        began=int(norms.steps[int(is_above.argmax())]),
         ended=int(norms.steps[-1]),
         observed=last,
         bound=limit,

@@ -57,16 +57,16 @@ def check(trace: Trace) -> Answer:
     rates = trace[LEARNING_RATE.name].finite()
     highest = float(np.abs(rates.values).max())
     if highest == 0:
-        return _ended(rates, 0, trace)
+        return _report_zero_rate(rates, 0, trace)
     up = _jumps_up(rates, FACTOR.on(trace))
     if not _follows_kl(trace, rates):
-        if (lost := _at_a_resume(trace, rates)) is not None:
-            return _jumped(trace, rates, lost)
+        if (resume_jumps := _at_a_resume(trace, rates)) is not None:
+            return _report_jump(trace, rates, resume_jumps)
         if up.size:
-            return _jumped(trace, rates, up)
+            return _report_jump(trace, rates, up)
     on = np.flatnonzero(np.abs(rates.values) > ZERO * highest)
     first = int(on[-1]) + 1
-    return _ended(rates, first, trace) if _early(trace, rates, first) else Clear()
+    return _report_zero_rate(rates, first, trace) if _ends_early(trace, rates, first) else Clear()
 
 
 def _follows_kl(trace: Trace, rates: Series) -> bool:
@@ -104,26 +104,26 @@ def _restarts(rates: Series, up: np.typing.NDArray[np.int64]) -> bool:
     return up.size > 1 and float(landed.max()) <= SAME * float(landed.min())
 
 
-def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
+def _report_jump(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Finding:
     first = int(up[0])
-    began = int(rates.steps[first])
+    onset_step = int(rates.steps[first])
     before, after = float(rates.values[first - 1]), float(rates.values[first])
     followed = _spikes(trace, [int(rates.steps[i]) for i in up])
-    now = standing(trace, since=began)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace, since=onset_step)
+    evidence, counter = weigh.sides(trend)
     often = f", the first of {up.size} such jumps" if up.size > 1 else ""
     restarts = _restarts(rates, up)
     if restarts:
         counter = (*counter, "each jump goes back to the same rate: warm restarts, as scheduled")
     # Where nothing is logged that could spike, a rate that no network is trained with will do.
     harmful = (followed or after > HIGH.on(trace)) and not restarts
-    worse = harmful and not weigh.content(now)
-    resumed = began in trace.lifecycle.seams
+    worse = harmful and not weigh.content(trend)
+    resumed = onset_step in trace.lifecycle.seams
     return Finding(
-        f"the learning rate jumps from {before:.3g} to {after:.3g} at step {began:,}{often}",
+        f"the learning rate jumps from {before:.3g} to {after:.3g} at step {onset_step:,}{often}",
         severity=Severity.WARNING if worse else Severity.NOTE,
         metric=LEARNING_RATE.name,
-        began=began,
+        began=onset_step,
         ended=int(rates.steps[int(up[-1])]),
         observed=after,
         bound=FACTOR.bound(trace, f"{FACTOR.on(trace):g} x the rate logged before", before)
@@ -137,42 +137,42 @@ def _jumped(trace: Trace, rates: Series, up: np.typing.NDArray[np.int64]) -> Fin
 
 def _spikes(trace: Trace, steps: list[int]) -> tuple[str, ...]:
     """Say what spikes within the updates after a jump."""
-    said = []
+    sentences = []
     for metric, factor, floor in SPIKES:
         series = trace.get(metric.name)
         if series is None:
             continue
-        at = np.searchsorted(series.steps, steps)
+        indices = np.searchsorted(series.steps, steps)
         for spike in jumps(series, factor, floor):
-            if ((at <= spike.index) & (spike.index < at + AFTER)).any():
-                where = f"at step {series.steps[spike.index]:,}"
-                said.append(f"{metric.title} spikes {where}: {spike.value:.3g}")
+            if ((indices <= spike.index) & (spike.index < indices + AFTER)).any():
+                position = f"at step {series.steps[spike.index]:,}"
+                sentences.append(f"{metric.title} spikes {position}: {spike.value:.3g}")
                 break
-    return tuple(said)
+    return tuple(sentences)
 
 
-def _early(trace: Trace, rates: Series, first: int) -> bool:
-    left = len(rates) - first
-    if left < FEWEST:
+def _ends_early(trace: Trace, rates: Series, first: int) -> bool:
+    remaining = len(rates) - first
+    if remaining < FEWEST:
         return False
     if trace.budget is not None:
         return bool(rates.steps[first] < PLANNED * trace.budget.steps)
-    return left >= TAIL * len(rates)
+    return remaining >= TAIL * len(rates)
 
 
-def _ended(rates: Series, first: int, trace: Trace) -> Finding:
-    began = int(rates.steps[first])
-    now = standing(trace, since=began)
-    evidence, counter = weigh.sides(now)
-    still = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, began)
-    idle = (first == 0 or still) and not weigh.content(now)
-    evidence = (*evidence, "their KL is zero as well") if still else evidence
+def _report_zero_rate(rates: Series, first: int, trace: Trace) -> Finding:
+    onset_step = int(rates.steps[first])
+    trend = standing(trace, since=onset_step)
+    evidence, counter = weigh.sides(trend)
+    kl_is_zero = len(rates) - first >= IDLE * len(rates) and _kl_is_zero(trace, onset_step)
+    idle = (first == 0 or kl_is_zero) and not weigh.content(trend)
+    evidence = (*evidence, "their KL is zero as well") if kl_is_zero else evidence
     return Finding(
-        f"the learning rate is zero from step {began:,} on, {len(rates) - first} of "
+        f"the learning rate is zero from step {onset_step:,} on, {len(rates) - first} of "
         f"{len(rates)} logged updates: nothing is learnt there",
         severity=Severity.WARNING if idle else Severity.NOTE,
         metric=LEARNING_RATE.name,
-        began=began,
+        began=onset_step,
         ended=int(rates.steps[-1]),
         observed=0.0,
         bound=Bound(0.0, "a schedule should end with its run"),
@@ -181,15 +181,18 @@ def _ended(rates: Series, first: int, trace: Trace) -> Finding:
     )
 
 
-def _kl_is_zero(trace: Trace, began: int) -> bool:
+def _kl_is_zero(trace: Trace, onset_step: int) -> bool:
     """Return True if the KL of every update from a step on is 0, and usually was not before."""
     kl = trace.numbers(APPROX_KL.name)
     if kl is None:
         return False
-    since, before = np.abs(kl.since(began).values), np.abs(kl.until(began - 1).values)
-    if len(since) < FEWEST or not len(before):
+    kl_after, kl_before = (
+        np.abs(kl.since(onset_step).values),
+        np.abs(kl.until(onset_step - 1).values),
+    )
+    if len(kl_after) < FEWEST or not len(kl_before):
         return False
-    return bool(since.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(before)))
+    return bool(kl_after.max() <= MAX_ROUNDED_KL < MOVED_KL <= float(np.median(kl_before)))
 
 
 NOT_RESTORED = "a resume that did not restore the scheduler"

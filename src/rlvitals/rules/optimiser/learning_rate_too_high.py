@@ -46,14 +46,14 @@ def check(trace: Trace) -> Answer:
     limit = HIGH.bound(trace, "default: twice the highest published for Adam")
     if middle <= limit.value:
         return Clear()
-    if why := too_early(trace):
-        return Undecided(why, ("total_steps",))
-    now = standing(trace)
-    part = way_share(trace, now)
-    if now.improves or now.state == "holding its best":
+    if reason := too_early(trace):
+        return Undecided(reason, ("total_steps",))
+    trend = standing(trace)
+    share = way_share(trace, trend)
+    if trend.improves or trend.state == "holding its best":
         return Clear()
-    if not (now.stalled or (part is not None and part < NOWHERE)):
-        return Undecided(f"the learning rate is {middle:g}, but {now.sentence}")
+    if not (trend.stalls or (share is not None and share < NOWHERE)):
+        return Undecided(f"the learning rate is {middle:g}, but {trend.sentence}")
     return Finding(
         f"the learning rate is {middle:g}, beyond what networks are trained with, and nothing "
         "was learned",
@@ -63,7 +63,7 @@ def check(trace: Trace) -> Answer:
         ended=int(rate.steps[-1]),
         observed=middle,
         bound=limit,
-        evidence=(f"meanwhile {now.sentence}" if now.stalled else now.sentence,),
+        evidence=(f"meanwhile {trend.sentence}" if trend.stalls else trend.sentence,),
     )
 
 

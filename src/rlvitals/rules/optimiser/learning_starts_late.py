@@ -55,24 +55,24 @@ def check(trace: Trace) -> Answer:
     if not logged:
         return Undecided("no update is logged", (UPDATES.name,))
     first = min(int(s.finite().steps[0]) for s in logged)
-    began, whole = trace.first_number, trace.last_step - trace.first_number
+    first_step, step_count = trace.first_number, trace.last_step - trace.first_number
     if trace.budget is not None:
-        whole = max(whole, trace.budget.steps - began)
-    share = (first - began) / max(whole, 1)
+        step_count = max(step_count, trace.budget.steps - first_step)
+    share = (first - first_step) / max(step_count, 1)
     limit = LATE.bound(trace, "default: half of the run")
     if share <= limit.value:
         return Clear()
-    now = standing(trace)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace)
+    evidence, counter = weigh.sides(trend)
     name = next(n for n in TRACES if n in trace)
-    severity = weigh.severity(now)
-    if _never_rose(trace, now, picked[1].until(first).values):
+    severity = weigh.severity(trend)
+    if _never_rose(trace, trend, picked[1].until(first).values):
         severity, counter = Severity.WARNING, ()
     return Finding(
         f"{share:.0%} of the run is over before the first update, at step {first:,}",
         severity=severity,
         metric=name,
-        began=began,
+        began=first_step,
         ended=first,
         observed=share,
         bound=Bound(limit.value, limit.origin),
@@ -81,12 +81,12 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _never_rose(trace: Trace, now: Standing, before: NDArray[np.float64]) -> bool:
+def _never_rose(trace: Trace, trend: Standing, values_before: NDArray[np.float64]) -> bool:
     """Tell an outcome that holds what it had before anything was learned, far from solved."""
-    level, share = median(before), way_share(trace, now)
-    if now.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:
+    level, share = median(values_before), way_share(trace, trend)
+    if trend.state != "holding its best" or level is None or (share or 0.0) >= NEARLY:
         return False
-    return up(now.metric) * now.last - level < now.material
+    return up(trend.metric) * trend.last - level < trend.material
 
 
 RULE = Rule(

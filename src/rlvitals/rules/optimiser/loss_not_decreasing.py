@@ -30,7 +30,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.optimiser import LOSS
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -72,11 +72,11 @@ def check(trace: Trace) -> Answer:
     fall = first - last
     if fall > FALL.on(trace) * abs(first):
         return Clear()
-    now = standing(trace)
+    trend = standing(trace)
     supervised = trace.profile is Profile.SUPERVISED
-    if weigh.content(now) or (supervised and weigh.content(judged(trace))):
+    if weigh.content(trend) or (supervised and weigh.content(verdict_trend(trace))):
         return Clear()
-    evidence, counter = weigh.sides(now)
+    evidence, counter = weigh.sides(trend)
     share = f", a fall of {fall / abs(first):.1%}" if fall >= 0 and first else ""
     return Finding(
         f"the loss does not decrease: {first:.4g} at the start, {last:.4g} at the end{share}",
@@ -99,14 +99,14 @@ def _enough(trace: Trace, loss: Series) -> bool:
 
 def _picture(loss: Series) -> tuple[str, ...]:
     """Describe the curve as the guides do."""
-    said = []
-    if (seen := shape(loss.values)) is not None:
-        said.append(f"the curve is {seen}")
+    sentences = []
+    if (curve_shape := shape(loss.values)) is not None:
+        sentences.append(f"the curve is {curve_shape}")
     ratio = tail_ratio(loss.values)
     if ratio is not None and np.isfinite(ratio):
-        word = "below" if ratio < CONVERGED else "above"
-        said.append(f"std / mean of the last ten losses is {ratio:.2g}, {word} {CONVERGED}")
-    return tuple(said)
+        side = "below" if ratio < CONVERGED else "above"
+        sentences.append(f"std / mean of the last ten losses is {ratio:.2g}, {side} {CONVERGED}")
+    return tuple(sentences)
 
 
 RULE = Rule(

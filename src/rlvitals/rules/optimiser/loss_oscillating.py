@@ -65,28 +65,28 @@ def check(trace: Trace) -> Answer:
         return Undecided(f"fewer than {AT_LEAST} points of {name}", (name,))
     series = logged.where(logged.values > 0)  # so has every loss that is a square or a surprise
     values = np.log(series.values)
-    found = oscillation(values)
-    if found is None:
+    roughness = oscillation(values)
+    if roughness is None:
         return Undecided(f"too few points of {name}", (name,))
     limit = ROUGHER.on(trace) * (1 + SHORT / values.size)
     loud = (noise_sd(values[values.size // 2 :]) or 0.0) > LOUD.on(trace)
-    if not (found.ratio > limit and loud):
+    if not (roughness.ratio > limit and loud):
         return Clear()
-    return _finding(trace, name, series, found.ratio, limit)
+    return _finding(trace, name, series, roughness.ratio, limit)
 
 
 def _finding(trace: Trace, name: str, series: Series, ratio: float, limit: float) -> Answer:
     half = series.where(slice(len(series) // 2, None))
     late = trace[name].finite().since(int(half.steps[0])).values  # zeros too, which have no log
-    now = standing(trace)  # a critic may swing around a plateau that the run has climbed to
-    if weigh.content(now):
+    trend = standing(trace)  # a critic may swing around a plateau that the run has climbed to
+    if weigh.content(trend):
         return Clear()
-    evidence, counter = weigh.sides(now)
+    evidence, counter = weigh.sides(trend)
     low, high = float(late.min()), float(late.max())
     return Finding(
         f"{name} swings {np.sqrt(ratio):.2g} x as widely as in the first 30 % of the run: between "
         f"{low:.3g} and {high:.3g} in its last half",
-        severity=Severity.WARNING if now.stalled else Severity.NOTE,
+        severity=Severity.WARNING if trend.stalls else Severity.NOTE,
         metric=name,
         began=int(half.steps[0]),
         ended=int(half.steps[-1]),

@@ -53,7 +53,7 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.catalogue.value import LOSS_SUM as VALUE_LOSS_SUM
 from rlvitals.metrics.catalogue.value import MEAN as VALUE_MEAN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules.going_on import budget_reached, goes_on
+from rlvitals.rules.going_on import goes_on, reaches_budget
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Undecided
 from rlvitals.types import Series, Trace
 
@@ -87,14 +87,14 @@ BOUND = Bound(0.0, "no such point belongs in a log")
 def check(trace: Trace) -> Answer:
     """Judge each watched metric by itself; the gravest answer counts, the earliest of equals."""
     watched = [(m.name, trace[m.name]) for m in WATCHED if len(trace.get(m.name) or ())]
-    found = [f for name, series in watched if (f := _judge(trace, name, series)) is not None]
-    found += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
+    findings = [f for name, series in watched if (f := _judge(trace, name, series)) is not None]
+    findings += [f for f in (_storm(trace), _nan_return(trace)) if f is not None]
     if (at_end := _nan_at_end(trace)) is not None:
-        return _with_others(at_end, found)
-    if found:
-        worst = max(f.severity for f in found)
-        first = min((f for f in found if f.severity == worst), key=lambda f: f.began)
-        return _with_others(first, found)
+        return _with_others(at_end, findings)
+    if findings:
+        worst = max(f.severity for f in findings)
+        first = min((f for f in findings if f.severity == worst), key=lambda f: f.began)
+        return _with_others(first, findings)
     for metric in VARIANCE:
         series = trace.get(metric.name)
         if series is not None and (note := _no_variance(metric.name, series)):
@@ -104,11 +104,11 @@ def check(trace: Trace) -> Answer:
     return Clear()
 
 
-def _judge(trace: Trace, name: str, whole: Series) -> Finding | None:
-    numbers = np.flatnonzero(~np.isnan(whole.values))
+def _judge(trace: Trace, name: str, logged: Series) -> Finding | None:
+    numbers = np.flatnonzero(~np.isnan(logged.values))
     computed = bool(numbers.size) or _trains_on_nan(trace, name)
     # What is no number yet has not been computed yet.
-    series = whole.since(int(whole.steps[numbers[0]])) if numbers.size else whole
+    series = logged.since(int(logged.steps[numbers[0]])) if numbers.size else logged
     bad = ~np.isfinite(series.values)
     if not bad.any():
         return None
@@ -118,18 +118,18 @@ def _judge(trace: Trace, name: str, whole: Series) -> Finding | None:
     lasts = often or tail >= min(LASTING, len(series))
     nan = bool(np.isnan(series.values[bad]).any())
     first = int(bad.argmax()) if not lasts or tail == 0 else len(series) - tail
-    where = np.flatnonzero(bad)
-    word = "NaN" if nan else "infinite"
+    bad_rows = np.flatnonzero(bad)
+    kind = "NaN" if nan else "infinite"
     severity = Severity.ERROR if lasts and computed else Severity.NOTE
     to_the_end = f", {tail} of them from step {series.steps[first]:,} to the end"
     return Finding(
-        f"{name} is {word} in {where.size} of {len(series)} points"
+        f"{name} is {kind} in {bad_rows.size} of {len(series)} points"
         f"{to_the_end if tail and lasts else ''}",
         severity=severity,
         metric=name,
         began=int(series.steps[first]),
-        ended=int(series.steps[where[-1]]),
-        observed=float(series.values[where[-1]]),
+        ended=int(series.steps[bad_rows[-1]]),
+        observed=float(series.values[bad_rows[-1]]),
         bound=BOUND,
         counter=_counter(computed=computed, recovered=not (lasts or tail)),
     )
@@ -150,12 +150,12 @@ def _trains_on_nan(trace: Trace, name: str) -> bool:
     losses = [trace[loss] for loss in LOSSES if len(trace.get(loss) or ())]
     if name not in LOSSES or any(np.isfinite(loss.values).any() for loss in losses):
         return False
-    others = [
+    other_finite = [
         np.isfinite(series.values).any()
-        for own, series in trace.series.items()
-        if own not in LOSSES and not own.startswith(NOT_MEASURED)
+        for other_name, series in trace.series.items()
+        if other_name not in LOSSES and not other_name.startswith(NOT_MEASURED)
     ]
-    return any(others) or not others
+    return any(other_finite) or not other_finite
 
 
 def _nan_return(trace: Trace) -> Finding | None:
@@ -164,16 +164,16 @@ def _nan_return(trace: Trace) -> Finding | None:
     if returns is None or lengths is None or not np.isfinite(returns.values).any():
         return None
     first = int(np.isfinite(returns.values).nonzero()[0][-1]) + 1
-    ended = np.isin(returns.steps[first:], lengths.finite().steps)
-    if len(returns) - first < LASTING or not ended.all():
+    has_length = np.isin(returns.steps[first:], lengths.finite().steps)
+    if len(returns) - first < LASTING or not has_length.all():
         return None
-    began, last = int(returns.steps[first]), int(returns.steps[-1])
+    onset_step, last = int(returns.steps[first]), int(returns.steps[-1])
     return Finding(
         f"{RETURN.name} is NaN in the last {len(returns) - first} of {len(returns)} points, from "
-        f"step {began:,} on, while {EPISODE_LENGTH.name} is a number: rewards are NaN",
+        f"step {onset_step:,} on, while {EPISODE_LENGTH.name} is a number: rewards are NaN",
         severity=Severity.ERROR,
         metric=RETURN.name,
-        began=began,
+        began=onset_step,
         ended=last,
         observed=float("nan"),
         bound=BOUND,
@@ -189,7 +189,7 @@ def _nan_at_end(trace: Trace) -> Finding | None:
     has failed, unless it is known to go on or to have done all its steps.
     """
     losses = {name: trace[name] for name in LOSSES if len(trace.get(name) or ())}
-    if not losses or goes_on(trace) or budget_reached(trace):
+    if not losses or goes_on(trace) or reaches_budget(trace):
         return None
     if len(losses) < (MIN_BROKEN if trace.budget is None else 1):
         return None
@@ -203,9 +203,9 @@ def _nan_at_end(trace: Trace) -> Finding | None:
         return None
     name, step = next(iter(ends.items()))
     of = "" if trace.budget is None else f" of {trace.budget.steps:,}"
-    which = "the loss is" if len(losses) == 1 else f"all {len(losses)} losses are"
+    subject = "the loss is" if len(losses) == 1 else f"all {len(losses)} losses are"
     return Finding(
-        f"{which} NaN in the last row, at step {step:,}{of}: the log ends there",
+        f"{subject} NaN in the last row, at step {step:,}{of}: the log ends there",
         severity=Severity.ERROR,
         metric=name,
         began=step,
@@ -218,7 +218,10 @@ def _nan_at_end(trace: Trace) -> Finding | None:
 
 def _storm(trace: Trace) -> Finding | None:
     """Tell a loss scaler that finds no scale from one that skips a step now and then."""
-    for metric, what in ((GRAD_NORM, "gradient norms are infinite"), (LOSS_SCALE, "times halved")):
+    for metric, description in (
+        (GRAD_NORM, "gradient norms are infinite"),
+        (LOSS_SCALE, "times halved"),
+    ):
         series = trace.get(metric.name)
         if series is None or len(series) < 2 * WITHIN:
             continue
@@ -233,7 +236,7 @@ def _storm(trace: Trace) -> Finding | None:
             continue
         first = len(values) - WITHIN + int(bad[-WITHIN:].argmax())
         return Finding(
-            f"mixed precision finds no loss scale: {late} of the last {WITHIN} {what}, "
+            f"mixed precision finds no loss scale: {late} of the last {WITHIN} {description}, "
             f"{bad[:-WITHIN].mean():.0%} of those before: these updates are skipped",
             severity=Severity.WARNING,
             metric=metric.name,
@@ -249,9 +252,9 @@ def _storm(trace: Trace) -> Finding | None:
     return None
 
 
-def _with_others(first: Finding, found: list[Finding]) -> Finding:
-    others = tuple(f.summary for f in found if f is not first)
-    return replace(first, evidence=others)
+def _with_others(first: Finding, findings: list[Finding]) -> Finding:
+    other_summaries = tuple(f.summary for f in findings if f is not first)
+    return replace(first, evidence=other_summaries)
 
 
 def _no_variance(name: str, series: Series) -> Finding | None:

@@ -47,24 +47,24 @@ def check(trace: Trace) -> Answer:
     loss = trace[LOSS.name].finite()
     middle, sd = median(loss.values) or 0.0, robust_sd(loss.values) or 0.0
     limit = SIZE.bound(trace, "the size of one normalised advantage")
-    away = np.abs(loss.values - middle) > Z.on(trace) * sd
-    beyond = (np.abs(loss.values) > limit.value) & away
-    at = np.flatnonzero(beyond)
-    if not at.size:
+    is_outlier = np.abs(loss.values - middle) > Z.on(trace) * sd
+    beyond = (np.abs(loss.values) > limit.value) & is_outlier
+    rows = np.flatnonzero(beyond)
+    if not rows.size:
         return Clear()
-    often = crowd(at, OFTEN, WITHIN)
-    worst = int(at[np.abs(loss.values[at]).argmax()])
-    began = int(loss.steps[at[0]])
-    now = standing(trace, since=began)
-    evidence, counter = weigh.sides(now)
-    stalled = Severity.ERROR if now.state == "falling" else Severity.WARNING
+    often = crowd(rows, OFTEN, WITHIN)
+    worst = int(rows[np.abs(loss.values[rows]).argmax()])
+    onset_step = int(loss.steps[rows[0]])
+    trend = standing(trace, since=onset_step)
+    evidence, counter = weigh.sides(trend)
+    stalled = Severity.ERROR if trend.state == "falling" else Severity.WARNING
     return Finding(
         f"the policy loss explodes: {loss.values[worst]:.3g} at step {loss.steps[worst]:,}, "
-        f"{middle:.2g} in the median; beyond {limit.value:g} in {at.size} points",
-        severity=weigh.severity(now, stalled) if often else Severity.NOTE,
+        f"{middle:.2g} in the median; beyond {limit.value:g} in {rows.size} points",
+        severity=weigh.severity(trend, stalled) if often else Severity.NOTE,
         metric=LOSS.name,
-        began=began,
-        ended=int(loss.steps[at[-1]]),
+        began=onset_step,
+        ended=int(loss.steps[rows[-1]]),
         observed=float(loss.values[worst]),
         bound=limit,
         evidence=evidence,

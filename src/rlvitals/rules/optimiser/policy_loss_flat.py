@@ -66,8 +66,8 @@ def check(trace: Trace) -> Answer:
         )
     if not second:
         return Clear()
-    what = f"the policy loss is within {nothing.value:g} of zero"
-    return _finding(trace, LOSS.name, loss, stretch, (what, second), nothing)
+    description = f"the policy loss is within {nothing.value:g} of zero"
+    return _finding(trace, LOSS.name, loss, stretch, (description, second), nothing)
 
 
 def _by_gradient(trace: Trace) -> Answer:
@@ -81,8 +81,8 @@ def _by_gradient(trace: Trace) -> Answer:
     during = stretch.of(norms).values
     share = float((np.abs(during) < limit.value).mean())
     zero = f"{share:.0%} of these updates have no gradient at all"
-    what = ("the gradient is zero", zero)
-    return _finding(trace, GRAD_NORM.name, norms, stretch, what, limit)
+    descriptions = ("the gradient is zero", zero)
+    return _finding(trace, GRAD_NORM.name, norms, stretch, descriptions, limit)
 
 
 def _size(series: Series) -> Series:
@@ -91,17 +91,17 @@ def _size(series: Series) -> Series:
 
 def _second_sign(trace: Trace, stretch: Stretch) -> str | None:
     """Say what else shows that nothing moves; empty if it moves, None if nothing can tell."""
-    known = False
+    has_kl = False
     for metric, limit in ((APPROX_KL, STILL), (GRAD_NORM, ZERO.on(trace))):
         series = trace.get(metric.name)
         during = stretch.of(series).finite() if series else None
         if during is not None and len(during):
             # A gradient norm that is not zero may be the critic's: it confirms, it does not clear.
-            known = known or metric is APPROX_KL
+            has_kl = has_kl or metric is APPROX_KL
             middle = float(np.median(np.abs(during.values)))
             if middle < limit:
                 return f"{metric.title} is {middle:.2g} in the median of these updates"
-    return "" if known else None
+    return "" if has_kl else None
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two callers above
@@ -109,24 +109,24 @@ def _finding(  # noqa: PLR0913, PLR0917 - the parts of one noun, from the two ca
     metric: str,
     series: Series,
     stretch: Stretch,
-    what: tuple[str, str],
+    descriptions: tuple[str, str],
     bound: Bound,
 ) -> Finding:
-    now = standing(trace, since=stretch.began, until=stretch.ended)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace, since=stretch.start, until=stretch.end)
+    evidence, counter = weigh.sides(trend)
     during = stretch.of(series)
     sure = _constant(trace, stretch) or untaught(trace, ZERO.on(trace))
     unknown = Severity.WARNING if sure else Severity.NOTE
-    severity = stretch.severity(weigh.severity(now, unknown=unknown))
+    severity = stretch.severity(weigh.severity(trend, unknown=unknown))
     return Finding(
-        f"no signal reaches the policy: {what[0]} over {len(during)} updates",
+        f"no signal reaches the policy: {descriptions[0]} over {len(during)} updates",
         severity=severity,
         metric=metric,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=float(np.nanmedian(during.values)),
         bound=bound,
-        evidence=(what[1], *evidence),
+        evidence=(descriptions[1], *evidence),
         counter=counter,
     )
 

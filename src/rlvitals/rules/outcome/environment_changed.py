@@ -99,21 +99,25 @@ def check(trace: Trace) -> Answer:
     if picked is None:
         return Undecided("no outcome is logged", ("outcome/return",))
     kl, clip = (trace.numbers(metric.name) for metric in (APPROX_KL, CLIP_FRACTION))
-    told = not (kl is None and clip is None)
-    if not told and (LEARNING_RATE.name not in trace or not _discrete(trace)):
-        why = "whether the policy had moved cannot be told"
-        return Undecided(why, (APPROX_KL.name, CLIP_FRACTION.name))
-    for step, last, said in _breaks(trace):
-        found = _fall(trace, *picked, step)
-        if found is None or _new_rate(trace, found.shown) or _moves_much(trace, step):
+    by_kl = not (kl is None and clip is None)
+    if not by_kl and (LEARNING_RATE.name not in trace or not _discrete(trace)):
+        reason = "whether the policy had moved cannot be told"
+        return Undecided(reason, (APPROX_KL.name, CLIP_FRACTION.name))
+    for step, last, text in _breaks(trace):
+        fall_there = _fall(trace, *picked, step)
+        if (
+            fall_there is None
+            or _new_rate(trace, fall_there.visible_step)
+            or _moves_much(trace, step)
+        ):
             continue
-        if _errs_less(trace, step) and _sank(picked[1], step, found):
+        if _errs_less(trace, step) and _sank(picked[1], step, fall_there):
             continue
-        if _one_episode(trace, *picked, found):
+        if _one_episode(trace, *picked, fall_there):
             continue
-        quiet = _quiet(trace, kl, clip, found, step, min(last, found.shown))
-        if quiet if told else found.half and _steady(trace, step):
-            return _finding(trace, picked, step, found, said, told=told)
+        quiet = _quiet(trace, kl, clip, fall_there, step, min(last, fall_there.visible_step))
+        if quiet if by_kl else fall_there.half and _steady(trace, step):
+            return _finding(trace, picked, step, fall_there, text, by_kl=by_kl)
     return Clear()
 
 
@@ -128,29 +132,32 @@ def _breaks(trace: Trace) -> list[tuple[int, int, str]]:
     With each the last step whose update may be to blame: explained variance is taken before the
     update that is logged with it, the loss during it.
     """
-    found: list[tuple[int, int, str]] = []
+    breaks: list[tuple[int, int, str]] = []
     loss, ev = trace.get(LOSS.name), trace.get(EXPLAINED_VARIANCE.name)
     if loss is not None and len(series := loss.finite()) > PAST:
-        for at in _sudden(series.values, JUMP.on(trace)):
-            was = median(series.values[max(0, at - PAST) : at]) or 0.0
-            worst = float(series.values[at : at + WITHIN].max())
-            if _faint(series.values, at, worst):
+        for index in _find_jumps(series.values, JUMP.on(trace)):
+            was = median(series.values[max(0, index - PAST) : index]) or 0.0
+            worst = float(series.values[index : index + WITHIN].max())
+            if _faint(series.values, index, worst):
                 continue
-            said = f"the value loss jumps there, from {was:.3g} to {worst:.3g}"
-            found.append((int(series.steps[at]), int(series.steps[at]), said))
+            text = f"the value loss jumps there, from {was:.3g} to {worst:.3g}"
+            breaks.append((int(series.steps[index]), int(series.steps[index]), text))
     if ev is not None and len(series := ev.finite()) > PAST:
-        for at in _drops(series.values):
-            was = median(series.values[max(0, at - PAST) : at]) or 0.0
-            now = median(series.values[at : at + WITHIN]) or 0.0
-            said = f"explained variance drops there, from {was:.2f} to {now:.2f}"
-            found.append((int(series.steps[at]), int(series.steps[at - 1]), said))
-    return sorted(found)
+        for index in _drops(series.values):
+            was = median(series.values[max(0, index - PAST) : index]) or 0.0
+            level = median(series.values[index : index + WITHIN]) or 0.0
+            text = f"explained variance drops there, from {was:.2f} to {level:.2f}"
+            breaks.append((int(series.steps[index]), int(series.steps[index - 1]), text))
+    return sorted(breaks)
 
 
-def _faint(values: Array, at: int, worst: float) -> bool:
+def _faint(values: Array, index: int, worst: float) -> bool:
     """Tell a critic whose loss was next to nothing, and is, or had begun to be more before."""
-    highest = FAINT * float(block_means(values[:at], PAST).max())
-    was, then = median(values[at - NEAR : at]), median(values[max(0, at - 2 * PAST) : at - PAST])
+    highest = FAINT * float(block_means(values[:index], PAST).max())
+    was, then = (
+        median(values[index - NEAR : index]),
+        median(values[max(0, index - 2 * PAST) : index - PAST]),
+    )
     crept = was is not None and then is not None and then < was * CREPT and then < highest
     return worst < highest or crept
 
@@ -161,75 +168,79 @@ def _errs_less(trace: Trace, step: int) -> bool:
     if loss is None:
         return False
     was = median(loss.until(step - 1).finite().tail(PAST).values)
-    now = median(loss.since(step).finite().values[:WITHIN])
-    return was is not None and now is not None and now < LESS * was
+    loss_after = median(loss.since(step).finite().values[:WITHIN])
+    return was is not None and loss_after is not None and loss_after < LESS * was
 
 
-def _sank(series: Series, step: int, found: Fall) -> bool:
+def _sank(series: Series, step: int, drop: Fall) -> bool:
     """Tell an outcome that had begun to fall before: a policy that got worse brought it there."""
     recent = series.until(step).values[-PAST:]
-    return float(recent.max()) - found.before > SINKS * found.lost
+    return float(recent.max()) - drop.before > SINKS * drop.loss
 
 
-def _one_episode(trace: Trace, name: str, series: Series, found: Fall) -> bool:
+def _one_episode(trace: Trace, name: str, series: Series, drop: Fall) -> bool:
     """Return True if a mean over episodes is back as soon as its window has passed.
 
     Then a few episodes were bad, one outlier perhaps, and not what the policy acts in.
     """
-    window = memory(trace, name, found.shown)
-    after = series.since(found.shown + round(PASSED * window)).values[:POINTS]
-    return bool(window and after.size and found.before - np.median(after) < SHOWS * found.lost)
+    window = memory(trace, name, drop.visible_step)
+    after = series.since(drop.visible_step + round(PASSED * window)).values[:POINTS]
+    return bool(window and after.size and drop.before - np.median(after) < SHOWS * drop.loss)
 
 
-def _sudden(values: Array, factor: float) -> list[int]:
+def _find_jumps(values: Array, factor: float) -> list[int]:
     if values.size <= PAST:
         return []
     largest = sliding_window_view(values, PAST)[:-1].max(axis=1)
-    at = PAST + np.flatnonzero(values[PAST:] > HIGHEST * largest)
-    recent = medians_ending_at(values, at - 1, PAST, PAST // 2)
-    limit = np.maximum(factor * recent, HIGHEST * largest[at - PAST])
-    over = zip(at.tolist(), limit.tolist(), strict=True)
-    return [i for i, most in over if values[i] > most and _lasts(values[i : i + WITHIN] > most)]
+    indices = PAST + np.flatnonzero(values[PAST:] > HIGHEST * largest)
+    recent = medians_ending_at(values, indices - 1, PAST, PAST // 2)
+    limit = np.maximum(factor * recent, HIGHEST * largest[indices - PAST])
+    candidates = zip(indices.tolist(), limit.tolist(), strict=True)
+    return [
+        i
+        for i, highest in candidates
+        if values[i] > highest and _lasts(values[i : i + WITHIN] > highest)
+    ]
 
 
 def _drops(values: Array) -> list[int]:
     padded = np.concatenate((np.full(PAST, -np.inf), values))
     largest = sliding_window_view(padded, PAST)[:-1].max(axis=1)
-    at = np.flatnonzero((values < largest - DROP) & (largest > DROP))
-    recent = medians_ending_at(values, at - 1, PAST, PAST // 2)
+    indices = np.flatnonzero((values < largest - DROP) & (largest > DROP))
+    recent = medians_ending_at(values, indices - 1, PAST, PAST // 2)
     limit = recent - DROP
-    low = zip(at.tolist(), limit.tolist(), (recent > DROP).tolist(), strict=True)
+    low = zip(indices.tolist(), limit.tolist(), (recent > DROP).tolist(), strict=True)
     return [
         i
-        for i, least, was_high in low
-        if was_high and values[i] < least and _lasts(values[i : i + WITHIN] < least)
+        for i, lowest, was_high in low
+        if was_high and values[i] < lowest and _lasts(values[i : i + WITHIN] < lowest)
     ]
 
 
-def _lasts(shown: Array) -> bool:
-    return int(np.count_nonzero(shown)) >= LASTS
+def _lasts(mask: Array) -> bool:
+    return int(np.count_nonzero(mask)) >= LASTS
 
 
 def _fall(trace: Trace, name: str, series: Series, step: int) -> Fall | None:
     """Return how the outcome fell after a break; None where it did not, or not at once."""
-    found = fall(trace, name, series, step)
-    if found is None or found.earlier or found.late or found.slow:
+    drop = fall(trace, name, series, step)
+    if drop is None or drop.earlier or drop.late or drop.slow:
         return None
     material, _ = least_that_counts(trace, name, series)
-    gain = _gain(found, series, step)
-    least = max(material, LOST.on(trace) * gain)
-    if _for_good(trace, step) and found.before - found.last >= SOME * gain:
-        least = max(SOME * gain, LOUD * (noise_sd(series.values) or 0.0))
-    if gain <= material or found.lost < least:
+    gain = _gain(drop, series, step)
+    min_loss = max(material, LOST.on(trace) * gain)
+    if _for_good(trace, step) and drop.before - drop.last >= SOME * gain:
+        min_loss = max(SOME * gain, LOUD * (noise_sd(series.values) or 0.0))
+    if gain <= material or drop.loss < min_loss:
         return None
     after = series.since(step + 1).values
     soon = after[: max(2 * BEFORE, len(after) // 2)]
-    if found.before - float(soon.min()) < found.lost * BY_HALF:
+    if drop.before - float(soon.min()) < drop.loss * BY_HALF:
         return None
     # The fall must come from here: what came before the break was no lower than it.
-    if float(series.until(step).values[-2 * BEFORE :].min()) < found.before - found.lost / 2:
+    if float(series.until(step).values[-2 * BEFORE :].min()) < drop.before - drop.loss / 2:
         return None
-    return found
+    return drop
 
 
 def _for_good(trace: Trace, step: int) -> bool:
@@ -238,32 +249,32 @@ def _for_good(trace: Trace, step: int) -> bool:
     if loss is None or ev is None:
         return False
     was, then = (s.until(step - 1).finite().values[-PAST:] for s in (loss, ev))
-    now, later = (s.since(step).finite().values for s in (loss, ev))
-    if min(was.size, then.size) < PAST or min(now.size, later.size) < PAST:
+    loss_after, explained_after = (s.since(step).finite().values for s in (loss, ev))
+    if min(was.size, then.size) < PAST or min(loss_after.size, explained_after.size) < PAST:
         return False
-    worse = float((now > np.median(was)).mean())
-    blind = float((later < np.median(then) - DROP).mean())
+    worse = float((loss_after > np.median(was)).mean())
+    blind = float((explained_after < np.median(then) - DROP).mean())
     return bool(then.min() > DROP) and min(worse, blind) >= NEARLY_ALL
 
 
-def _gain(found: Fall, series: Series, step: int) -> float:
+def _gain(drop: Fall, series: Series, step: int) -> float:
     """Return what had been gained until a break."""
-    return found.before - float(np.median(series.until(step).values[:BEFORE]))
+    return drop.before - float(np.median(series.until(step).values[:BEFORE]))
 
 
 def _quiet(  # noqa: PLR0913, PLR0917 - both measures, the fall, the break, the last suspect update
-    trace: Trace, kl: Series | None, clip: Series | None, found: Fall, step: int, last: int
+    trace: Trace, kl: Series | None, clip: Series | None, drop: Fall, step: int, last: int
 ) -> bool:
     """Tell whether neither KL nor clip fraction says that an update moved the policy."""
     # Weights that are lost make the KL jump in the update of the break itself. Of a policy that
     # had settled all updates are small; one within the usual target breaks none.
     modest = trace.number("target_kl") or MODEST
-    return (kl is None or _still(kl, last, step, found.hidden, modest)) and (
-        clip is None or _still(clip, last, last, found.hidden, 0.0)
+    return (kl is None or _updates_modest(kl, last, step, drop.hidden, modest)) and (
+        clip is None or _updates_modest(clip, last, last, drop.hidden, 0.0)
     )
 
 
-def _still(series: Series, last: int, step: int, hidden: int, modest: float) -> bool:
+def _updates_modest(series: Series, last: int, step: int, hidden: int, modest: float) -> bool:
     """Tell whether updates up to the last suspect one were modest, or no larger than before.
 
     Nor did they spike up to `step` since an outcome that hides a fall for so long could hide it.
@@ -279,8 +290,8 @@ def _still(series: Series, last: int, step: int, hidden: int, modest: float) -> 
 
 
 def _moves_much(trace: Trace, step: int) -> bool:
-    most = {APPROX_KL.name: trace.number("target_kl") or MODEST, CLIP_FRACTION.name: CLIPPED}
-    for name, limit in most.items():
+    limits = {APPROX_KL.name: trace.number("target_kl") or MODEST, CLIP_FRACTION.name: CLIPPED}
+    for name, limit in limits.items():
         series = trace.get(name)
         recent = None if series is None else median(series.until(step).finite().values[-PAST:])
         if recent is not None and recent > limit:
@@ -308,34 +319,34 @@ def _new_rate(trace: Trace, step: int) -> bool:
 
 
 def _finding(  # noqa: PLR0913 - what broke, where, and how surely
-    trace: Trace, picked: tuple[str, Series], step: int, found: Fall, said: str, *, told: bool
+    trace: Trace, picked: tuple[str, Series], step: int, drop: Fall, text: str, *, by_kl: bool
 ) -> Finding:
     name = picked[0]
-    sign, lost, gain = up(name), found.lost, _gain(found, picked[1], step)
-    back = found.last - found.low > BACK * lost
+    sign, loss, gain = up(name), drop.loss, _gain(drop, picked[1], step)
+    recovers = drop.last - drop.low > BACK * loss
     kl = trace.get(APPROX_KL.name)
-    evidence = [said]
+    evidence = [text]
     if kl is not None and len(values := kl.until(step).finite().values):
         evidence.append(
             f"KL per update was {float(values[-UP_TO:].max()):.2g} there, up to "
             f"{float(values[-PAST:].max()):.2g} in the {PAST} updates before"
         )
-    if not told:
+    if not by_kl:
         evidence.append("neither entropy nor learning rate had changed in the rows before")
-    counter = ["the outcome has recovered since"] if back else []
-    counter += [] if told else ["no KL is logged: weights lost at that step would look alike"]
-    end = f"; it is back at {sign * found.last:.4g}" if back else ""
+    counter = ["the outcome has recovered since"] if recovers else []
+    counter += [] if by_kl else ["no KL is logged: weights lost at that step would look alike"]
+    end = f"; it is back at {sign * drop.last:.4g}" if recovers else ""
     return Finding(
-        f"{label(name)} breaks at step {step:,}, from {sign * found.before:.4g} to "
-        f"{sign * found.low:.4g}, and no update had moved the policy: what it acts in has changed"
+        f"{label(name)} breaks at step {step:,}, from {sign * drop.before:.4g} to "
+        f"{sign * drop.low:.4g}, and no update had moved the policy: what it acts in has changed"
         f"{end}",
-        severity=_severity(told=told, grave=not back and lost >= GRAVE * gain),
+        severity=_severity(by_kl=by_kl, large=not recovers and loss >= GRAVE * gain),
         metric=name,
         began=step,
         ended=int(trace[name].steps[-1]),
-        observed=sign * found.last,
+        observed=sign * drop.last,
         bound=Bound(
-            sign * (found.before - LOST.on(trace) * gain),
+            sign * (drop.before - LOST.on(trace) * gain),
             f"{LOST.on(trace):.0%} of this run's own gain",
         ),
         evidence=tuple(evidence),
@@ -343,10 +354,10 @@ def _finding(  # noqa: PLR0913 - what broke, where, and how surely
     )
 
 
-def _severity(*, told: bool, grave: bool) -> Severity:
-    if not told:
+def _severity(*, by_kl: bool, large: bool) -> Severity:
+    if not by_kl:
         return Severity.NOTE
-    return Severity.ERROR if grave else Severity.WARNING
+    return Severity.ERROR if large else Severity.WARNING
 
 
 RULE = Rule(

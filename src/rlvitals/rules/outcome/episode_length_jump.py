@@ -56,16 +56,16 @@ def check(trace: Trace) -> Answer:
     step = int(length.steps[change.index])
     levels = _returns(trace, step)
     better = levels is not None and levels[1] > levels[0] and standing(trace).improves
-    if better or not _apart(length.values, change.index):
+    if better or not _sides_differ(length.values, change.index):
         return Clear()
-    word = "longer" if change.after > change.before else "shorter"
+    comparative = "longer" if change.after > change.before else "shorter"
     evidence = []
     if levels:
         evidence.append(f"return around it: {levels[0]:.4g} before, {levels[1]:.4g} after")
     if RETURN.name in trace:
         evidence += _context(length, trace[RETURN.name].finite())
     return Finding(
-        f"episodes became suddenly {word}: {change.before:.4g} to {change.after:.4g} steps",
+        f"episodes became suddenly {comparative}: {change.before:.4g} to {change.after:.4g} steps",
         severity=Severity.NOTE,
         metric=EPISODE_LENGTH.name,
         began=step,
@@ -76,7 +76,7 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _apart(values: NDArray[np.float64], index: int) -> bool:
+def _sides_differ(values: NDArray[np.float64], index: int) -> bool:
     """Tell whether most episodes of one side are longer than most of the other."""
     near = max(MIN_SHIFT_POINTS // 4, round(SIDE * values.size))
     sides = values[max(index - near, 0) : index], values[index : index + near]
@@ -96,12 +96,12 @@ def _returns(trace: Trace, step: int) -> tuple[float, float] | None:
 def _context(length: Series, returns: Series) -> tuple[str, ...]:
     """Say whether longer episodes are the better ones here, where the run itself shows it."""
     _, ours, theirs = np.intersect1d(length.steps, returns.steps, return_indices=True)
-    found = lag_correlation(length.values[ours], returns.values[theirs], lags=0)
-    if found is None or not found.proven:
+    correlation = lag_correlation(length.values[ours], returns.values[theirs], lags=0)
+    if correlation is None or not correlation.proven:
         return ()
-    word = "longer" if found.correlation > 0 else "shorter"
-    course = f"correlation of their changes {found.correlation:+.2f}"
-    return (f"in this run {word} episodes earn more: {course}",)
+    comparative = "longer" if correlation.correlation > 0 else "shorter"
+    course = f"correlation of their changes {correlation.correlation:+.2f}"
+    return (f"in this run {comparative} episodes earn more: {course}",)
 
 
 RULE = Rule(

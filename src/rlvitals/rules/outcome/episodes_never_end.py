@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.outcome import EPISODE_LENGTH, RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
 from rlvitals.rules.known_task import environment, task
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.rule import Answer, Clear, Curve, Finding, Rule, Severity, Undecided
 from rlvitals.rules.standing import standing
 from rlvitals.signals.spread import median
@@ -74,21 +74,21 @@ def check(trace: Trace) -> Answer:
 
 def _proof(trace: Trace) -> Finding | None:
     """Find episodes that took more steps than they were paid for, at the limit or longer since."""
-    found = paid(trace)
-    if found is None or not found.endless:
+    pay = step_reward(trace)
+    if pay is None or not pay.endless:
         return None
-    at, share = found.broke or 0, found.share
-    worst = float(share.values[at:].min())
+    index, share = pay.broke or 0, pay.share
+    worst = float(share.values[index:].min())
     return Finding(
         f"episodes pay for {worst:.0%} of the steps that they take: they go on after their end "
-        f"({found.env.name} pays {found.env.pays:g} a step until then)",
+        f"({pay.env.name} pays {pay.env.pays:g} a step until then)",
         severity=Severity.WARNING,
         metric=EPISODE_LENGTH.name,
-        began=int(share.steps[at]),
+        began=int(share.steps[index]),
         ended=int(share.steps[-1]),
         observed=worst,
-        bound=Bound(1.0, f"{found.env.name} pays for every step"),
-        evidence=(f"they take {found.lengths[-1]:g} steps at the end of the log",),
+        bound=Bound(1.0, f"{pay.env.name} pays for every step"),
+        evidence=(f"they take {pay.lengths[-1]:g} steps at the end of the log",),
         curve=Curve("return / (length x reward of a step)", share),
     )
 
@@ -106,16 +106,16 @@ def _poor(trace: Trace, first: Series) -> bool | None:
 
 
 def _finding(trace: Trace, lengths: Series, bound: Bound, name: str) -> Finding:
-    now = standing(trace)
-    evidence, counter = weigh.sides(now)
-    same = np.abs(lengths.values - bound.value) <= NEAR * bound.value
+    trend = standing(trace)
+    evidence, counter = weigh.sides(trend)
+    full = np.abs(lengths.values - bound.value) <= NEAR * bound.value
     return Finding(
-        f"episodes take {bound.value:g} steps in {same.mean():.0%} of the log, whatever the policy "
+        f"episodes take {bound.value:g} steps in {full.mean():.0%} of the log, whatever the policy "
         f"does: in {name} a poor one's end early, and at different times",
-        severity=weigh.severity(now),
+        severity=weigh.severity(trend),
         metric=EPISODE_LENGTH.name,
         began=int(lengths.steps[0]),
-        ended=int(lengths.steps[np.flatnonzero(same)[-1] if same.any() else -1]),
+        ended=int(lengths.steps[np.flatnonzero(full)[-1] if full.any() else -1]),
         observed=float(np.median(lengths.values)),
         bound=bound,
         evidence=evidence,

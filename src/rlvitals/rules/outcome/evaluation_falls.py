@@ -57,7 +57,7 @@ from rlvitals.metrics.catalogue.progress import EPOCH
 from rlvitals.metrics.catalogue.reward import EVAL_COMPONENT
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, reference
-from rlvitals.rules.answers import alone, judged
+from rlvitals.rules.answers import isolate_outcome, verdict_trend
 from rlvitals.rules.held_out import FEWEST, HeldOut, direction, error_of, evaluations, size_of
 from rlvitals.rules.rule import (
     Answer,
@@ -101,7 +101,7 @@ class Fall:
 
     best: float
     last: float
-    began: int  # step of its best
+    best_step: int  # step of its best
     severity: Severity
     proof: tuple[str, ...]
     material: float
@@ -109,58 +109,58 @@ class Fall:
 
 def check(trace: Trace) -> Answer:
     """Ask whether training gets better; then each evaluation whether it gets worse."""
-    held = evaluations(trace)
-    if not held:
+    sets = evaluations(trace)
+    if not sets:
         return _jump(trace) or Undecided("no evaluation is logged", (EVAL_REWARD.name,))
-    trained = _trained(trace)
+    trained = _training_outcome(trace)
     if isinstance(trained, Undecided):
         return trained
-    answer = None if trained is None else _beside(trace, trained, held)
+    answer = None if trained is None else _judge_evaluations(trace, trained, sets)
     return answer or _jump(trace) or Clear()
 
 
-def _beside(trace: Trace, trained: Standing, held: list[HeldOut]) -> Answer | None:
+def _judge_evaluations(trace: Trace, trained: Standing, sets: list[HeldOut]) -> Answer | None:
     """Judge each evaluation of a run whose training got better."""
     untold = []
-    for evaluation in held:
-        now = direction(trace, evaluation)
-        if (fall := _fall(trace, evaluation, now)) is not None:
+    for evaluation in sets:
+        trend = direction(trace, evaluation)
+        if (fall := _fall(trace, evaluation, trend)) is not None:
             return _finding(trace, trained, evaluation, fall)
-        gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, now)
+        gap = _disagreement(trace, trained, evaluation) or _gap(trace, trained, evaluation, trend)
         if gap is not None:
             return gap
         # Where the evaluation ends no lower there is no fall to be told from noise.
-        lower = not evaluation.sign * (now.last - now.first) >= 0
-        untold += [now] if now.state == "unknown" and lower else []
-    return Undecided(f"beside it, {untold[0].sentence}") if len(untold) == len(held) else None
+        lower = not evaluation.sign * (trend.last - trend.first) >= 0
+        untold += [trend] if trend.state == "unknown" and lower else []
+    return Undecided(f"beside it, {untold[0].sentence}") if len(untold) == len(sets) else None
 
 
-def _trained(trace: Trace) -> Standing | Undecided | None:
+def _training_outcome(trace: Trace) -> Standing | Undecided | None:
     """Return the outcome of training where it got better, None where it did not."""
     trained_on = trace
     if EVAL_RETURN.name in trace:
-        rest = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
-        trained_on = replace(trace, series=rest)
-    both = [standing(trained_on), judged(trained_on)]
+        other_series = {k: s for k, s in trace.series.items() if k != EVAL_RETURN.name}
+        trained_on = replace(trace, series=other_series)
+    trends = [standing(trained_on), verdict_trend(trained_on)]
     if trace.profile is Profile.SUPERVISED and LOSS.name in trace:
-        both.append(standing(alone(trace, LOSS.name, trace[LOSS.name])))
-    for now in both:
-        if now.improves or now.state == "holding its best":
-            gained = up(now.metric) * (now.last - now.first)
-            if gained >= now.material:
-                return now
-    if all(now.state == "unknown" for now in both):
-        return Undecided(both[0].sentence)
+        trends.append(standing(isolate_outcome(trace, LOSS.name, trace[LOSS.name])))
+    for trend in trends:
+        if trend.improves or trend.state == "holding its best":
+            gain = up(trend.metric) * (trend.last - trend.first)
+            if gain >= trend.material:
+                return trend
+    if all(trend.state == "unknown" for trend in trends):
+        return Undecided(trends[0].sentence)
     return None
 
 
-def _fall(trace: Trace, held: HeldOut, now: Standing) -> Fall | None:
+def _fall(trace: Trace, evaluation: HeldOut, trend: Standing) -> Fall | None:
     """See an evaluation that ends below its best, beyond the error of measuring it."""
-    size = size_of(trace, held)
-    if len(held.series) < LEAST:
-        return None if size is None else _by_size(held, size)
-    sign = held.sign
-    better = sign * held.series.values
+    size = size_of(trace, evaluation)
+    if len(evaluation.series) < LEAST:
+        return None if size is None else _by_size(evaluation, size)
+    sign = evaluation.sign
+    better = sign * evaluation.series.values
     # A block of a fifth: the best single evaluation is the luckiest one.
     width = max(1, len(better) // 5)
     blocks = block_means(better, width)
@@ -171,45 +171,45 @@ def _fall(trace: Trace, held: HeldOut, now: Standing) -> Fall | None:
         return None  # numbers too large to be subtracted
     proof = []
     if size is not None:
-        chance = error_of(float(np.mean(held.series.values)), size * width)
+        chance = error_of(float(np.mean(evaluation.series.values)), size * width)
         if drop < SIZES.on(trace) * math.sqrt(2) * chance:
             return None
         proof = [f"binomial error of {width * size:,.0f} answers: {chance:.2g}"]
-    lost = drop >= HALF * float(blocks[best] - blocks[0])
-    severity = _severity(trace, now, drop if lost else 0.0, error, sign)
+    loses_gain = drop >= HALF * float(blocks[best] - blocks[0])
+    severity = _severity(trace, trend, drop if loses_gain else 0.0, error, sign)
     if severity is None:
         return None
-    at = len(better) - width * (len(blocks) - best) + width // 2
+    best_index = len(better) - width * (len(blocks) - best) + width // 2
     return Fall(
         sign * float(blocks[best]),
         sign * float(blocks[-1]),
-        int(held.series.steps[at]),
+        int(evaluation.series.steps[best_index]),
         severity,
         (f"{drop / error:.1f} x the scatter of such means",) if not proof and error else (*proof,),
-        now.material,
+        trend.material,
     )
 
 
 def _severity(
-    trace: Trace, now: Standing, drop: float, error: float, sign: float
+    trace: Trace, trend: Standing, drop: float, error: float, sign: float
 ) -> Severity | None:
     """Ask for a proven fall; of a model whose held-out set is fixed, for one beyond its scatter.
 
     A policy that has drifted down is worse now, wherever it drifts next: there the error is that
     of measuring it. A return in a simulator swings by itself, and only a trend is one.
     """
-    if now.state == "falling" and sign * (now.first - now.last) >= TWICE * now.material:
+    if trend.state == "falling" and sign * (trend.first - trend.last) >= TWICE * trend.material:
         return Severity.ERROR
-    if now.state in ("falling", "fallen back"):
+    if trend.state in ("falling", "fallen back"):
         return Severity.WARNING
     fixed = trace.profile in (*kinds.LANGUAGE, Profile.SUPERVISED)
-    plain = fixed and drop >= max(TWICE * now.material, PLAIN * error)
-    return Severity.WARNING if plain and now.state != "at its ceiling" else None
+    plain = fixed and drop >= max(TWICE * trend.material, PLAIN * error)
+    return Severity.WARNING if plain and trend.state != "at its ceiling" else None
 
 
-def _by_size(held: HeldOut, size: float) -> Fall | None:
+def _by_size(evaluation: HeldOut, size: float) -> Fall | None:
     """Compare the best pair of a few evaluations with the last pair by their binomial error."""
-    values = held.series.values
+    values = evaluation.series.values
     pairs = (values[1:] + values[:-1]) / 2
     best, last = int(pairs.argmax()), len(pairs) - 1
     if last - best < 2:  # noqa: PLR2004 - pairs that share an evaluation
@@ -222,30 +222,30 @@ def _by_size(held: HeldOut, size: float) -> Fall | None:
     return Fall(
         float(pairs[best]),
         float(pairs[last]),
-        int(held.series.steps[best]),
+        int(evaluation.series.steps[best]),
         Severity.WARNING,
         (proof,),
         OF_A_SHARE,
     )
 
 
-def _finding(trace: Trace, trained: Standing, held: HeldOut, fall: Fall) -> Finding:
+def _finding(trace: Trace, trained: Standing, evaluation: HeldOut, fall: Fall) -> Finding:
     further = _far(trace)
-    again = _epochs(trace)
+    repetition = _epochs(trace)
     causes = (
         *(("over-optimisation of the reward: KL to the reference rises with it",) * bool(further)),
-        *(("memorisation: the same prompts seen many times",) * bool(again)),
+        *(("memorisation: the same prompts seen many times",) * bool(repetition)),
     )
     return Finding(
-        f"{trained.sentence}, but {held.said} falls: {fall.best:.4g} at its best to "
+        f"{trained.sentence}, but {evaluation.title} falls: {fall.best:.4g} at its best to "
         f"{fall.last:.4g}",
         severity=fall.severity,
-        metric=held.name,
-        began=fall.began,
-        ended=int(held.series.steps[-1]),
+        metric=evaluation.name,
+        began=fall.best_step,
+        ended=int(evaluation.series.steps[-1]),
         observed=fall.last - fall.best,
-        bound=Bound(-held.sign * fall.material, "default: the least change that counts"),
-        evidence=(*fall.proof, *further, *again),
+        bound=Bound(-evaluation.sign * fall.material, "default: the least change that counts"),
+        evidence=(*fall.proof, *further, *repetition),
         causes=(*causes, *CAUSES[1:]) if causes else (),
     )
 
@@ -260,7 +260,7 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
     if levels[1] - now.last < now.material:
         return None
     return Finding(
-        f"{trained.sentence}, but {held.said} does not follow: {now.first:.4g} to {now.last:.4g}",
+        f"{trained.sentence}, but {held.title} does not follow: {now.first:.4g} to {now.last:.4g}",
         severity=Severity.NOTE,
         metric=held.name,
         began=int(held.series.steps[0]),
@@ -271,20 +271,20 @@ def _gap(trace: Trace, trained: Standing, held: HeldOut, now: Standing) -> Findi
     )
 
 
-def _disagreement(trace: Trace, trained: Standing, held: HeldOut) -> Finding | None:
+def _disagreement(trace: Trace, trained: Standing, evaluation: HeldOut) -> Finding | None:
     """Return the finding of evaluations that end below training, beyond the scatter of both."""
-    third = len(held.series) // 3
-    if held.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
+    third = len(evaluation.series) // 3
+    if evaluation.twin != RETURN.name or trace.profile in kinds.LANGUAGE or third < MIN_GAP_VALUES:
         return None
-    early, late = held.series.values[:third], held.series.tail(third)
-    training = trace[held.twin].finite()
-    before = training.until(int(held.series.steps[third - 1])).values
-    beside = training.since(int(late.steps[0])).values
-    if min(before.size, beside.size) < MIN_GAP_VALUES:
+    early, late = evaluation.series.values[:third], evaluation.series.tail(third)
+    training = trace[evaluation.twin].finite()
+    before = training.until(int(evaluation.series.steps[third - 1])).values
+    recent = training.since(int(late.steps[0])).values
+    if min(before.size, recent.size) < MIN_GAP_VALUES:
         return None
-    first, last, at_first, level = map(float, map(np.median, (early, late.values, before, beside)))
+    first, last, at_first, level = map(float, map(np.median, (early, late.values, before, recent)))
     single = float(late.values.std())
-    scatter = math.hypot(single, float(beside.std()))
+    scatter = math.hypot(single, float(recent.std()))
     opened = (level - last) - max(at_first - first, 0.0)
     if min(opened, level - last) < max(MIN_GAP_SCATTERS * scatter, trained.material):
         return None
@@ -292,7 +292,7 @@ def _disagreement(trace: Trace, trained: Standing, held: HeldOut) -> Finding | N
         f"training and evaluation disagree: their medians are {level:.4g} and {last:.4g} in the "
         f"last third, {at_first:.4g} and {first:.4g} in the first",
         severity=Severity.WARNING if last - first < single else Severity.NOTE,
-        metric=held.name,
+        metric=evaluation.name,
         began=int(late.steps[0]),
         ended=int(late.steps[-1]),
         observed=last - level,
@@ -312,8 +312,8 @@ def _disagreement(trace: Trace, trained: Standing, held: HeldOut) -> Finding | N
 
 def _far(trace: Trace) -> tuple[str, ...]:
     """Say that KL to the reference rises."""
-    found = reference.per_token(trace) if trace.profile in kinds.LANGUAGE else None
-    levels = None if found is None else first_last_change(found.series.values)
+    kl = reference.per_token(trace) if trace.profile in kinds.LANGUAGE else None
+    levels = None if kl is None else first_last_change(kl.series.values)
     if levels is None or levels[1] <= max(2.0 * levels[0], 0.0):
         return ()
     return (f"KL to the reference goes from {levels[0]:.2g} to {levels[1]:.2g} nats per token",)

@@ -35,7 +35,7 @@ judged.
 
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
-from rlvitals.rules.answers import evaluated, judged
+from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.going_on import liveness
 from rlvitals.rules.rule import (
     Answer,
@@ -53,11 +53,11 @@ from rlvitals.rules.standing import (
     OF_ITS_SCATTER,
     OUTCOME_METRICS,
     Standing,
+    describe_progress,
     label,
     outcome,
     standing,
     up,
-    way_gone,
 )
 from rlvitals.signals.level import bound_change
 from rlvitals.signals.outcome_change import MIN_GAIN_SD
@@ -75,50 +75,50 @@ SELF_PLAY = "outcome/win_rate_ema"
 
 def check(trace: Trace) -> Answer:
     """Judge the whole run, once there is enough of it."""
-    why = too_early(trace, SPENT.on(trace))
-    if why and liveness(trace).live is not False:
-        return Undecided(why, ("total_steps",))
-    now = judged(trace)
-    trace = evaluated(trace)
+    reason = too_early(trace, SPENT.on(trace))
+    if reason and liveness(trace).live is not False:
+        return Undecided(reason, ("total_steps",))
+    trend = verdict_trend(trace)
+    trace = prefer_evaluation(trace)
     if trace.profile in kinds.LANGUAGE and standing(trace).improves:
         return Clear()  # what it is paid for rises: other rules ask whether answers follow
-    if now.state == "unknown":
-        return Undecided(now.sentence, ("outcome/return",) if not now.metric else ())
-    if not now.stalled or now.state == "fallen back":
+    if trend.state == "unknown":
+        return Undecided(trend.sentence, ("outcome/return",) if not trend.metric else ())
+    if not trend.stalls or trend.state == "fallen back":
         return Clear()  # it did learn: whether it kept that is return_collapse's business
-    if now.metric == SELF_PLAY:
+    if trend.metric == SELF_PLAY:
         return Undecided("a win rate may be one half by construction: log a score besides")
     picked = outcome(trace)
     steps = (trace.first_step,) if picked is None else picked[1].steps
-    low, high = sorted(up(now.metric) * end for end in (now.low, now.high))
+    low, high = sorted(up(trend.metric) * end for end in (trend.low, trend.high))
     if picked is not None:
         low, high = bound_change(low, high, picked[1].values)
-    way = way_gone(trace, now)
-    sd = now.material / MIN_GAIN_SD if now.material_from == OF_ITS_SCATTER else 0.0
+    way = describe_progress(trace, trend)
+    sd = trend.material / MIN_GAIN_SD if trend.material_from == OF_ITS_SCATTER else 0.0
     evidence = [f"95 % interval of the change: {low:+.3g} to {high:+.3g}"]
     if sd:
-        change = f"{(now.last - now.first) / sd:+.2g} sd of a single value"
+        change = f"{(trend.last - trend.first) / sd:+.2g} sd of a single value"
         evidence.append(f"from its first level to its last it changes by {change}")
     return Finding(
-        _sentence(now),
-        severity=Severity.ERROR if now.state == "falling" else Severity.WARNING,
-        metric=now.metric,
+        _sentence(trend),
+        severity=Severity.ERROR if trend.state == "falling" else Severity.WARNING,
+        metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
-        observed=now.last - now.first,
-        bound=Bound(now.material, now.material_from),
+        observed=trend.last - trend.first,
+        bound=Bound(trend.material, trend.material_from),
         evidence=(*evidence, *([way] if way else [])),
     )
 
 
-def _sentence(now: Standing) -> str:
-    name = label(now.metric)
-    worse = "falls" if up(now.metric) > 0 else "rises"
-    does = worse if now.state == "falling" else "is flat"
-    says = "does not improve" if now.sags else f"does not improve, it {does}"
-    if now.hardly:
+def _sentence(trend: Standing) -> str:
+    name = label(trend.metric)
+    worse = "falls" if up(trend.metric) > 0 else "rises"
+    does = worse if trend.state == "falling" else "is flat"
+    says = "does not improve" if trend.sags else f"does not improve, it {does}"
+    if trend.hardly:
         says = "hardly improves"
-    return f"{name} {says}: {now.first:.4g} to {now.last:.4g}, best {now.best:.4g}"
+    return f"{name} {says}: {trend.first:.4g} to {trend.last:.4g}, best {trend.best:.4g}"
 
 
 RULE = Rule(

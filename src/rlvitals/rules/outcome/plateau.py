@@ -22,9 +22,16 @@ Progress comes in steps on tasks with bottlenecks: a plateau may end by itself.
 """
 
 from rlvitals.rules import causes
-from rlvitals.rules.answers import evaluated
+from rlvitals.rules.answers import prefer_evaluation
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
-from rlvitals.rules.standing import LEAST, OUTCOME_METRICS, label, outcome, standing, way_gone
+from rlvitals.rules.standing import (
+    LEAST,
+    OUTCOME_METRICS,
+    describe_progress,
+    label,
+    outcome,
+    standing,
+)
 from rlvitals.signals.plateau import MIN_PLATEAU_POINTS, PLATEAU_TOLERANCE, plateau_start
 from rlvitals.types import Series, Trace
 
@@ -42,37 +49,39 @@ STILL = 0.1  # of the run's gain: a tail that rises by less has levelled off
 
 def check(trace: Trace) -> Answer:
     """Look for a flat end after a rise."""
-    trace = evaluated(trace)
+    trace = prefer_evaluation(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
-    now = standing(trace)
-    if now.state == "unknown":
-        return Undecided(now.sentence)
-    if now.state != "rising":
+    trend = standing(trace)
+    if trend.state == "unknown":
+        return Undecided(trend.sentence)
+    if trend.state != "rising":
         return Clear()
     name, series = picked
     within = WITHIN.bound(trace, "share of this run's own range within which the end stays")
-    few = len(series) < MIN_PLATEAU_POINTS
-    start = _start_at_best(series) if few else plateau_start(series.values, tolerance=within.value)
+    is_short = len(series) < MIN_PLATEAU_POINTS
+    start = (
+        _start_at_best(series) if is_short else plateau_start(series.values, tolerance=within.value)
+    )
     if start is None:
         return Clear()
     step = int(series.steps[start])
     tail = standing(trace, since=step)
-    goes_on = tail.state == "rising" and tail.last - tail.first > STILL * (now.last - now.first)
+    goes_on = tail.state == "rising" and tail.last - tail.first > STILL * (trend.last - trend.first)
     if goes_on or tail.state == "at its ceiling":
         return Clear()
-    part = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
-    said = label(name)
-    way = way_gone(trace, now)
-    does = "risen" if few else "changed"
+    share = (series.steps[-1] - step) / max(int(series.steps[-1] - series.steps[0]), 1)
+    name_text = label(name)
+    way = describe_progress(trace, trend)
+    does = "risen" if is_short else "changed"
     return Finding(
-        f"{said} has not {does} over the last {part:.0%} of the run: {now.last:.4g}",
+        f"{name_text} has not {does} over the last {share:.0%} of the run: {trend.last:.4g}",
         severity=Severity.NOTE,
         metric=name,
         began=step,
         ended=int(series.steps[-1]),
-        observed=now.last,
+        observed=trend.last,
         bound=within,
         evidence=(f"that is {way}",) if way else (),
     )

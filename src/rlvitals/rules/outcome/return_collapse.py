@@ -39,7 +39,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
-from rlvitals.rules.curves import lost
+from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
@@ -78,8 +78,8 @@ def check(trace: Trace) -> Answer:
         return answer
     if stands_where_training_rose(trace):
         return answer
-    rest = {name: series for name, series in trace.series.items() if name != RETURN.name}
-    held_out = _check(replace(trace, series=rest))
+    other_series = {name: series for name, series in trace.series.items() if name != RETURN.name}
+    held_out = _check(replace(trace, series=other_series))
     return held_out if isinstance(held_out, Finding) else answer
 
 
@@ -93,10 +93,12 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     material = max(material, slow_swing(trace, name, origin))
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.lost < LOST.on(trace) * course.gain or is_back(series.values, course):
+    if course.loss < LOST.on(trace) * course.gain or is_back(series.values, course):
         return Clear()
     anew = name == EVALUATED
-    proven = lost(series.values, material, anew=anew) or _loss_by_windows(trace, name, series)
+    proven = proven_loss(series.values, material, anew=anew) or _loss_by_windows(
+        trace, name, series
+    )
     if not (proven or plainly_lost(name, series.values, course)):
         return Clear()
     if falls(course) > 1:
@@ -113,23 +115,23 @@ def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
 
 
 def _share(course: Course) -> str:
-    share = course.lost / course.gain
+    share = course.loss / course.gain
     return "all" if share >= 1 else f"{share:.0%}"
 
 
-def _finding(name: str, series: Series, course: Course, part: float) -> Finding:
+def _finding(name: str, series: Series, course: Course, lost_share: float) -> Finding:
     best = float(course.blocks[course.peak])
-    limit = best - part * course.gain
+    limit = best - lost_share * course.gain
     offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - BEGAN * course.gain)
     fell = course.peak + int(below[0]) if len(below) else len(course.blocks) - 1
     end = float(course.blocks[-LAST:].mean())
-    at = int(series.steps[offset + course.peak * course.width])
-    said = label(name)
+    step = int(series.steps[offset + course.peak * course.width])
+    title = label(name)
     sign = up(name)
     return Finding(
-        f"{said} reached {sign * best:.4g} around step {at:,} and is at {sign * end:.4g} now: "
+        f"{title} reached {sign * best:.4g} around step {step:,} and is at {sign * end:.4g} now: "
         f"{_share(course)} of what was gained is lost",
         severity=Severity.ERROR,
         metric=name,

@@ -29,7 +29,7 @@ mean are not counted. A curriculum changes the task, and the return with it.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rlvitals.rules.answers import evaluated, judged, succeeds_throughout
+from rlvitals.rules.answers import prefer_evaluation, succeeds_throughout, verdict_trend
 from rlvitals.rules.course import Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.rule import (
     Answer,
@@ -53,7 +53,7 @@ LEAST = 40  # points: two a block
 
 def check(trace: Trace) -> Answer:
     """Count falls and recoveries; then see where the run ended."""
-    trace = evaluated(trace)
+    trace = prefer_evaluation(trace)
     picked = outcome(trace)
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
@@ -63,14 +63,14 @@ def check(trace: Trace) -> Answer:
     count = falls(course)
     if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
         return Clear()
-    down = course.lost >= LOST * course.gain and course.gain > 0
+    down = course.loss >= LOST * course.gain and course.gain > 0
     down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.
     wild = count >= WILD and falls(course_of(_without_dips(series))) >= WILD
-    wild = wild and judged(trace).state == "unknown"
+    wild = wild and verdict_trend(trace).state == "unknown"
     lost = (down or wild) and not succeeds_throughout(trace)
-    return _finding(trace, (name, series), course, count, lost=lost)
+    return _finding(trace, (name, series), course, count, ends_low=lost)
 
 
 def _without_dips(series: Series) -> Series:
@@ -80,22 +80,22 @@ def _without_dips(series: Series) -> Series:
 
 
 def _finding(
-    trace: Trace, picked: tuple[str, Series], course: Course, count: int, *, lost: bool
+    trace: Trace, picked: tuple[str, Series], course: Course, count: int, *, ends_low: bool
 ) -> Finding:
     name, series = picked
-    sign, said = up(name), label(name)
+    sign, name_text = up(name), label(name)
     low, high = sorted((sign * float(course.blocks.min()), sign * float(course.blocks.max())))
     end = sign * float(course.blocks[-1])
     return Finding(
-        f"{said} was won and lost {count} times, between {low:.4g} and {high:.4g}; it ends at "
+        f"{name_text} was won and lost {count} times, between {low:.4g} and {high:.4g}; it ends at "
         f"{end:.4g}",
-        severity=Severity.WARNING if lost else Severity.NOTE,
+        severity=Severity.WARNING if ends_low else Severity.NOTE,
         metric=name,
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=float(count),
         bound=OFTEN.bound(trace, "default: lost, regained and lost again"),
-        counter=() if lost else ("its end is not down",),
+        counter=() if ends_low else ("its end is not down",),
     )
 
 

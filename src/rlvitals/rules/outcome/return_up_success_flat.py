@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.reward import MEAN as REWARD_MEAN
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import checks
-from rlvitals.rules.form import form_alone
+from rlvitals.rules.form import describe_form_gain
 from rlvitals.rules.parts import unpaid_task
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.spent import too_early
@@ -60,28 +60,28 @@ LEAST = 20  # values of each
 
 def check(trace: Trace) -> Answer:
     """Compare the directions of what is paid and of what is meant."""
-    meant = _success(trace)
-    if meant is None:
+    success_metric = _success(trace)
+    if success_metric is None:
         return Undecided("no success rate is logged", (SUCCESS_RATE.name,))
-    name, success = meant
+    name, success = success_metric
     if len(success) < LEAST:
         return Undecided(f"{name} has fewer than {LEAST} values", (name,))
     paid = standing(trace)
     if paid.state == "unknown" or paid.metric == name:
         return Undecided(f"beside {name}, {paid.sentence}", (RETURN.name,))
-    found = trend(success.values)
+    fit = trend(success.values)
     first, last = first_last_change(success.values) or (np.nan, np.nan)
     # A reward that was farmed to its maximum has risen too.
     rose = paid.improves and paid.last - paid.first >= paid.material
-    if not rose or last > SATURATED.on(trace) or found is None or found.change_low > 0:
+    if not rose or last > SATURATED.on(trace) or fit is None or fit.change_low > 0:
         return Clear()
     scale = max(1.0, float(np.abs(success.values).max()))
     material = FOLLOWS.bound(trace, "default: five points of a success rate", scale)
-    if found.change_high >= material.value:
+    if fit.change_high >= material.value:
         return Undecided(f"{name} scatters too much to say whether it follows")
-    answer = _finding(name, success, paid.sentence, (first, last), found, material)
+    answer = _finding(name, success, paid.sentence, (first, last), fit, material)
     # A form that is learned and nothing besides leads nowhere, once most of the run is over.
-    by_form = not too_early(trace) and form_alone(trace)
+    by_form = not too_early(trace) and describe_form_gain(trace)
     return replace(answer, severity=Severity.WARNING, counter=()) if by_form else answer
 
 
@@ -99,24 +99,22 @@ def _finding(  # noqa: PLR0913, PLR0917 - the two directions and what tells them
     success: Series,
     paid: str,
     levels: tuple[float, float],
-    found: Trend,
+    fit: Trend,
     material: Bound,
 ) -> Finding:
     never = not success.values.any()
-    falls = found.change_high < 0
+    falls = fit.change_high < 0
     does = "falls" if falls else "is never reached" if never else "does not follow"
-    said = label(name)
+    name_text = label(name)
     return Finding(
-        f"{paid}, but {said} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
+        f"{paid}, but {name_text} {does}: {levels[0]:.3g} to {levels[1]:.3g}",
         severity=Severity.NOTE if never else Severity.WARNING,
         metric=name,
         began=int(success.steps[0]),
         ended=int(success.steps[-1]),
         observed=levels[1] - levels[0],
         bound=material,
-        evidence=(
-            f"95 % interval of its change: {found.change_low:+.3g} to {found.change_high:+.3g}",
-        ),
+        evidence=(f"95 % interval of its change: {fit.change_low:+.3g} to {fit.change_high:+.3g}",),
         counter=("no success yet: a shaped reward may lead to it",) if never else (),
     )
 

@@ -33,7 +33,7 @@ from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -75,7 +75,7 @@ def check(trace: Trace) -> Answer:
         return Undecided("no entropy of discrete actions is logged", (ENTROPY.name,))
     if why := too_early(trace):
         return Undecided(why, ("total_steps",))
-    now, kl = judged(trace), trace.numbers(APPROX_KL.name)
+    now, kl = verdict_trend(trace), trace.numbers(APPROX_KL.name)
     large = kl is not None and float(np.median(kl.values)) > MAX_ORDINARY_KL
     if now.state != "falling" or now.metric != picked[0] or large:
         return Clear()

@@ -72,42 +72,44 @@ def check(trace: Trace) -> Answer:
     course = shares.values[:, top]
     best = optimum(trace, len(shares.names)) if trace.profile is Profile.SCHEDULER_PPO else None
     limit = _limit(trace, best, shares.names[top])
-    over = course > limit.value
-    if not over[-2:].all():
+    is_above = course > limit.value
+    if not is_above[-2:].all():
         return Clear()
-    under = np.flatnonzero(~over)
+    under = np.flatnonzero(~is_above)
     first = int(under[-1]) + 1 if len(under) else 0
-    left = np.flatnonzero(course <= course[0] + LEAVES)
-    began = min(int(left[-1]) + 1 if course[-1] > course[0] + LEAVES else 0, first)
-    return _finding(trace, shares, top, (began, limit), best)
+    near_start = np.flatnonzero(course <= course[0] + LEAVES)
+    onset = min(int(near_start[-1]) + 1 if course[-1] > course[0] + LEAVES else 0, first)
+    return _finding(trace, shares, top, (onset, limit), best)
 
 
 def _limit(trace: Trace, best: Optimum | None, name: str) -> Bound:
     """Raise the limit for a replica that should get more than an equal part."""
-    due = None if best is None or not best.known else best.share(name)
-    if best is None or due is None or due <= 1 / len(best.shares):
+    best_share = None if best is None or not best.known else best.share(name)
+    if best is None or best_share is None or best_share <= 1 / len(best.shares):
         return LIMIT.bound(trace, "default")
-    left = (1 - LIMIT.on(trace)) * (1 - due) / (1 - 1 / len(best.shares))
-    return Bound(1 - left, f"default, for a replica with {due:.0%} of the speed")
+    margin = (1 - LIMIT.on(trace)) * (1 - best_share) / (1 - 1 / len(best.shares))
+    return Bound(1 - margin, f"default, for a replica with {best_share:.0%} of the speed")
 
 
 def _shares(trace: Trace) -> Shares | None:
-    chosen = trace.get(ACTION.name)
-    if chosen is not None and len(chosen := chosen.finite()) >= WINDOWS * SHORTEST:
-        return _by_decision(chosen)
+    actions = trace.get(ACTION.name)
+    if actions is not None and len(actions := actions.finite()) >= WINDOWS * SHORTEST:
+        return _by_decision(actions)
     counts = trace.family(ACTION_COUNT.name)
     return _by_count(counts) if len(counts) > 1 else None
 
 
-def _by_decision(chosen: Series) -> Shares:
-    size = max(SHORTEST, min(WINDOW, len(chosen) // WINDOWS))
-    count = len(chosen) // size
-    edges = len(chosen) - size * np.arange(count, -1, -1)  # whole windows, up to the last decision
-    actions = np.unique(chosen.values)
-    rows = [(chosen.values[a:b, None] == actions).mean(axis=0) for a, b in pairwise(edges)]
+def _by_decision(decisions: Series) -> Shares:
+    size = max(SHORTEST, min(WINDOW, len(decisions) // WINDOWS))
+    count = len(decisions) // size
+    edges = len(decisions) - size * np.arange(
+        count, -1, -1
+    )  # whole windows, up to the last decision
+    actions = np.unique(decisions.values)
+    rows = [(decisions.values[a:b, None] == actions).mean(axis=0) for a, b in pairwise(edges)]
     names = tuple(f"{action:g}" for action in actions)
-    ends = chosen.steps[edges[1:] - 1]
-    return Shares(names, np.array(rows), chosen.steps[edges[:-1]], ends, f"{size} decisions")
+    ends = decisions.steps[edges[1:] - 1]
+    return Shares(names, np.array(rows), decisions.steps[edges[:-1]], ends, f"{size} decisions")
 
 
 def _by_count(counts: dict[str, Series]) -> Shares | None:
@@ -128,11 +130,11 @@ def _by_count(counts: dict[str, Series]) -> Shares | None:
 
 
 def _finding(
-    trace: Trace, shares: Shares, top: int, at: tuple[int, Bound], best: Optimum | None
+    trace: Trace, shares: Shares, top: int, onset_and_limit: tuple[int, Bound], best: Optimum | None
 ) -> Finding:
-    course, (began, limit) = shares.values[:, top], at
-    now = standing(trace, since=int(shares.starts[began]))
-    what = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
+    course, (onset, limit) = shares.values[:, top], onset_and_limit
+    trend = standing(trace, since=int(shares.starts[onset]))
+    noun = "replica" if trace.profile is Profile.SCHEDULER_PPO else "action"
     listed = " ".join(f"{share:.2f}".lstrip("0") for share in np.round(course, 2))
     evidence = [f"its share by windows of {shares.size}: {listed}"]
     entropy = trace.get(ENTROPY.name)
@@ -140,20 +142,20 @@ def _finding(
         evidence.append(f"entropy goes {levels[0]:.3g} to {levels[1]:.3g} nats")
     if best is not None:
         evidence.append(best.assumption)
-    if not now.improves:
-        evidence.append(f"meanwhile {now.sentence}")
+    if not trend.improves:
+        evidence.append(f"meanwhile {trend.sentence}")
     return Finding(
-        f"the policy collapsed onto {what} {shares.names[top]}: it takes {course[-1]:.0%} of the "
+        f"the policy collapsed onto {noun} {shares.names[top]}: it takes {course[-1]:.0%} of the "
         f"last decisions, {course[0]:.0%} of the first",
-        severity=_severity(now),
+        severity=_severity(trend),
         metric=_metric(trace),
-        began=int(shares.starts[began]),
+        began=int(shares.starts[onset]),
         ended=int(shares.ends[-1]),
         observed=float(course[-1]),
         bound=limit,
-        curve=Curve(f"share of {what} {shares.names[top]}", _drawn(shares, course)),
+        curve=Curve(f"share of {noun} {shares.names[top]}", _drawn(shares, course)),
         evidence=tuple(evidence),
-        counter=(f"meanwhile {now.sentence}",) if now.improves else (),
+        counter=(f"meanwhile {trend.sentence}",) if trend.improves else (),
     )
 
 
@@ -167,10 +169,10 @@ def _drawn(shares: Shares, course: NDArray[np.float64]) -> Series:
     return Series(shares.ends, np.full(len(course), np.nan), course)
 
 
-def _severity(now: Standing) -> Severity:
-    if now.improves:
+def _severity(trend: Standing) -> Severity:
+    if trend.improves:
         return Severity.NOTE
-    return Severity.ERROR if now.stalled else Severity.WARNING
+    return Severity.ERROR if trend.stalls else Severity.WARNING
 
 
 RULE = Rule(

@@ -26,7 +26,7 @@ acts) is about half of PPO's |r - 1| > eps: the two are kept apart and this rule
 
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import SHORT_WINDOW, Stretch, above
 from rlvitals.rules.standing import Standing, standing
@@ -52,46 +52,50 @@ def check(trace: Trace) -> Answer:
     """Compare with the profile's band; let the outcome decide how bad it is."""
     metric = CLIP_FRACTION if CLIP_FRACTION.name in trace else CLIP_FRACTION_EFFECTIVE
     clip = trace[metric.name]
-    own = SHARE.name not in trace.thresholds and metric.band(trace.profile).ceiling(trace)
-    limit = own or SHARE.bound(trace, "default")
+    band_limit = SHARE.name not in trace.thresholds and metric.band(trace.profile).ceiling(trace)
+    limit = band_limit or SHARE.bound(trace, "default")
     stretch = above(clip, limit.value)
     if stretch is None:
         return Clear()
     during = stretch.of(clip)
     middle = median(during.values) or stretch.worst
-    judge = learned if trace.profile in kinds.LANGUAGE else standing
-    now = judge(trace, since=stretch.began)
+    judge = learning_trend if trace.profile in kinds.LANGUAGE else standing
+    trend = judge(trace, since=stretch.start)
     causes, remedies = _tiny_range(trace, stretch)
     severe = middle > SEVERE.on(trace) and not weigh.content(standing(trace))
     return Finding(
         f"too many samples are clipped: {middle:.0%} in the median, {stretch.worst:.0%} at most",
-        severity=stretch.severity(_severity(now, severe=severe)),
+        severity=stretch.severity(_severity(trend, severe=severe)),
         metric=metric.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
-        evidence=(f"meanwhile {now.sentence}",) if now.stalled else (),
-        counter=(f"{now.sentence} all the same",) if now.improves else (),
+        evidence=(f"meanwhile {trend.sentence}",) if trend.stalls else (),
+        counter=(f"{trend.sentence} all the same",) if trend.improves else (),
         causes=causes,
         remedies=remedies,
     )
 
 
-def _severity(now: Standing, *, severe: bool) -> Severity:
-    if now.improves or not (now.stalled or severe):
+def _severity(trend: Standing, *, severe: bool) -> Severity:
+    if trend.improves or not (trend.stalls or severe):
         return Severity.NOTE
-    return Severity.ERROR if now.stalled and severe else Severity.WARNING
+    return Severity.ERROR if trend.stalls and severe else Severity.WARNING
 
 
 def _tiny_range(trace: Trace, stretch: Stretch) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tell large updates from a clip range so small that any update is clipped."""
-    own = trace.number("clip_range")
+    clip_range = trace.number("clip_range")
     kl = trace.get(APPROX_KL.name)
-    moved = median(kl.since(stretch.began).values) if kl is not None else None
-    if (own is not None and own < TINY_RANGE) or (moved is not None and moved < TINY_KL):
-        said = f"the clip range {own:g}" if own is not None else "the clip range"
-        return (f"{said} is too small: updates hardly move and are clipped all the same",), (
+    moved = median(kl.since(stretch.start).values) if kl is not None else None
+    if (clip_range is not None and clip_range < TINY_RANGE) or (
+        moved is not None and moved < TINY_KL
+    ):
+        range_text = (
+            f"the clip range {clip_range:g}" if clip_range is not None else "the clip range"
+        )
+        return (f"{range_text} is too small: updates hardly move and are clipped all the same",), (
             "raise the clip range towards 0.1-0.3",
         )
     return (), ()

@@ -43,19 +43,23 @@ def check(trace: Trace) -> Answer:
     if count < LEAST.on(trace) or zeros.mean() > MOST or (kl.values < 0).any():
         return Clear()
     measured = trace.measured[APPROX_KL.name]
-    known = NAMED in measured.estimator
+    is_documented = NAMED in measured.estimator
     # A sum of positive terms (k2, k3) is exactly 0 only where nothing moved at all.
-    if not known and measured.estimator in ("k2", "k3"):
+    if not is_documented and measured.estimator in ("k2", "k3"):
         return Clear()
-    where = np.flatnonzero(zeros)
-    how = f"{measured.framework} averages k1 and clamps it" if known else "as a clamped k1 would be"
+    zero_rows = np.flatnonzero(zeros)
+    how = (
+        f"{measured.framework} averages k1 and clamps it"
+        if is_documented
+        else "as a clamped k1 would be"
+    )
     return Finding(
         f"{count} of {len(kl)} KL values are exactly 0: a clamped estimator's artefact, not "
         "updates that moved nothing",
         severity=Severity.NOTE,
         metric=APPROX_KL.name,
-        began=int(kl.steps[where[0]]),
-        ended=int(kl.steps[where[-1]]),
+        began=int(kl.steps[zero_rows[0]]),
+        ended=int(kl.steps[zero_rows[-1]]),
         observed=float(count),
         bound=Bound(0.0, "KL is 0 only where nothing moved"),
         evidence=(how, f"the other values reach {kl.values.max():.2g} nats"),

@@ -65,61 +65,63 @@ def check(trace: Trace) -> Answer:
     kl = trace[APPROX_KL.name].finite()
     target = max(trace.number("target_kl") or 0.0, 0.0)
     factor, floor = FACTOR.on(trace), _floor(trace, target)
-    found = jumps(kl, factor, floor.value)
-    if not any(_lost(trace, int(kl.steps[spike.index])) for spike in found):
-        found = tuple(s for s in found if not _few(trace, int(kl.steps[s.index]), floor.value))
-    if not found:
+    spikes = jumps(kl, factor, floor.value)
+    if not any(_describe_loss(trace, int(kl.steps[spike.index])) for spike in spikes):
+        spikes = tuple(
+            s for s in spikes if not _is_few_tokens(trace, int(kl.steps[s.index]), floor.value)
+        )
+    if not spikes:
         return Clear()
-    worst = max(found, key=lambda spike: spike.value)
-    blamed, lost, severity = _blamed(trace, kl, found)
-    began = int(kl.steps[blamed.index])
-    after = standing(trace, since=began)
-    before = severity > Severity.NOTE and not lost and lost_before(trace, began)
+    worst = max(spikes, key=lambda spike: spike.value)
+    blamed, loss_text, severity = _choose_spike(trace, kl, spikes)
+    onset_step = int(kl.steps[blamed.index])
+    after = standing(trace, since=onset_step)
+    lost_earlier = severity > Severity.NOTE and not loss_text and lost_before(trace, onset_step)
     bound = max(
         FACTOR.bound(trace, f"{factor:g} x the median of the updates before it", worst.baseline),
         floor,
         key=lambda b: b.value,
     )
-    counter = (f"afterwards {after.sentence}",) if after.improves and not lost else ()
+    counter = (f"afterwards {after.sentence}",) if after.improves and not loss_text else ()
     before_it = (
         f"{worst.ratio:,.0f} x what it was" if worst.baseline > 0 else f"from {worst.baseline:.2g}"
     )
     return Finding(
         f"KL jumps to {worst.value:.2g} in one update, {before_it}"
-        + (f", and {len(found) - 1} more besides" if len(found) > 1 else ""),
-        severity=Severity.NOTE if before else severity,
+        + (f", and {len(spikes) - 1} more besides" if len(spikes) > 1 else ""),
+        severity=Severity.NOTE if lost_earlier else severity,
         metric=APPROX_KL.name,
-        began=began,
-        ended=int(kl.steps[found[-1].index]),
+        began=onset_step,
+        ended=int(kl.steps[spikes[-1].index]),
         observed=worst.value,
         bound=bound,
-        evidence=(_listed(kl, found), *lost),
-        counter=(*counter, *("the outcome had been lost before",) * bool(before)),
+        evidence=(_list_spikes(kl, spikes), *loss_text),
+        counter=(*counter, *("the outcome had been lost before",) * bool(lost_earlier)),
     )
 
 
-def _blamed(
-    trace: Trace, kl: Series, found: tuple[Spike, ...]
+def _choose_spike(
+    trace: Trace, kl: Series, spikes: tuple[Spike, ...]
 ) -> tuple[Spike, tuple[str, ...], Severity]:
     """Pick the jump that counts: the one at which the outcome fell, else the storm's first."""
-    for spike in found:
-        if lost := _lost(trace, int(kl.steps[spike.index])):
-            return spike, lost, Severity.WARNING
-    storm = crowd_at(np.array([spike.index for spike in found]), STORM, WITHIN)
-    first = found[0 if storm is None else storm]
-    after = standing(trace, since=int(kl.steps[found[0].index]))
+    for spike in spikes:
+        if loss_text := _describe_loss(trace, int(kl.steps[spike.index])):
+            return spike, loss_text, Severity.WARNING
+    storm = crowd_at(np.array([spike.index for spike in spikes]), STORM, WITHIN)
+    first = spikes[0 if storm is None else storm]
+    after = standing(trace, since=int(kl.steps[spikes[0].index]))
     soon = after.state == "unknown" and goes_on(trace)  # what came of it is still to be seen
-    if storm is not None and not (after.improves or soon or _unharmed(trace)):
+    if storm is not None and not (after.improves or soon or _keeps_gain(trace)):
         return first, (), Severity.WARNING
     return first, (), Severity.NOTE
 
 
-def _unharmed(trace: Trace) -> bool:
+def _keeps_gain(trace: Trace) -> bool:
     """Tell whether a run of episodes rose at once, or far more than what counts, and holds that."""
-    whole = standing(trace)
-    rose = whole.improves and whole.last - whole.first >= AMPLE * whole.material
-    if not rose and whole.state == "holding its best" and (picked := outcome(trace)) is not None:
-        rose = holds_early_gain(trace, picked[0], picked[1].values, whole.last, whole.material)
+    trend = standing(trace)
+    rose = trend.improves and trend.last - trend.first >= AMPLE * trend.material
+    if not rose and trend.state == "holding its best" and (picked := outcome(trace)) is not None:
+        rose = holds_early_gain(trace, picked[0], picked[1].values, trend.last, trend.material)
     return rose and trace.profile in kinds.CONTROL and lost_again(trace) is None
 
 
@@ -129,7 +131,7 @@ def _floor(trace: Trace, target: float) -> Bound:
     return OF_TARGET.bound(trace, f"{OF_TARGET.on(trace):g} x the run's target_kl", scale=target)
 
 
-def _few(trace: Trace, step: int, floor: float) -> bool:
+def _is_few_tokens(trace: Trace, step: int, floor: float) -> bool:
     """Ask whether a jump is that of a few tokens of a language model, and not of the policy."""
     clip = trace.number("clip_range")
     clipped = trace.get(CLIP_FRACTION_EFFECTIVE.name) or trace.get(CLIP_FRACTION.name)
@@ -141,27 +143,27 @@ def _few(trace: Trace, step: int, floor: float) -> bool:
     return bool(share.size and share[0] <= FEW.on(trace))
 
 
-def _lost(trace: Trace, step: int) -> tuple[str, ...]:
+def _describe_loss(trace: Trace, step: int) -> tuple[str, ...]:
     """Say what the outcome lost at a step and no later, where that is more than counts for it."""
     picked = outcome(trace)
-    found = None if picked is None else fall(trace, *picked, step)
-    if picked is None or found is None:
+    drop = None if picked is None else fall(trace, *picked, step)
+    if picked is None or drop is None:
         return ()
-    if found.earlier or found.late or found.shown < step:
+    if drop.earlier or drop.late or drop.visible_step < step:
         return ()
-    if found.slow or not (found.half or found.hidden):
+    if drop.slow or not (drop.half or drop.hidden):
         return ()  # worse from update to update: no single one did that
     before, after = standing(trace, until=step), standing(trace, since=step)
-    lost = found.before - found.last
-    if not lost > max(before.material, LOST * abs(found.before)):  # or NaN
+    loss = drop.before - drop.last
+    if not loss > max(before.material, LOST * abs(drop.before)):  # or NaN
         return ()
     name, sign = label(after.metric), up(picked[0])
-    return (f"{name} was {sign * found.before:.4g} before and is {sign * found.last:.4g} now",)
+    return (f"{name} was {sign * drop.before:.4g} before and is {sign * drop.last:.4g} now",)
 
 
-def _listed(kl: Series, found: tuple[Spike, ...]) -> str:
-    shown = ", ".join(f"{s.value:.2g} at {int(kl.steps[s.index]):,}" for s in found[:4])
-    return f"jumps: {shown}" + (", ..." if len(found) > 4 else "")  # noqa: PLR2004
+def _list_spikes(kl: Series, spikes: tuple[Spike, ...]) -> str:
+    values_text = ", ".join(f"{s.value:.2g} at {int(kl.steps[s.index]):,}" for s in spikes[:4])
+    return f"jumps: {values_text}" + (", ..." if len(spikes) > 4 else "")  # noqa: PLR2004
 
 
 RULE = Rule(

@@ -72,25 +72,25 @@ def check(trace: Trace) -> Answer:
         (SLIGHT.bound(trace, origin), Severity.NOTE),
     )
     for bound, severity in grades:
-        if held := above(far, float(np.log(bound.value)), WINDOW):
-            return _finding(trace, ratio, held, severity, bound)
+        if off_stretch := above(far, float(np.log(bound.value)), WINDOW):
+            return _finding(trace, ratio, off_stretch, severity, bound)
     return _scatter(trace)
 
 
 def _scatter(trace: Trace) -> Answer:
     """Note single updates in which the ratio scatters far more than before."""
     variance = trace.get(RATIO_VAR.name)
-    found = jumps(variance.finite(), VARIANCE_FACTOR, VARIANCE_FLOOR) if variance else ()
-    if variance is None or not found:
+    spikes = jumps(variance.finite(), VARIANCE_FACTOR, VARIANCE_FLOOR) if variance else ()
+    if variance is None or not spikes:
         return Clear()
-    worst = max(found, key=lambda spike: spike.value)
+    worst = max(spikes, key=lambda spike: spike.value)
     steps = variance.finite().steps
     return Finding(
         f"the ratio's variance jumps to {worst.value:.2g} in one update, from {worst.baseline:.1g}",
         severity=Severity.NOTE,
         metric=RATIO_VAR.name,
-        began=int(steps[found[0].index]),
-        ended=int(steps[found[-1].index]),
+        began=int(steps[spikes[0].index]),
+        ended=int(steps[spikes[-1].index]),
         observed=worst.value,
         bound=Bound(VARIANCE_FLOOR, f"default, and {VARIANCE_FACTOR:g} x the updates before it"),
         causes=("one drastic update: an outlier in its advantages",),
@@ -108,13 +108,13 @@ def _finding(
     remedies = (
         ("lower {learning_rate}", "run {n_epochs:fewer epochs per batch}") if together else ()
     )
-    improves = standing(trace, since=stretch.began).improves
+    improves = standing(trace, since=stretch.start).improves
     return Finding(
         f"the probability ratio's mean is off one: {worst:.3g} at the extreme",
         severity=Severity.NOTE if improves and severity < Severity.ERROR else severity,
         metric=RATIO.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=worst,
         bound=bound,
         evidence=together,
@@ -126,18 +126,18 @@ def _finding(
 
 def _together(trace: Trace, stretch: Stretch) -> tuple[str, ...]:
     """Say whether KL and clip fraction are high at the same time: then updates are drastic."""
-    said = []
-    for metric, limit, words in (
+    sentences = []
+    for metric, limit, template in (
         (APPROX_KL, HIGH_KL, "KL per update is {:.2g} nats meanwhile"),
         (CLIP_FRACTION, HIGH_CLIP, "{:.0%} of samples are clipped meanwhile"),
         (CLIP_FRACTION_EFFECTIVE, HIGH_EFFECTIVE, "{:.0%} of tokens are clipped meanwhile"),
         (RATIO_VAR, HIGH_VAR, "the ratio's variance is {:.2g} meanwhile"),
     ):
         series = trace.get(metric.name)
-        middle = None if series is None else median(series.since(stretch.began).values)
+        middle = None if series is None else median(series.since(stretch.start).values)
         if middle is not None and middle > limit:
-            said.append(words.format(middle))
-    return tuple(said)
+            sentences.append(template.format(middle))
+    return tuple(sentences)
 
 
 CAUSES = (

@@ -49,15 +49,19 @@ def check(trace: Trace) -> Answer:
     epochs = _epochs(trace)
     if epochs is None or len(epochs) < SHORT_WINDOW:
         return Undecided("too few iterations are counted", (UPDATES.name, ITERATION.name))
-    own = trace.number("n_epochs")
-    meant = own if own is not None and own > 0 else float(epochs.values.max())
-    origin = "the run's n_epochs" if own is not None and own > 0 else "the most of any iteration"
-    short = epochs.values < meant - ROUNDING
+    n_epochs = trace.number("n_epochs")
+    planned = n_epochs if n_epochs is not None and n_epochs > 0 else float(epochs.values.max())
+    origin = (
+        "the run's n_epochs"
+        if n_epochs is not None and n_epochs > 0
+        else "the most of any iteration"
+    )
+    short = epochs.values < planned - ROUNDING
     share = float(short.mean())
     limit = CUT.bound(trace, "default: every second iteration")
     if share < limit.value or not short.any():
         return Clear()
-    return _finding(trace, epochs, short, Bound(meant, origin), limit)
+    return _finding(trace, epochs, short, Bound(planned, origin), limit)
 
 
 def _epochs(trace: Trace) -> Series | None:
@@ -65,35 +69,35 @@ def _epochs(trace: Trace) -> Series | None:
     updates, iterations = trace[UPDATES.name].finite(), trace.get(ITERATION.name)
     if iterations is None:
         return None
-    both = np.isin(updates.steps, iterations.steps)
-    updates = updates.where(both)
-    at = np.searchsorted(iterations.steps, updates.steps)
+    common = np.isin(updates.steps, iterations.steps)
+    updates = updates.where(common)
+    rows = np.searchsorted(iterations.steps, updates.steps)
     with np.errstate(all="ignore"):
-        rate = np.diff(updates.values) / np.diff(iterations.values[at])
-    later = updates.where(slice(1, None))
-    found = Series(later.steps, later.times, rate).finite()
-    return found.where(found.values >= 0)
+        rate = np.diff(updates.values) / np.diff(iterations.values[rows])
+    rows_after = updates.where(slice(1, None))
+    epochs = Series(rows_after.steps, rows_after.times, rate).finite()
+    return epochs.where(epochs.values >= 0)
 
 
 def _finding(
-    trace: Trace, epochs: Series, short: np.typing.NDArray[np.bool_], meant: Bound, limit: Bound
+    trace: Trace, epochs: Series, short: np.typing.NDArray[np.bool_], planned: Bound, limit: Bound
 ) -> Finding:
-    now = standing(trace)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace)
+    evidence, counter = weigh.sides(trend)
     at_once = float((epochs.values <= FIRST + ROUNDING).mean())
-    useless = at_once >= AT_ONCE and meant.value > FIRST + ROUNDING and now.stalled
-    which = np.flatnonzero(short)
+    useless = at_once >= AT_ONCE and planned.value > FIRST + ROUNDING and trend.stalls
+    short_rows = np.flatnonzero(short)
     share = float(short.mean())
     return Finding(
-        f"{share:.0%} of the iterations stop before their {meant.value:g} epochs are over: "
+        f"{share:.0%} of the iterations stop before their {planned.value:g} epochs are over: "
         f"{np.median(epochs.values):.3g} in the median, {at_once:.0%} end in the first two",
         severity=Severity.WARNING if useless else Severity.NOTE,
         metric=UPDATES.name,
-        began=int(epochs.steps[which[0]]),
-        ended=int(epochs.steps[which[-1]]),
+        began=int(epochs.steps[short_rows[0]]),
+        ended=int(epochs.steps[short_rows[-1]]),
         observed=share,
         bound=limit,
-        evidence=(f"epochs by {meant.origin}", *evidence),
+        evidence=(f"epochs by {planned.origin}", *evidence),
         counter=counter,
     )
 

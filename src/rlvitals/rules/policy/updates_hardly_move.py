@@ -42,7 +42,7 @@ from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds, weigh
-from rlvitals.rules.answers import judged
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
 from rlvitals.rules.standing import LEAST, standing, way_share
@@ -72,21 +72,21 @@ def check(trace: Trace) -> Answer:
 
 def _by_sum(trace: Trace) -> Finding | None:
     """Return the finding of updates that in all cannot have changed the policy."""
-    found = no_movement(trace)
-    if found is None or found.metric == ENTROPY.name or weigh.content(judged(trace)):
+    movement = no_movement(trace)
+    if movement is None or movement.metric == ENTROPY.name or weigh.content(verdict_trend(trace)):
         return None
-    if found.metric == GRAD_NORM.name:
-        return _without_gradient(trace, found.bound)
+    if movement.metric == GRAD_NORM.name:
+        return _without_gradient(trace, movement.bound)
     kl = trace[APPROX_KL.name].finite()
     return Finding(
         f"updates hardly move the policy: the KL of all {len(kl):,} logged ones together changes "
-        f"at most {found.change:.1%} of its actions",
+        f"at most {movement.change:.1%} of its actions",
         severity=Severity.WARNING,
         metric=APPROX_KL.name,
         began=int(kl.steps[0]),
         ended=int(kl.steps[-1]),
-        observed=found.change,
-        bound=found.bound,
+        observed=movement.change,
+        bound=movement.bound,
         evidence=(f"the median KL per update is {float(np.median(kl.values)):.1e} nats",),
         causes=_causes(trace, trace.first_step + (trace.last_step - trace.first_step) // 2),
     )
@@ -119,22 +119,22 @@ def _without_gradient(trace: Trace, bound: Bound) -> Finding | None:
 def _by_updates(trace: Trace) -> Answer:
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
     kl, clip = _late(trace, APPROX_KL.name, half), _late(trace, CLIP_FRACTION.name, half)
-    still = [kl is not None and kl <= TINY_KL.on(trace)]
-    still.append(clip is not None and clip < FEW.on(trace))
+    small = [kl is not None and kl <= TINY_KL.on(trace)]
+    small.append(clip is not None and clip < FEW.on(trace))
     logged = [kl is not None, clip is not None]
     if not any(logged):
         return _by_entropy(trace)
     clamped = "clamped" in getattr(trace.measured.get(APPROX_KL.name), "estimator", "")
-    if not (still[1] if clamped and logged[1] else still == logged):
+    if not (small[1] if clamped and logged[1] else small == logged):
         return Clear()
-    now = standing(trace, since=half)
-    if now.state == "at its ceiling":
+    trend = standing(trace, since=half)
+    if trend.state == "at its ceiling":
         return Clear()
-    if _annealed(trace):
+    if _rate_is_low(trace):
         return Undecided("the learning rate has been annealed: small updates are meant")
-    if not now.stalled:
-        return Undecided(f"updates are small, but {now.sentence}", ("outcome/return",))
-    return _finding(trace, kl, clip, now.sentence, lone=not all(logged))
+    if not trend.stalls:
+        return Undecided(f"updates are small, but {trend.sentence}", ("outcome/return",))
+    return _finding(trace, kl, clip, trend.sentence, lone=not all(logged))
 
 
 def _by_rate(trace: Trace) -> Finding | None:
@@ -161,11 +161,11 @@ def _by_rate(trace: Trace) -> Finding | None:
 
 def _nowhere(trace: Trace) -> bool:
     """See an outcome that got nowhere: proven so, or still where random actions would be."""
-    now = standing(trace)
-    if weigh.content(now):
+    trend = standing(trace)
+    if weigh.content(trend):
         return False
-    part = way_share(trace, now)
-    return now.stalled or (part is not None and part < NOWHERE)
+    share = way_share(trace, trend)
+    return trend.stalls or (share is not None and share < NOWHERE)
 
 
 def _by_entropy(trace: Trace) -> Answer:
@@ -177,7 +177,7 @@ def _by_entropy(trace: Trace) -> Answer:
     span = float(np.ptp(entropy.values)) / level if level > 0 else 0.0
     if span > SAME_ENTROPY.value or not level:
         return Clear()
-    sure = no_movement(trace) is not None and not weigh.content(judged(trace))
+    sure = no_movement(trace) is not None and not weigh.content(verdict_trend(trace))
     if not (sure or _nowhere(trace)):
         return Undecided("entropy stands still, but the outcome may not", ("outcome/return",))
     return Finding(
@@ -189,7 +189,7 @@ def _by_entropy(trace: Trace) -> Answer:
         ended=int(entropy.steps[-1]),
         observed=span,
         bound=SAME_ENTROPY,
-        evidence=(f"meanwhile {now.sentence}",) if (now := standing(trace)).stalled else (),
+        evidence=(f"meanwhile {trend.sentence}",) if (trend := standing(trace)).stalls else (),
         causes=("the policy's weights are not trained", "learning rate too low"),
         remedies=("check that the optimiser holds the policy's weights", "raise the learning rate"),
     )
@@ -209,7 +209,7 @@ def _causes(trace: Trace, half: int) -> tuple[str, ...]:
     return tuple(causes)
 
 
-def _annealed(trace: Trace) -> bool:
+def _rate_is_low(trace: Trace) -> bool:
     rate = trace.get(LEARNING_RATE.name)
     if rate is None or not len(rate := rate.finite()):
         return False
@@ -239,7 +239,7 @@ def _finding(
         f"updates hardly move the policy: {'; '.join(parts)} (medians of the second half)",
         severity=Severity.NOTE if lone else Severity.WARNING,
         metric=name,
-        began=stretch.began if stretch else int(series.steps[0]),
+        began=stretch.start if stretch else int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=clip if clip is not None else kl or 0.0,
         bound=bound,

@@ -33,7 +33,7 @@ import numpy as np
 from rlvitals.metrics.catalogue.outcome import REWARD
 from rlvitals.metrics.catalogue.reward import COMPONENT
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import checks, learned
+from rlvitals.rules.answers import checks, learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import Standing, label
 from rlvitals.rules.weigh import content
@@ -65,24 +65,24 @@ def check(trace: Trace) -> Answer:
     if not primary:
         return Undecided("no reward part is named for right answers", (COMPONENT.name,))
     parts = {
-        name: found
+        name: points
         for name, series in trace.series.items()
-        if name.startswith(f"{COMPONENT.name}/") and len(found := series.finite()) >= LEAST
+        if name.startswith(f"{COMPONENT.name}/") and len(points := series.finite()) >= LEAST
     }
-    others = [n for n in parts if n not in {name for name, _ in primary}]
+    other_names = [n for n in parts if n not in {name for name, _ in primary}]
     gains = _gains(trace, parts)
     total = sum(max(gain.weighted, 0.0) for gain in gains)
-    best = max((g for g in gains if g.name in others), key=lambda g: g.weighted, default=None)
+    best = max((g for g in gains if g.name in other_names), key=lambda g: g.weighted, default=None)
     if best is None and REWARD.name not in trace:
         return Undecided("no other part of the reward is logged", (COMPONENT.name,))
     if best is None or total <= 0 or best.weighted <= SHARE.on(trace) * total:
-        return _none(trace, parts)
+        return _clear_if_complete(trace, parts)
     if not _rises(parts[best.name], best):
-        return _none(trace, parts)
+        return _clear_if_complete(trace, parts)
     return _judge(trace, primary[0], best, best.weighted / total)
 
 
-def _none(trace: Trace, parts: dict[str, Series]) -> Answer:
+def _clear_if_complete(trace: Trace, parts: dict[str, Series]) -> Answer:
     """Clear the parts that are logged, unless the total shows that others are not."""
     reward = trace.get(REWARD.name)
     total = None if reward is None else reward.finite().values
@@ -116,19 +116,19 @@ def _weights(trace: Trace, parts: dict[str, Series]) -> dict[str, float]:
     columns = [s.values[np.searchsorted(s.steps, steps)] for s in parts.values()]
     y = total.values[np.searchsorted(total.steps, steps)]
     design = np.column_stack((*columns, np.ones(len(steps))))
-    found = np.linalg.lstsq(design, y)[0]
-    left = y - design @ found
-    if float(left @ left) > (1 - AGREES) * float(np.square(y - y.mean()).sum()):
+    weights = np.linalg.lstsq(design, y)[0]
+    residual = y - design @ weights
+    if float(residual @ residual) > (1 - AGREES) * float(np.square(y - y.mean()).sum()):
         return {}
-    return {name: float(w) for name, w in zip(parts, found, strict=False)}
+    return {name: float(w) for name, w in zip(parts, weights, strict=False)}
 
 
 def _rises(series: Series, gain: Gain) -> bool:
     noise = noise_sd(series.values) or 0.0
-    found = trend(series.values)
+    fit = trend(series.values)
     clear = gain.last - gain.first > LOUD * noise
     # A part that is earned in full after a few updates is no straight line: its noise is gone too.
-    return clear and (found is None or found.change_low > 0 or noise == 0.0 or _jumps(series, gain))
+    return clear and (fit is None or fit.change_low > 0 or noise == 0.0 or _jumps(series, gain))
 
 
 def _jumps(series: Series, gain: Gain) -> bool:
@@ -139,25 +139,25 @@ def _jumps(series: Series, gain: Gain) -> bool:
 def _judge(trace: Trace, primary: tuple[str, Series], best: Gain, share: float) -> Answer:
     name, series = primary
     half = int(series.steps[len(series) // 2])
-    whole, now = learned(trace), learned(trace, since=half)
+    full_trend, late_trend = learning_trend(trace), learning_trend(trace, since=half)
     right = float(series.tail(len(series) // 5).values.mean())
-    if right >= SOLVED or whole.improves or content(now):
+    if right >= SOLVED or full_trend.improves or content(late_trend):
         return Clear()
-    stalls = now.stalled or whole.state in ("falling", "fallen back")
-    if not stalls and now.state != "unknown":
+    stalls = late_trend.stalls or full_trend.state in ("falling", "fallen back")
+    if not stalls and late_trend.state != "unknown":
         return Clear()
-    said = label(name)
-    seen: Standing = whole if whole.stalled or not now.stalled else now
+    name_text = label(name)
+    shown_trend: Standing = full_trend if full_trend.stalls or not late_trend.stalls else late_trend
     return Finding(
         f"{label(best.name)} makes {share:.0%} of what the reward gained, {best.first:.3g} to "
-        f"{best.last:.3g}, and {said} gets nothing",
+        f"{best.last:.3g}, and {name_text} gets nothing",
         severity=Severity.WARNING if stalls else Severity.NOTE,
         metric=best.name,
         began=int(trace[best.name].finite().steps[0]),
         ended=int(series.steps[-1]),
         observed=share,
         bound=SHARE.bound(trace, "default: share of all gains"),
-        evidence=(seen.sentence,),
+        evidence=(shown_trend.sentence,),
     )
 
 

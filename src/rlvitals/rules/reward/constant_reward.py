@@ -43,11 +43,11 @@ from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import judged, last_share
+from rlvitals.rules.answers import last_share, verdict_trend
 from rlvitals.rules.episode_window import memory
 from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.known_task import environment
-from rlvitals.rules.paid import paid
+from rlvitals.rules.paid import step_reward
 from rlvitals.rules.reward_names import pays_right_answers
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING
@@ -75,27 +75,29 @@ SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 def check(trace: Trace) -> Answer:
     """Look at the reward as a whole, then at its parts."""
-    answer = _nothing(trace) or _whole(trace)
+    answer = _nothing(trace) or _judge_run(trace)
     return answer if isinstance(answer, Finding) else _tail(trace) or _dead_part(trace) or answer
 
 
 def _nothing(trace: Trace) -> Finding | None:
     """Find returns of 0 where every step pays: no healthy run has them, however it learns."""
-    found = paid(trace)
-    if found is None or len(found.unrewarded) < LEAST.on(trace):
+    pay = step_reward(trace)
+    if pay is None or len(pay.points_without_reward) < LEAST.on(trace):
         return None
-    since, at = found.unrewarded, found.broke
-    began = since.steps[0] if at is None else found.share.steps[at]
-    between = int(began), int(since.steps[-1])
-    said = f"{found.env.name} pays {found.env.pays:g} a step"
-    answer = _finding(trace, RETURN.name, between, len(since), trace[RETURN.name])
-    return replace(answer, severity=Severity.ERROR, evidence=(said, *answer.evidence), counter=())
+    no_reward, break_index = pay.points_without_reward, pay.broke
+    onset_step = no_reward.steps[0] if break_index is None else pay.share.steps[break_index]
+    between = int(onset_step), int(no_reward.steps[-1])
+    rate_text = f"{pay.env.name} pays {pay.env.pays:g} a step"
+    answer = _finding(trace, RETURN.name, between, len(no_reward), trace[RETURN.name])
+    return replace(
+        answer, severity=Severity.ERROR, evidence=(rate_text, *answer.evidence), counter=()
+    )
 
 
 def _tail(trace: Trace) -> Finding | None:
     """Find an outcome that varied, fell, and has been one number ever since."""
-    found = [(n, s.finite()) for n in LEVELS if (s := trace.get(n)) is not None]
-    name, series = next(((n, s) for n, s in found if len(s) >= 2 * UPDATES), ("", None))
+    outcomes = [(n, s.finite()) for n in LEVELS if (s := trace.get(n)) is not None]
+    name, series = next(((n, s) for n, s in outcomes if len(s) >= 2 * UPDATES), ("", None))
     if series is None:
         return None
     varied = np.flatnonzero(series.values != series.values[-1])
@@ -103,45 +105,45 @@ def _tail(trace: Trace) -> Finding | None:
     count = len(series) - first
     if not first or count < LEAST.on(trace) or series.values[-1] > series.values.min():
         return None
-    between = _left(trace, name, series, first), int(series.steps[-1])
+    between = _onset_step(trace, name, series, first), int(series.steps[-1])
     return _finding(trace, name, between, count, series)
 
 
-def _left(trace: Trace, name: str, series: Series, first: int) -> int:
+def _onset_step(trace: Trace, name: str, series: Series, first: int) -> int:
     """Return the step from which a mean over episodes can have fallen to what it became."""
-    values, since = series.values[:first], int(series.steps[first])
+    values, first_step = series.values[:first], int(series.steps[first])
     high = float(values.max()) - SHOWS * float(values.max() - series.values[first])
-    left = int(series.steps[int(np.flatnonzero(values >= high)[-1])])
-    return max(left, since - round(memory(trace, name, since)))
+    decline_step = int(series.steps[int(np.flatnonzero(values >= high)[-1])])
+    return max(decline_step, first_step - round(memory(trace, name, first_step)))
 
 
 def _dead_part(trace: Trace) -> Finding | None:
     """Note a part that is one number throughout, beside parts that are not."""
     parts = {
-        own: found
-        for own, series in trace.family(COMPONENT.name).items()
-        if len(found := series.finite()) >= PART
+        name: points
+        for name, series in trace.family(COMPONENT.name).items()
+        if len(points := series.finite()) >= PART
     }
-    dead = [own for own, series in parts.items() if np.ptp(series.values) == 0]
+    dead = [name for name, series in parts.items() if np.ptp(series.values) == 0]
     if trace.profile is Profile.SCHEDULER_PPO:  # a part without weight, or nothing to take off
-        dead = [own for own in dead if parts[own].values[0] != 0]
+        dead = [name for name in dead if parts[name].values[0] != 0]
     # Right answers throughout are no fault, and where no part varies the whole is judged alone.
     dead = [o for o in dead if not (pays_right_answers(o) and parts[o].values[0] >= SOLVED)]
     if not dead or len(dead) == len(parts):
         return None
-    own, series = dead[0], parts[dead[0]]
+    name, series = dead[0], parts[dead[0]]
     value = float(series.values[0])
-    others = (f"so are {', '.join(dead[1:])}",) if dead[1:] else ()
+    other_dead = (f"so are {', '.join(dead[1:])}",) if dead[1:] else ()
     return Finding(
-        f"{label(f'{COMPONENT.name}/{own}')} is {value:.4g} in all {len(series):,} updates: it "
+        f"{label(f'{COMPONENT.name}/{name}')} is {value:.4g} in all {len(series):,} updates: it "
         "never told responses apart",
         severity=Severity.NOTE,
-        metric=f"{COMPONENT.name}/{own}",
+        metric=f"{COMPONENT.name}/{name}",
         began=int(series.steps[0]),
         ended=int(series.steps[-1]),
         observed=value,
         bound=Bound(PART, "default: so many updates"),
-        evidence=others,
+        evidence=other_dead,
         causes=(
             "a check that never matches: a pattern, a tag, a parser",
             "something that every response does, or none can",
@@ -150,7 +152,7 @@ def _dead_part(trace: Trace) -> Finding | None:
     )
 
 
-def _whole(trace: Trace) -> Answer:
+def _judge_run(trace: Trace) -> Answer:
     """Look at the spread of a batch of responses, else at an outcome that never changes."""
     picked = _constant(trace)
     if picked is None:
@@ -160,18 +162,18 @@ def _whole(trace: Trace) -> Answer:
     lasts = last == len(series) - 1 or count >= LASTING * len(series)
     if count < LEAST.on(trace) or not lasts:
         return Clear()
-    began, ended = int(series.steps[first]), int(series.steps[last])
+    first_step, last_step = int(series.steps[first]), int(series.steps[last])
     # A mean over episodes stands still while equal ones leave and join it: only once it holds
     # none of before were they all the same.
-    if first and ended - began < memory(trace, name, began):
+    if first and last_step - first_step < memory(trace, name, first_step):
         return Clear()
-    right = last_share(trace.until(ended))
+    right = last_share(trace.until(last_step))
     if right is not None and right >= SOLVED:
         return Clear()
-    now = judged(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
-    if now.state == "at its ceiling" or _at_its_top(name, series, first):
+    trend = verdict_trend(trace) if trace.profile in kinds.LANGUAGE else standing(trace)
+    if trend.state == "at its ceiling" or _at_its_top(name, series, first):
         return Clear()
-    return _finding(trace, name, (began, ended), count, series)
+    return _finding(trace, name, (first_step, last_step), count, series)
 
 
 def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
@@ -183,8 +185,8 @@ def _constant(trace: Trace) -> tuple[str, Series, tuple[int, int]] | None:
     if not logged:
         return None
     name, series = logged[0]
-    same = series.values == 0 if name in SPREADS else _repeats(series.values)
-    return name, series, _stays(same)
+    equal = series.values == 0 if name in SPREADS else _repeats(series.values)
+    return name, series, _stays(equal)
 
 
 def _repeats(values: np.ndarray) -> np.ndarray:
@@ -193,13 +195,13 @@ def _repeats(values: np.ndarray) -> np.ndarray:
     return np.asarray(values == kinds[int(counts.argmax())])
 
 
-def _stays(same: np.ndarray) -> tuple[int, int]:
+def _stays(equal: np.ndarray) -> tuple[int, int]:
     """Return the first and last index of the stretch; a single exception does not end it."""
-    found = stays_above(same.astype(np.float64), 0.5, UPDATES, NEARLY)
+    span = stays_above(equal.astype(np.float64), 0.5, UPDATES, NEARLY)
     # Windows that qualify may lie apart: rewards of 0 and 1 differ, however rare a 1 is.
-    if found is None or float(same[found[0] : found[1] + 1].mean()) < NEARLY:
+    if span is None or float(equal[span[0] : span[1] + 1].mean()) < NEARLY:
         return 0, -1
-    return found
+    return span
 
 
 def _at_its_top(name: str, series: Series, first: int) -> bool:
@@ -212,22 +214,24 @@ def _at_its_top(name: str, series: Series, first: int) -> bool:
 def _finding(
     trace: Trace, name: str, between: tuple[int, int], count: int, series: Series
 ) -> Finding:
-    now = standing(trace, since=between[0])
-    evidence, counter = sides(now)
+    trend = standing(trace, since=between[0])
+    evidence, counter = sides(trend)
     value = float(series.until(between[1]).values[-1])
     spread = name in SPREADS
-    what = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
+    text = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    over = not spread and bool((series.since(between[1] + 1).values > value).any())  # it rose then
+    ends_earlier = not spread and bool(
+        (series.since(between[1] + 1).values > value).any()
+    )  # it rose then
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
-    learns, most = _learns(trace, now, between[0])
+    learns, notes = _learns(trace, trend, between[0])
     early = _starts_flat(trace, name, series, between[0], value)
-    counter = (*counter, *most, *early)
-    severity = Severity.NOTE if learns or waits or over or early else Severity.WARNING
+    counter = (*counter, *notes, *early)
+    severity = Severity.NOTE if learns or waits or ends_earlier or early else Severity.WARNING
     if waits:
-        until = "had succeeded until then" if over else "has succeeded yet"
+        until = "had succeeded until then" if ends_earlier else "has succeeded yet"
         counter = (*counter, f"it is the least that a policy gets: nothing {until}")
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     # A return of exactly 0 where even a random policy earns something else: none arrives.
@@ -239,7 +243,7 @@ def _finding(
     during = series.since(between[0]).until(between[1]).values
     times = _times(during == (0.0 if spread else value), spread=spread)
     return Finding(
-        f"{what} in {times}",
+        f"{text} in {times}",
         severity=severity,
         metric=name,
         began=between[0],
@@ -267,21 +271,21 @@ def _starts_flat(
     return (f"it never stood above that: a flat start; {why}",)
 
 
-def _times(same: np.ndarray, *, spread: bool) -> str:
-    """Count the points of a stretch that are `same`: it tolerates exceptions, and counts them."""
+def _times(equal: np.ndarray, *, spread: bool) -> str:
+    """Count the points of a stretch that are `equal`: it tolerates exceptions, and counts them."""
     points = "successive updates" if spread else "successive values"
-    if not same.all():
-        return f"{np.count_nonzero(same):,} of {same.size:,} {points}"
-    return f"{same.size:,} {points if spread else 'values in a row'}"
+    if not equal.all():
+        return f"{np.count_nonzero(equal):,} of {equal.size:,} {points}"
+    return f"{equal.size:,} {points if spread else 'values in a row'}"
 
 
-def _learns(trace: Trace, now: Standing, since: int) -> tuple[bool, tuple[str, ...]]:
+def _learns(trace: Trace, trend: Standing, start_step: int) -> tuple[bool, tuple[str, ...]]:
     """Tell whether the outcome is well in spite of rewards that are alike, and what says so."""
     if trace.profile not in kinds.LANGUAGE:
-        return content(now) or content(judged(trace)), ()  # by its evaluation too
-    done = content(judged(trace)) and at_top(trace, since)
-    said = ("most batches earn the most that any did",) if done else ()
-    return (content(now) or done) and not lifeless(trace), said
+        return content(trend) or content(verdict_trend(trace)), ()  # by its evaluation too
+    solved = content(verdict_trend(trace)) and at_top(trace, start_step)
+    notes = ("most batches earn the most that any did",) if solved else ()
+    return (content(trend) or solved) and not lifeless(trace), notes
 
 
 RULE = Rule(

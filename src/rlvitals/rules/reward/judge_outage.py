@@ -44,7 +44,7 @@ from rlvitals.metrics.catalogue.rollouts import ABORTED_SHARE, ERROR_SHARE
 from rlvitals.metrics.catalogue.throughput import STEP_TIME
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
-from rlvitals.rules.answers import learned
+from rlvitals.rules.answers import learning_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold
 from rlvitals.rules.shapes import above
 from rlvitals.rules.standing import label
@@ -79,9 +79,9 @@ class Outage:
     """A stretch of updates without real rewards."""
 
     metric: str
-    said: str
-    began: int  # step
-    ended: int
+    description: str
+    first_step: int  # step
+    last_step: int
     updates: int
     share: float  # of the run's updates
     goes_on: bool
@@ -96,10 +96,12 @@ def check(trace: Trace) -> Answer:
         return failing
     rewards = [n for n in (REWARD.name, SCORE.name) if n in trace]
     parts = [n for n in trace.series if n.startswith(f"{COMPONENT.name}/")]
-    found = [out for n in rewards if (out := _missing(trace, n)) is not None]
-    found = found or [out for n in (*rewards, *parts) if (out := _default(trace, n)) is not None]
-    if found:
-        return _finding(trace, max(found, key=lambda out: out.updates))
+    outages = [out for n in rewards if (out := _missing(trace, n)) is not None]
+    outages = outages or [
+        out for n in (*rewards, *parts) if (out := _default(trace, n)) is not None
+    ]
+    if outages:
+        return _finding(trace, max(outages, key=lambda out: out.updates))
     partly = [drop for n in rewards if (drop := _drop(trace, n)) is not None]
     return partly[0] if partly else Clear()
 
@@ -112,16 +114,16 @@ def _errors(trace: Trace) -> Finding | None:
         if shares is None or stretch is None:
             continue
         level = median(stretch.of(shares).values) or stretch.worst
-        now = learned(trace, since=stretch.began)
-        evidence, counter = sides(now)
-        lasts = stretch.goes_on or (stretch.share >= LONG and not content(now))
-        lost = stretch.goes_on and level >= NEARLY_ALL
+        trend = learning_trend(trace, since=stretch.start)
+        evidence, counter = sides(trend)
+        lasts = stretch.goes_on or (stretch.share >= LONG and not content(trend))
+        is_total = stretch.goes_on and level >= NEARLY_ALL
         return Finding(
             f"{level:.0%} of rollouts end in an error, {stretch.worst:.0%} at worst",
-            severity=Severity(lasts + lost),
+            severity=Severity(lasts + is_total),
             metric=metric.name,
-            began=stretch.began,
-            ended=stretch.ended,
+            began=stretch.start,
+            ended=stretch.end,
             observed=level,
             bound=ERRORS.bound(trace, "default"),
             evidence=evidence,
@@ -142,8 +144,8 @@ def _missing(trace: Trace, name: str) -> Outage | None:
         return None
     first, last = stretch
     count = last - first + 1
-    rest = np.concatenate((has[:first], has[last + 1 :]))
-    if count < UPDATES.on(trace) or first == 0 or rest.mean() < WHOLE:
+    other_rows = np.concatenate((has[:first], has[last + 1 :]))
+    if count < UPDATES.on(trace) or first == 0 or other_rows.mean() < WHOLE:
         return None
     return Outage(
         name,
@@ -173,22 +175,22 @@ def _default(trace: Trace, name: str) -> Outage | None:
     values = series.values
     if len(values) < BEFORE // 2 + UPDATES.on(trace):
         return None
-    atom = _repeated(values)
+    atom = _longest_value(values)
     stretch = _longest((values == atom) & _uniform(trace, name, series), series.steps)
     if stretch is None:
         return None
     first, last = stretch
     count = last - first + 1
-    before = series.where(slice(max(0, first - BEFORE), first)).values
-    if count < UPDATES.on(trace) or len(before) < BEFORE // 2:
+    values_before = series.where(slice(max(0, first - BEFORE), first)).values
+    if count < UPDATES.on(trace) or len(values_before) < BEFORE // 2:
         return None
-    level, spread = median(before) or 0.0, robust_sd(before) or 0.0
+    level, spread = median(values_before) or 0.0, robust_sd(values_before) or 0.0
     # Gone in one update, from where it had never been near: what sinks over several, or touches
     # the floor now and then, is a policy that gets worse.
-    near = np.any(before - atom < QUARTER * (level - atom))
+    near = np.any(values_before - atom < QUARTER * (level - atom))
     if not spread or level - atom < FAR * spread or near:
         return None
-    moved = _moved(trace, int(series.steps[first]))
+    moved = _policy_moves(trace, int(series.steps[first]))
     if moved is None or moved:
         return None
     return Outage(
@@ -204,7 +206,7 @@ def _default(trace: Trace, name: str) -> Outage | None:
     )
 
 
-def _repeated(values: NDArray[np.float64]) -> float:
+def _longest_value(values: NDArray[np.float64]) -> float:
     """Return the number that stands in most successive updates, the newest of equals."""
     starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
     lengths = np.diff(starts, append=len(values))
@@ -213,33 +215,38 @@ def _repeated(values: NDArray[np.float64]) -> float:
 
 def _uniform(trace: Trace, name: str, series: Series) -> NDArray[np.bool_]:
     """Tell the updates in which responses do not differ; true where no spread is logged."""
-    own = name.removeprefix(f"{COMPONENT.name}/")
-    part = own != name
-    wanted = (f"{COMPONENT_STD.name}/{own}",) if part else (STD.name, GROUP_STD.name)
-    spread = next((trace[n].finite() for n in wanted if n in trace), None)
+    suffix = name.removeprefix(f"{COMPONENT.name}/")
+    is_component = suffix != name
+    spread_names = (
+        (f"{COMPONENT_STD.name}/{suffix}",) if is_component else (STD.name, GROUP_STD.name)
+    )
+    spread = next((trace[n].finite() for n in spread_names if n in trace), None)
     if spread is None or not len(spread):
         return np.ones(len(series), dtype=np.bool_)
     zero = spread.steps[spread.values == 0]
     return np.isin(series.steps, zero) | ~np.isin(series.steps, spread.steps)
 
 
-def _moved(trace: Trace, step: int) -> bool | None:
+def _policy_moves(trace: Trace, step: int) -> bool | None:
     """Tell whether what a policy moves had moved by `step`; None where nothing tells."""
-    told = None
+    answer = None
     for name in STEADY:
         if name not in trace:
             continue
         series = trace[name].finite()
-        at = int(np.searchsorted(series.steps, step))
-        before, after = series.values[max(0, at - BEFORE) : at], series.values[at : at + 2]
-        if len(before) < 2 * AROUND or not len(after):
+        index = int(np.searchsorted(series.steps, step))
+        values_before, after = (
+            series.values[max(0, index - BEFORE) : index],
+            series.values[index : index + 2],
+        )
+        if len(values_before) < 2 * AROUND or not len(after):
             continue
-        told = bool(told)
-        noise = max(noise_sd(before) or 0.0, robust_sd(before) or 0.0)
-        gap = abs(float(after.mean()) - float(np.median(before)))
+        answer = bool(answer)
+        noise = max(noise_sd(values_before) or 0.0, robust_sd(values_before) or 0.0)
+        gap = abs(float(after.mean()) - float(np.median(values_before)))
         if gap > MOVED * noise:
             return True
-    return told
+    return answer
 
 
 def _drop(trace: Trace, name: str) -> Finding | None:
@@ -253,10 +260,10 @@ def _drop(trace: Trace, name: str) -> Finding | None:
     if slower is None:
         return None
     near = np.searchsorted(series.steps, int(times.steps[slower.index]))
-    if abs(int(near) - change.index) > AROUND or _moved(trace, step) is not False:
+    if abs(int(near) - change.index) > AROUND or _policy_moves(trace, step) is not False:
         return None
-    now = learned(trace, since=step)
-    evidence, counter = sides(now)
+    trend = learning_trend(trace, since=step)
+    evidence, counter = sides(trend)
     return Finding(
         f"{label(name)} drops in one update, {change.before:.3g} to {change.after:.3g}, and a step "
         f"takes {slower.after:.3g} s instead of {slower.before:.3g} from then on",
@@ -273,19 +280,20 @@ def _drop(trace: Trace, name: str) -> Finding | None:
 
 def _finding(trace: Trace, out: Outage) -> Finding:
     # Over the outage itself the outcome is what is in question.
-    rest = {
-        n: s.where((s.steps < out.began) | (s.steps > out.ended)) for n, s in trace.series.items()
+    other_series = {
+        n: s.where((s.steps < out.first_step) | (s.steps > out.last_step))
+        for n, s in trace.series.items()
     }
-    now = learned(replace(trace, series=rest))
-    evidence, counter = sides(now)
-    lasts = out.goes_on or (out.share >= LONG and not content(now))
-    over = "" if out.goes_on else "; it comes back afterwards"
+    trend = learning_trend(replace(trace, series=other_series))
+    evidence, counter = sides(trend)
+    lasts = out.goes_on or (out.share >= LONG and not content(trend))
+    ending = "" if out.goes_on else "; it comes back afterwards"
     return Finding(
-        f"{out.said} in {out.updates} successive updates{over}",
+        f"{out.description} in {out.updates} successive updates{ending}",
         severity=Severity.WARNING if lasts else Severity.NOTE,
         metric=out.metric,
-        began=out.began,
-        ended=out.ended,
+        began=out.first_step,
+        ended=out.last_step,
         observed=out.value,
         bound=UPDATES.bound(trace, "default: successive updates"),
         evidence=(*out.evidence, *evidence),

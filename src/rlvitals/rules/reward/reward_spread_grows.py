@@ -55,15 +55,15 @@ def check(trace: Trace) -> Answer:
     stretch = above(spread, limit.value, WINDOW)
     if stretch is None:
         return _tail(trace, spread) or Clear()
-    now = standing(trace, since=stretch.began)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace, since=stretch.start)
+    evidence, counter = weigh.sides(trend)
     return Finding(
         f"rewards scatter up to {stretch.worst / first:.0f} x as much as at the start: standard "
         f"deviation {first:.3g} to {stretch.worst:.3g}",
-        severity=stretch.severity(weigh.severity(now)),
+        severity=stretch.severity(weigh.severity(trend)),
         metric=STD.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
         evidence=evidence,
@@ -78,9 +78,9 @@ def _tail(trace: Trace, spread: Series) -> Finding | None:
         extreme = trace.get(name)
         if mean is None or not len(mean) or extreme is None or len(extreme.finite()) < 2 * WINDOW:
             continue
-        found = extreme.finite()
-        level, scale = (np.interp(found.steps, s.steps, s.values) for s in (mean, spread))
-        far = Series(found.steps, found.times, np.abs(found.values - level))
+        extremes = extreme.finite()
+        level, scale = (np.interp(extremes.steps, s.steps, s.values) for s in (mean, spread))
+        far = Series(extremes.steps, extremes.times, np.abs(extremes.values - level))
         first = start(far)
         if not first:
             continue
@@ -100,8 +100,8 @@ def _long(name: str, end: str, stretch: Stretch, first: float, limit: Bound) -> 
         "start: a long tail",
         severity=Severity.NOTE,
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
     )

@@ -61,12 +61,12 @@ def check(trace: Trace) -> Answer:
     waits = None if latency is None else first_last_change(latency.values)
     if latency is None or waits is None:
         return Undecided("latency is not logged: it may be what improved", (LATENCY.name,))
-    lost = _lost(latency.finite())
+    step = _frozen_since(latency.finite())
     # Where nearly all that arrives is served, throughput cannot rise: latency must not have either.
-    longest = 1 + RELIEF if _all_served(trace, levels[1]) else 1 - RELIEF
-    if gain > GAIN.on(trace) or (waits[1] < longest * waits[0] and lost is None):
+    longest = 1 + RELIEF if _serves_all(trace, levels[1]) else 1 - RELIEF
+    if gain > GAIN.on(trace) or (waits[1] < longest * waits[0] and step is None):
         return Clear()
-    masked = () if lost is None else (f"latency repeats {waits[1]:g} exactly since step {lost:,}",)
+    masked = () if step is None else (f"latency repeats {waits[1]:g} exactly since step {step:,}",)
     course = None if masked else trend(latency.values)
     # Latency swings for long: that it fell by a tenth must be ruled out, not merely be unseen.
     proven = bool(masked) or (course is not None and course.change_low > -RELIEF * waits[0])
@@ -74,7 +74,7 @@ def check(trace: Trace) -> Answer:
         f"{paid.sentence}, but throughput does not follow: {levels[0]:.3g} to {levels[1]:.3g}",
         severity=Severity.WARNING if proven else Severity.NOTE,
         metric=paid.metric,
-        began=int(served.steps[0]) if lost is None else lost,
+        began=int(served.steps[0]) if step is None else step,
         ended=int(served.steps[-1]),
         observed=gain,
         bound=GAIN.bound(trace, "default: 5 % more throughput"),
@@ -84,14 +84,14 @@ def check(trace: Trace) -> Answer:
     )
 
 
-def _all_served(trace: Trace, throughput: float) -> bool:
+def _serves_all(trace: Trace, throughput: float) -> bool:
     """Tell whether arrivals limit throughput: nearly all that arrive are finished."""
     arrivals = trace.get(ARRIVALS.name)
     lately = None if arrivals is None else first_last_change(arrivals.finite().values)
     return lately is not None and throughput >= SERVED * lately[1]
 
 
-def _lost(latency: Series) -> int | None:
+def _frozen_since(latency: Series) -> int | None:
     """Return the step from which latency repeats one value to the end, over a fifth of the run."""
     moved = np.flatnonzero(np.diff(latency.values) != 0)
     first = int(moved[-1]) + 1 if len(moved) else 0

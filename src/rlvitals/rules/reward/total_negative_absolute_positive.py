@@ -51,32 +51,32 @@ LEAST = 5  # numbers in each
 
 def check(trace: Trace) -> Answer:
     """Compare the signs of the two, window by window."""
-    name = next(one.name for one in TOTALS if one.name in trace)
+    name = next(metric.name for metric in TOTALS if metric.name in trace)
     paid = trace[name].finite()
-    beside = trace[ABSOLUTE.name].finite()
-    steps = np.concatenate((paid.steps, beside.steps))
+    score = trace[ABSOLUTE.name].finite()
+    steps = np.concatenate((paid.steps, score.steps))
     first, last = int(steps.min()), int(steps.max())
     edges = np.linspace(first, last + 1, WINDOWS + 1)
-    total, absolute = _means(paid, edges), _means(beside, edges)
-    known = np.isfinite(total) & np.isfinite(absolute)
-    if known.sum() < WINDOWS // 2:
+    total, absolute = _means(paid, edges), _means(score, edges)
+    finite = np.isfinite(total) & np.isfinite(absolute)
+    if finite.sum() < WINDOWS // 2:
         return Undecided("too few rewards to compare over the run", (name, ABSOLUTE.name))
-    held = known & (total < 0) & (absolute > 0)
-    share = held.sum() / known.sum()
-    if not held.any() or share < (GOES_ON.on(trace) if held[-1] else MOSTLY.on(trace)):
+    mask = finite & (total < 0) & (absolute > 0)
+    share = mask.sum() / finite.sum()
+    if not mask.any() or share < (GOES_ON.on(trace) if mask[-1] else MOSTLY.on(trace)):
         return Clear()
-    where = np.flatnonzero(held)
-    began = int(np.ceil(edges[where[0]]))
-    now = standing(trace, since=began)
-    evidence, counter = weigh.sides(now)
+    negative_windows = np.flatnonzero(mask)
+    onset_step = int(np.ceil(edges[negative_windows[0]]))
+    trend = standing(trace, since=onset_step)
+    evidence, counter = weigh.sides(trend)
     return Finding(
-        f"total reward is negative ({total[held].mean():.3g}) while the absolute score is positive "
-        f"({absolute[held].mean():.3g}) in {share:.0%} of the run",
-        severity=weigh.severity(now),
+        f"total reward is negative ({total[mask].mean():.3g}) while the absolute score is positive "
+        f"({absolute[mask].mean():.3g}) in {share:.0%} of the run",
+        severity=weigh.severity(trend),
         metric=name,
-        began=began,
-        ended=min(int(edges[where[-1] + 1]), last),
-        observed=float(total[held].mean()),
+        began=onset_step,
+        ended=min(int(edges[negative_windows[-1] + 1]), last),
+        observed=float(total[mask].mean()),
         bound=Bound(0.0, "zero"),
         evidence=(*_delta(trace), *_lowest_part(trace), *evidence),
         counter=counter,

@@ -41,7 +41,7 @@ from rlvitals.metrics.catalogue.scheduler import (
 )
 from rlvitals.metrics.metric import Bound, Metric
 from rlvitals.rules import weigh
-from rlvitals.rules.pulses import followed, outside_pulses
+from rlvitals.rules.pulses import outside_pulses, temperature_lag
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import LASTING, Stretch, below, start
 from rlvitals.rules.standing import standing
@@ -68,7 +68,7 @@ class _Load:
 
     metric: Metric
     values: Series
-    found: Lagged
+    correlation: Lagged
 
 
 def check(trace: Trace) -> Answer:
@@ -87,8 +87,8 @@ def check(trace: Trace) -> Answer:
     loads = _loads(trace, temperature)
     if not loads:
         return Undecided("too little of the load's changes is logged to tell what it follows")
-    leading = [one for one in loads if _follows(trace, one.found)]
-    if not leading or _relieved(trace, stretch):
+    leading = [load for load in loads if _follows(trace, load.correlation)]
+    if not leading or _latency_falls(trace, stretch):
         return Clear()
     return _finding(trace, stretch, base, Bound(cut, limit.origin), leading[0])
 
@@ -96,44 +96,44 @@ def check(trace: Trace) -> Answer:
 def _base(trace: Trace, temperature: Series) -> float | None:
     """Return the temperature without pressure."""
     logged = trace.get(BASE_TEMPERATURE.name)
-    known = None if logged is None else median(logged.finite().values)
-    return start(temperature) if known is None else known
+    level = None if logged is None else median(logged.finite().values)
+    return start(temperature) if level is None else level
 
 
 def _loads(trace: Trace, temperature: Series) -> list[_Load]:
     """Compare each measure of the load with the temperature, where both are logged."""
-    found = []
+    loads = []
     for metric in LOADS:
         load = trace.numbers(metric.name)
-        compared = None if load is None else followed(load, temperature)
+        compared = None if load is None else temperature_lag(load, temperature)
         if load is not None and compared is not None:
-            found.append(_Load(metric, load, compared))
-    return found
+            loads.append(_Load(metric, load, compared))
+    return loads
 
 
-def _follows(trace: Trace, found: Lagged) -> bool:
+def _follows(trace: Trace, lagged: Lagged) -> bool:
     """Tell a temperature that falls when or after the load rises, beyond chance."""
-    strong = found.correlation <= -STRENGTH.on(trace)
-    return found.proven and found.lag >= 0 and strong
+    strong = lagged.correlation <= -STRENGTH.on(trace)
+    return lagged.proven and lagged.lag >= 0 and strong
 
 
-def _relieved(trace: Trace, stretch: Stretch) -> bool:
+def _latency_falls(trace: Trace, stretch: Stretch) -> bool:
     """Tell whether latency is proven to come down while the temperature is low."""
     for metric in LATENCIES:
         if metric.name in trace:
-            found = trend(stretch.of(trace[metric.name]).finite().values)
-            return found is not None and found.falls
+            fit = trend(stretch.of(trace[metric.name]).finite().values)
+            return fit is not None and fit.falls
     return False
 
 
 def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _Load) -> Finding:
-    now = standing(trace, since=stretch.began)
-    evidence, counter = weigh.sides(now)
-    found, name = load.found, load.metric.title.lower()
-    when = "at the same decision" if found.lag == 0 else f"{found.lag} decisions later"
+    outcome_trend = standing(trace, since=stretch.start)
+    evidence, counter = weigh.sides(outcome_trend)
+    lagged, name = load.correlation, load.metric.title.lower()
+    when = "at the same decision" if lagged.lag == 0 else f"{lagged.lag} decisions later"
     follows = (
-        f"its changes follow those of {name} {when}: correlation {found.correlation:.2f}, "
-        f"by chance within {found.limit:.2f} ({found.effective:.0f} independent pairs)"
+        f"its changes follow those of {name} {when}: correlation {lagged.correlation:.2f}, "
+        f"by chance within {lagged.limit:.2f} ({lagged.effective:.0f} independent pairs)"
     )
     levels = first_last_change(load.values.values)
     course = (f"{name} goes {levels[0]:.3g} to {levels[1]:.3g}",) if levels else ()
@@ -142,8 +142,8 @@ def _finding(trace: Trace, stretch: Stretch, base: float, limit: Bound, load: _L
         f"{name} is high, and latency does not come down",
         severity=Severity.NOTE,
         metric=TEMPERATURE.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=stretch.worst,
         bound=limit,
         evidence=(follows, *course, *evidence),

@@ -30,7 +30,7 @@ from rlvitals.metrics.catalogue.scheduler import BALANCE_PENALTY
 from rlvitals.rules import weigh
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.standing import standing
-from rlvitals.rules.workload import SPEEDS, Optimum, apart, latest_shares, optimum
+from rlvitals.rules.workload import SPEEDS, Optimum, latest_shares, misplaced_share, optimum
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Profile, Trace
 
@@ -64,13 +64,13 @@ def check(trace: Trace) -> Answer:
     )
     if levels[1] <= limit.value:
         return Clear()
-    now = standing(trace)
-    evidence, counter = weigh.sides(now)
+    trend = standing(trace)
+    evidence, counter = weigh.sides(trend)
     fits, shares = _against_the_best(trace)
     return Finding(
         f"the load stays uneven: balance penalty {levels[0]:.2f} at first, {levels[1]:.2f} at the "
         "end",
-        severity=Severity.NOTE if fits else weigh.severity(now),
+        severity=Severity.NOTE if fits else weigh.severity(trend),
         metric=BALANCE_PENALTY.name,
         began=int(penalty.steps[0]),
         ended=int(penalty.steps[-1]),
@@ -87,20 +87,22 @@ def _against_the_best(trace: Trace) -> tuple[bool, Sentences]:
     best = optimum(trace, len(shares))
     if best is None:
         return False, (f"replicas are taken as equal: no {SPEEDS} is set",)
-    distance = apart(shares, best) if shares else None
+    distance = misplaced_share(shares, best) if shares else None
     if distance is None or not best.known:
         return False, (best.assumption,)
     fits = distance <= APART.on(trace)
     how = "fit" if fits else "do not fit"
-    said = f"the last choices {how} the replicas' speeds: {distance:.0%} of them belong elsewhere"
-    return fits, (said, *(() if fits else (_most(shares, best),)))
+    sentence = (
+        f"the last choices {how} the replicas' speeds: {distance:.0%} of them belong elsewhere"
+    )
+    return fits, (sentence, *(() if fits else (_describe_largest(shares, best),)))
 
 
-def _most(shares: Mapping[str, float], best: Optimum) -> str:
+def _describe_largest(shares: Mapping[str, float], best: Optimum) -> str:
     """Name the replica that gets most beyond its due."""
     name = max(shares, key=lambda replica: shares[replica] - (best.share(replica) or 0.0))
-    due = best.share(name) or 0.0
-    return f"replica {name} gets {shares[name]:.0%} of them and has {due:.0%} of the speed"
+    fair_share = best.share(name) or 0.0
+    return f"replica {name} gets {shares[name]:.0%} of them and has {fair_share:.0%} of the speed"
 
 
 RULE = Rule(

@@ -24,7 +24,7 @@ budget too: a note. A traceback in a log may be of an exception that the program
 """
 
 from rlvitals.rules import causes
-from rlvitals.rules.going_on import ended, liveness
+from rlvitals.rules.going_on import describe_end, liveness
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.types import Trace
 
@@ -36,7 +36,7 @@ def check(trace: Trace) -> Answer:
     budget = trace.budget
     share = None if budget is None else trace.last_step / budget.steps
     if trace.lifecycle.failed:
-        return _finding(trace, f"the run crashed: {ended(trace)}", Severity.ERROR, share)
+        return _finding(trace, f"the run crashed: {describe_end(trace)}", Severity.ERROR, share)
     if not any(len(series.finite()) for series in trace.series.values()):
         return Undecided("no finite number is logged: what was trained is not known")
     state = liveness(trace)

@@ -54,7 +54,7 @@ class Growth:
     name: str
     half: Series  # its points there
     last: float  # median of the last fifth of it
-    at: float  # the step in the middle of that
+    middle_step: float  # the step in the middle of that
     pace: float  # per step, over the last quarter
     total: Bound | None
     unit: str
@@ -64,12 +64,14 @@ class Growth:
         """The step at which it is used up at this pace; None where the total is not known."""
         if self.total is None or self.pace <= 0:
             return None
-        return self.at + (self.total.value - self.last) / self.pace
+        return self.middle_step + (self.total.value - self.last) / self.pace
 
 
 def check(trace: Trace) -> Answer:
     """Look at every memory that is logged, and report the one that is used up first."""
-    grown = [found for name in _logged(trace) if (found := _growth(trace, name)) is not None]
+    grown = [
+        growth for name in _memory_names(trace) if (growth := _growth(trace, name)) is not None
+    ]
     if not grown:
         return Clear()
     # What has a known end comes first, then what grows fastest for its size.
@@ -77,10 +79,10 @@ def check(trace: Trace) -> Answer:
     return _finding(trace, worst)
 
 
-def _logged(trace: Trace) -> list[str]:
-    own = [f"{MEMORY.name}/{part}" for part in trace.family(MEMORY.name)]
-    shares = [part for part in trace.family(MACHINE.name) if any(m in part for m in MEMORIES)]
-    return [*own, *(f"{MACHINE.name}/{part}" for part in shares)]
+def _memory_names(trace: Trace) -> list[str]:
+    names = [f"{MEMORY.name}/{suffix}" for suffix in trace.family(MEMORY.name)]
+    shares = [suffix for suffix in trace.family(MACHINE.name) if any(m in suffix for m in MEMORIES)]
+    return [*names, *(f"{MACHINE.name}/{suffix}" for suffix in shares)]
 
 
 def _growth(trace: Trace, name: str) -> Growth | None:
@@ -91,20 +93,20 @@ def _growth(trace: Trace, name: str) -> Growth | None:
     course = trend(half.values)
     if course is None or not course.rises:
         return None
-    levels = [float(np.median(part)) for part in np.array_split(half.values, STRETCHES)]
+    levels = [float(np.median(stretch)) for stretch in np.array_split(half.values, STRETCHES)]
     share = name.startswith(f"{MACHINE.name}/")
-    least = POINTS if share else GROWS.on(trace) * abs(levels[0])
-    if levels[-1] - levels[0] < least or not all(np.diff(levels) > 0):
+    min_growth = POINTS if share else GROWS.on(trace) * abs(levels[0])
+    if levels[-1] - levels[0] < min_growth or not all(np.diff(levels) > 0):
         return None
-    before, after = (_pace(half.where(p)) for p in np.array_split(np.arange(len(half)), 2))
-    if after <= 0 or after < STEADY * before:
+    pace_before, after = (_pace(half.where(p)) for p in np.array_split(np.arange(len(half)), 2))
+    if after <= 0 or after < STEADY * pace_before:
         return None
-    known = TOTAL.on(trace)
+    set_total = TOTAL.on(trace)
     total = Bound(WHOLE, "all of the machine's memory") if share else None
-    if not share and known > 0:
+    if not share and set_total > 0:
         total = TOTAL.bound(trace, "default")
-    at = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))
-    return Growth(name, half, levels[-1], at, after, total, "%" if share else " GiB")
+    middle_step = float(np.median(np.array_split(half.steps, STRETCHES)[-1]))
+    return Growth(name, half, levels[-1], middle_step, after, total, "%" if share else " GiB")
 
 
 def _pace(series: Series) -> float:
@@ -115,65 +117,69 @@ def _pace(series: Series) -> float:
     return rise / ran if ran > 0 else 0.0
 
 
-def _finding(trace: Trace, found: Growth) -> Finding:
-    first = float(np.median(found.half.values[: max(1, len(found.half) // STRETCHES)]))
-    began, ended = int(found.half.steps[0]), int(found.half.steps[-1])
-    full_at = found.full_at
+def _finding(trace: Trace, growth: Growth) -> Finding:
+    first = float(np.median(growth.half.values[: max(1, len(growth.half) // STRETCHES)]))
+    first_step, last_step = int(growth.half.steps[0]), int(growth.half.steps[-1])
+    full_at = growth.full_at
     within = (
         full_at is not None and trace.budget is not None and full_at <= float(trace.budget.steps)
     )
-    name = found.name.rsplit("/", 1)[-1].replace("_", " ")
+    name = growth.name.rsplit("/", 1)[-1].replace("_", " ")
     origin = "growth over the second half of the run"
     return Finding(
-        f"memory ({name}) grows steadily, {first:.3g} to {found.last:.3g}{found.unit} over the "
+        f"memory ({name}) grows steadily, {first:.3g} to {growth.last:.3g}{growth.unit} over the "
         f"second half of the run",
         severity=Severity.WARNING if within else Severity.NOTE,
-        metric=found.name,
-        began=began,
-        ended=ended,
-        observed=found.last,
-        bound=found.total or Bound(first * (1 + GROWS.on(trace)), origin),
-        evidence=(*_forecast(trace, found), *_preempted(trace, began)),
-        counter=(*_buffer(trace, ended), *_longer(trace, began)),
+        metric=growth.name,
+        began=first_step,
+        ended=last_step,
+        observed=growth.last,
+        bound=growth.total or Bound(first * (1 + GROWS.on(trace)), origin),
+        evidence=(*_forecast(trace, growth), *_describe_preemptions(trace, first_step)),
+        counter=(*_buffer(trace, last_step), *_longer(trace, first_step)),
     )
 
 
-def _forecast(trace: Trace, found: Growth) -> tuple[str, ...]:
-    full_at = found.full_at
-    ended, times = int(found.half.steps[-1]), found.half.times
-    ran = int(found.half.steps[-1] - found.half.steps[0])
-    if full_at is None or found.total is None:
-        grew = found.pace * ran
-        return (f"at this pace it grows by {grew:.2g}{found.unit} in as many steps again",)
+def _forecast(trace: Trace, growth: Growth) -> tuple[str, ...]:
+    full_at = growth.full_at
+    last_step, times = int(growth.half.steps[-1]), growth.half.times
+    ran = int(growth.half.steps[-1] - growth.half.steps[0])
+    if full_at is None or growth.total is None:
+        grew = growth.pace * ran
+        return (f"at this pace it grows by {grew:.2g}{growth.unit} in as many steps again",)
     hours = ""
     if ran and np.isfinite(times[[0, -1]]).all() and times[-1] > times[0]:
-        left = (full_at - ended) * (times[-1] - times[0]) / ran / 3600
-        hours = f", {left:.2g} h from now"
+        hours_left = (full_at - last_step) * (times[-1] - times[0]) / ran / 3600
+        hours = f", {hours_left:.2g} h from now"
     budget = trace.budget
-    there = "" if budget is None else f"; the run is to end at step {budget.steps:,}"
-    whole = f"{found.total.value:g}{found.unit}"
-    return (f"at this pace {whole} are reached near step {full_at:,.0f}{hours}{there}",)
+    budget_text = "" if budget is None else f"; the run is to end at step {budget.steps:,}"
+    total_text = f"{growth.total.value:g}{growth.unit}"
+    return (f"at this pace {total_text} are reached near step {full_at:,.0f}{hours}{budget_text}",)
 
 
-def _preempted(trace: Trace, began: int) -> tuple[str, ...]:
+def _describe_preemptions(trace: Trace, first_step: int) -> tuple[str, ...]:
     logged = trace.get(PREEMPTIONS.name)
-    found = None if logged is None else logged.finite().since(began)
-    if found is None or not len(found) or found.values[-1] <= found.values[0]:
+    counts_logged = None if logged is None else logged.finite().since(first_step)
+    if (
+        counts_logged is None
+        or not len(counts_logged)
+        or counts_logged.values[-1] <= counts_logged.values[0]
+    ):
         return ()
-    counts = f"{found.values[0]:,.0f} to {found.values[-1]:,.0f}"
+    counts = f"{counts_logged.values[0]:,.0f} to {counts_logged.values[-1]:,.0f}"
     return (f"the engine stops requests to free its cache: {counts} meanwhile",)
 
 
-def _buffer(trace: Trace, ended: int) -> tuple[str, ...]:
+def _buffer(trace: Trace, last_step: int) -> tuple[str, ...]:
     size = trace.number("buffer_size")
-    if size is None or not ended < size < np.inf:
+    if size is None or not last_step < size < np.inf:
         return ()
     return (f"the replay buffer fills until {size:,.0f} steps",)
 
 
-def _longer(trace: Trace, began: int) -> tuple[str, ...]:
+def _longer(trace: Trace, first_step: int) -> tuple[str, ...]:
     logged = trace.get(LENGTH_MEAN.name)
-    levels = None if logged is None else first_last_change(logged.since(began).values)
+    levels = None if logged is None else first_last_change(logged.since(first_step).values)
     if levels is None or levels[1] < 1.1 * levels[0]:
         return ()
     return (f"responses grow longer meanwhile: {levels[0]:,.4g} to {levels[1]:,.4g} tokens",)

@@ -44,8 +44,8 @@ LEAST = 10  # rows with a wall time
 def check(trace: Trace) -> Answer:
     """Compare the silence since the last row with the gaps between rows."""
     cycle = trace.lifecycle
-    known = (series for name, series in trace.series.items() if metrics.find(name) is not None)
-    if not any(np.isfinite(series.values).any() for series in known):
+    recognised = (series for name, series in trace.series.items() if metrics.find(name) is not None)
+    if not any(np.isfinite(series.values).any() for series in recognised):
         return Undecided("no row holds a number")
     if cycle.over or (trace.budget is not None and _spent(trace, trace.budget.steps)):
         return Clear()
@@ -54,9 +54,9 @@ def check(trace: Trace) -> Answer:
         return Undecided("how long the run is meant to be is not known", ("total_steps",))
     if cycle.live is None and silence is None:
         return Undecided("whether the run goes on is not known")
-    if silence is None or not np.isfinite(silence) or (found := _longest(trace)) is None:
+    if silence is None or not np.isfinite(silence) or (longest := _longest(trace)) is None:
         return Undecided("when the log last grew is not known, or how fast it did")
-    return _long_silence(trace, silence, *found)
+    return _long_silence(trace, silence, *longest)
 
 
 def _long_silence(trace: Trace, silence: float, name: str, timed: Series) -> Answer:
@@ -80,8 +80,8 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
     timed = {name: s.where(np.isfinite(s.times)) for name, s in trace.series.items()}
     elapsed = trace.get(ELAPSED.name)
     if elapsed is not None and not any(len(s) >= LEAST for s in timed.values()):
-        known = elapsed.finite()  # a clock of its own will do for gaps
-        timed[ELAPSED.name] = Series(known.steps, known.values, known.values)
+        clock = elapsed.finite()  # a clock of its own will do for gaps
+        timed[ELAPSED.name] = Series(clock.steps, clock.values, clock.values)
     name = max(timed, key=lambda n: len(timed[n]), default=None)
     if name is None or len(timed[name]) < LEAST:
         return None
@@ -91,23 +91,29 @@ def _longest(trace: Trace) -> tuple[str, Series] | None:
 def _finding(trace: Trace, name: str, silence: float, limit: float) -> Finding:
     budget, cycle = trace.budget, trace.lifecycle
     spent = "" if budget is None else f", at {trace.last_step / budget.steps:.0%} of the budget"
-    over = silence > DAY and not cycle.live
-    there = "the process is still there" if cycle.alive else "nothing says that the run ended"
-    beat = "" if cycle.beat_age is None else f"its last heartbeat is {_said(cycle.beat_age)} old"
+    is_old = silence > DAY and not cycle.live
+    process_text = (
+        "the process is still there" if cycle.alive else "nothing says that the run ended"
+    )
+    beat = (
+        ""
+        if cycle.beat_age is None
+        else f"its last heartbeat is {_format_duration(cycle.beat_age)} old"
+    )
     return Finding(
-        f"no new row for {_said(silence)}{spent}, and {there}",
-        severity=Severity.NOTE if over else Severity.WARNING,
+        f"no new row for {_format_duration(silence)}{spent}, and {process_text}",
+        severity=Severity.NOTE if is_old else Severity.WARNING,
         metric=name,
         began=trace.last_step,
         ended=trace.last_step,
         observed=silence,
         bound=Bound(limit, "seconds: 10 x the median gap, 3 x the longest, 10 minutes"),
         evidence=(beat,) if beat else (),
-        counter=("more than a day: the run is over",) if over else (),
+        counter=("more than a day: the run is over",) if is_old else (),
     )
 
 
-def _said(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     for unit, size in (("days", DAY), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

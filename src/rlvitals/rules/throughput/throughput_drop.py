@@ -70,35 +70,35 @@ def check(trace: Trace) -> Answer:
     # A table's cells are there, and empty, before the first update.
     logged = [s.finite() for n in FIRST_UPDATE if (s := trace.get(n)) is not None]
     firsts = [int(s.steps[0]) for s in logged if len(s)]
-    counted, unit = _counted(trace)
-    speed = pace(trace.since(min(firsts)) if firsts else trace, counted)
+    counter, unit = _work_counter(trace)
+    speed = pace(trace.since(min(firsts)) if firsts else trace, counter)
     if speed is None or len(speed.rates) < LEAST:
         return Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
     split = slow_since(speed, SPEED.on(trace))
     if split is None:
         return Clear()
     before, after = float(np.median(speed.rates[:split])), float(np.median(speed.rates[split:]))
-    began = int(speed.steps[split - 1])
-    busy = _busy(trace, began)
+    first_slow_step = int(speed.steps[split - 1])
+    busy = _busy(trace, first_slow_step)
     # How much an update of a language model has to write is known by its tokens alone, and how
     # much an epoch, an episode or a row of another's loop has to do is not known at all.
     same_work = trace.profile not in kinds.LANGUAGE and not (
         trace.step_unit in VARYING_UNITS or (trace.profile is Profile.UNKNOWN and not firsts)
     )
-    measured = counted is not None or same_work
+    measured = counter is not None or same_work
     severe = after < HALVED.on(trace) * before and not busy and measured
     return Finding(
         f"{unit} per second fell from {_plain(before)} to {_plain(after)} and stay there{busy}",
         severity=Severity.WARNING if severe else Severity.NOTE,
-        metric=_shown(trace),
-        began=began,
+        metric=_metric_name(trace),
+        began=first_slow_step,
         ended=int(speed.steps[-1]),
         observed=after,
         bound=SPEED.bound(trace, f"{SPEED.on(trace):.0%} of this run's own speed before", before),
         curve=Curve(f"{unit} per second", _drawn(speed)),
         evidence=(
             f"measured over windows of {speed.seconds:,.3g} s",
-            *_bottleneck(trace, began),
+            *_bottleneck(trace, first_slow_step),
         ),
         causes=(OTHERS,) if busy else (),
     )
@@ -109,63 +109,63 @@ def _plain(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"  # noqa: PLR2004 - three digits
 
 
-def _busy(trace: Trace, since: int) -> str:
+def _busy(trace: Trace, step: int) -> str:
     """Say in words that the machine became too busy as the run became slow; empty: it did not."""
     load, cores = trace.numbers(LOAD.name), trace.numbers(CORES.name)
     if load is None or cores is None:
         return ""
-    before, now = median(load.until(since).values), median(load.since(since + 1).values)
+    before, after = median(load.until(step).values), median(load.since(step + 1).values)
     have = cores.values[-1]
-    if before is None or now is None or now < max(BUSY.on(trace) * have, BUSIER * before):
+    if before is None or after is None or after < max(BUSY.on(trace) * have, BUSIER * before):
         return ""
-    return f": the machine was busy, load {now:.0f} on {have:.0f} cores, {before:.0f} before"
+    return f": the machine was busy, load {after:.0f} on {have:.0f} cores, {before:.0f} before"
 
 
-def _bottleneck(trace: Trace, since: int) -> Iterable[str]:
+def _bottleneck(trace: Trace, step: int) -> Iterable[str]:
     """Name the phase of an iteration that takes longer since then, and what recording takes."""
     slower = []
     for name, series in trace.family(PHASE_TIME.name).items():
-        before, after = median(series.until(since).values), median(series.since(since + 1).values)
+        before, after = median(series.until(step).values), median(series.since(step + 1).values)
         if before is not None and after is not None:
             slower.append((after - before, before, after, name))
     if slower:
         grown, before, after, name = max(slower)
         means = MEANS.get(name, "")
-        told = f"{after:.3g} s of an iteration, {before:.3g} s before"
+        durations = f"{after:.3g} s of an iteration, {before:.3g} s before"
         if grown > GROWN * max(before, 1e-9):
-            yield f"the bottleneck is {name}: {told}{f' ({means})' if means else ''}"
+            yield f"the bottleneck is {name}: {durations}{f' ({means})' if means else ''}"
         else:
-            yield f"no phase takes much longer; most of all {name}: {told}"
+            yield f"no phase takes much longer; most of all {name}: {durations}"
     recorded = trace.get(RECORDER_SHARE.name)
-    share = None if recorded is None else median(recorded.since(since + 1).values)
+    share = None if recorded is None else median(recorded.since(step + 1).values)
     if share is not None:
-        word = "which may explain it" if share > LOGGING else "too little to explain it"
-        yield f"recording takes {share:.1%} of the time, {word}"
+        comment = "which may explain it" if share > LOGGING else "too little to explain it"
+        yield f"recording takes {share:.1%} of the time, {comment}"
 
 
-def _counted(trace: Trace) -> tuple[Series | None, str]:
+def _work_counter(trace: Trace) -> tuple[Series | None, str]:
     """Return what a language model's work is counted in, as a running sum; None for steps."""
     if trace.profile not in kinds.LANGUAGE:
         return None, trace.step_unit
-    if (total := _known(trace, TOKENS.name)) is not None:
+    if (total := _enough_points(trace, TOKENS.name)) is not None:
         return total, "tokens"
     for name, unit in ((TOKENS_NEW.name, "tokens"), (LENGTH_MEAN.name, "tokens of each response")):
-        if (new := _known(trace, name)) is not None:
+        if (new := _enough_points(trace, name)) is not None:
             return Series(new.steps, new.times, np.cumsum(new.values)), unit
     return None, trace.step_unit
 
 
-def _known(trace: Trace, name: str) -> Series | None:
+def _enough_points(trace: Trace, name: str) -> Series | None:
     logged = trace.get(name)
-    found = None if logged is None else logged.finite()
-    return found if found is not None and len(found) > LEAST else None
+    points = None if logged is None else logged.finite()
+    return points if points is not None and len(points) > LEAST else None
 
 
 def _drawn(speed: Pace) -> Series:
     return Series(speed.steps, np.full(len(speed.rates), np.nan), speed.rates)
 
 
-def _shown(trace: Trace) -> str:
+def _metric_name(trace: Trace) -> str:
     if "throughput/elapsed" in trace:
         return "throughput/elapsed"
     if by_rate(trace) is not None:

@@ -47,31 +47,31 @@ def check(trace: Trace) -> Answer:
     waits = _waits(trace)
     if isinstance(waits, Finding):
         return waits
-    slowed = _slowed(trace) or waits
+    slowed = _slower_updates(trace) or waits
     return slowed or Undecided("no clock, or too few intervals of it", ("throughput/elapsed",))
 
 
 def _waits(trace: Trace) -> Answer | None:
     """Compare the share of the time that collecting takes with the run's own past."""
-    found = _split(trace)
-    if found is None:
+    split = _split(trace)
+    if split is None:
         return None
-    name, collecting = found
+    name, collecting = split
     collecting = collecting.since(int(collecting.steps[int(WARM_UP * len(collecting))]))
     width = max(len(collecting) // WINDOWS, 1)
     shares = block_means(collecting.values, width)
     steps = collecting.steps[::-width][::-1][-len(shares) :]
-    since = slow_since(Pace(steps, 1 - shares, np.nan), SPEED.on(trace))
-    if since is None:
+    slow_index = slow_since(Pace(steps, 1 - shares, np.nan), SPEED.on(trace))
+    if slow_index is None:
         return Clear()
-    before, after = float(np.median(shares[:since])), float(np.median(shares[since:]))
+    before, after = float(np.median(shares[:slow_index])), float(np.median(shares[slow_index:]))
     if after <= WAITING.on(trace):
         return Clear()
     return Finding(
         f"collecting data takes {after:.0%} of the time, {before:.0%} before, learning the rest",
         severity=Severity.NOTE,
         metric=name,
-        began=int(steps[since - 1]),
+        began=int(steps[slow_index - 1]),
         ended=int(steps[-1]),
         observed=after,
         bound=WAITING.bound(trace, "default: half of the time"),
@@ -108,7 +108,7 @@ def _longest(phases: Mapping[str, Series], names: tuple[str, ...]) -> str:
     return longest if longest and times[longest] > 0 else ""
 
 
-def _slowed(trace: Trace) -> Answer | None:
+def _slower_updates(trace: Trace) -> Answer | None:
     updates = trace.get(UPDATES.name)
     speed = None if updates is None or not len(updates) else pace(trace, updates.finite())
     if speed is None or len(speed.rates) < LEAST:

@@ -55,7 +55,7 @@ def check(trace: Trace) -> Answer:
         side = Series(offsets.steps, offsets.times, sign * offsets.values)
         stretch = above(side, LIMIT.on(trace), share=PERSISTENT)
         if stretch is not None and stretch.share >= LASTING:
-            return _weighed(trace, offsets, stretch)
+            return _weigh_finding(trace, offsets, stretch)
     return Clear()
 
 
@@ -71,21 +71,21 @@ def _offsets(trace: Trace) -> Series | None:
     return Series(mean.steps, mean.times, mean.values / sd).finite()
 
 
-def _weighed(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
+def _weigh_finding(trace: Trace, offsets: Series, stretch: Stretch) -> Answer:
     during = stretch.of(offsets).values
     middle = float(np.median(during))
-    now = standing(trace, since=stretch.began, until=stretch.ended)
-    if weigh.content(now):
+    trend = standing(trace, since=stretch.start, until=stretch.end)
+    if weigh.content(trend):
         return Clear()
-    evidence, _ = weigh.sides(now)
-    word = "better" if middle > 0 else "worse"
+    evidence, _ = weigh.sides(trend)
+    comparative = "better" if middle > 0 else "worse"
     return Finding(
         f"advantages are off centre: {middle:.2g} standard deviations in the median of "
-        f"{during.size} updates; every action looks {word} than the critic expects",
-        severity=stretch.severity(weigh.severity(now)),
+        f"{during.size} updates; every action looks {comparative} than the critic expects",
+        severity=stretch.severity(weigh.severity(trend)),
         metric=ADVANTAGE_MEAN.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=middle,
         bound=LIMIT.bound(trace, "default: half a standard deviation"),
         evidence=evidence,

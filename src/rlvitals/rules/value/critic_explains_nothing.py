@@ -54,7 +54,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.rules.shapes import LASTING, SHORT_WINDOW, Stretch, below
 from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import Standing, outcome, standing
-from rlvitals.rules.untrained import never_explained, never_settled
+from rlvitals.rules.untrained import find_constant_error, find_useless_critic
 from rlvitals.types import Profile, Series, Trace
 
 Array = NDArray[np.float64]
@@ -78,12 +78,12 @@ ABSURD = -1e3  # an explained variance below it divides by a variance of nearly 
 def check(trace: Trace) -> Answer:
     """Ask whether the critic learned at all; then find a lasting stretch of low values."""
     if trace.profile is Profile.OFF_POLICY:
-        return never_settled(trace)
+        return find_constant_error(trace)
     metric = next((metric for metric in ESTIMATES if metric.name in trace), None)
     if metric is None:
         return Undecided(f"{EXPLAINED_VARIANCE.name} is not logged", (EXPLAINED_VARIANCE.name,))
     logged = trace[metric.name].finite()
-    untrained = never_explained(trace, metric.name, logged, LIMIT)
+    untrained = find_useless_critic(trace, metric.name, logged, LIMIT)
     return untrained or _stretch(trace, metric.name, logged)
 
 
@@ -100,29 +100,33 @@ def _stretch(trace: Trace, metric: str, logged: Series) -> Answer:
     during = stretch.of(judged).values
     if float(np.median(during)) >= LIMIT.on(trace):
         return Clear()  # low at either end, better in between
-    return _weighed(trace, metric, logged, during, stretch)
+    return _weigh_finding(trace, metric, logged, during, stretch)
 
 
-def _weighed(trace: Trace, metric: str, logged: Series, during: Array, stretch: Stretch) -> Answer:
+def _weigh_finding(
+    trace: Trace, metric: str, logged: Series, during: Array, stretch: Stretch
+) -> Answer:
     """Ask whether there was anything to explain, from enough samples, and what came of it."""
     if _all_alike(trace, stretch):
         return Undecided("the outcome is constant: there is no variance to explain")
-    now = standing(trace, since=stretch.began, until=stretch.ended)
+    trend = standing(trace, since=stretch.start, until=stretch.end)
     samples = _samples(trace)
-    few = samples is not None and samples < SAMPLES.on(trace)
-    if few and weigh.content(now):
+    small_sample = samples is not None and samples < SAMPLES.on(trace)
+    if small_sample and weigh.content(trend):
         return Clear()
-    if few and now.state == "unknown":
-        return Undecided(f"an estimate rests on {samples:.0f} samples only, and {now.sentence}")
-    if weigh.content(now) and not stretch.goes_on:
+    if small_sample and trend.state == "unknown":
+        return Undecided(f"an estimate rests on {samples:.0f} samples only, and {trend.sentence}")
+    if weigh.content(trend) and not stretch.goes_on:
         return Clear()  # the policy learned without it, and the critic caught up since
-    later = None if stretch.goes_on else standing(trace, since=stretch.began)
-    found = _finding(trace, metric, during, stretch, now, later, samples if few else None)
+    trend_since = None if stretch.goes_on else standing(trace, since=stretch.start)
+    finding = _finding(
+        trace, metric, during, stretch, trend, trend_since, samples if small_sample else None
+    )
     late = float(np.median(logged.values[-SHORT_WINDOW:]))
     if stretch.goes_on or late < LEARNED:
-        return found
+        return finding
     caught_up = f"it is over: the last {SHORT_WINDOW} explain {late:.2g}"
-    return replace(found, severity=Severity.NOTE, counter=(*found.counter, caught_up))
+    return replace(finding, severity=Severity.NOTE, counter=(*finding.counter, caught_up))
 
 
 def _where_returns_vary(trace: Trace, values: Series) -> Series:
@@ -132,8 +136,8 @@ def _where_returns_vary(trace: Trace, values: Series) -> Series:
     if loss is None or not len(loss := loss.finite()):
         return values
     small = loss.values < ALIKE * np.maximum.accumulate(loss.values)
-    at = np.searchsorted(loss.steps, values.steps, side="right") - 1
-    return values.where(~small[np.maximum(at, 0)])
+    rows = np.searchsorted(loss.steps, values.steps, side="right") - 1
+    return values.where(~small[np.maximum(rows, 0)])
 
 
 def _all_alike(trace: Trace, stretch: Stretch) -> bool:
@@ -149,35 +153,35 @@ def _finding(  # noqa: PLR0913, PLR0917 - the finding's parts, from the one call
     metric: str,
     during: Array,
     stretch: Stretch,
-    now: Standing,
-    later: Standing | None,
-    few: float | None,
+    trend: Standing,
+    trend_since: Standing | None,
+    samples: float | None,
 ) -> Finding:
     middle = float(np.median(during))
-    evidence, counter = weigh.sides(now)
-    severity = stretch.severity(weigh.severity(now))
-    if later is not None and weigh.content(later):
+    evidence, counter = weigh.sides(trend)
+    severity = stretch.severity(weigh.severity(trend))
+    if trend_since is not None and weigh.content(trend_since):
         severity = Severity.NOTE
-        counter = (*counter, f"it is over, and {later.sentence} since it began")
-    if few is not None:
+        counter = (*counter, f"it is over, and {trend_since.sentence} since it began")
+    if samples is not None:
         severity = Severity.NOTE
-        counter = (*counter, f"an estimate rests on {few:.0f} samples only: near 0 is usual")
+        counter = (*counter, f"an estimate rests on {samples:.0f} samples only: near 0 is usual")
     first = trace.first_step
-    if stretch.began - first < LASTING * (trace.last_step - first) and (why := too_early(trace)):
+    if stretch.start - first < LASTING * (trace.last_step - first) and (reason := too_early(trace)):
         severity = Severity.NOTE  # every critic starts so, and every outcome
-        counter = (*counter, why)
+        counter = (*counter, reason)
     negative = float((during < 0).mean())
     if (during < WORSE).any():
         evidence = (*evidence, f"worse than a constant, below 0, in {negative:.0%} of them")
     every = stretch.of(trace[metric].finite())
-    which = "" if during.size == len(every) else " in which returns vary"
+    qualifier = "" if during.size == len(every) else " in which returns vary"
     return Finding(
-        f"the critic explains nothing: over {during.size} updates{which} the median explained "
+        f"the critic explains nothing: over {during.size} updates{qualifier} the median explained "
         f"variance is {middle:.2g}, the mean {float(during.mean()):.2g}",
         severity=severity,
         metric=metric,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=middle,
         bound=LIMIT.bound(trace, "default"),
         evidence=evidence,

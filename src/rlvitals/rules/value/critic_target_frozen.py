@@ -46,24 +46,24 @@ GAMMA = 0.99  # the usual one, where the run's is not known
 def check(trace: Trace) -> Answer:
     """Compare the second half's Q with the second half's returns."""
     half = trace.first_step + (trace.last_step - trace.first_step) // 2
-    expected, said = _expected(trace, half)
+    expected, origin = _expect_value(trace, half)
     if expected is None:
-        return Undecided(said, (EPISODE_LENGTH.name, "gamma"))
+        return Undecided(origin, (EPISODE_LENGTH.name, "gamma"))
     loss, q = trace[LOSS.name].finite(), trace[Q_MEAN.name].finite()
-    early, late = start(loss), median(loss.since(half).values)
+    first, late = start(loss), median(loss.since(half).values)
     size = median(np.abs(q.since(half).values))
-    if early is None or late is None or size is None:
+    if first is None or late is None or size is None:
         return Undecided("too few updates in the second half", (LOSS.name, Q_MEAN.name))
-    limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {said}", expected)
-    if late > max(FITTED * early, (CLOSE * size) ** 2) or size > limit.value:
+    limit = SHORT.bound(trace, f"{SHORT.on(trace):.0%} of {origin}", expected)
+    if late > max(FITTED * first, (CLOSE * size) ** 2) or size > limit.value:
         return Clear()
-    now = standing(trace)
-    if weigh.content(now):
+    trend = standing(trace)
+    if weigh.content(trend):
         return Clear()
-    if not now.stalled:
-        return Undecided(f"the critic fits its targets, but {now.sentence}", ("outcome/return",))
+    if not trend.stalls:
+        return Undecided(f"the critic fits its targets, but {trend.sentence}", ("outcome/return",))
     return Finding(
-        f"the critic fits its targets ({late:.2g} of loss, {early:.2g} at the start), but they say "
+        f"the critic fits its targets ({late:.2g} of loss, {first:.2g} at the start), but they say "
         f"nothing of returns: |Q| is {size:.3g} where rewards add up to {expected:.4g}",
         severity=Severity.WARNING,
         metric=Q_MEAN.name,
@@ -71,15 +71,15 @@ def check(trace: Trace) -> Answer:
         ended=int(q.steps[-1]),
         observed=size,
         bound=limit,
-        evidence=weigh.sides(now)[0],
+        evidence=weigh.sides(trend)[0],
     )
 
 
-def _expected(trace: Trace, half: int) -> tuple[float | None, str]:
+def _expect_value(trace: Trace, half: int) -> tuple[float | None, str]:
     """Return the discounted sum of the policy's own rewards, and how it is known."""
     picked, lengths = outcome(trace), trace.get(EPISODE_LENGTH.name)
-    env, own = environment(trace), trace.number("gamma")
-    gamma = GAMMA if own is None or not 0 <= own <= 1 else own
+    env, set_gamma = environment(trace), trace.number("gamma")
+    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma <= 1 else set_gamma
     earned = None if picked is None else median(np.abs(picked[1].since(half).values))
     length = None if lengths is None else median(lengths.since(half).finite().values)
     if length is None and env is not None and env.horizon:

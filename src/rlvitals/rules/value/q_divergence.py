@@ -74,29 +74,29 @@ def check(trace: Trace) -> Answer:
 
 
 def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
-    allowed, origin = _allowed(trace, largest)
+    allowed, origin = _largest_q(trace, largest)
     limit = BEYOND.bound(trace, f"{BEYOND.on(trace):g} x {origin}", allowed)
     size = Series(q.steps, q.times, np.abs(q.values))
     stretch = last_stretch_above(size, limit.value)
-    if stretch is None or len(size.since(stretch.began)) < FEW:
+    if stretch is None or len(size.since(stretch.start)) < FEW:
         return Clear()
-    now = standing(trace, since=stretch.began)
-    now = standing(trace) if now.state == "unknown" else now
-    if not (_grows(size) or now.stalled):
+    trend = standing(trace, since=stretch.start)
+    trend = standing(trace) if trend.state == "unknown" else trend
+    if not (_grows(size) or trend.stalls):
         return Clear()  # optimism that shrinks
     severe = stretch.worst > SEVERE * limit.value
-    evidence, counter = weigh.sides(now)
+    evidence, counter = weigh.sides(trend)
     return Finding(
         f"Q values diverge: {q.values[-1]:.4g} on average, where returns never exceeded "
         f"{largest:.4g} in size",
         severity=weigh.severity(
-            now,
+            trend,
             stalled=Severity.ERROR if severe else Severity.WARNING,
             unknown=Severity.WARNING if severe else Severity.NOTE,
         ),
         metric=Q_MEAN.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=float(q.values[-1]),
         bound=limit,
         evidence=evidence,
@@ -104,25 +104,25 @@ def _by_q(trace: Trace, q: Series, largest: float) -> Answer:
     )
 
 
-def _allowed(trace: Trace, largest: float) -> tuple[float, str]:
+def _largest_q(trace: Trace, largest: float) -> tuple[float, str]:
     """Return the largest |Q| that this run's returns allow, and how that is known."""
-    env, own = environment(trace), trace.number("gamma")
-    gamma = GAMMA if own is None or not 0 <= own < 1 else own
+    env, set_gamma = environment(trace), trace.number("gamma")
+    gamma = GAMMA if set_gamma is None or not 0 <= set_gamma < 1 else set_gamma
     lengths = trace.get(EPISODE_LENGTH.name)
     length = median(lengths.finite().values) if lengths is not None else None
     if not length and env is not None and env.horizon:
         length = float(env.horizon)
     for_ever = largest / max(length or 1.0, 1.0) / (1.0 - gamma)
-    said = f"the largest |return|, {largest:.4g}"
+    origin = f"the largest |return|, {largest:.4g}"
     if for_ever > largest:
-        said = f"its reward per step for ever, {for_ever:.4g} at gamma {gamma:g}"
+        origin = f"its reward per step for ever, {for_ever:.4g} at gamma {gamma:g}"
     allowed = max(largest, for_ever)
     coef = trace.get(ENTROPY_COEF.name)
     if coef is not None and len(coef := coef.finite()):
         count = env.action_dim if env is not None and env.action_dim else DIMENSIONS
         bonus = float(np.abs(coef.values).max()) * count * LN2 / (1.0 - gamma)
-        allowed, said = allowed + bonus, f"{said}, and an entropy bonus of {bonus:.3g}"
-    return allowed, said
+        allowed, origin = allowed + bonus, f"{origin}, and an entropy bonus of {bonus:.3g}"
+    return allowed, origin
 
 
 def _grows(size: Series) -> bool:
@@ -133,32 +133,32 @@ def _grows(size: Series) -> bool:
 
 def _by_error(trace: Trace, largest: float) -> Answer:
     """Judge by what a loss says of a typical error, beside the largest return."""
-    found = _errors(trace)
-    if found is None:
+    name_and_errors = _errors(trace)
+    if name_and_errors is None:
         return Undecided("neither Q values nor a loss are logged", (Q_MEAN.name, LOSS.name))
-    name, errors = found
+    name, errors = name_and_errors
     tops = np.lib.stride_tricks.sliding_window_view(errors.values, SHORT_WINDOW)
-    least, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
+    lowest, first = float(np.median(tops, axis=1).min()), start(errors) or 0.0
     limit = ERROR.bound(trace, f"{ERROR.on(trace):.0%} of the largest |return|", largest)
     stretch = last_stretch_above(errors, limit.value)
     last = float(np.median(errors.values[-FEW:]))
-    grew = last >= GREW * least or least >= MIN_ERROR_RATIO * _root_mean_square(trace)
-    if stretch is None or len(errors.since(stretch.began)) < FEW or not grew:
+    grew = last >= GREW * lowest or lowest >= MIN_ERROR_RATIO * _root_mean_square(trace)
+    if stretch is None or len(errors.since(stretch.start)) < FEW or not grew:
         return Clear()
-    now = standing(trace, since=stretch.began)
-    now = standing(trace) if now.state == "unknown" else now
-    if not now.stalled:
+    trend = standing(trace, since=stretch.start)
+    trend = standing(trace) if trend.state == "unknown" else trend
+    if not trend.stalls:
         return Clear()
     return Finding(
         f"Q values diverge: a typical error of one step is {last:.3g} ({first:.3g} at the start), "
         f"where whole episodes never earned more than {largest:.4g}",
         severity=Severity.WARNING,
         metric=name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=last,
         bound=limit,
-        evidence=weigh.sides(now)[0],
+        evidence=weigh.sides(trend)[0],
     )
 
 

@@ -43,19 +43,21 @@ SHARE = Threshold(
 def check(trace: Trace) -> Answer:
     """Find a stretch above the healthy band."""
     clipped = trace[CLIP_FRACTION.name]
-    own = SHARE.name not in trace.thresholds and CLIP_FRACTION.band(trace.profile).ceiling(trace)
-    bound = own or SHARE.bound(trace, "default")
+    band_limit = SHARE.name not in trace.thresholds and CLIP_FRACTION.band(trace.profile).ceiling(
+        trace
+    )
+    bound = band_limit or SHARE.bound(trace, "default")
     stretch = above(clipped, bound.value)
     if stretch is None:
         return Clear()
     middle = median(stretch.of(clipped).values) or 0.0
-    evidence, counter = weigh.sides(standing(trace, since=stretch.began))
+    evidence, counter = weigh.sides(standing(trace, since=stretch.start))
     return Finding(
         f"{middle:.0%} of value updates are clipped in the median, {stretch.worst:.0%} at most",
         severity=Severity.NOTE,
         metric=CLIP_FRACTION.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=middle,
         bound=bound,
         evidence=evidence,

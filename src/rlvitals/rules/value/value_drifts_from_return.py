@@ -61,16 +61,19 @@ def check(trace: Trace) -> Answer:
         return Clear()
     during = stretch.of(drifts).values
     middle = median(during) or 0.0
-    now = standing(trace, since=stretch.began, until=stretch.ended)
-    evidence, counter = weigh.sides(now)
-    last = (_at(trace[MEAN.name], stretch.ended), _at(trace[RETURN_MEAN.name], stretch.ended))
+    trend = standing(trace, since=stretch.start, until=stretch.end)
+    evidence, counter = weigh.sides(trend)
+    last = (
+        _value_at(trace[MEAN.name], stretch.end),
+        _value_at(trace[RETURN_MEAN.name], stretch.end),
+    )
     return Finding(
         f"the critic's mean stays {middle:.2g} standard deviations from the mean return over "
         f"{during.size} updates: {last[0]:.3g} against {last[1]:.3g} at the end",
-        severity=stretch.severity(weigh.severity(now)),
+        severity=stretch.severity(weigh.severity(trend)),
         metric=MEAN.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=middle,
         bound=LIMIT.bound(trace, "default: one standard deviation"),
         evidence=evidence,
@@ -81,15 +84,15 @@ def check(trace: Trace) -> Answer:
 def _drifts(trace: Trace) -> Series | None:
     """Return |mean value - mean return| in standard deviations; None where there is no scale."""
     means = trace[MEAN.name].finite()
-    returns = _beside(means, trace[RETURN_MEAN.name])
+    returns = _last_values(means, trace[RETURN_MEAN.name])
     with np.errstate(all="ignore"):
         gap = np.abs(means.values - returns)
         if RETURN_VAR.name in trace:
-            variance = _beside(means, trace[RETURN_VAR.name])
+            variance = _last_values(means, trace[RETURN_VAR.name])
         elif (loss := trace.get(LOSS.name)) and "half" in trace.measured[LOSS.name].how:
             # mean((V - R)^2) is the variance of the errors and the square of their mean. Where
             # the loss is measured after the update, too little may be left: then drift is all.
-            squared = 2 * _beside(means, loss)
+            squared = 2 * _last_values(means, loss)
             variance = np.maximum(squared - gap * gap, 1e-6 * squared)
         else:
             return None
@@ -97,18 +100,18 @@ def _drifts(trace: Trace) -> Series | None:
     return Series(means.steps, means.times, ratio).where(variance > 0).finite()
 
 
-def _beside(series: Series, other: Series) -> Array:
+def _last_values(series: Series, metric: Series) -> Array:
     """Return another metric's last value at or before each step, NaN before its first."""
-    known = other.finite()
-    if not len(known):
+    points = metric.finite()
+    if not len(points):
         return np.full(len(series), np.nan)
-    at = np.searchsorted(known.steps, series.steps, side="right") - 1
-    return np.where(at >= 0, known.values[np.maximum(at, 0)], np.nan)
+    rows = np.searchsorted(points.steps, series.steps, side="right") - 1
+    return np.where(rows >= 0, points.values[np.maximum(rows, 0)], np.nan)
 
 
-def _at(series: Series, step: int) -> float:
-    known = series.until(step).finite().values
-    return float(known[-1]) if known.size else np.nan
+def _value_at(series: Series, step: int) -> float:
+    values = series.until(step).finite().values
+    return float(values[-1]) if values.size else np.nan
 
 
 RULE = Rule(

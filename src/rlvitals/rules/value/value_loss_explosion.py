@@ -65,7 +65,7 @@ SCALE_JUMP = 10.0  # x within 5 points: the return's scale itself changed
 class _Jump:
     """The jumps that belong together."""
 
-    at: NDArray[np.int64]  # indices into the series
+    indices: NDArray[np.int64]  # indices into the series
     lasts: bool  # enough of them in a row
 
 
@@ -74,15 +74,15 @@ def check(trace: Trace) -> Answer:
     series = trace[LOSS.name].finite()
     scale = _scale(trace, series)
     limit, by_scale = _limits(series.values, scale, FACTOR.on(trace))
-    above = np.flatnonzero(series.values > np.maximum(limit, _least(trace, scale)))
-    found: list[Finding] = []
-    for part, end in _events(series, above):
-        jump = _Jump(part, crowd(part, RUN_OF, WITHIN))
-        if (finding := _judged(trace, series, jump, limit, end)) is not None:
-            found.append(finding)
-    if found:
-        return max(found, key=lambda finding: finding.severity)
-    return _scaled(trace, series, scale, by_scale)
+    above = np.flatnonzero(series.values > np.maximum(limit, _smallest_loss(trace, scale)))
+    findings: list[Finding] = []
+    for event, end in _events(series, above):
+        jump = _Jump(event, crowd(event, RUN_OF, WITHIN))
+        if (finding := _report_jumps(trace, series, jump, limit, end)) is not None:
+            findings.append(finding)
+    if findings:
+        return max(findings, key=lambda finding: finding.severity)
+    return _report_scale_jump(trace, series, scale, by_scale)
 
 
 def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int | None]]:
@@ -92,9 +92,9 @@ def _events(series: Series, above: NDArray[np.int64]) -> list[tuple[NDArray[np.i
     """
     if not above.size:
         return []
-    parts = np.split(above, np.flatnonzero(np.diff(above) > PAST) + 1)
-    ends = [int(series.steps[part[0]]) for part in parts[1:]]
-    return list(zip(parts, [*ends, None], strict=True))
+    events = np.split(above, np.flatnonzero(np.diff(above) > PAST) + 1)
+    ends = [int(series.steps[event[0]]) for event in events[1:]]
+    return list(zip(events, [*ends, None], strict=True))
 
 
 def _scale(trace: Trace, series: Series) -> Array:
@@ -102,14 +102,14 @@ def _scale(trace: Trace, series: Series) -> Array:
     picked = outcome(trace)
     if picked is None or picked[0] == "optimiser/loss":
         return np.ones(len(series))
-    known = picked[1]
+    returns = picked[1]
     # A point counts with the returns logged beside it, also where they stand one row later.
-    at = np.searchsorted(known.steps, series.steps, side="right") - 1
-    largest = np.maximum.accumulate(np.abs(known.values))
-    return np.maximum(largest[np.maximum(at, 0)], np.finfo(np.float64).tiny)
+    rows = np.searchsorted(returns.steps, series.steps, side="right") - 1
+    largest = np.maximum.accumulate(np.abs(returns.values))
+    return np.maximum(largest[np.maximum(rows, 0)], np.finfo(np.float64).tiny)
 
 
-def _least(trace: Trace, scale: Array) -> Array:
+def _smallest_loss(trace: Trace, scale: Array) -> Array:
     """Return the smallest loss that matters beside the returns; 0 where none is logged."""
     return SMALL * scale * scale if outcome(trace) else np.zeros(scale.size)
 
@@ -117,31 +117,31 @@ def _least(trace: Trace, scale: Array) -> Array:
 def _limits(values: Array, scale: Array, factor: float) -> tuple[Array, Array]:
     """Return each point's limit, and the limit it would have if returns had not grown."""
     count = values.size
-    before = np.arange(LEAST - 1, max(count - 1, LEAST - 1))  # the last of each point's past
+    past_rows = np.arange(LEAST - 1, max(count - 1, LEAST - 1))  # the last of each point's past
     with np.errstate(all="ignore"):  # 1e308: an infinite limit is never passed
-        recent, then = (medians_ending_at(v, before, PAST, 1) for v in (values, scale))
+        recent, then = (medians_ending_at(v, past_rows, PAST, 1) for v in (values, scale))
         highest = HIGHEST * np.maximum.accumulate(recent)
         grown = np.maximum(scale[LEAST:] / then, 1.0) ** 2
-        own = np.maximum(factor * recent, highest)
+        unscaled = np.maximum(factor * recent, highest)
         fair = np.maximum(factor * recent * grown, highest)
-    early = np.full(min(LEAST, count), np.inf)
-    return np.concatenate((early, fair)), np.concatenate((early, own))
+    no_limit = np.full(min(LEAST, count), np.inf)
+    return np.concatenate((no_limit, fair)), np.concatenate((no_limit, unscaled))
 
 
-def _judged(
+def _report_jumps(
     trace: Trace, series: Series, jump: _Jump, limit: Array, end: int | None
 ) -> Finding | None:
     """Report jumps that last or that something else bears witness to, until the next ones."""
-    first, last = int(jump.at[0]), int(jump.at[-1])
-    began = int(series.steps[first])
-    now = standing(trace, since=began)
-    soon = standing(trace, since=began, until=None if end is None else end - 1)
-    now = soon if weigh.content(soon) else now
+    first, last = int(jump.indices[0]), int(jump.indices[-1])
+    onset_step = int(series.steps[first])
+    trend = standing(trace, since=onset_step)
+    soon = standing(trace, since=onset_step, until=None if end is None else end - 1)
+    trend = soon if weigh.content(soon) else trend
     kl = _kl_spike(trace, series, jump)
-    moved = _outcome_moved(trace, began, end, now)
+    moved = _outcome_direction(trace, onset_step, end, trend)
     if moved > 0 or not (jump.lasts or kl or moved < 0):
         return None  # an unforeseen success, or an outlier without consequence
-    evidence, counter = weigh.sides(now)
+    evidence, counter = weigh.sides(trend)
     if kl:
         evidence = (f"KL per update spikes beside it: {kl:.3g}", *evidence)
     worst = first + int(np.argmax(series.values[first : last + 1]))
@@ -149,12 +149,12 @@ def _judged(
     highest = float(series.values[worst])
     return Finding(
         f"the value loss jumps to {highest:.3g} at step {series.steps[worst]:,}, from {before:.3g} "
-        f"in the median before; {_count(jump.at.size)} above the limit",
+        f"in the median before; {_count(jump.indices.size)} above the limit",
         severity=Severity.NOTE
-        if _over(trace, series, jump)
-        else _severity(now, moved, jump, kl, fell=with_it(trace, began)),
+        if _ends_before_fall(trace, series, jump)
+        else _severity(trend, moved, jump, kl, fell=with_it(trace, onset_step)),
         metric=LOSS.name,
-        began=began,
+        began=onset_step,
         ended=int(series.steps[last]),
         observed=highest,
         bound=Bound(float(limit[worst]), "this run's own past, grown with the square of returns"),
@@ -163,45 +163,47 @@ def _judged(
     )
 
 
-def _over(trace: Trace, series: Series, jump: _Jump) -> bool:
+def _ends_before_fall(trace: Trace, series: Series, jump: _Jump) -> bool:
     """Tell a jump that was over, with the outcome unharmed, before the outcome fell."""
     picked = outcome(trace)
     if picked is None:
         return False
-    last = min(int(jump.at[-1]) + 1, len(series) - 1)
-    falls = (fall(trace, *picked, int(series.steps[at])) for at in (int(jump.at[0]), last))
-    return all(found is not None and found.late for found in falls)
+    last = min(int(jump.indices[-1]) + 1, len(series) - 1)
+    falls = (
+        fall(trace, *picked, int(series.steps[index])) for index in (int(jump.indices[0]), last)
+    )
+    return all(drop is not None and drop.late for drop in falls)
 
 
 def _count(points: int) -> str:
     return "it alone is" if points == 1 else f"{points} points are"
 
 
-def _outcome_moved(trace: Trace, began: int, end: int | None, now: Standing) -> int:
+def _outcome_direction(trace: Trace, onset_step: int, end: int | None, trend: Standing) -> int:
     """Compare the outcome before and after: 1 for much better, -1 for much worse, else 0."""
     picked = outcome(trace)
     if picked is None:
         return 0
-    before = median(picked[1].until(began - 1).tail(LEAST).values)
-    rest = picked[1].since(began)
-    after = median((rest if end is None else rest.until(end - 1)).values)
-    if before is None or after is None or not abs(after - before) > now.material:
+    median_before = median(picked[1].until(onset_step - 1).tail(LEAST).values)
+    after_onset = picked[1].since(onset_step)
+    after = median((after_onset if end is None else after_onset.until(end - 1)).values)
+    if median_before is None or after is None or not abs(after - median_before) > trend.material:
         return 0
-    return 1 if after > before else -1
+    return 1 if after > median_before else -1
 
 
-def _severity(now: Standing, moved: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
+def _severity(trend: Standing, moved: int, jump: _Jump, kl: float, *, fell: bool) -> Severity:
     """Ask the outcome: worse than before is a fault, stalled one where the jump lasts.
 
     A jump of one point is one only if the outcome `fell` with it.
     """
-    if weigh.content(now) or not (moved < 0 or jump.lasts):
+    if weigh.content(trend) or not (moved < 0 or jump.lasts):
         return Severity.NOTE
     if moved < 0 and jump.lasts:
         return Severity.ERROR
     if moved < 0:  # a single point of noise falls beside levels that wander
-        return Severity.WARNING if jump.at.size > 1 or kl or fell else Severity.NOTE
-    return Severity.WARNING if now.stalled or kl else Severity.NOTE
+        return Severity.WARNING if jump.indices.size > 1 or kl or fell else Severity.NOTE
+    return Severity.WARNING if trend.stalls or kl else Severity.NOTE
 
 
 def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
@@ -209,33 +211,37 @@ def _kl_spike(trace: Trace, series: Series, jump: _Jump) -> float:
     kl = trace.get(APPROX_KL.name)
     if kl is None:
         return 0.0
-    found = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
-    low = series.steps[np.maximum(jump.at - NEAR, 0)]
-    high = series.steps[np.minimum(jump.at + NEAR, len(series) - 1)]
-    at = [int(kl.steps[s.index]) for s in found]
-    near = [s.value for s, k in zip(found, at, strict=True) if ((low <= k) & (k <= high)).any()]
+    spikes = [s for s in jumps(kl, *KL_SPIKE) if np.isfinite(s.value)]
+    low = series.steps[np.maximum(jump.indices - NEAR, 0)]
+    high = series.steps[np.minimum(jump.indices + NEAR, len(series) - 1)]
+    spike_steps = [int(kl.steps[s.index]) for s in spikes]
+    near = [
+        s.value
+        for s, k in zip(spikes, spike_steps, strict=True)
+        if ((low <= k) & (k <= high)).any()
+    ]
     return max(near, default=0.0)
 
 
-def _scaled(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
+def _report_scale_jump(trace: Trace, series: Series, scale: Array, limit: Array) -> Answer:
     """Report, as a note, a loss that rose only because the returns' own scale jumped."""
-    before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
+    scale_before = np.concatenate((np.full(NEAR, np.inf), scale[:-NEAR]))[: scale.size]
     # A first reward after none has no scale to be compared with.
-    jumped = (scale > SCALE_JUMP * before) & (before > np.finfo(np.float64).tiny)
-    at = np.flatnonzero((series.values > limit) & jumped)
-    if not at.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
+    jumped = (scale > SCALE_JUMP * scale_before) & (scale_before > np.finfo(np.float64).tiny)
+    rows = np.flatnonzero((series.values > limit) & jumped)
+    if not rows.size or not crowd(np.flatnonzero(series.values > limit), RUN_OF, WITHIN):
         return Clear()
-    first = int(at[0])
-    began, highest = int(series.steps[first]), float(series.values[first:].max())
+    first = int(rows[0])
+    onset_step, highest = int(series.steps[first]), float(series.values[first:].max())
     level = median(series.values[:first]) or 0.0
-    evidence, counter = weigh.sides(standing(trace, since=began))
+    evidence, counter = weigh.sides(standing(trace, since=onset_step))
     evidence = ("a reward whose scale was changed does that; so does a first success", *evidence)
     return Finding(
         f"the value loss jumps from {level:.3g} to {highest:.3g} as the returns' scale does, from "
-        f"{before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
+        f"{scale_before[first]:.3g} to {scale[first]:.3g} within {NEAR} points",
         severity=Severity.NOTE,
         metric=LOSS.name,
-        began=began,
+        began=onset_step,
         ended=int(series.steps[-1]),
         observed=highest,
         bound=Bound(float(limit[first]), "this run's own past"),

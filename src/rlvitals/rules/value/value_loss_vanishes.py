@@ -84,34 +84,34 @@ def check(trace: Trace) -> Answer:
     stretch = below(loss, limit.value, share=PERSISTENT)
     if stretch is None or not stretch.goes_on:
         return Clear()
-    whole, now = standing(trace), standing(trace, since=stretch.began)
+    full_trend, trend = standing(trace), standing(trace, since=stretch.start)
     abrupt = _abrupt(trace, loss, stretch)
-    if weigh.content(now) or (weigh.content(whole) and not (abrupt and now.stalled)):
+    if weigh.content(trend) or (weigh.content(full_trend) and not (abrupt and trend.stalls)):
         return Clear()
-    explained = _explained(trace, stretch)
+    explained = _get_explained_variance(trace, stretch)
     # Most of them, with NaN on the side of those that explain nothing.
     if explained.size and float((explained > EXPLAINS).mean()) > HALF:
         return Clear()
-    targets = _targets(trace, picked[1].since(stretch.began).values, explained)
+    targets = _targets(trace, picked[1].since(stretch.start).values, explained)
     targets = replace(targets, abrupt=abrupt)
-    known = whole if whole.stalled else now
-    if not known.stalled and not _cut_off(targets):
-        return Undecided(f"the value loss is nearly 0, and {known.sentence}")
-    return _finding(loss, stretch, limit, known, targets)
+    worse_trend = full_trend if full_trend.stalls else trend
+    if not worse_trend.stalls and not _cut_off(targets):
+        return Undecided(f"the value loss is nearly 0, and {worse_trend.sentence}")
+    return _finding(loss, stretch, limit, worse_trend, targets)
 
 
 def _limit(trace: Trace, loss: Series, returns: Series) -> Bound:
     """Return the lower of the two limits; a return of 0 throughout has no scale."""
     head = loss.values[: max(FIRST, round(HEAD * len(loss)))]
-    own = FALL.bound(trace, "this run's own start", float(head.max()))
+    from_start = FALL.bound(trace, "this run's own start", float(head.max()))
     scale = float(np.abs(returns.values).max())
     if scale == 0:
-        return own
-    beside = SMALL.bound(trace, "default, beside the largest return squared", scale * scale)
-    return min(own, beside, key=lambda bound: bound.value or 0.0)
+        return from_start
+    from_returns = SMALL.bound(trace, "default, beside the largest return squared", scale * scale)
+    return min(from_start, from_returns, key=lambda bound: bound.value or 0.0)
 
 
-def _explained(trace: Trace, stretch: Stretch) -> Array:
+def _get_explained_variance(trace: Trace, stretch: Stretch) -> Array:
     """Return explained variance over the stretch, NaN kept; empty where it is not logged."""
     logged = trace.get(EXPLAINED_VARIANCE.name)
     return np.empty(0) if logged is None else stretch.of(logged).values
@@ -131,8 +131,8 @@ def _targets(trace: Trace, returns: Array, explained: Array) -> _Targets:
 
 def _cut_off(targets: _Targets) -> bool:
     """Tell targets that leave the returns out: they do not vary though the returns do."""
-    gone = targets.discounted or targets.undefined > HALF or targets.abrupt
-    return targets.differ and gone
+    is_cut = targets.discounted or targets.undefined > HALF or targets.abrupt
+    return targets.differ and is_cut
 
 
 def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
@@ -140,7 +140,7 @@ def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
 
     While the outcome stands as it was: where it breaks too, what changed is outside.
     """
-    values = loss.until(stretch.began - 1).values
+    values = loss.until(stretch.start - 1).values
     usual, between = values[-LEAST - GAP : -GAP], values[-GAP:]
     after, picked = stretch.of(loss).values[:FIRST], outcome(trace)
     if len(usual) < FIRST or picked is None:
@@ -148,26 +148,28 @@ def _abrupt(trace: Trace, loss: Series, stretch: Stretch) -> bool:
     level = float(np.median(usual))
     if float(between.max()) < SPIKE * level or float(np.median(after)) >= SUDDEN * level:
         return False
-    found = fall(trace, *picked, int(loss.steps[len(values) - GAP + int(between.argmax())]))
-    return found is None or found.late
+    drop = fall(trace, *picked, int(loss.steps[len(values) - GAP + int(between.argmax())]))
+    return drop is None or drop.late
 
 
-def _severity(now: Standing, targets: _Targets) -> Severity:
+def _severity(trend: Standing, targets: _Targets) -> Severity:
     if _cut_off(targets):
-        return weigh.severity(now)
+        return weigh.severity(trend)
     return Severity.NOTE
 
 
 def _finding(
-    loss: Series, stretch: Stretch, limit: Bound, now: Standing, targets: _Targets
+    loss: Series, stretch: Stretch, limit: Bound, trend: Standing, targets: _Targets
 ) -> Finding:
     during = stretch.of(loss).values
     level = float(np.median(during))
-    evidence, _ = weigh.sides(now)
+    evidence, _ = weigh.sides(trend)
     if targets.undefined > HALF:
         share = f"{targets.undefined:.0%} of the updates"
-        said = f"explained variance is 0/0 or nearly in {share}: the critic's targets are all alike"
-        evidence = (said, *evidence)
+        sentence = (
+            f"explained variance is 0/0 or nearly in {share}: the critic's targets are all alike"
+        )
+        evidence = (sentence, *evidence)
     if targets.discounted:
         evidence = ("gamma is 0: the target is the next reward, whatever comes later", *evidence)
     alike = ("where nothing has succeeded yet, that is to be expected",)
@@ -177,10 +179,10 @@ def _finding(
     return Finding(
         f"the value loss has collapsed: {level:.2g} in the median of {during.size} updates, "
         f"{float(loss.values[:FIRST].max()):.2g} at first, {returns}",
-        severity=_severity(now, targets),
+        severity=_severity(trend, targets),
         metric=LOSS.name,
-        began=stretch.began,
-        ended=stretch.ended,
+        began=stretch.start,
+        ended=stretch.end,
         observed=level,
         bound=limit,
         evidence=evidence,

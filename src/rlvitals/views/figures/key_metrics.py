@@ -38,9 +38,13 @@ def _besides(key_metrics: Crucial) -> Iterator[Words]:
             phrases.SIGN_COLOURS[key_metrics.together_sign],
         )
     yield from (
-        Words(f"{value.title}: {value.why}", "dim") for value in key_metrics.values if value.untold
+        Words(f"{value.title}: {value.why}", "dim")
+        for value in key_metrics.values
+        if value.lacks_numbers
     )
-    absent = [value.title for value in key_metrics.values if not value.key and not value.untold]
+    absent = [
+        value.title for value in key_metrics.values if not value.key and not value.lacks_numbers
+    ]
     if absent:
         yield Words(f"Not logged: {', '.join(absent)}", "dim")
 

@@ -28,7 +28,7 @@ def subject(  # noqa: PLR0913, PLR0917 - what a report is about
         summary=summary(name, diagnosis, None if progress_file is None else progress_file.trained),
         standing=standing(name, diagnosis, progress_file, inspect_run.try_inspect(run.root), now_s),
         facts=load.facts(run),
-        events=load.happened(run),
-        others=load.others(run, load.given(settings), diagnosis.trace),
+        events=load.read_events(run),
+        others=load.unmapped_series(run, load.run_overrides(settings), diagnosis.trace),
         proofs=rollout_section.proofs(diagnosis, run.root, max_samples),
     )
