@@ -14,8 +14,9 @@ from rlvitals import metrics
 from rlvitals.metrics import environments
 from rlvitals.metrics.metric import Metric
 from rlvitals.rules import CATALOGUE
+from rlvitals.rules.curves import MAX_GAP_SPANS
 from rlvitals.rules.rule import Clear, Finding, Undecided
-from rlvitals.rules.standing import OUTCOMES, TAIL
+from rlvitals.rules.standing import OUTCOMES
 from rlvitals.types import Budget, Lifecycle, Measured, Profile, Series, Trace
 
 each_rule = pytest.mark.parametrize("rule", CATALOGUE, ids=lambda r: r.name)
@@ -209,7 +210,7 @@ def test_where_steps_start_is_no_matter(rule, data):
     # A log that begins far beyond its own span is the tail of a run: then it does matter.
     span = trace.last_step - trace.first_step
     by = data.draw(st.integers(1, max(1, 2 * span)))
-    assume(trace.first_step + by <= TAIL * span)
+    assume(trace.first_step + by <= MAX_GAP_SPANS * span)
     moved = {n: Series(s.steps + by, s.times, s.values) for n, s in trace.series.items()}
     one, two = rule.ask(trace), rule.ask(replace(trace, series=moved))
     assert type(one) is type(two), (one, two)

@@ -290,31 +290,30 @@ def _when_flat(  # noqa: PLR0913, PLR0917 - what tells the three kinds of flat a
 
 
 def _when_rising(  # noqa: PLR0913, PLR0917 - as above
-    trace: Trace, name: str, whole: Series, series: Series, low: float, material: float
+    trace: Trace, name: str, full_series: Series, series: Series, low: float, material: float
 ) -> tuple[State, str]:
     """Return the state of an outcome that ends above its first fifth, and what speaks against."""
     _, last = first_last_change(series.values) or (np.nan, np.nan)
-    if len(series) == len(whole) and is_back_at_start(trace, name, whole.values, last, material):
-        poor = task(trace, name, whole.values) is not None
-        return (
-            ("flat", "")
-            if poor
-            else ("unknown", "it fell at first and ends no higher than it began")
-        )
+    if len(series) == len(full_series) and is_back_at_start(
+        trace, name, full_series.values, last, material
+    ):
+        if task(trace, name, full_series.values) is not None:
+            return "flat", ""
+        return "unknown", "it fell at first and ends no higher than it began"
     return "rising" if low > 0 or not has_late_loss(series.values) else "unknown", ""
 
 
 def _without_trend(  # noqa: PLR0913, PLR0917 - as above
-    trace: Trace, name: str, whole: Series, series: Series, low: float, material: float
+    trace: Trace, name: str, full_series: Series, series: Series, low: float, material: float
 ) -> State:
     first, last = first_last_change(series.values) or (np.nan, np.nan)
-    if holds_early_gain(trace, name, whole.values, last, material):
+    if holds_early_gain(trace, name, full_series.values, last, material):
         return "holding its best"
-    known = len(series) == len(whole) and task(trace, name, whole.values) is not None
-    fell = known and is_back_at_start(trace, name, whole.values, last, material)
+    known = len(series) == len(full_series) and task(trace, name, full_series.values) is not None
+    fell = known and is_back_at_start(trace, name, full_series.values, last, material)
     poor = low <= 0 and (fell or never_better(series.values, first, last, material))
     flat = poor and name.endswith("return")
-    return _when_flat(trace, name, whole, series, last, material) if flat else "unknown"
+    return _when_flat(trace, name, full_series, series, last, material) if flat else "unknown"
 
 
 def slow_swing(trace: Trace, name: str, origin: str) -> float:
@@ -341,9 +340,8 @@ def _holds(full_series: Series, series: Series, material: float) -> bool:
         return False
     last = float(np.median(series.values[-width:]))
     near = max(material, HOLDS * float(np.ptp(course)))
-    return (
-        full_trend is not None and full_trend.change_low > 0 and last >= float(course.max()) - near
-    )
+    rose = full_trend is not None and full_trend.change_low > 0
+    return rose and last >= float(course.max()) - near
 
 
 def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
@@ -373,9 +371,8 @@ def least_that_counts(  # noqa: PLR0911 - one for each kind of outcome
 
 def _single_sd(trace: Trace, name: str, full_series: Series) -> float:
     """Return the scatter of a single value: all that is left where zero and span are not known."""
-    logged = (
-        trace[name].finite().until(int(full_series.steps[-1])) if name in trace else full_series
-    )
+    end = int(full_series.steps[-1])
+    logged = trace[name].finite().until(end) if name in trace else full_series
     sd = block_test.single_value_sd(logged.values, window_points(trace, name, logged))
     return sd * math.sqrt(episodes_per_point(trace, name, logged))
 

@@ -220,9 +220,8 @@ def _finding(
     spread = name in SPREADS
     text = "rewards of a batch do not differ at all" if spread else f"{label(name)} is {value:.4g}"
     env = environment(trace)
-    ends_earlier = not spread and bool(
-        (series.since(between[1] + 1).values > value).any()
-    )  # it rose then
+    later = series.since(between[1] + 1).values
+    ends_earlier = not spread and bool((later > value).any())
     # Of a return of 0 the least that can be had says nothing: it is what a dead reward pays too.
     floor = () if env is None else (env.random_return, env.min_return or env.random_return)
     waits = name == RETURN.name and value in floor
@@ -236,9 +235,8 @@ def _finding(
     throughout = between[0] == int(series.steps[0]) and count == len(series)
     # A return of exactly 0 where even a random policy earns something else: none arrives.
     never = name == RETURN.name and env is not None and value == 0 and bool(env.random_return)
-    if (throughout and trace.profile in kinds.LANGUAGE) or (
-        never and severity is not Severity.NOTE
-    ):
+    of_language = throughout and trace.profile in kinds.LANGUAGE
+    if of_language or (never and severity is not Severity.NOTE):
         severity = Severity.ERROR
     during = series.since(between[0]).until(between[1]).values
     times = _times(during == (0.0 if spread else value), spread=spread)
