@@ -103,15 +103,15 @@ def test_a_finding_shows_its_rate_beside_it():
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=rates)
     profile = found.trace.profile
     assert phrases.false_alarm_rate(found.cases[0], profile) == (
-        "rings on 1 of 40 healthy runs of this family (on-policy control)"
+        "fires on 1 of 40 healthy runs of this family (on-policy control)"
     )
     assert phrases.false_alarm_rate(found.cases[0], Profile.UNKNOWN) == (
-        "rings on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
+        "fires on 1 of 40 healthy runs of on-policy control; the kind of this run is not known"
     )
     measured = {name: (replace(rate, frameworks=1, tasks=5),) for name, (rate,) in rates.items()}
     found = diagnose(load_run("ppo-cartpole-lr-spike"), rates=measured)
     assert phrases.false_alarm_rate(found.cases[0], profile) == (
-        "rings on 1 of 40 healthy runs of this family (on-policy control; 1 framework, 5 tasks)"
+        "fires on 1 of 40 healthy runs of this family (on-policy control; 1 framework, 5 tasks)"
     )
     note = next(
         case for case in found.every if case.severity is Severity.NOTE and not case.has_severity_cap

@@ -23,7 +23,7 @@ from rlvitals.alerts.tracker import Tracker
 from rlvitals.types import Lifecycle
 
 RUNS = Path(__file__).parents[1] / "runs"
-KL = Alarm("kl-spike", "error", "KL rose to 9", 1200, "rings on 0 of 208 healthy runs")
+KL = Alarm("kl-spike", "error", "KL rose to 9", 1200, "fires on 0 of 208 healthy runs")
 FINAL = replace(KL, is_final=True)
 
 

@@ -78,9 +78,9 @@ def test_own_rates_count_marked_runs_alone(call, tmp_path):
     code, out, _ = call("calibrate", runs, "--write", rates)
     assert code == 0
     assert "14 runs are marked healthy" in out
-    assert "kl-above-target rings on 2 of 14 of your healthy runs" in out
+    assert "kl-above-target fires on 2 of 14 of your healthy runs" in out
     said = call("diagnose", runs / "unmarked", "--rates", rates, "--set", "target_kl=0.02")[1]
-    assert "rings on 2 of 14 of your healthy runs" in " ".join(said.split())
+    assert "fires on 2 of 14 of your healthy runs" in " ".join(said.split())
 
 
 def test_a_fault_by_name_counts_where_it_was_named(call, failing):
@@ -93,7 +93,7 @@ def test_a_fault_by_name_counts_where_it_was_named(call, failing):
 def test_a_wrong_finding_counts_as_a_false_alarm_of_that_rule_alone(call, failing):
     call("mark", failing, "--wrong", "kl-above-target")
     out = call("calibrate", failing)[1]
-    assert "kl-above-target rings on 1 of 1 of your healthy run" in out
+    assert "kl-above-target fires on 1 of 1 of your healthy run" in out
     assert "no-learning" not in out
 
 

@@ -1,4 +1,4 @@
-"""Count how often each rule rings on your own marked runs, and write it down for `diagnose`.
+"""Count how often each rule fires on your own marked runs, for `diagnose` to print.
 
 Runs count by their marks alone (`rlvitals mark RUN --healthy`), never by their diagnosis. The rates
 are printed beside the shipped ones; thresholds and severities stay as they are.

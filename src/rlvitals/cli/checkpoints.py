@@ -1,4 +1,4 @@
-"""List a run's checkpoints, in what state each is, and which one a resume would take.
+"""List a run's checkpoints with their state, and the one that a resume would use.
 
 A checkpoint counts once it is sealed: its manifest names every file with its size and hash. One
 that a trainer wrote without a manifest is `unsealed`: what it lacks is told, and `--seal` seals

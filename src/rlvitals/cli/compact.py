@@ -1,4 +1,4 @@
-"""Pack the many small blocks of recorded runs into few big ones: the same numbers, read faster.
+"""Merge the small blocks of recorded runs into large ones: the same numbers, read faster.
 
 What is packed is read back and compared bit by bit before the old file is removed.
 A run that is still written to is left. A crash at any moment loses nothing: run it again.

@@ -1,4 +1,4 @@
-"""Say which of several groups of runs does better, or that nobody can tell, and what could.
+"""Compare groups of runs: which does better, or how many more seeds would decide.
 
 Runs that share every setting but the seed are one group; --by names the settings to group by.
 Paths that hold several runs are groups of their own. Every group is compared with the first. A

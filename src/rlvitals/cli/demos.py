@@ -1,4 +1,4 @@
-"""Collect demonstrations: what schedulers that do not learn decide, and in which states.
+"""Collect demonstrations: states and decisions of schedulers that do not learn.
 
 A warm start clones them: `rlvitals train ppo --demo-path demos.npz`. The cluster is that of
 a training's --config, with the flags below over it.

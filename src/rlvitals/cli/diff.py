@@ -1,4 +1,4 @@
-"""Say what differs between two runs: settings, code, environment, and since when metrics part.
+"""List what differs between two runs: settings, code, environment, and where metrics diverge.
 
 A metric parts where two runs lie further apart than the noise of their difference explains, for
 two stretches of steps in a row. Runs that differ in their seed alone part as well: whether a

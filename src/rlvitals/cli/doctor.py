@@ -1,4 +1,4 @@
-"""Find out why no logs appear, why a run does not resume, or whether it is the right folder.
+"""Find out why logs are missing, why a run does not resume, or which folder is meant.
 
 Looks at the logs, the checkpoints, the name of the folder and those like it, the progress file,
 the processes that write, the disk, the rights, and runs that were never sent to W&B. It changes

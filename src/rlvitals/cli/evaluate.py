@@ -1,4 +1,4 @@
-"""Say how good a trained policy is: its newest whole checkpoint, on what it was not trained on.
+"""Evaluate a trained policy: its newest complete checkpoint, on held-out data.
 
 A run of `rlvitals train ppo`: a scheduler by the latency of held-out arrivals, beside schedulers
 that do not learn (--no-baselines: alone); any other policy by the return of whole episodes. A

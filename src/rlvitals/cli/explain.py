@@ -1,4 +1,4 @@
-"""Say what a metric, a framework's key, a rule, a term or a setting means.
+"""Explain a metric, a framework's key, a rule, a term or a setting.
 
 examples:
   rlvitals explain train/approx_kl

@@ -1,4 +1,4 @@
-"""Write a run's numbers as a table, or any readable run as a run folder of our own.
+"""Write a run's numbers as a table, or any readable run as an rlvitals run folder.
 
 What TARGET ends with says the format: .csv, .jsonl, .parquet or .xlsx is one rectangular table, a
 column for each key and a row for each step; a name with another ending, or none, is a run folder to

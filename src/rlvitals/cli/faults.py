@@ -1,4 +1,4 @@
-"""Measure how good the diagnosis is: record broken runs, and score what is said of them.
+"""Measure the diagnosis: record broken runs, and score what it reports.
 
 `run` trains the benchmark's runs, healthy and broken, with Stable-Baselines3 and keeps their logs;
 what is there already is left, so that it may be stopped and started again. `score` diagnoses

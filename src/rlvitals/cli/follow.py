@@ -1,4 +1,4 @@
-"""Follow growing runs: tell what changes, and nothing twice.
+"""Follow running trainings: print each change once.
 
 Told are a run's verdict when it turns, findings that fire, clear or change their severity, and
 how the run lives: that it began, ended, went quiet, goes on. A run that comes up under a folder is

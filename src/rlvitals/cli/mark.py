@@ -1,4 +1,4 @@
-"""Label runs as healthy, broken or wrongly judged; your own rates are counted from the labels.
+"""Label runs as healthy, broken or wrongly judged, for rates of your own.
 
 The label lies beside the run with what the rules said: in `marks.jsonl` of a recorded run, else in
 `.rlvitals-marks.jsonl` in the folder of the log. A later mark of the same run replaces it.

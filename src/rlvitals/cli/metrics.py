@@ -1,4 +1,4 @@
-"""List the metrics that are known, or what the keys of a run mean.
+"""List the known metrics, or the meaning of the keys of a run.
 
 examples:
   rlvitals metrics

@@ -1,4 +1,4 @@
-"""Draw a run's curves into files, with what was found marked on them, and sum it up.
+"""Plot a run's metrics into files, with the findings marked, and summarise it.
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
 gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,

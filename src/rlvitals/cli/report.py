@@ -1,4 +1,4 @@
-"""Write a page about runs that needs nothing else: the verdict, what was found, and why.
+"""Write a self-contained page about runs: verdict, findings and evidence.
 
 The file holds its charts, its script and its style: it opens without a network, anywhere, and
 prints. Of several runs it begins with a table of them. --markdown writes a text for a pull

@@ -1,4 +1,4 @@
-"""Bring a run back from its backup, each file verified; the same training command goes on from it.
+"""Restore a run from its backup, each file verified; the same training command resumes it.
 
 The folder is there whole or not at all; broken off, the same command goes on where it stopped.
 A folder that holds the same run at an older step is set aside as <name>.before. One that is as

@@ -1,4 +1,4 @@
-"""List the rules and what each sees; with --coverage, which of them a run lets judge.
+"""List the rules and what each detects; with --coverage, which of them can judge a run.
 
 `rlvitals explain RULE` shows a rule's page: when it applies, what it needs, what to do, when it
 is wrong, and the numbers it judges by.

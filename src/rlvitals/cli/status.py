@@ -1,4 +1,4 @@
-"""Say where a run stands: how far, how long still, what it can resume from, how it does.
+"""Print the state of a run: progress, time left, checkpoint to resume from, findings.
 
 Any run that can be read, whoever logged it; of several runs under a folder, a line each.
 What is left is counted in time actually trained: pauses between attempts do not count.

@@ -1,4 +1,4 @@
-"""Train with rewards, recorded, judged as it goes, and safe to resume: the same command goes on.
+"""Train with rewards: recorded, diagnosed, and resumed by the same command.
 
 `rlvitals train ppo` learns to schedule requests over a cluster, or any other environment of
 Gymnasium. grpo, psr, nsr and w-reinforce train a language model, or one that sees, on what its own

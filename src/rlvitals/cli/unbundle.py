@@ -1,4 +1,4 @@
-"""Unpack a bundle of a run: each file verified, the folder whole or not at all.
+"""Unpack a bundle of a run: each file verified, the whole folder or nothing.
 
 The archive may come from anybody: names that lead out of the folder, links, devices, doubles and
 bombs are refused, and then nothing of it stays.

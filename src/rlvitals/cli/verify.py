@@ -1,4 +1,4 @@
-"""Check every byte of recorded runs, and name what is damaged.
+"""Verify every byte of recorded runs, and name what is damaged.
 
 What is damaged is left out when the run is read, and the rest is read. The end of a file that a
 killed process left torn is no damage: it is what was not flushed yet.

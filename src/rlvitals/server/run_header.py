@@ -18,7 +18,7 @@ LAMP_WORDS = {
 }  # fmt: skip
 MAX_CAUSES = 3  # named in the header
 SHOWN_LABELS = {
-    "steps": "since", "likely causes": "likely cause", "try": "try", "measured": "this alarm",
+    "steps": "since", "likely causes": "likely cause", "try": "try", "false alarms": "this alarm",
 }  # fmt: skip
 
 

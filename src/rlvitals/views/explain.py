@@ -119,7 +119,7 @@ def _rate_lines(rule: Rule) -> Iterator[str]:
         interval = _format_interval(rate.false_alarms)
         counted = rate_text.origin(rate)
         of_which = f" of {counted}" if counted else ""
-        share = f"rings on {rate.rang} of {rate.healthy} healthy runs{of_which}{interval}"
+        share = f"fires on {rate.rang} of {rate.healthy} healthy runs{of_which}{interval}"
         errors = f", {rate.errors} of them as an error" if rate.errors else ""
         caught = ""
         if rate.faulted:

@@ -57,7 +57,7 @@ def _case(case: Case, trace: Trace) -> list[str]:
 
 def _symptoms(symptoms: Iterable[Case], depth: int = 0) -> Iterable[str]:
     for case in symptoms:
-        head = "**it explains**: " if not depth else ""
+        head = "**explains**: " if not depth else ""
         severity = case.finding.severity.name.lower()
         summary = safe(case.finding.summary)
         since = f"(since {case.finding.began:,})"

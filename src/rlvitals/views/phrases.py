@@ -106,8 +106,8 @@ def details(case: Case, trace: Trace) -> tuple[Line, ...]:
         Line("limit", limit(finding)),
         *(Line("evidence", text) for text in finding.evidence),
         *(Line("speaks against", text) for text in finding.counter),
-        *([Line("measured", text)] if (text := false_alarm_rate(case, trace.profile)) else []),
-        *([Line("measured", rate_text.sentence(rate))] if (rate := case.own_rate) else []),
+        *([Line("false alarms", text)] if (text := false_alarm_rate(case, trace.profile)) else []),
+        *([Line("false alarms", rate_text.sentence(rate))] if (rate := case.own_rate) else []),
         *([Line("likely causes", likely)] if likely else []),
         *(Line("try", text) for text in tries),
     )
@@ -119,7 +119,7 @@ def consequences(case: Case) -> tuple[Line, ...]:
     return (
         *(Line("or perhaps", alternative(candidate)) for candidate in alternatives[:2]),
         *([Line("ahead", case.forecast.sentence)] if case.forecast else []),
-        *([Line("spent on it", spent(case.waste))] if case.waste else []),
+        *([Line("cost", spent(case.waste))] if case.waste else []),
     )
 
 
@@ -162,8 +162,8 @@ def false_alarm_rate(case: Case, profile: Profile) -> str:
     counted = f"{rate.family}; {origin}" if origin else rate.family
     if not is_known:
         family = f"of {counted}; the kind of this run is not known"
-        return f"rings on {rate.rang} of {healthy_runs} healthy runs {family}"
-    return f"rings on {rate.rang} of {healthy_runs} healthy runs of this family ({counted})"
+        return f"fires on {rate.rang} of {healthy_runs} healthy runs {family}"
+    return f"fires on {rate.rang} of {healthy_runs} healthy runs of this family ({counted})"
 
 
 def spent(waste: Waste) -> str:

@@ -8,10 +8,10 @@ from rlvitals.rules.rate import ENOUGH, Rate
 
 
 def sentence(rate: Rate) -> str:
-    """Return how often a rule rings on a lab's own healthy runs."""
+    """Return how often a rule fires on a lab's own healthy runs."""
     runs = "run" if rate.healthy == 1 else "runs"
     few = f"; fewer than {ENOUGH} say little" if rate.healthy < ENOUGH else ""
-    return f"rings on {rate.rang} of {rate.healthy} of your healthy {runs} ({rate.family}){few}"
+    return f"fires on {rate.rang} of {rate.healthy} of your healthy {runs} ({rate.family}){few}"
 
 
 def origin(rate: Rate) -> str:

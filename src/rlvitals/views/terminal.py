@@ -79,7 +79,7 @@ def _case(case: Case, trace: Trace) -> RenderableType:
         label = line.label
         rows.add_row(Text(row_label, "dim"), Text(harmless(line.text)))
     if case.symptoms:
-        rows.add_row(Text("it explains", "dim"), Group(*_symptoms(case.symptoms)))
+        rows.add_row(Text("explains", "dim"), Group(*_symptoms(case.symptoms)))
     for line in phrases.consequences(case):
         row_label = "" if line.label == label else line.label
         label = line.label
