@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import frameworks, outcome_words, profile
+from rlvitals.metrics import agent_means, frameworks, outcome_words, profile
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
@@ -63,7 +63,7 @@ class _Gathered:
     settings: dict[str, Setting] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    logs: Sequence[Log] = ()  # each on its main steps
+    logs: list[Log] = field(default_factory=list)  # each on its main steps
 
 
 def trace(
@@ -155,7 +155,7 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         tables.append(lookup.choose_table(log, keys, frameworks.TABLES))
     own_tables = [*zip(logs, tables, strict=True)]
     logs = [_distributions(_on_one_axis(log, table), table, overrides) for log, table in own_tables]
-    gathered = _Gathered(logs=logs)
+    gathered = _Gathered(logs=list(logs))
     main = next((table for table in tables if table is not None), None)
     for order, (log, log_table) in enumerate(zip(logs, tables, strict=True)):
         table = log_table or main  # a settings file uses the names of the run's logs
@@ -163,11 +163,8 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         by_key = {key: _column(log, table, key, s, overrides) for key, s in log.series.items()}
         usable = [column for column in by_key.values() if column is not None and not column.off]
         gathered.columns.append([replace(column, order=order) for column in usable])
-        gathered.unmapped += [
-            key
-            for key, column in by_key.items()
-            if column is None and not OTHER_AXIS_KEY.match(key)
-        ]
+        unknown = [k for k, c in by_key.items() if c is None and not OTHER_AXIS_KEY.match(k)]
+        gathered.unmapped += unknown
     _take_outcomes(gathered)
     return gathered
 
@@ -183,9 +180,12 @@ def _take_outcomes(gathered: _Gathered) -> None:
         for column in columns
         if column.name in outcome_words.JUDGED_OUTCOMES
     }
+    means: list[str] = []
     if any("eval" not in name for name in known):
         known.update(outcome_words.SCORED_OUTCOMES)
-    for name, (key, other_keys) in outcome_words.choose(gathered.unmapped).items():
+    elif not known:
+        gathered.logs, means = agent_means.add_means(gathered.logs, gathered.unmapped)
+    for name, (key, other_keys) in outcome_words.choose([*gathered.unmapped, *means]).items():
         if name in known or (known and "eval" in name):
             continue
         for order, log in enumerate(gathered.logs):
