@@ -122,7 +122,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 16),
     "integrations": Ratchet(0.2, 5, 1, 25),
     "intervene": Ratchet(0.0, 0, 0, 2),
-    "metrics": Ratchet(1.0, 7, 2, 661),
+    "metrics": Ratchet(1.0, 7, 2, 663),
     "readers": Ratchet(1.8, 30, 3, 485),
     "rollouts": Ratchet(2.5, 0, 0, 55),
     "root": Ratchet(3.5, 6, 1, 14),

@@ -234,6 +234,7 @@ ALARMS: dict[str, dict[str, frozenset[str]]] = {
         "return-up-success-flat": frozenset({REWARD}),
         "reward-spread-grows": frozenset({REWARD}),
         "setting-out-of-range": frozenset({SETTING}),
+        "sign-reversed": frozenset({REWARD, STALLED}),
         "throughput-drop": frozenset({SLOW}),
         "updates-cut-short": frozenset({LARGE, SMALL}),
         "updates-hardly-move": frozenset({SMALL}),

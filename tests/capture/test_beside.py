@@ -136,7 +136,7 @@ def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
     assert recorded["acc"] == [(0, 0), (1, 1), (2, 2)]
     assert recorded["test/acc"] == [(0, 0), (1, -1), (2, -2)]
     assert series(tmp_path / "rec-2")["loss"] == [(0, 7.0)]
-    assert [line.count("rec-2") for line in done.stderr.splitlines()[-2:]] == [0, 1]
+    assert ["rec-2" in line for line in done.stderr.splitlines()[-2:]] == [False, True]
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path):

@@ -106,7 +106,7 @@ def block_starts(case: Case):
 
 def lost_share(case: Case):
     """Return which part of an outcome's gain was lost at its end."""
-    yield from (course.lost / course.gain for _, course in courses(case) if course.gain > 0)
+    yield from (course.loss / course.gain for _, course in courses(case) if course.gain > 0)
 
 
 def block_values(case: Case):

@@ -101,7 +101,7 @@ OWN_RULES = {
                   np.abs(k.left[at] - k.right[at]) / k.size[at])))),
         claim("it holds within rounding in <rows> rows, the first at <step>",
               rows=ledgers(lambda k, at: float(len(k.steps) - at.size)),
-              step=ledgers(lambda k, _: float(k.steps[~k.broken][0]))),
+              step=ledgers(lambda k, _: float(k.steps[~k.violations][0]))),
     ],
     "action-collapse": [
         claim("its share by windows of <size> decisions: <a> <a> <a> <a> <a>",

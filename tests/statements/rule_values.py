@@ -28,8 +28,8 @@ def ledgers(what):
     def derive(case: Case):
         for identity in IDENTITIES:
             kept = identity.keep(case.trace)
-            if kept is not None and kept.broken.any():
-                at = np.flatnonzero(kept.broken)
+            if kept is not None and kept.violations.any():
+                at = np.flatnonzero(kept.violations)
                 yield what(kept, at)
 
     return derive
@@ -118,7 +118,7 @@ def settings(what):
     """Return a number of the settings that no tuned run uses."""
     return lambda case: [
         value for each in odd(case.trace)
-        for value in ([each.value] if what == "value" else map(number, each.seen.split(" to ")))
+        for value in ([each.value] if what == "value" else map(number, each.usual.split(" to ")))
     ]  # fmt: skip
 
 
