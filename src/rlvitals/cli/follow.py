@@ -23,7 +23,6 @@ examples:
 """
 
 import os
-import shlex
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags
-from rlvitals.cli.command import EXIT_UNDECIDED, Command
+from rlvitals.cli.command import EXIT_UNDECIDED, Command, diagnose_command
 from rlvitals.errors import UnreadableLog, UsageError, harmless
 from rlvitals.settings import Settings
 from rlvitals.tracking import clock
@@ -129,7 +128,7 @@ def _send_alerts(
 
     def link(name: str) -> str:
         roots = (followed.run.root for followed in watch.runs if followed.name == name)
-        return f"rlvitals diagnose {shlex.quote(str(next(roots, name)))}"
+        return diagnose_command(next(roots, name))
 
     sender = Sender(routes, link)
     try:

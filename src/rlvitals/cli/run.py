@@ -21,7 +21,6 @@ examples:
 
 import os
 import secrets
-import shlex
 import sys
 import time
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -30,7 +29,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rlvitals.cli.command import Command
+from rlvitals.cli.command import Command, diagnose_command
 from rlvitals.errors import UsageError, VitalsError, harmless
 
 
@@ -109,7 +108,7 @@ def _verdict(folder: Path) -> str:
     path = os.path.relpath(folder)
     try:
         text = brief.text(brief.document(path, api.diagnose(folder))).partition("\n")[0]
-        text = f"{text}; more: rlvitals diagnose {shlex.quote(path)}"
+        text = f"{text}; more: {diagnose_command(path)}"
     except VitalsError as error:
         text = f"{path}: {error.problem}"
     return harmless(text)

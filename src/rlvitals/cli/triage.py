@@ -22,14 +22,13 @@ examples:
 """
 
 import os
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags, judging
-from rlvitals.cli.command import EXIT_PROBLEM, Command
+from rlvitals.cli.command import EXIT_PROBLEM, Command, diagnose_command
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
@@ -102,9 +101,7 @@ def _send_alerts(
     from rlvitals.diagnosis.engine import Diagnosis
 
     diagnoses = {name: result for name, result in judged if isinstance(result, Diagnosis)}
-    failures = send_alarms(
-        routes, diagnoses, lambda name: f"rlvitals diagnose {shlex.quote(str(roots[name]))}", time_s
-    )
+    failures = send_alarms(routes, diagnoses, lambda name: diagnose_command(roots[name]), time_s)
     sys.stderr.writelines(f"{failure}\n" for failure in failures)
 
 

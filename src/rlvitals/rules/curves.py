@@ -25,9 +25,8 @@ AMPLE, ENOUGH = 60, 1.5  # points from which a rise by so many times what counts
 AT_ONCE = 3  # points
 PARTS = 20  # blocks that the range and the best are taken over
 FIFTHS = 5  # the first of them is where a run begins
-MAX_GAP_SPANS = (
-    3.0  # times the span of the log: a log from the start begins within its first interval
-)
+# Times the span of the log: a log from the start begins within its first interval.
+MAX_GAP_SPANS = 3.0
 
 
 def by_steps(series: Series) -> Series:

@@ -11,7 +11,7 @@ import numpy as np
 from rlvitals.comparison import compare, grouping, learning_curves, scores
 from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member
-from rlvitals.comparison.result import Comparison
+from rlvitals.comparison.result import Comparison, RunScore
 from rlvitals.comparison.scores import DEFAULT_MEAN_PERCENT, Axis
 from rlvitals.errors import UsageError
 from rlvitals.rules.standing import label
@@ -38,7 +38,7 @@ class Overlay:
     """A comparison, its chart as JSON, and the groups of its runs."""
 
     result: Comparison
-    members: Sequence[Member]  # the runs, in the order they were selected
+    runs: Sequence[tuple[Member, int, RunScore | None]]  # as selected: group's number, score
     data: dict[str, object]
 
 
@@ -52,7 +52,25 @@ def overlay(runs: Sequence[LiveRun], axis: Axis) -> Overlay:
     members = [Member(run.trace, run.key.rpartition("/")[0] or run.key) for run in runs]
     options = CompareOptions(axis=axis)
     result = compare.compare(members, options)
-    return Overlay(result, members, _chart(runs, members, options, result))
+    scored = _find_scores(members, options, result)
+    return Overlay(result, scored, _chart(runs, scored, options, result))
+
+
+def _find_scores(
+    members: Sequence[Member], options: CompareOptions, result: Comparison
+) -> list[tuple[Member, int, RunScore | None]]:
+    """Return each member with the number of its group, and its score or None."""
+    labels = [group.label for group in result.groups]
+    scores_by_run = {(group.label, run.name): run for group in result.groups for run in group.runs}
+    names = {
+        id(member): group.label
+        for group in grouping.groups(members, options.by)
+        for member in group.members
+    }
+    return [
+        (member, labels.index(name), scores_by_run.get((name, member.trace.name)))
+        for member, name in ((member, names[id(member)]) for member in members)
+    ]
 
 
 def document(runs: Sequence[LiveRun], axis: Axis) -> str:
@@ -67,7 +85,7 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
         "div", class_="chart", data_chart="overlay", style=f"--tall:{OVERLAY_CHART_PIXELS}px"
     )
     explanation = compare_words.explanation(result)
-    charts = setting_charts.charts(drawing.members, result)
+    charts = setting_charts.charts(drawing.runs, label(result.metric))
     return page_shell.document(
         "compare",
         "Compare",
@@ -80,7 +98,7 @@ def document(runs: Sequence[LiveRun], axis: Axis) -> str:
            class_="about"),
         *([el("section", el("h2", "Groups"), elements.table(_groups(result)))]
           if len(result.groups) > 1 else []),
-        el("section", el("h2", "Runs"), _runs(runs, drawing.members, result)),
+        el("section", el("h2", "Runs"), _runs(runs, drawing)),
         *([el("section", el("h2", "Outcome by setting"), charts, el(
             "p", f"A point is a run's {label(result.metric)}, {result.at}, in its group's colour.",
             class_="about"))] if charts else []),
@@ -101,31 +119,28 @@ def _axis_link(name: Axis, keys: str, axis: Axis) -> Html:
 
 
 def _chart(
-    runs: Sequence[LiveRun], members: Sequence[Member], options: CompareOptions, result: Comparison
+    runs: Sequence[LiveRun],
+    scored: Sequence[tuple[Member, int, RunScore | None]],
+    options: CompareOptions,
+    result: Comparison,
 ) -> dict[str, object]:
     """Return the overlay: a curve for each run in its group's colour, and the groups' bands."""
-    labels = [group.label for group in result.groups]
-    numbers = {
-        id(member): labels.index(group.label)
-        for group in grouping.groups(members, options.by)
-        for member in group.members
-    }
     lines = []
-    for run, member in zip(runs, members, strict=True):
+    for run, (_, group, _) in zip(runs, scored, strict=True):
         series = run.trace.get(result.metric)
         if series is None or not len(series):
             continue
         curve = scores.curve(run.trace, result.metric, options.axis)
         values = scores.sign(result.metric) * curve.gains
         axis_series = Series(curve.x.astype(np.int64), series.times, values)
-        lines.append(Line(run.key, result.metric, axis_series, 0, numbers[id(member)]))
+        lines.append(Line(run.key, result.metric, axis_series, 0, group))
     first = min((int(line.series.steps[0]) for line in lines), default=0)
     last = max((int(line.series.steps[-1]) for line in lines), default=1)
     panel = Panel(label(result.metric), "", tuple(lines))
     packer = Packer()
     document = packer.chart(Chart("overlay", panel, first, last, OVERLAY_CHART_PIXELS))
-    document["groups"] = labels
-    document["bands"] = _bands(members, options, result)
+    document["groups"] = [group.label for group in result.groups]
+    document["bands"] = _bands([member for member, _, _ in scored], options, result)
     units: dict[Axis, str] = {"time": "seconds of training", "steps": runs[0].trace.step_unit}
     unit = units.get(options.axis, options.axis)
     return {"first": first, "last": last, "unit": unit, "seams": [], "charts": [document],
@@ -171,9 +186,10 @@ def _groups(result: Comparison) -> Grid:
     return Grid(heads, tuple(rows))
 
 
-def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison) -> Html:
+def _runs(runs: Sequence[LiveRun], drawing: Overlay) -> Html:
     """Return a line for each run with its verdict, linked to its page."""
-    scored = setting_charts.find_scores(members, result)
+    groups = drawing.result.groups
+    scored = [(groups[number].label, score) for _, number, score in drawing.runs]
     rows = []
     for run, (group, score) in zip(runs, scored, strict=True):
         lamp_name, verdict = lamp(run.diagnosis), run.diagnosis.verdict.word.value
@@ -187,7 +203,7 @@ def _runs(runs: Sequence[LiveRun], members: Sequence[Member], result: Comparison
             el("td", score.failed if score else "", class_="group-cell"),
         ))  # fmt: skip
     heads = (("run", ""), ("verdict", ""), ("why", "reason-cell"), ("group", "group-cell"),
-             (label(result.metric), ""), ("failed", "group-cell"))  # fmt: skip
+             (label(drawing.result.metric), ""), ("failed", "group-cell"))  # fmt: skip
     # A column that says nothing of any run is left out.
     is_shown = (
         True,

@@ -4,10 +4,8 @@ import math
 from collections.abc import Sequence
 
 from rlvitals.comparison import grouping
-from rlvitals.comparison.compare import CompareOptions
 from rlvitals.comparison.grouping import Member, format_setting
-from rlvitals.comparison.result import Comparison, RunScore
-from rlvitals.rules.standing import label
+from rlvitals.comparison.result import RunScore
 from rlvitals.types import Setting
 from rlvitals.views import phrases
 from rlvitals.views.report.markup import Html, el
@@ -18,30 +16,18 @@ MIN_LOG_SCALE_RATIO = 30.0  # of the largest to the smallest value
 PLOT_BOX = (60, 14, 254, 120)  # px: left, top, right, bottom, in a drawing of 270 x 150
 
 
-def find_scores(members: Sequence[Member], result: Comparison) -> list[tuple[str, RunScore | None]]:
-    """Return each member's group and its score, None where it has none."""
-    scores = {(group.label, run.name): run for group in result.groups for run in group.runs}
-    labels = {
-        id(member): group.label
-        for group in grouping.groups(members, CompareOptions().by)
-        for member in group.members
-    }
-    return [
-        (labels[id(member)], scores.get((labels[id(member)], member.trace.name)))
-        for member in members
-    ]
+def charts(runs: Sequence[tuple[Member, int, RunScore | None]], metric_label: str) -> Html | None:
+    """Return a chart for each setting in which scored runs differ; None without one.
 
-
-def charts(members: Sequence[Member], result: Comparison) -> Html | None:
-    """Return a chart for each setting in which scored runs differ; None without one."""
-    group_labels = [group.label for group in result.groups]
+    `runs`: each with the number of its group and its score.
+    """
     scored = [
-        (member, group_labels.index(group), score)
-        for member, (group, score) in zip(members, find_scores(members, result), strict=True)
+        (member, group, score)
+        for member, group, score in runs
         if score is not None and math.isfinite(score.score)
     ]
     names = grouping.differing_settings([member for member, _, _ in scored])
-    drawings = [_chart(name, scored, label(result.metric)) for name in names]
+    drawings = [_chart(name, scored, metric_label) for name in names]
     cells = [drawing for drawing in drawings if drawing is not None][:MAX_SETTING_CHARTS]
     return el("div", *cells, class_="setting-charts") if cells else None
 
