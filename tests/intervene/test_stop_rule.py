@@ -77,14 +77,21 @@ def test_follow_asks_the_run_once_and_the_recorder_tells_its_loop(tmp_path, caps
     assert "run is asked to stop" in capsys.readouterr().err
 
 
-def find_companions():
-    return [child for child in psutil.Process().children() if "follow" in child.cmdline()]
+def find_companion(folder):
+    """Return the process beside a run: its command line is empty for a moment after `exec`."""
+    deadline = time.monotonic() + HANG_SECONDS
+    while time.monotonic() < deadline:
+        for child in psutil.Process().children():
+            if str(folder) in child.cmdline():
+                return child
+        time.sleep(0.01)
+    raise AssertionError(f"no process beside {folder}")
 
 
 def test_a_companion_ends_with_its_run(tmp_path):
     """A real process beside a real run."""
     with rlvitals.start(tmp_path / "run", stop_on="error") as run:
-        (process,) = find_companions()
+        process = find_companion(tmp_path / "run")
         flags = [str(tmp_path / "run"), "--until-end", "--stop-on", "error"]
         assert process.cmdline()[-4:] == flags
         assert process.nice() >= psutil.Process().nice()
@@ -95,10 +102,11 @@ def test_a_companion_ends_with_its_run(tmp_path):
 
 
 def test_no_companion_unless_asked_for(tmp_path):
+    children = set(psutil.Process().children())
     rlvitals.start(tmp_path / "run").finish()
     (tmp_path / "rlvitals.toml").write_text('[recording]\nalerts = true\nstop_on = "error"\n')
     rlvitals.start(tmp_path / "second").finish()  # a file that came with the runs
-    assert find_companions() == []
+    assert set(psutil.Process().children()) <= children
     with pytest.raises(rlvitals.UsageError, match="stop_on cannot be 'eror'"):
         rlvitals.start(tmp_path / "other", stop_on="eror")
 

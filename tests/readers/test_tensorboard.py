@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tfrecords as tf
 
+import rlvitals
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers import tensorboard
 from rlvitals.readers.event_files.scalars import WINDOW_SLACK_BYTES
@@ -68,6 +69,16 @@ def test_scalars_steps_and_times(path):
     assert np.isinf(kl.values[1])
     assert log.notes == ()
     assert reader_of(path) is tensorboard.READER
+
+
+def test_files_of_one_second_stand_in_the_order_of_their_first_events(tmp_path):
+    """The writers of a process number their files as text: the tenth sorts before the ninth."""
+    for number, steps in ((9, range(30)), (10, range(20, 60))):
+        events = (tf.event(step, tf.simple("loss", number), time=1.7e9 + step) for step in steps)
+        file = tmp_path / f"events.out.tfevents.1700000000.host.1.{number}"
+        file.write_bytes(tf.VERSION + b"".join(events))
+    trace = rlvitals.trace(tmp_path)
+    assert trace.lifecycle.seams == (20,)
 
 
 def test_step_zero_is_left_out_of_the_file_and_read(path):

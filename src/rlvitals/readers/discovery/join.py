@@ -1,5 +1,6 @@
 """Join the logs of one run: resumed files and parallel environments."""
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -79,13 +80,17 @@ def _join_group(logs: list[Log]) -> Log:
     return _join_in_order(sorted(logs, key=lambda log: (*_start(log), log.where)))
 
 
-def _start(log: Log) -> tuple[int, float]:
-    """Return when a file was started, by its name, else by its first time."""
+def _start(log: Log) -> tuple[int, float, float]:
+    """Return when a file was started, by its name and then by its first time.
+
+    A name has whole seconds, and writers count their files of a second as text: 10 before 9.
+    """
     match = re.search(r"tfevents\.(\d+)|(?:ppo_metrics_|run-)(\d+_\d+)", log.where)
-    if match:
-        return 0, float((match[1] or match[2]).replace("_", ""))
     times = [float(series.times[0]) for series in log.series.values() if len(series)]
-    return 1, min(times, default=0.0)
+    first_time = min(filter(math.isfinite, times), default=0.0)
+    if match:
+        return 0, float((match[1] or match[2]).replace("_", "")), first_time
+    return 1, first_time, 0.0
 
 
 def _join_in_order(logs: list[Log]) -> Log:
