@@ -231,7 +231,7 @@ def test_every_fault_of_the_benchmark_means_something():
 
 
 def test_every_fault_of_the_recordings_means_something():
-    script = (ROOT / "scripts" / "record_control_runs.py").read_text()
+    script = (ROOT / "scripts" / "control_runs.py").read_text()
     assert [name for name in meanings.RECORDED if name not in script] == []
 
 

@@ -74,7 +74,7 @@ BENCHMARK: dict[str, frozenset[str]] = {
     "weights-reset": frozenset({COLLAPSED, LARGE, CRITIC, STALLED}),
 }
 
-# Those of `scripts/record_control_runs.py`.
+# Those of `scripts/control_runs.py`.
 RECORDED: dict[str, frozenset[str]] = {
     "alpha-0": frozenset({FIXED, EXPLORING, STALLED}),
     "alpha-5": frozenset({RANDOM, EXPLORING, STALLED, CRITIC}),
