@@ -1,5 +1,6 @@
 """What tests of whole RLHF trainings share: small settings, and what is left of a run."""
 
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -45,7 +46,8 @@ def training(folder, said=SMALL, *, copy_base=True, **more):
     """Return a training; `copy_base`: its policy is taught once for all."""
     config = _config({**said, "rlhf.output_dir": str(folder), **more})
     base = Path(folder) / models.BASE_FOLDER
-    if copy_base and not base.exists():
+    # Of several processes only the first writes weights, so each training makes its own policy.
+    if copy_base and not base.exists() and "RANK" not in os.environ:
         shutil.copytree(_base(config.model.warm_start_steps), base)
     return Training(config)
 
