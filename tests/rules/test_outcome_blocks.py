@@ -49,3 +49,12 @@ def test_a_flat_evaluation_of_an_unknown_task_may_be_a_good_one():
 
 def test_evaluations_of_zero_throughout_are_stalled():
     assert verdict(np.zeros(42), "outcome/eval_return")[0] == "stalled"
+
+
+def test_a_training_return_of_nothing_but_nan_tells_nothing_of_the_evaluations():
+    steps = 1_000 * np.arange(1, 61)
+    level = around(np.full(60, 19.4), sd=0.2)
+    columns = {"outcome/eval_return": level, "outcome/return": np.full(60, np.nan)}
+    series = {name: Series(steps, steps / 1e3, values) for name, values in columns.items()}
+    diagnosis = diagnose(Trace(series, {}, lifecycle=Lifecycle(ended=True)))
+    assert str(diagnosis.verdict.word) == "unknown"

@@ -119,9 +119,9 @@ def checks(trace: Trace) -> list[tuple[str, Series]]:
 def learning_trend(trace: Trace, since: int | None = None) -> Standing:
     """Judge by right answers; without them by the score before the KL penalty; else as usual.
 
-    From its first step on, a run is judged as a whole.
+    From its first number on, a run is judged as a whole.
     """
-    return _learning_trend(trace, None if since is None or since <= trace.first_step else since)
+    return _learning_trend(trace, None if since is None or since <= trace.first_number else since)
 
 
 @cache_by_trace

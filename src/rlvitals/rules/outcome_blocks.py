@@ -143,11 +143,12 @@ def stands_where_training_rose(trace: Trace) -> bool:
     if _explores_less(trace):
         return False  # the training's return rises towards the evaluation's by that alone
     rise = standing(trace, of=RETURN.name)
+    if not (rise.improves or rise.state == "holding its best"):
+        return False
     values = evaluation.finite().values
     course = block_means(values, max(len(values) // PARTS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
-    rose = rise.improves or rise.state == "holding its best"
-    return bool(rose and gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
+    return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
 
 
 def _explores_less(trace: Trace) -> bool:
