@@ -15,7 +15,6 @@ from rlvitals.faults.tasks import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SIGNIFICANT_DIGITS = 6  # as a console prints; halves the size
 # The clock of a trace is the processor's, 60 times as fast: a run of six seconds lasts six
 # minutes, as those of users do, and no other program on the machine slows it.
 CLOCK_RATE = 60.0
@@ -170,7 +169,8 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
 def _format_number(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
-    return f"{float(value):.{SIGNIFICANT_DIGITS}g}"
+    # As a console prints; halves the size.
+    return f"{float(value):.6g}"
 
 
 def _measure_outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str, float | None]:
