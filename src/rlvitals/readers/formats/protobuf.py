@@ -10,6 +10,7 @@ from typing import NamedTuple
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 FIXED_WIDTHS = {FIXED64: 8, FIXED32: 4}
 MAX_VARINT_BITS = 63
+VARINT_CONTINUATION = 0x80  # the bit of each byte of a varint but the last
 FLOAT_STRUCT = struct.Struct("<f")
 
 
