@@ -38,7 +38,7 @@ from transformers import TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 import rlvitals
-from rlvitals.comparison.statistics import CONFIDENCE, welch
+from rlvitals.comparison.statistics import CONFIDENCE_LEVEL, welch
 from rlvitals.trainers import health_monitor, schema
 from rlvitals.trainers.language import data, factory, models, presets, rewards
 from rlvitals.trainers.language.config import Config, MonitoringConfig
@@ -77,7 +77,7 @@ def main() -> None:
     share_list = [shares(plain, full) for plain, full in pairs]
     mean_shares = {name: np.mean([share[name] for share in share_list]) for name in share_list[0]}
     total_interval = welch(
-        [np.array([sum(share.values()) for share in share_list])], None, CONFIDENCE
+        [np.array([sum(share.values()) for share in share_list])], None, CONFIDENCE_LEVEL
     )
     each = [1e3 * np.mean([pair[i].total for pair in pairs]) / args.steps for i in (0, 1)]
     print(f"{args.rounds} rounds of {args.steps} steps; wanted: the upper end <= {WANTED:.0%}\n")
@@ -86,7 +86,7 @@ def main() -> None:
         "ours",
         *mean_shares,
         "in all",
-        f"{CONFIDENCE:.0%} interval",
+        f"{CONFIDENCE_LEVEL:.0%} interval",
     ]
     print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
     cells = [f"{share:.2f}" for share in each] + [f"{share:+.1%}" for share in mean_shares.values()]

@@ -22,7 +22,7 @@ import numpy as np
 import results
 from results_page import MODES, ROWS, SEEDS, Row
 
-from rlvitals.comparison.statistics import CONFIDENCE, Interval, welch
+from rlvitals.comparison.statistics import CONFIDENCE_LEVEL, Interval, welch
 
 MODELS = ("tiny-lm", "tiny-vlm")
 BASE = "base"
@@ -65,7 +65,7 @@ def main() -> None:
         first = next(row for row in ROWS if row.name == f"{args.modes[0]}-{args.model}")
         tables.setdefault(BASE, []).append(asked(first, seed, args.folder, "--checkpoint", "0"))
     count = f"{len(args.seeds)} seeds, {tables[BASE][0]['questions']:,} questions"
-    print(f"{count}; means over the seeds with {CONFIDENCE:.0%} t intervals, approximate\n")
+    print(f"{count}; means over the seeds with {CONFIDENCE_LEVEL:.0%} t intervals, approximate\n")
     print("\n".join([*learnt(tables), "", *passed(tables), "", *paper(tables)]))
 
 
@@ -108,7 +108,7 @@ def ks(table: Table) -> list[int]:
 
 def shown(values: np.ndarray, digits: int = 3) -> str:
     """Show a mean over seeds, with its interval."""
-    interval = welch([values], None, CONFIDENCE)
+    interval = welch([values], None, CONFIDENCE_LEVEL)
     is_finite = math.isfinite(interval.high)  # not of one seed
     return f"{interval.value:.{digits}f}" + (
         f" ± {interval.high - interval.value:.{digits}f}" if is_finite else ""
@@ -161,7 +161,7 @@ def paper(table: Table) -> list[str]:
     for claim in claims:
         if {claim.mode, *claim.others} <= {*table}:
             intervals = {
-                o: welch([claim.by[claim.mode] - claim.by[o]], None, CONFIDENCE)
+                o: welch([claim.by[claim.mode] - claim.by[o]], None, CONFIDENCE_LEVEL)
                 for o in claim.others
             }
             cells = [

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from rlvitals.comparison.statistics import CONFIDENCE, Interval, welch
+from rlvitals.comparison.statistics import CONFIDENCE_LEVEL, Interval, welch
 
 SEEDS = (1, 2, 3, 4, 5)
 MODES = ("grpo", "psr", "nsr", "w-reinforce")
@@ -135,7 +135,7 @@ def rises(row: Row, lines: Sequence[Line]) -> bool:
 
 
 def _interval(values: Sequence[float]) -> Interval:
-    return welch([np.array(values)], None, CONFIDENCE)
+    return welch([np.array(values)], None, CONFIDENCE_LEVEL)
 
 
 def _runs(row: Row, lines: Sequence[Line]) -> list[Line]:

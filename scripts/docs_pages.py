@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docs_markdown import doc, table
 
-from rlvitals.cli import COMMANDS, GROUPS
+from rlvitals.cli import COMMAND_GROUPS, COMMANDS
 from rlvitals.cli.program import parser
 from rlvitals.metrics import environments, glossary
 from rlvitals.readers import READERS
@@ -178,7 +178,7 @@ until = 2030-12-31
 
 def _commands() -> str:
     # Not argparse's own layout: it changes with the version of Python and the width.
-    top = parser(GROUPS)
+    top = parser(COMMAND_GROUPS)
     subs = next(a for a in top._actions if isinstance(a, _SubParsersAction))
     sections = [
         "# Commands",

@@ -14,8 +14,8 @@ from matplotlib import rc_context
 from rlvitals import api
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.faults import folder, ground_truth, run_diagnosis
-from rlvitals.faults.catalogue import CATALOGUE
-from rlvitals.faults.fault import FAILED, Fault
+from rlvitals.faults.catalogue import FAULTS
+from rlvitals.faults.fault import FAILED_VERDICT, Fault
 from rlvitals.faults.folder import Recorded
 from rlvitals.faults.ground_truth import Label, Level
 from rlvitals.metrics import find
@@ -46,7 +46,7 @@ def main() -> None:
     levels = ground_truth.levels(runs)
     PICTURES.mkdir(exist_ok=True)
     sections, size = [INTRO], 0
-    for fault in CATALOGUE:
+    for fault in FAULTS:
         run = choose(fault, runs, levels)
         diagnosis = api.diagnose(run_diagnosis.load(RUNS, run))
         path = PICTURES / f"{fault.name}.svg"
@@ -54,7 +54,7 @@ def main() -> None:
         size += path.stat().st_size
         sections.append(section(fault, run, diagnosis))
     PAGE.write_text("\n".join(sections), encoding="utf-8")
-    print(f"{len(CATALOGUE)} faults, {size / 1e6:.2f} MB of pictures")
+    print(f"{len(FAULTS)} faults, {size / 1e6:.2f} MB of pictures")
 
 
 def choose(fault: Fault, runs: Sequence[Recorded], levels: dict[str, Level]) -> Recorded:
@@ -105,7 +105,7 @@ def draw(path: Path, fault: Fault, faulty: Subject, healthy: Subject) -> None:
 def section(fault: Fault, run: Recorded, diagnosis: Diagnosis) -> str:
     """Return the part of a fault: what was done, the picture, the symptom, the report."""
     since = f"from step {run.onset:,} on" if run.onset else "from the start"
-    names = [f"[{name}](rules/{name}.md)" for name in fault.expects if name != FAILED]
+    names = [f"[{name}](rules/{name}.md)" for name in fault.expects if name != FAILED_VERDICT]
     roots = {case.rule.name for case in diagnosis.cases} | {diagnosis.verdict.word.value}
     is_named = bool(roots & set(fault.expects))
     expected = f"Rules that name the cause: {', '.join(names)}." if names else ""

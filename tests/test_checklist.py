@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rlvitals import rules
-from rlvitals.cli import GROUPS
+from rlvitals.cli import COMMAND_GROUPS
 from rlvitals.cli.program import parser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +37,7 @@ def test_a_row_is_shown_by_something_or_open():
 def test_what_shows_a_row_exists():
     commands = [name for name in SHOWN_BY if name.startswith("rlvitals ")]
     for name in commands:
-        parser(GROUPS).parse_args(name.split()[1:])
+        parser(COMMAND_GROUPS).parse_args(name.split()[1:])
     assert [name for name in SHOWN_BY if name not in commands and not _is_defined(name)] == []
 
 

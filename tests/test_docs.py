@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rlvitals import metrics, rules
-from rlvitals.cli import COMMANDS, GROUPS
+from rlvitals.cli import COMMAND_GROUPS, COMMANDS
 from rlvitals.cli.program import parser
 from rlvitals.errors import VitalsError
 from rlvitals.metrics import environments, glossary
@@ -113,7 +113,7 @@ SHOWN = sorted({a or b for page in PAGES for a, b in COMMAND.findall(page.read_t
 
 
 def test_every_command_shown_parses():
-    commands = parser(GROUPS)
+    commands = parser(COMMAND_GROUPS)
     for command in SHOWN:
         try:
             commands.parse_args(shlex.split(command))

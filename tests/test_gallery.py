@@ -9,7 +9,7 @@ import pytest
 
 from rlvitals import rules
 from rlvitals.faults import folder, ground_truth
-from rlvitals.faults.catalogue import CATALOGUE, find_fault
+from rlvitals.faults.catalogue import FAULTS, find_fault
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "scripts"))
@@ -23,7 +23,7 @@ MAX_BYTES = 3_000_000  # of all pictures
 
 
 def test_every_fault_has_its_section_in_the_order_of_the_catalogue():
-    assert list(SECTIONS) == [fault.name for fault in CATALOGUE]
+    assert list(SECTIONS) == [fault.name for fault in FAULTS]
     for name, text in SECTIONS.items():
         assert f"](gallery/{name}.svg)" in text
         assert "```text\n" in text

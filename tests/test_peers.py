@@ -10,8 +10,8 @@ import pytest
 
 from rlvitals.faults import folder, run_diagnosis
 from rlvitals.faults import score as our_score
-from rlvitals.faults.catalogue import CATALOGUE
-from rlvitals.faults.fault import FAILED
+from rlvitals.faults.catalogue import FAULTS
+from rlvitals.faults.fault import FAILED_VERDICT
 from rlvitals.faults.ground_truth import Label
 from rlvitals.rules import CATALOGUE as RULES
 from rlvitals.types import Profile
@@ -227,7 +227,7 @@ def test_our_own_alarms_are_held_to_what_a_fault_expects():
 
 
 def test_every_fault_of_the_benchmark_means_something():
-    assert {fault.name for fault in CATALOGUE} == meanings.BENCHMARK.keys()
+    assert {fault.name for fault in FAULTS} == meanings.BENCHMARK.keys()
 
 
 def test_every_fault_of_the_recordings_means_something():
@@ -237,14 +237,14 @@ def test_every_fault_of_the_recordings_means_something():
 
 def test_every_rule_of_ours_that_these_runs_can_ring_means_something():
     asked = {rule.name for rule in RULES if any(map(rule.applies, CONTROL))}
-    expected = {name for fault in CATALOGUE for name in fault.expects}
-    assert asked | expected | {FAILED} == meanings.ALARMS["rlvitals"].keys()
+    expected = {name for fault in FAULTS for name in fault.expects}
+    assert asked | expected | {FAILED_VERDICT} == meanings.ALARMS["rlvitals"].keys()
 
 
 def test_what_is_right_of_us_is_right_of_a_peer():
     """A peer that says what a rule says, of which we take credit for a fault, gets it as well."""
     theirs = diagnosing_peers.right("rlvitals", strict=False)
-    expected = [(fault.name, name) for fault in CATALOGUE for name in fault.expects]
+    expected = [(fault.name, name) for fault in FAULTS for name in fault.expects]
     assert [pair for pair in expected if not theirs(run("a", pair[0]), pair[1])] == []
 
 
@@ -385,7 +385,7 @@ def test_runs_have_the_labels_and_we_the_answers_that_our_own_score_has(benchmar
     asked = {told[one.folder.name].name: ask_rlvitals.ask(one) for one in read(tmp_path / "given")}
     for name, alarms in asked.items():
         same = [(said.rule, said.known) for said in ours[name].alarms]
-        assert [(a.id, a.step) for a in alarms if a.id != FAILED] == same
+        assert [(a.id, a.step) for a in alarms if a.id != FAILED_VERDICT] == same
     assert any(asked.values())
 
 

@@ -109,36 +109,39 @@ class Ratchet(NamedTuple):
 
 
 RATCHETS = {
-    "agents": Ratchet(0.0, 0, 0, 9),
-    "alerts": Ratchet(0.0, 0, 0, 23),
+    "agents": Ratchet(0.0, 0, 0, 8),
+    "alerts": Ratchet(0.0, 0, 0, 20),
     "capture": Ratchet(0.0, 0, 0, 16),
-    "checkpoints": Ratchet(0.9, 10, 1, 95),
+    "checkpoints": Ratchet(0.9, 10, 1, 88),
     "cli": Ratchet(0.4, 0, 0, 76),
     "comparison": Ratchet(0.9, 3, 0, 38),
     "diagnosis": Ratchet(2.7, 0, 0, 84),
     "doctor": Ratchet(0.7, 0, 0, 21),
-    "faults": Ratchet(0.9, 5, 0, 63),
-    "following": Ratchet(2.2, 1, 1, 27),
-    "hosted": Ratchet(0.0, 0, 0, 16),
-    "integrations": Ratchet(0.2, 5, 1, 25),
+    "faults": Ratchet(0.9, 3, 0, 56),
+    "following": Ratchet(2.2, 0, 1, 27),
+    "hosted": Ratchet(0.0, 0, 0, 13),
+    "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
-    "metrics": Ratchet(1.0, 7, 2, 663),
-    "readers": Ratchet(1.8, 30, 3, 485),
-    "rollouts": Ratchet(2.5, 0, 0, 55),
+    "metrics": Ratchet(1.0, 7, 2, 660),
+    "readers": Ratchet(1.8, 29, 3, 465),
+    "rollouts": Ratchet(2.5, 0, 0, 52),
     "root": Ratchet(3.5, 6, 1, 14),
     "rules": Ratchet(1.6, 4, 3, 931),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 62),
     "signals": Ratchet(0.9, 4, 0, 62),
-    "storage": Ratchet(0.9, 9, 0, 110),
-    "tracking": Ratchet(0.3, 9, 0, 119),
-    "trainers": Ratchet(0.6, 13, 0, 239),
-    "views": Ratchet(0.9, 5, 0, 172),
+    "storage": Ratchet(0.9, 8, 0, 107),
+    "tracking": Ratchet(0.3, 9, 0, 99),
+    "trainers": Ratchet(0.6, 13, 0, 220),
+    "views": Ratchet(0.9, 4, 0, 171),
     "wandb": Ratchet(0.0, 1, 0, 3),
 }
 # Each file of its kind ends with one: a descriptor is no constant.
-DESCRIPTORS = {"RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "T"}
-SHARED_CONSTANTS = 153  # names that several modules give to constants of their own
+DESCRIPTORS = {
+    *("RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "METRICS", "MEASURE"),
+    *("TRAIN_COMMAND", "T"),
+}
+SHARED_CONSTANTS = 126  # names that several modules give to constants of their own
 SHARED_MODULE_NAMES = 84  # base names of modules in several folders; `errors`, `sb3` are W&B's
 
 
@@ -214,8 +217,11 @@ def test_names_say_what_things_are(place):
 
 
 def test_constants_have_names_of_their_own():
+    """A metric is named within its group: `policy.LOSS` and `value.LOSS` are two."""
     owners = defaultdict(set)
     for path, tree in trees().items():
+        if path.parent == SOURCE / "metrics" / "catalogue":
+            continue
         for name in set(constants(tree)):
             owners[name].add(path)
     shared = {n for n, paths in owners.items() if len(paths) > 1 and n not in DESCRIPTORS}

@@ -83,6 +83,6 @@ def test_the_upper_limit_of_a_share_is_the_exact_one():
 def test_classes_are_of_rules_and_faults_that_exist():
     assert set(CLASS_BY_RULE) <= {rule.name for rule in CATALOGUE}
     decided = {"weight-nan", "environment-slow"}  # by rules: not weighed
-    assert {fault.name for fault in catalogue.CATALOGUE} - set(CLASS_BY_FAULT) == decided
+    assert {fault.name for fault in catalogue.FAULTS} - set(CLASS_BY_FAULT) == decided
     assert mechanism("observation-noise", 0.5) == "changed in mid-run"
     assert mechanism("observation-noise", 0.0) == "samples do not fit"

@@ -11,7 +11,7 @@ from peers.exchange import ERROR, WARNING, Alarm, Given, Tool, answer
 
 import rlvitals
 from rlvitals import Severity, Word
-from rlvitals.faults.fault import FAILED
+from rlvitals.faults.fault import FAILED_VERDICT
 from rlvitals.faults.run_diagnosis import TRACKED_SETTINGS, lifecycle
 
 
@@ -21,7 +21,7 @@ def ask(run: Given) -> list[Alarm]:
     trace = rlvitals.trace(run.folder / "progress.csv", settings=settings)
     diagnosis = rlvitals.diagnose(replace(trace, lifecycle=lifecycle(run.ended)))
     last = max(run.steps, default=0)
-    failed = [Alarm(FAILED, ERROR, last)] if diagnosis.verdict.word is Word.FAILED else []
+    failed = [Alarm(FAILED_VERDICT, ERROR, last)] if diagnosis.verdict.word is Word.FAILED else []
     return failed + [
         Alarm(
             case.rule.name,

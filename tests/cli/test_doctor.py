@@ -19,7 +19,7 @@ import rlvitals
 from rlvitals import doctor
 from rlvitals.checkpoints.progress import Keeper
 from rlvitals.checkpoints.progress_file import PROGRESS_FILE
-from rlvitals.cli import GROUPS, main
+from rlvitals.cli import COMMAND_GROUPS, main
 from rlvitals.cli.program import parser
 from rlvitals.doctor import machine, similar_folders
 from rlvitals.doctor.context import gather_context
@@ -73,7 +73,7 @@ def examined(capsys, path, *argv):
         assert trouble["try"]
         for hint in trouble["try"]:
             if hint.startswith("rlvitals "):
-                parser(GROUPS).parse_args(shlex.split(hint)[1:])
+                parser(COMMAND_GROUPS).parse_args(shlex.split(hint)[1:])
     graver = [trouble for trouble in document["troubles"] if trouble["severity"] != "note"]
     assert code == (1 if graver else 0)
     assert ("Nothing is wrong" in text) == (not graver)

@@ -13,8 +13,8 @@ import pytest
 from waiting import HANG_SECONDS
 
 import rlvitals
-from rlvitals.cli import COMMANDS, GROUPS, main
-from rlvitals.cli.program import ELSEWHERE, VERB_ALIASES, parser
+from rlvitals.cli import COMMAND_GROUPS, COMMANDS, main
+from rlvitals.cli.program import VERB_ALIASES, VERB_HINTS, parser
 from rlvitals.errors import VitalsError
 
 SOURCE = Path(rlvitals.__file__).parent
@@ -177,8 +177,8 @@ def test_each_command_stands_in_one_of_five_groups_of_the_help(capsys):
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.split("\n")
     titles = [line.removesuffix(":") for line in lines if line.endswith(":") and line[0] != " "]
-    assert titles == list(GROUPS)
-    assert len(GROUPS) == 5
+    assert titles == list(COMMAND_GROUPS)
+    assert len(COMMAND_GROUPS) == 5
     named = [line.split()[0] for line in lines if re.match(r"  \S", line)]
     assert named == [command.name for command in COMMANDS]
     assert max(map(len, lines)) < 80
@@ -194,7 +194,7 @@ TYPED = (
 def test_a_verb_that_people_type_is_a_command_or_names_one(verb, capsys):
     code = main([verb, "--help"])
     printed = capsys.readouterr()
-    assert code == (2 if verb in ELSEWHERE else 0)
+    assert code == (2 if verb in VERB_HINTS else 0)
     assert "rlvitals" in printed.out + printed.err
     assert len(printed.err.splitlines()) <= 3
 
@@ -244,12 +244,12 @@ def test_a_verb_of_another_tool_runs_the_command_that_is_meant(verb, capsys):
     assert printed.startswith(version if verb == "version" else f"usage: rlvitals {meant}")
 
 
-@pytest.mark.parametrize("verb", sorted(ELSEWHERE))
+@pytest.mark.parametrize("verb", sorted(VERB_HINTS))
 def test_a_verb_that_is_no_command_here_names_the_one_to_type(verb, capsys):
     assert main([verb, "x"]) == 2
     error = capsys.readouterr().err
     assert f"no command is called '{verb}'" in error
-    assert f"try: {ELSEWHERE[verb]}" in error
+    assert f"try: {VERB_HINTS[verb]}" in error
 
 
 def test_help_names_a_command_or_lists_all(capsys):
@@ -272,7 +272,7 @@ def hinted():
 def test_every_command_the_product_hints_at_parses():
     hints = sorted(set(hinted()))
     assert len(hints) > 5
-    commands = parser(GROUPS)
+    commands = parser(COMMAND_GROUPS)
     for command in hints:
         argv = [re.sub(r"\{.*?\}|\[|\]", "x", argument) for argument in command.split()]
         try:

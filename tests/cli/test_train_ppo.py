@@ -15,7 +15,7 @@ from rlvitals.cli import main
 from rlvitals.cli.train import read
 from rlvitals.trainers import schema
 from rlvitals.trainers.ppo import demonstrations, factory
-from rlvitals.trainers.ppo.command import FLAG_ALIASES, conclusion, expectation
+from rlvitals.trainers.ppo.command import TRAIN_COMMAND, conclusion, expectation
 from rlvitals.trainers.ppo.config import Config
 
 TINY = [
@@ -64,7 +64,7 @@ def test_a_truth_may_stand_alone():
 
 
 def test_every_other_spelling_means_the_same():
-    for name, flags in FLAG_ALIASES.items():
+    for name, flags in TRAIN_COMMAND.flag_aliases.items():
         for flag in flags:
             value = "true" if "skip" in flag else "7"
             options = read("ppo", [flag, value])[1]

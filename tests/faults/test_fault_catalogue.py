@@ -3,19 +3,20 @@
 import pytest
 
 from rlvitals import metrics
-from rlvitals.faults.catalogue import CATALOGUE, find_fault
-from rlvitals.faults.fault import FAILED, Clock, Injection, Onset
-from rlvitals.faults.run_list import HEALTHY_SEEDS, HEALTHY_TEST_SEEDS, plan
+from rlvitals.faults.catalogue import FAULTS, find_fault
+from rlvitals.faults.fault import FAILED_VERDICT, Clock, Injection, Onset
+from rlvitals.faults.folder import FIRST_HEALTHY_TEST_SEED
+from rlvitals.faults.run_list import HEALTHY_TEST_SEEDS, plan
 from rlvitals.faults.tasks import FAULT_TASKS
 from rlvitals.rules import CATALOGUE as RULES
 
-EVERY = pytest.mark.parametrize("fault", CATALOGUE, ids=lambda fault: fault.name)
+EVERY = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 
 
 @EVERY
 def test_a_fault_expects_rules_that_exist(fault):
     assert fault.expects
-    assert set(fault.expects) <= {rule.name for rule in RULES} | {FAILED}
+    assert set(fault.expects) <= {rule.name for rule in RULES} | {FAILED_VERDICT}
 
 
 @EVERY
@@ -36,7 +37,7 @@ def test_a_fault_has_runs(fault):
 
 
 def test_names_are_unique():
-    assert len({fault.name for fault in CATALOGUE}) == len(CATALOGUE) >= 30
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 30
     assert len({(run.task.name, run.name) for run in plan()}) == len(plan())
 
 
@@ -44,7 +45,11 @@ def test_every_task_has_enough_healthy_seeds():
     for task in FAULT_TASKS:
         own = [r for r in plan() if r.task.name == task.name and not r.fault and not r.variant]
         tuning = 2 if task.first_seed and task.env_id == "CartPole-v1" else 0
-        assert len(own) == HEALTHY_SEEDS + (tuning if task.first_seed else HEALTHY_TEST_SEEDS) >= 20
+        assert (
+            len(own)
+            == FIRST_HEALTHY_TEST_SEED + (tuning if task.first_seed else HEALTHY_TEST_SEEDS)
+            >= 20
+        )
     assert sum(not run.fault for run in plan()) >= 150
 
 

@@ -260,7 +260,7 @@ def test_what_ended_a_run(tmp_path):
     (ended,) = of(changes.Ended, told)
     assert (ended.how, ended.why) == ("failed", "RuntimeError: CUDA out of memory")
     assert of(changes.Judged, told)[0].diagnosis.verdict.word == "failed"
-    assert followed.watch.over
+    assert followed.watch.is_over
     with path.open("a") as file:
         file.write(text)
     told = followed.look(20.0)
@@ -279,10 +279,10 @@ def test_the_budget_is_done(tmp_path):
     assert not of(changes.Ended, followed.look())
     path.write_text(state(30))
     followed.look()
-    assert not followed.watch.over
+    assert not followed.watch.is_over
     told = followed.look(12.0)
     assert [(one.how, one.step) for one in of(changes.Ended, told)] == [("budget spent", 30)]
-    assert followed.watch.over
+    assert followed.watch.is_over
 
 
 def test_following_ends_when_every_run_is_over(tmp_path):

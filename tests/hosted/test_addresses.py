@@ -5,28 +5,28 @@ from pathlib import Path
 import pytest
 
 from rlvitals.hosted import address, fetch
-from rlvitals.hosted.address import MLFLOW_RUNS, URL_FILES, WANDB_RUNS
+from rlvitals.hosted.address import Source
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "location"),
     [
-        ("wandb:me/maze/abc", WANDB_RUNS, "me/maze/abc"),
-        ("wandb:me/maze", WANDB_RUNS, "me/maze"),
-        ("https://wandb.ai/me/maze/runs/abc?nw=nwuser#x", WANDB_RUNS, "me/maze/abc"),
-        ("https://wandb.ai/me/maze/runs/abc/workspace", WANDB_RUNS, "me/maze/abc"),
-        ("https://wandb.ai/me/maze", WANDB_RUNS, "me/maze"),
-        ("mlflow:http://host:5000", MLFLOW_RUNS, "http://host:5000"),
+        ("wandb:me/maze/abc", Source.WANDB, "me/maze/abc"),
+        ("wandb:me/maze", Source.WANDB, "me/maze"),
+        ("https://wandb.ai/me/maze/runs/abc?nw=nwuser#x", Source.WANDB, "me/maze/abc"),
+        ("https://wandb.ai/me/maze/runs/abc/workspace", Source.WANDB, "me/maze/abc"),
+        ("https://wandb.ai/me/maze", Source.WANDB, "me/maze"),
+        ("mlflow:http://host:5000", Source.MLFLOW, "http://host:5000"),
         (
             "mlflow:http://host:5000/#/experiments/3/runs/ab",
-            MLFLOW_RUNS,
+            Source.MLFLOW,
             "http://host:5000/#/experiments/3/runs/ab",
         ),
-        ("hf:me/model", URL_FILES, "hf://me/model"),
-        ("https://huggingface.co/me/model/tree/main", URL_FILES, "hf://me/model"),
-        ("https://huggingface.co/datasets/me/logs", URL_FILES, "hf://datasets/me/logs"),
-        ("ssh://me@host:22/runs/a", URL_FILES, "sftp://me@host:22/runs/a"),
-        ("s3://bucket/runs", URL_FILES, "s3://bucket/runs"),
+        ("hf:me/model", Source.FILES, "hf://me/model"),
+        ("https://huggingface.co/me/model/tree/main", Source.FILES, "hf://me/model"),
+        ("https://huggingface.co/datasets/me/logs", Source.FILES, "hf://datasets/me/logs"),
+        ("ssh://me@host:22/runs/a", Source.FILES, "sftp://me@host:22/runs/a"),
+        ("s3://bucket/runs", Source.FILES, "s3://bucket/runs"),
     ],
 )
 def test_an_address_is_understood_though_a_path_has_swallowed_a_slash(text, kind, location):

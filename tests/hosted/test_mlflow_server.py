@@ -147,5 +147,5 @@ def test_a_key_cannot_leave_the_cache(tmp_path):
     for key in ("../x", "/etc/x", "a/../../x", "a\x00b"):
         assert hosted._file(tmp_path, key) is None
     assert hosted._file(tmp_path, "train/loss") == tmp_path / "train" / "loss"
-    folder = fetch.cache_folder(address.Address("mlflow", "http://u:p@host/x"))
+    folder = fetch.cache_folder(address.Address(address.Source.MLFLOW, "http://u:p@host/x"))
     assert "u:p" not in str(folder)

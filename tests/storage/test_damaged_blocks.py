@@ -72,7 +72,7 @@ def test_flipped_bits_give_no_wrong_number(file, rounds):
         assert found.damage or found.torn or contents(found) == known
         if n % 10:
             continue
-        bad = [one for one in verify(file.path.parent.parent) if not one.whole or one.torn]
+        bad = [one for one in verify(file.path.parent.parent) if not one.is_intact or one.torn]
         assert bad, f"verify misses a flipped bit at {at}"
 
 

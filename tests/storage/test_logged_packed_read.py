@@ -101,10 +101,10 @@ def test_what_is_logged_is_read_before_and_after_packing(calls):
             for one in listed:
                 assert len(one.edges) == len(one.counts) + 1 >= 2
                 assert (np.diff(one.edges[np.isfinite(one.edges)]) >= 0).all()
-        assert all(report.whole for report in verify(folder))
+        assert all(report.is_intact for report in verify(folder))
         assert [done.why for done in compact(folder)] == [""]
         assert content(folder) == before
-        assert all(report.whole for report in verify(folder))
+        assert all(report.is_intact for report in verify(folder))
 
 
 def test_every_finite_value_of_a_histogram_is_counted():

@@ -66,7 +66,7 @@ def test_what_is_damaged_is_said_set_aside_and_repaired(run, capsys):
     assert (run / "run.json.corrupt").read_bytes() == spoilt
     assert read_both(run / RUN_FILE).damage == ""
     assert read_both(run / RUN_FILE).about.seed == 3
-    assert all(one.whole for one in verify(run))
+    assert all(one.is_intact for one in verify(run))
 
 
 def test_a_damaged_copy_is_said_and_repaired(run):
@@ -93,7 +93,7 @@ def test_an_old_folder_without_a_copy_goes_on_and_gets_one(run):
     del said["checksum"]
     (run / RUN_FILE).write_text(json.dumps(said, indent=1))
     assert read_both(run / RUN_FILE).damage == ""
-    assert all(one.whole for one in verify(run))
+    assert all(one.is_intact for one in verify(run))
     rlvitals.start(run, strict=True).finish()
     assert (run / RUN_FILE).read_bytes() == (run / RUN_COPY).read_bytes()
 

@@ -16,7 +16,6 @@ from rlvitals.settings import Settings
 from rlvitals.views import runs_table
 
 Signature = tuple[tuple[str, int, int], ...]  # path, time of the last write in ns, bytes
-MAX_NAMES_SHOWN = 5
 
 
 class Workspace:
@@ -50,7 +49,7 @@ class Workspace:
         """Return a run by its name. Raises UsageError that names similar runs."""
         runs = self.runs()
         if name not in runs:
-            hint = nearest(name, runs) or f"one of {', '.join(sorted(runs)[:MAX_NAMES_SHOWN])}"
+            hint = nearest(name, runs) or f"one of {', '.join(sorted(runs)[:5])}"
             raise UsageError(f"no run is called {name!r}", hint=hint if runs else "list_runs")
         return runs[name]
 

@@ -29,7 +29,6 @@ from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.rules.going_on import goes_on
 
 MAX_NOTICES_KEPT = 1_000  # until a channel takes them
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 600.0
 MAX_DELIVERIES = 50  # for one message: more than 7 hours
 logger = logging.getLogger(__name__)
 
@@ -159,8 +158,9 @@ class RouteWorker:
                 return
             if self._attempts == 1:
                 logger.warning("an alert to %s failed: %s", self.route.channel, error)
-            wait = FIRST_RETRY_SECONDS * 2 ** min(self._attempts - 1, 10)
-            self._retry_at = time_s + min(max(wait, error.wait), MAX_RETRY_SECONDS)
+            # Seconds: from 5 on, twice as long each time, 10 minutes at most.
+            wait = 5.0 * 2 ** min(self._attempts - 1, 10)
+            self._retry_at = time_s + min(max(wait, error.wait), 600.0)
         else:
             self._settle(time_s)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from rlvitals.alerts.conditions import Alarm
 
 WAIT_SECONDS = 60.0  # that an alarm stands before it is told
-MAX_WAIT_SECONDS = 3600.0  # for one that has returned often
 MAX_RUNS = 10_000  # whose alarms are remembered; the longest unseen ones are forgotten
 
 
@@ -83,5 +82,6 @@ class Tracker:
     def _is_due(self, course: _Course, time_s: float) -> bool:
         if course.is_told or not course.stands or course.alarm.cause:
             return False
-        wait = min(self._wait * 2**course.returns, MAX_WAIT_SECONDS)
+        # Seconds; at most an hour for one that has returned often.
+        wait = min(self._wait * 2**course.returns, 3600.0)
         return course.alarm.is_final or time_s - course.seen_at >= wait

@@ -9,7 +9,6 @@ from pathlib import Path
 from rlvitals.storage.safe_files import atomic_write, sync
 
 FREE_SPACE_FACTOR = 1.2  # times the newest checkpoint: what must be free before the next one
-FULL_DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What torch and safetensors say, who raise errors of their own around a write that failed.
 FULL_DISK_MESSAGES = (
     "No space left", "Disk quota exceeded", "File too large", "write failed", "failed writing",
@@ -75,7 +74,7 @@ def disk_is_full(error: BaseException) -> bool:
     """
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in FULL_DISK_ERRNOS:
+        if isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             return True
         if any(text in str(cause) for text in FULL_DISK_MESSAGES):
             return True

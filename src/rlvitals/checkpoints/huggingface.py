@@ -20,15 +20,6 @@ from rlvitals.checkpoints.naming import MANIFEST_FILE
 TRAINER_STATE_FILE = "trainer_state.json"  # written last of all
 ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin", "adapter_config.json")
 INCOMPLETE_FILE = "checkpoint-is-incomplete.txt"  # there while the Trainer saves on SIGTERM
-
-# By what: the names of which one must be there. Sharded by FSDP, DeepSpeed: folders of their own.
-WEIGHT_PATTERNS = (
-    "model*.safetensors", "pytorch_model*.bin", "*adapter_model.safetensors", "*adapter_model.bin",
-    "pytorch_model_fsdp*", "global_step*/*",
-)  # fmt: skip
-OPTIMIZER_PATTERNS = (
-    "optimizer.pt", "optimizer.bin", "optimizer_*/*", "global_step*/*", "rank*-of-*",
-)  # fmt: skip
 HEADER_LENGTH_BYTES = 8  # bytes: the length of the header, little-endian
 # Arguments that change nothing of what is computed.
 UNRELATED_ARGUMENTS = (
@@ -72,13 +63,27 @@ def missing_files(
     checkpoint contains only the weights, and cannot be resumed from.
     """
     present = set(names)
+    # By what: the names of which one must be there. FSDP and DeepSpeed shard into folders.
     needed = {
-        "model or adapter weights": WEIGHT_PATTERNS,
+        "model or adapter weights": (
+            "model*.safetensors",
+            "pytorch_model*.bin",
+            "*adapter_model.safetensors",
+            "*adapter_model.bin",
+            "pytorch_model_fsdp*",
+            "global_step*/*",
+        ),
         TRAINER_STATE_FILE: (TRAINER_STATE_FILE,),
     }
     if not weights_only:
         needed |= {
-            "optimizer.pt": OPTIMIZER_PATTERNS,
+            "optimizer.pt": (
+                "optimizer.pt",
+                "optimizer.bin",
+                "optimizer_*/*",
+                "global_step*/*",
+                "rank*-of-*",
+            ),
             "scheduler.pt": ("scheduler.pt", "global_step*/*"),
         }
         needed |= {name: (name,) for name in random_state_files(world_size)}

@@ -27,7 +27,6 @@ from rlvitals.storage.safe_files import lock
 
 RUNNING, COMPLETED, FAILED, STOPPED = "running", "completed", "failed", "stopped"
 STATUSES = (RUNNING, COMPLETED, FAILED, STOPPED)
-MAX_NUMBER = 2.0**63  # of a number that can be a count or a time: NaN is below nothing
 MIN_WRITE_SECONDS = (
     2.0  # seconds at least between two writes where nothing but the step has changed
 )
@@ -351,7 +350,8 @@ def _parse_rows(value: object) -> list[Mapping[str, Any]]:
 def _parse_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < MAX_NUMBER else None
+    # A count or a time; NaN is below nothing.
+    return float(value) if abs(value) < 2.0**63 else None
 
 
 def _parse_int(value: object) -> int | None:

@@ -24,7 +24,6 @@ from rlvitals.storage.safe_files import make_folder
 from rlvitals.tracking.launcher_rank import read_place
 
 RANKS_FOLDER = ".ranks"
-SESSION_NAME = re.compile(r"[0-9a-f]{16}")  # a folder in it, of one start
 POLL_SECONDS = (0.001, 0.05)  # seconds between two looks for a file: at first, and at the most
 
 
@@ -130,7 +129,8 @@ class FileGroup:
             if not silent:
                 break
         for old in self._folder.iterdir():
-            if SESSION_NAME.fullmatch(old.name) and not old.is_symlink():
+            # A folder of one start.
+            if re.fullmatch(r"[0-9a-f]{16}", old.name) and not old.is_symlink():
                 shutil.rmtree(old, ignore_errors=True)
         (self._folder / session).mkdir()
         _write_file(self._folder / "go", session)

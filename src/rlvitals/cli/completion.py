@@ -48,10 +48,11 @@ def run(args: Namespace) -> int:
 
 def _commands() -> dict[str, ArgumentParser]:
     """Return the parser of each command."""
-    from rlvitals.cli import GROUPS
+    from rlvitals.cli import COMMAND_GROUPS
     from rlvitals.cli.program import parser
 
-    subparsers = next(a for a in parser(GROUPS)._actions if isinstance(a, _SubParsersAction))  # noqa: SLF001
+    actions = parser(COMMAND_GROUPS)._actions  # noqa: SLF001 - argparse lists them nowhere else
+    subparsers = next(action for action in actions if isinstance(action, _SubParsersAction))
     return dict(subparsers.choices)
 
 

@@ -24,7 +24,7 @@ VERB_ALIASES = {
     "tail": "follow", "monitor": "follow", "version": "--version",
     "ui": "serve", "web": "serve", "dashboard": "serve", "gate": "diagnose",
 }  # fmt: skip
-ELSEWHERE = {
+VERB_HINTS = {
     "open": "`rlvitals report PATH --open`, or `rlvitals serve PATH`",
     "check": "`rlvitals diagnose PATH` for the training, `rlvitals verify PATH` for the files",
     "init": "nothing is set up first: `rlvitals.start(folder)` in the training script",
@@ -125,8 +125,8 @@ def translate(argv: Sequence[str]) -> list[str]:
     verb, *rest = argv
     if verb == "help":
         return [*rest[:1], "--help"]
-    if verb in ELSEWHERE:
-        raise UsageError(f"no command is called {verb!r}", where="rlvitals", hint=ELSEWHERE[verb])
+    if verb in VERB_HINTS:
+        raise UsageError(f"no command is called {verb!r}", where="rlvitals", hint=VERB_HINTS[verb])
     return [VERB_ALIASES.get(verb, verb), *rest]
 
 

@@ -98,7 +98,7 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
 
     parser = Parser(
         f"rlvitals {COMMAND.name} {algorithm}",
-        description=trainer.ABOUT,
+        description=trainer.TRAIN_COMMAND.about,
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -108,7 +108,9 @@ def _parser(trainer: Any, algorithm: str, options: list[str]) -> ArgumentParser:
     parser.add_argument(
         "--write-config", type=Path, metavar="FILE", help="write the settings there, train nothing"
     )
-    parser.add_argument(schema.QUICK_TEST_FLAG, action="store_true", help=trainer.QUICK_TEST_HELP)
+    parser.add_argument(
+        schema.QUICK_TEST_FLAG, action="store_true", help=trainer.TRAIN_COMMAND.quick_test_help
+    )
     parser.add_argument(
         "--fresh",
         action="store_true",

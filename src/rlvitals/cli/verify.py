@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
             sum(report.blocks for report in reports),
             sum(report.rows for report in reports),
         )
-        damaged = [report for report in reports if not report.whole]
+        damaged = [report for report in reports if not report.is_intact]
         size = sum(report.size for report in reports)
         summary = f"{len(damaged)} of {len(reports)} files damaged" if damaged else "whole"
         print(f"{folder}: {summary}: {blocks:,} blocks, {rows:,} rows, {size:,} bytes")

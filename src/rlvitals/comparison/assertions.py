@@ -142,7 +142,7 @@ def check(
     scales, problem = ([], missing) if missing else _scales(gate, comparison, names)
     if problem:
         nan = math.nan
-        unknown = Interval(nan, nan, nan, statistics.CONFIDENCE, "not asked", True)
+        unknown = Interval(nan, nan, nan, statistics.CONFIDENCE_LEVEL, "not asked", True)
         sentence = f"nobody can tell: {problem}"
         return GateResult(gate, None, sentence, unknown, bound, None, comparison)
     return _judge(gate, comparison, names, scales, bound)
@@ -171,7 +171,7 @@ def _scales(gate: Gate, comparison: Comparison, names: Sequence[str]) -> tuple[l
     sign, scales = scores.sign(comparison.metric), []
     for task, gains in zip(comparison.tasks, _gains(comparison, 0, names), strict=True):
         origin = sign * task.low if gate.unit == "range" else 0.0
-        gap = statistics.welch([gains - origin], None, statistics.CONFIDENCE)
+        gap = statistics.welch([gains - origin], None, statistics.CONFIDENCE_LEVEL)
         task_text = f" on {task.name}" if task.name and len(names) > 1 else ""
         if gate.unit == "range" and not (gap.value > 0 and not gap.low <= 0):
             chance = "what random actions earn" if task.is_known else "where the runs began"

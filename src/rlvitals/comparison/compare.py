@@ -127,7 +127,7 @@ def _comparison(  # noqa: PLR0913, PLR0917 - the parts of a comparison
         for group, runs in zip(run_groups, run_scores, strict=True)
         if runs
     ]
-    confidence = 1 - (1 - statistics.CONFIDENCE) / max(len(groups) - 1, 1)
+    confidence = 1 - (1 - statistics.CONFIDENCE_LEVEL) / max(len(groups) - 1, 1)
     threshold = MIN_DIFFERENCE_SHARE * (tasks[0].span if len(tasks) == 1 else 1.0)
     verdicts = tuple(
         result.compare_groups(group, groups[0], threshold, confidence) for group in groups[1:]
@@ -159,7 +159,7 @@ def _group(
     typical = (
         statistics.bootstrap(sample)
         if is_bootstrapped
-        else statistics.welch(sample, None, statistics.CONFIDENCE)
+        else statistics.welch(sample, None, statistics.CONFIDENCE_LEVEL)
     )
     low, high = sorted((sign * typical.low, sign * typical.high))
     times = [run.seconds_to_level for run in runs]

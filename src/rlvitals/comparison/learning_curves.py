@@ -113,7 +113,7 @@ def _score_columns(
         interval = (
             statistics.bootstrap([column], resamples=1000)
             if is_bootstrapped and len(column) >= statistics.MIN_SEEDS
-            else statistics.welch([column], None, statistics.CONFIDENCE)
+            else statistics.welch([column], None, statistics.CONFIDENCE_LEVEL)
         )
         ends = sorted((sign * interval.low, sign * interval.high))
         columns[:, index] = sign * interval.value, *ends

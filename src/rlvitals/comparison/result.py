@@ -112,7 +112,7 @@ def shared_tasks(*groups: Sequence[RunScore]) -> list[str]:
 
 
 def compare_groups(
-    group: Group, reference: Group, matters: float, confidence: float = statistics.CONFIDENCE
+    group: Group, reference: Group, matters: float, confidence: float = statistics.CONFIDENCE_LEVEL
 ) -> Against:
     """Compare a group with a reference over their common tasks."""
     tasks = shared_tasks(reference.runs, group.runs)

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Sample = Sequence[Array]  # scores of one group, by task
 Statistic = Callable[[Array, Array], Array]  # rows [r, n] and weights [n] -> [r]
 
-CONFIDENCE = 0.95
+CONFIDENCE_LEVEL = 0.95
 MIN_BOOTSTRAP_SEEDS = 10  # in every task, for a bootstrap of the interquartile mean
 MIN_SEEDS = 3  # in every task, for any verdict
 TRIM_SHARE = 0.25  # of the scores, removed at either end for an interquartile mean
@@ -135,7 +135,7 @@ def resample(
 
 
 def bootstrap(
-    sample: Sample, confidence: float = CONFIDENCE, resamples: int = BOOTSTRAP_RESAMPLES
+    sample: Sample, confidence: float = CONFIDENCE_LEVEL, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> Interval:
     """Return the interquartile mean with its stratified percentile bootstrap interval.
 
@@ -164,7 +164,7 @@ def bootstrap_difference(sample: Sample, reference: Sample, confidence: float) -
     return Interval(value, float(low), float(high), confidence, method, approximate=False)
 
 
-def difference(sample: Sample, reference: Sample, confidence: float = CONFIDENCE) -> Interval:
+def difference(sample: Sample, reference: Sample, confidence: float = CONFIDENCE_LEVEL) -> Interval:
     """Return the difference from a reference, of means or interquartile means."""
     if min_seeds(sample, reference) >= MIN_BOOTSTRAP_SEEDS:
         return bootstrap_difference(sample, reference, confidence)
@@ -220,14 +220,14 @@ def improvement(sample: Sample, reference: Sample) -> Interval:
     value = float(np.mean([_win_rate(a[None], b[None])[0] for a, b in pairs]))
     method = "Mann-Whitney U"
     if min_seeds(sample, reference) < MIN_BOOTSTRAP_SEEDS:
-        return Interval(value, math.nan, math.nan, CONFIDENCE, method, approximate=True)
+        return Interval(value, math.nan, math.nan, CONFIDENCE_LEVEL, method, approximate=True)
     rng = np.random.default_rng(RNG_SEED)
     values = np.zeros(BOOTSTRAP_RESAMPLES // 5)
     for a, b in pairs:
         drawn = (x[rng.integers(0, len(x), (len(values), len(x)))] for x in (a, b))
         values += _win_rate(*drawn) / len(pairs)
-    low, high = np.quantile(values, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
-    return Interval(value, float(low), float(high), CONFIDENCE, method, approximate=False)
+    low, high = np.quantile(values, ((1 - CONFIDENCE_LEVEL) / 2, (1 + CONFIDENCE_LEVEL) / 2))
+    return Interval(value, float(low), float(high), CONFIDENCE_LEVEL, method, approximate=False)
 
 
 def _win_rate(rows: Array, reference_rows: Array) -> Array:
@@ -242,7 +242,7 @@ def profile(sample: Sample, levels: Array) -> Array:
 
 
 def profile_band(
-    sample: Sample, levels: Array, confidence: float = CONFIDENCE
+    sample: Sample, levels: Array, confidence: float = CONFIDENCE_LEVEL
 ) -> tuple[Array, Array]:
     """Return the pointwise interval of the performance profile: low [k], high [k].
 
@@ -262,7 +262,7 @@ def seeds_for(
     sample: Sample,
     reference: Sample,
     half_width: float,
-    confidence: float = CONFIDENCE,
+    confidence: float = CONFIDENCE_LEVEL,
     max_seeds: int = 1000,
 ) -> int | None:
     """Return the seeds per task and group for a difference known to `half_width`.

@@ -5,9 +5,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-PPO, A2C, DQN, SAC = "PPO", "A2C", "DQN", "SAC"
-ON_POLICY = (PPO, A2C)
-FAILED = "failed"  # in a fault's `expects`, the verdict: the fault ends the run
+FAILED_VERDICT = "failed"  # in a fault's `expects`, the verdict: the fault ends the run
+
+
+class Algorithm(StrEnum):
+    """An algorithm of Stable-Baselines3."""
+
+    PPO = "PPO"
+    A2C = "A2C"
+    DQN = "DQN"
+    SAC = "SAC"
+
+
+ON_POLICY_ALGORITHMS = (Algorithm.PPO, Algorithm.A2C)
 
 
 class Onset(StrEnum):
@@ -53,7 +63,7 @@ class Fault:
     inject: Callable[[Injection], None]
     expects: tuple[str, ...]  # any of these rules as the first case names the root cause
     visible_in: tuple[str, ...]  # metrics, any of which shows the cause; empty: no log shows it
-    algorithms: tuple[str, ...] = (PPO, A2C, DQN, SAC)
+    algorithms: tuple[Algorithm, ...] = tuple(Algorithm)
     tasks: tuple[str, ...] = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1")
     onsets: tuple[Onset, ...] = (Onset.START, Onset.MIDDLE)
     hidden_from_start: bool = False  # only a change in mid-run shows it: there is no before

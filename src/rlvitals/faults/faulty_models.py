@@ -96,11 +96,11 @@ def flipped_advantages(model: Any) -> None:
     buffer = model.rollout_buffer
     compute = buffer.compute_returns_and_advantage
 
-    def flipped(*args: Any, **kwargs: Any) -> None:
+    def compute_and_flip(*args: Any, **kwargs: Any) -> None:
         compute(*args, **kwargs)
         buffer.advantages *= -1.0
 
-    buffer.compute_returns_and_advantage = flipped
+    buffer.compute_returns_and_advantage = compute_and_flip
 
 
 def wide_policy(model: Any) -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from rlvitals.faults.catalogue import find_fault
-from rlvitals.faults.fault import FAILED
+from rlvitals.faults.fault import FAILED_VERDICT
 from rlvitals.faults.folder import Recorded
 
 HARM_PERCENTILE = 5.0
@@ -84,7 +84,7 @@ def levels(runs: Sequence[Recorded]) -> dict[str, Level]:
 
 def course(run: Recorded, level: Level) -> Course:
     """Classify a run by its true returns."""
-    if run.ended != "finished" or (run.fault and FAILED in find_fault(run.fault).expects):
+    if run.ended != "finished" or (run.fault and FAILED_VERDICT in find_fault(run.fault).expects):
         return Course.FAILED
     if run.outcome is None or run.best is None or run.first is None:
         return Course.NOT_LEARNED

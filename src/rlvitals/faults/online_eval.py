@@ -15,7 +15,7 @@ import numpy as np
 
 import rlvitals
 from rlvitals.faults.catalogue import find_fault
-from rlvitals.faults.fault import FAILED
+from rlvitals.faults.fault import FAILED_VERDICT
 from rlvitals.faults.folder import Recorded
 from rlvitals.faults.ground_truth import Label, Level, label, looks_healthy
 from rlvitals.faults.run_diagnosis import is_visible, load, map_parallel
@@ -57,7 +57,7 @@ class Watched:
     def names_it(self, heard: Heard) -> bool:
         """Return whether a prefix names the root cause, after its onset."""
         expects = find_fault(self.run.fault).expects
-        failed = FAILED in expects and heard.verdict == FAILED
+        failed = FAILED_VERDICT in expects and heard.verdict == FAILED_VERDICT
         return heard.step > (self.run.onset or 0) and (failed or heard.first in expects)
 
     def delay(self) -> float | None:

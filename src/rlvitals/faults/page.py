@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvitals.faults import table
-from rlvitals.faults.catalogue import CATALOGUE
+from rlvitals.faults.catalogue import FAULTS
 from rlvitals.faults.fault import Onset
 from rlvitals.faults.ground_truth import (
     HARM_PERCENTILE,
@@ -136,7 +136,7 @@ def _headline(score: Score) -> table.Lines:
 
 def _list_hidden_faults() -> str:
     lines = []
-    for fault in CATALOGUE:
+    for fault in FAULTS:
         if not fault.visible_in and not fault.changed_settings:
             lines.append(f"- `{fault.name}`: {fault.about}")
         elif fault.hidden_from_start and Onset.START in fault.onsets:
@@ -147,7 +147,7 @@ def _list_hidden_faults() -> str:
 def _fault_rows() -> table.Lines:
     lines: table.Lines = [("fault", "what is wrong", "expects", "visible in")]
     lines += [
-        (f.name, f.about, _format_names(f.expects), _format_names(f.visible_in)) for f in CATALOGUE
+        (f.name, f.about, _format_names(f.expects), _format_names(f.visible_in)) for f in FAULTS
     ]
     return lines
 

@@ -15,7 +15,6 @@ from rlvitals.faults.tasks import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SIGNIFICANT_DIGITS = 6  # as a console prints; halves the size
 # The clock of a trace is the processor's, 60 times as fast: a run of six seconds lasts six
 # minutes, as those of users do, and no other program on the machine slows it.
 CLOCK_RATE = 60.0
@@ -170,7 +169,8 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
 def _format_number(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
-    return f"{float(value):.{SIGNIFICANT_DIGITS}g}"
+    # As a console prints; halves the size.
+    return f"{float(value):.6g}"
 
 
 def _measure_outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str, float | None]:
@@ -181,14 +181,14 @@ def _measure_outcome(episodes: list[tuple[int, float]], steps: int) -> dict[str,
         return {"first": None, "best": None, "outcome": None}
     step_values, paid = (np.array(column, float) for column in zip(*episodes, strict=True))
 
-    def between(low: float, high: float) -> "NDArray[np.float64]":
+    def returns_in(low: float, high: float) -> "NDArray[np.float64]":
         return paid[(step_values > low * steps) & (step_values <= high * steps)]
 
-    last = between(1.0 - OUTCOME_SHARE, 1.0)
+    last = returns_in(1.0 - OUTCOME_SHARE, 1.0)
     last = last if len(last) >= MIN_OUTCOME_EPISODES else paid[-MIN_OUTCOME_EPISODES:]
-    first = between(0.0, OUTCOME_SHARE)
+    first = returns_in(0.0, OUTCOME_SHARE)
     first = first if len(first) >= MIN_OUTCOME_EPISODES else paid[:MIN_OUTCOME_EPISODES]
-    blocks = [between(i / BEST_BLOCKS, (i + 1) / BEST_BLOCKS) for i in range(BEST_BLOCKS)]
+    blocks = [returns_in(i / BEST_BLOCKS, (i + 1) / BEST_BLOCKS) for i in range(BEST_BLOCKS)]
     best = max((float(block.mean()) for block in blocks if len(block)), default=None)
     return {
         "first": round(float(first.mean()), 3),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import rlvitals
 from rlvitals.faults import folder
 from rlvitals.faults.catalogue import find_fault
-from rlvitals.faults.fault import FAILED, Onset
+from rlvitals.faults.fault import FAILED_VERDICT, Onset
 from rlvitals.faults.folder import Recorded
 
 # The settings that a tracker records, by the library's names. `batch_size` is left out: it means
@@ -122,7 +122,11 @@ def _diagnose_run(arguments: tuple[Path, Recorded, bool, bool]) -> Judged:
     )
     names = {rule.name for rule in diagnosis.clear} | {finding.rule for finding in findings}
     visible = is_visible(run, trace, with_settings=with_settings)
-    expects = [rule for rule in find_fault(run.fault).expects if rule != FAILED] if visible else []
+    expects = (
+        [rule for rule in find_fault(run.fault).expects if rule != FAILED_VERDICT]
+        if visible
+        else []
+    )
     counts = rlvitals.lab.reduce_diagnosis(
         diagnosis,
         healthy=not run.fault,

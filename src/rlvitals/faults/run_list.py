@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from rlvitals.faults.catalogue import CATALOGUE
+from rlvitals.faults.catalogue import FAULTS
 from rlvitals.faults.fault import Onset
 from rlvitals.faults.folder import FIRST_HEALTHY_TEST_SEED, FIRST_TEST_SEED, TUNING_SEEDS
 from rlvitals.faults.tasks import FAULT_TASKS, Task
 
-HEALTHY_SEEDS = FIRST_HEALTHY_TEST_SEED  # of each task, enough for a 5th percentile
-FAULT_SEEDS = FIRST_TEST_SEED  # of each fault, and of each variant of a healthy run
 HEALTHY_TEST_SEEDS = 4
 
 
@@ -35,9 +33,9 @@ def plan() -> tuple[Planned, ...]:
         run for seed in TUNING_SEEDS for task in FAULT_TASKS for run in _tuning_runs(task, seed)
     ]
     runs += [Planned(task, task.first_seed + seed) for seed in range(2) for task in FAULT_TASKS]
-    for seed in range(FAULT_SEEDS):
+    for seed in range(FIRST_TEST_SEED):  # of each fault, and of each variant of a healthy run
         runs += [run for task in FAULT_TASKS for run in _fault_runs(task, task.first_seed + seed)]
-        more = range(2 + 6 * seed, min(8 + 6 * seed, HEALTHY_SEEDS))  # 2-7, 8-13, 14-19
+        more = range(2 + 6 * seed, min(8 + 6 * seed, FIRST_HEALTHY_TEST_SEED))  # 2-7, 8-13, 14-19
         runs += [Planned(task, task.first_seed + each) for task in FAULT_TASKS for each in more]
         runs += [run for task in FAULT_TASKS for run in _variant_runs(task, task.first_seed + seed)]
     for task in FAULT_TASKS:
@@ -59,7 +57,7 @@ def _tuning_runs(task: Task, seed: int) -> list[Planned]:
 def _fault_runs(task: Task, seed: int) -> list[Planned]:
     return [
         Planned(task, seed, fault.name, onset)
-        for fault in CATALOGUE
+        for fault in FAULTS
         if task.algorithm in fault.algorithms and task.env_id in fault.tasks
         for onset in fault.onsets
         if onset is Onset.START or task.both_onsets or len(fault.onsets) == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvitals.faults.catalogue import find_fault
-from rlvitals.faults.fault import FAILED
+from rlvitals.faults.fault import FAILED_VERDICT
 from rlvitals.faults.ground_truth import (
     VERDICTS_BY_COURSE,
     Course,
@@ -66,12 +66,12 @@ class Scored:
     @property
     def has_alarm(self) -> bool:
         """True for a finding at warning or above, or the verdict `failed`."""
-        return bool(self.alarms) or self.judged.verdict == FAILED
+        return bool(self.alarms) or self.judged.verdict == FAILED_VERDICT
 
     def names_it(self, first: int) -> bool:
         """Return whether one of the first `first` cases is the root cause."""
         expects = find_fault(self.judged.run.fault).expects
-        if FAILED in expects and self.judged.verdict == FAILED:
+        if FAILED_VERDICT in expects and self.judged.verdict == FAILED_VERDICT:
             return True
         onset = self.judged.run.onset or 0
         # A finding from before the onset does not count.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlvitals.faults.fault import A2C, DQN, PPO, SAC
+from rlvitals.faults.fault import Algorithm
 
 Options = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ Options = Mapping[str, Any]
 class Task:
     """A task of the benchmark; healthy runs are compared within it."""
 
-    algorithm: str
+    algorithm: Algorithm
     env_id: str
     steps: int
     n_envs: int
@@ -48,7 +48,7 @@ SMALL_NET = {"policy_kwargs": {"net_arch": [64, 64]}}
 # so many steps before the run that is logged.
 FAULT_TASKS: tuple[Task, ...] = (
     Task(
-        PPO, "CartPole-v1", 81_920, 8,
+        Algorithm.PPO, "CartPole-v1", 81_920, 8,
         {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
          "learning_rate": 1e-3},
         both_onsets=True, first_seed=FIRST_UNSEEN_SEED,
@@ -64,7 +64,7 @@ FAULT_TASKS: tuple[Task, ...] = (
         },
     ),
     Task(
-        PPO, "Acrobot-v1", 98_304, 8,
+        Algorithm.PPO, "Acrobot-v1", 98_304, 8,
         {"n_steps": 64, "batch_size": 128, "n_epochs": 4, "gamma": 0.99, "gae_lambda": 0.94,
          "learning_rate": 1e-3},
         both_onsets=True, first_seed=FIRST_UNSEEN_SEED,
@@ -77,7 +77,7 @@ FAULT_TASKS: tuple[Task, ...] = (
         },
     ),
     Task(
-        PPO, "Pendulum-v1", 131_072, 8,
+        Algorithm.PPO, "Pendulum-v1", 131_072, 8,
         {"n_steps": 128, "batch_size": 128, "n_epochs": 10, "gamma": 0.9, "learning_rate": 1e-3,
          "use_sde": True, "sde_sample_freq": 4},
         first_seed=FIRST_UNSEEN_SEED,
@@ -88,25 +88,25 @@ FAULT_TASKS: tuple[Task, ...] = (
         },
     ),
     Task(
-        PPO, "MountainCar-v0", 131_072, 16,
+        Algorithm.PPO, "MountainCar-v0", 131_072, 16,
         {"n_steps": 16, "batch_size": 256, "n_epochs": 4, "gamma": 0.99, "gae_lambda": 0.98,
          "learning_rate": 1e-3},
         log_interval=4, normalised=True,
         variants={"annealed": {"anneal": True}, "late-take-off": {"learning_rate": 3e-4}},
     ),
     Task(
-        A2C, "CartPole-v1", 120_000, 16, {"learning_rate": 1e-3, "anneal": True},
+        Algorithm.A2C, "CartPole-v1", 120_000, 16, {"learning_rate": 1e-3, "anneal": True},
         log_interval=16, normalised=True,
         both_onsets=True,
         variants={"constant-rate": {"anneal": False}, "slow": {"learning_rate": 4e-4}},
     ),
     Task(
-        A2C, "Acrobot-v1", 96_000, 16, {"learning_rate": 7e-4},
+        Algorithm.A2C, "Acrobot-v1", 96_000, 16, {"learning_rate": 7e-4},
         log_interval=12, normalised=True,
         variants={"annealed": {"anneal": True}},
     ),
     Task(
-        DQN, "CartPole-v1", 48_000, 4,
+        Algorithm.DQN, "CartPole-v1", 48_000, 4,
         {"learning_rate": 5e-4, "batch_size": 128, "learning_starts": 1000, "gamma": 0.98,
          "target_update_interval": 500, "train_freq": 4, "gradient_steps": 4,
          "exploration_fraction": 0.3, "exploration_final_eps": 0.04, **SMALL_NET},
@@ -115,7 +115,7 @@ FAULT_TASKS: tuple[Task, ...] = (
         variants={"slow": {"learning_rate": 2e-4}},
     ),
     Task(
-        DQN, "Acrobot-v1", 120_000, 1,
+        Algorithm.DQN, "Acrobot-v1", 120_000, 1,
         {"learning_rate": 1e-3, "batch_size": 128, "learning_starts": 1000,
          "target_update_interval": 500, "train_freq": 16, "gradient_steps": 2,
          "exploration_fraction": 0.2, "exploration_final_eps": 0.04, **SMALL_NET},
@@ -123,7 +123,7 @@ FAULT_TASKS: tuple[Task, ...] = (
         variants={"long-exploration": {"exploration_fraction": 0.5}},
     ),
     Task(
-        SAC, "Pendulum-v1", 48_000, 1,
+        Algorithm.SAC, "Pendulum-v1", 48_000, 1,
         {"learning_rate": 2e-3, "batch_size": 64, "learning_starts": 800, "train_freq": 4,
          **SMALL_NET},
         log_interval=2, first_seed=FIRST_UNSEEN_SEED,

@@ -76,7 +76,7 @@ class Watch:
         return min(max(pause_s, REST_FACTOR * self._spent, 0.0), MAX_REST_SECONDS)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether there are runs, and no change is expected of any."""
         time_s = self._clock()
         return bool(self.runs) and all(followed.is_over(time_s) for followed in self.runs)
@@ -172,6 +172,6 @@ def follow(
     """Look for ever, or until every run is over, and yield the changes."""
     while True:
         yield from watch.look()
-        if until_end and watch.over:
+        if until_end and watch.is_over:
             return
         sleep(watch.pause())

@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from os import PathLike, fspath
 
-WANDB_RUNS, MLFLOW_RUNS, URL_FILES = "wandb", "mlflow", "files"
 # A path collapses the two slashes of a URL: one is enough here.
 WANDB_PAGE = re.compile(r"https?:/+(?:\w+\.)?wandb\.ai/+([^?#]+)(?:[?#].*)?")
 HUB_PAGE = re.compile(r"https?:/+huggingface\.co/+([^?#]+)(?:[?#].*)?")
@@ -13,11 +13,19 @@ WANDB_PAGE_WORDS = frozenset({"runs", "workspace", "overview", "table", "charts"
 HUB_PAGE_WORDS = frozenset({"tree", "blob", "resolve", "main", "raw"})
 
 
+class Source(StrEnum):
+    """What hosts runs."""
+
+    WANDB = "wandb"
+    MLFLOW = "mlflow"
+    FILES = "files"
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where hosted runs lie: `kind` is WANDB_RUNS, MLFLOW_RUNS or URL_FILES."""
+    """Where hosted runs lie."""
 
-    kind: str
+    kind: Source
     location: str  # "entity/project[/run]", the server's URL, or the URL of files
 
 
@@ -26,16 +34,16 @@ def parse(path: str | PathLike[str]) -> Address | None:
     text = fspath(path)
     kind, _, location = text.partition(":")
     if (match := WANDB_PAGE.fullmatch(text)) is not None:
-        return Address(WANDB_RUNS, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
+        return Address(Source.WANDB, "/".join(_segments(match[1], WANDB_PAGE_WORDS)[:3]))
     if (match := HUB_PAGE.fullmatch(text)) is not None:
-        return Address(URL_FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
+        return Address(Source.FILES, f"hf://{'/'.join(_segments(match[1], HUB_PAGE_WORDS))}")
     if (match := FILE_URL.fullmatch(text)) is not None:
         scheme = {"ssh": "sftp"}.get(match[1], match[1])
-        return Address(URL_FILES, f"{scheme}://{match[2]}")
+        return Address(Source.FILES, f"{scheme}://{match[2]}")
     shorts = {
-        "wandb": Address(WANDB_RUNS, location.strip("/")),
-        "mlflow": Address(MLFLOW_RUNS, re.sub(r"^(\w+):/+", r"\1://", location)),
-        "hf": Address(URL_FILES, f"hf://{location.strip('/')}"),
+        "wandb": Address(Source.WANDB, location.strip("/")),
+        "mlflow": Address(Source.MLFLOW, re.sub(r"^(\w+):/+", r"\1://", location)),
+        "hf": Address(Source.FILES, f"hf://{location.strip('/')}"),
     }
     return shorts.get(kind) if location else None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.hosted import mlflow_server, remote_files, wandb_history
-from rlvitals.hosted.address import MLFLOW_RUNS, URL_FILES, Address
+from rlvitals.hosted.address import Address, Source
 from rlvitals.storage import redact
 
 
@@ -32,9 +32,9 @@ def fetch(address: Address, since_s: float | None = None) -> Path:
         raise VitalsError(
             f"nothing can be cached: {error.strerror}", where=str(folder), hint="XDG_CACHE_HOME"
         ) from error
-    if address.kind == URL_FILES:
+    if address.kind == Source.FILES:
         remote_files.fetch(address.location, folder, show)
-    elif address.kind == MLFLOW_RUNS:
+    elif address.kind == Source.MLFLOW:
         mlflow_server.fetch(address.location, folder, since_s, show)
     else:
         wandb_history.fetch(address.location, folder, since_s, show)

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlvitals.tracking.media import JSON_TYPES
+
 TABLE_NAME = "completions"
-CELL_TYPES = frozenset((str, float, int, bool, type(None)))  # what a cell may be
 
 
 def from_file(output: Path, step: int) -> tuple[dict[str, list[object]], str]:
@@ -43,7 +44,7 @@ def _cells(columns: Mapping[str, list[object]]) -> dict[str, list[object]]:
     """Remove the columns of the step and the index; convert conversations to JSON."""
     return {
         key: column
-        if CELL_TYPES.issuperset(map(type, column))
+        if JSON_TYPES.issuperset(map(type, column))
         else [_cell(cell) for cell in column]
         for key, column in columns.items()
         # These columns are pandas' own.

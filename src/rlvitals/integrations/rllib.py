@@ -17,17 +17,9 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.tune.logger import LoggerCallback
 
 from rlvitals.integrations import hook_facts
+from rlvitals.readers.rllib import RLLIB_STEPS
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.start import start
-
-# The first of these keys in a result is its step, as in the reader of its files.
-STEP_KEYS = (
-    "timesteps_total",
-    "num_env_steps_sampled_lifetime",
-    "env_runners/num_env_steps_sampled_lifetime",
-    "num_env_steps_sampled",
-    "training_iteration",
-)
 
 
 class TuneRecord(LoggerCallback):
@@ -116,7 +108,7 @@ def record(folder: str | Path | None = None, **options: Any) -> type[Record]:
 
 def _record(run: Run, result: Mapping[str, Any]) -> None:
     numbers = dict(hook_facts.numbers({key: v for key, v in result.items() if key != "config"}))
-    step = next((numbers[name] for name in STEP_KEYS if name in numbers), None)
+    step = next((numbers[name] for name in RLLIB_STEPS if name in numbers), None)
     if step is None:
         run.note("a result without a count of steps was left out")
         return

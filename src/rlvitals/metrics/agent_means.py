@@ -9,7 +9,7 @@ import numpy as np
 from rlvitals.metrics import outcome_words
 from rlvitals.types import Log, Series
 
-NUMBER = re.compile(r"(?<![A-Za-z])\d{1,3}(?!\d)")
+AGENT_NUMBER = re.compile(r"(?<![A-Za-z])\d{1,3}(?!\d)")
 MAX_AGENTS = 64
 
 
@@ -30,8 +30,8 @@ def add_means(logs: Sequence[Log], unknown: Sequence[str]) -> tuple[list[Log], l
 def _find_means(log: Log, keys: Sequence[str]) -> dict[str, Series]:
     groups: dict[str, list[Series]] = {}
     for key in keys:
-        if len(NUMBER.findall(key)) == 1:
-            groups.setdefault(NUMBER.sub("#", key), []).append(log.series[key])
+        if len(AGENT_NUMBER.findall(key)) == 1:
+            groups.setdefault(AGENT_NUMBER.sub("#", key), []).append(log.series[key])
     means = {}
     for pattern, columns in groups.items():
         name = f"mean of {pattern.replace('#', f'0-{len(columns) - 1}')}"

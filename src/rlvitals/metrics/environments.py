@@ -185,7 +185,6 @@ ATARI_SCORES = {
 }  # fmt: skip
 
 # First to 21 points; all 864 points of two walls of bricks.
-UNBOUNDED = (None, None)
 ATARI_BOUNDS: dict[str, tuple[float, float]] = {"Pong": (-21, 21), "Breakout": (0, 864)}
 
 # Game: R_min, R_max.
@@ -214,8 +213,8 @@ ENVIRONMENTS: tuple[Environment, ...] = (
             game,
             chance,
             human,
-            min_return=ATARI_BOUNDS.get(game, UNBOUNDED)[0],
-            max_return=ATARI_BOUNDS.get(game, UNBOUNDED)[1],
+            min_return=ATARI_BOUNDS.get(game, (None, None))[0],
+            max_return=ATARI_BOUNDS.get(game, (None, None))[1],
             horizon=27_000,
             actions=actions,
             source=ATARI,

@@ -7,8 +7,6 @@ from functools import lru_cache
 from rlvitals.metrics import CATALOGUE
 from rlvitals.metrics.frameworks import TABLES
 
-MIN_WORD_SIMILARITY = 0.8  # of 1: words that differ by an ending
-MIN_NAME_SIMILARITY = 0.7  # of 1
 MAX_PROPOSED_KEY_LENGTH = 60  # characters: a longer key is not a name
 
 
@@ -21,7 +19,7 @@ def propose(key: str) -> str | None:
     by_name |= {
         _short_name(m.name): m.name for m in CATALOGUE if m.kind != "setting" and not m.family
     }
-    close = get_close_matches(_short_name(key), by_name, n=5, cutoff=MIN_NAME_SIMILARITY)
+    close = get_close_matches(_short_name(key), by_name, n=5, cutoff=0.7)
     return next(
         (by_name[candidate] for candidate in close if _has_words(_short_name(key), candidate)), None
     )
@@ -55,6 +53,5 @@ def _has_words(key: str, name: str) -> bool:
     """Return True if a key has every word of a metric's name: train_step is no train_loss."""
     key_words = key.split("_")
     return all(
-        get_close_matches(name_word, key_words, n=1, cutoff=MIN_WORD_SIMILARITY)
-        for name_word in name.split("_")
+        get_close_matches(name_word, key_words, n=1, cutoff=0.8) for name_word in name.split("_")
     )

@@ -16,7 +16,6 @@ from rlvitals.types import Log
 
 DVCLIVE = "dvclive"
 DVCLIVE_FOLDER = ("plots", "metrics")
-HEADER_STARTS = (["step"], ["timestamp", "step"])  # before the metric's own column
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -94,7 +93,8 @@ def _key(path: Path) -> str:
 
 
 def _is_header(path: Path, names: list[str]) -> bool:
-    return names in [[*head, path.stem] for head in HEADER_STARTS]
+    # The step before the metric's own column, perhaps with the time.
+    return names in [[*head, path.stem] for head in (["step"], ["timestamp", "step"])]
 
 
 READER = Reader(

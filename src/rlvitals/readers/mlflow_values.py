@@ -6,16 +6,12 @@ from rlvitals.types import Ending, Setting
 # `mlflow/entities/run_status.py`: files hold the number, databases the word.
 FINISHED_STATUS = "FINISHED"
 RUN_STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: FINISHED_STATUS, 4: "FAILED", 5: "KILLED"}
-MLFLOW_TAG_PREFIX = (
-    "mlflow."  # what MLflow says of the run by itself: the user, the commit, the host
-)
 
 
 def settings(params: dict[str, str], tags: dict[str, str]) -> dict[str, Setting]:
     """Return the parameters, and the person's own tags where no parameter has the name."""
-    tag_settings = {
-        key: text for key, text in tags.items() if not key.startswith(MLFLOW_TAG_PREFIX)
-    }
+    # MLflow's own tags begin so: the user, the commit, the host.
+    tag_settings = {key: text for key, text in tags.items() if not key.startswith("mlflow.")}
     parsed = {key: setting(text) for key, text in {**tag_settings, **params}.items()}
     return {key: value for key, value in parsed.items() if value is not None}
 

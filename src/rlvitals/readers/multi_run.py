@@ -11,7 +11,6 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 Run = TypeVar("Run")
-ID_PREFIX_LENGTH = 8  # of an id, where two runs have one name
 MAX_HINT_RUNS = 3  # runs that a hint names
 
 
@@ -45,6 +44,6 @@ def unique(runs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for title, key in runs:
         segments = [segment for segment in title.split("/") if segment not in {"", ".", ".."}]
         name = "/".join(segments) or key
-        spellings = (name, f"{name} ({key[:ID_PREFIX_LENGTH]})", f"{name} ({key})")
+        spellings = (name, f"{name} ({key[:8]})", f"{name} ({key})")
         ids[next((s for s in spellings if s not in ids), spellings[-1])] = key
     return ids

@@ -283,7 +283,7 @@ class _Reading:
         self.rows += 1
         step = self._step(cells)
         if step is None:
-            self._refused.add(row.line, self._why(cells))
+            self._refused.add(row.line, self._describe_refusal(cells))
             return
         if self._run.attempt is not None and not self._is_of_attempt(step):
             return
@@ -329,7 +329,7 @@ class _Reading:
             return to_step(_number(cells[self.step]))
         return None if self.step is None else self.rows
 
-    def _why(self, cells: dict[str, str]) -> str:
+    def _describe_refusal(self, cells: dict[str, str]) -> str:
         name = self.step or self._table.steps[0]
         return f"holds {cells[name][:40]!r} as `{name}`"
 

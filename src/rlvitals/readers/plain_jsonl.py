@@ -57,7 +57,6 @@ SAMPLE_KEYS = (
 ROLLOUT_STEMS = frozenset(
     {"traces", "rollouts", "samples", "generations"}
 )  # what such files are called
-STEP_OF_TOTAL = re.compile(r"(\d{1,15})/(\d{1,15})")
 TOTAL_STEPS_KEY = "max_steps"
 
 
@@ -128,7 +127,7 @@ def _unwrap(item: dict[str, object]) -> dict[str, object]:
     # ms-swift writes its step and the last one as "10/100".
     for key in ("global_step/max_steps", "iteration"):
         text = item.get(key)
-        if isinstance(text, str) and (match := STEP_OF_TOTAL.fullmatch(text)):
+        if isinstance(text, str) and (match := re.fullmatch(r"(\d{1,15})/(\d{1,15})", text)):
             others_by_key = {k: v for k, v in item.items() if k != key}
             return {"step": int(match[1]), TOTAL_STEPS_KEY: match[2], **others_by_key}
     return item

@@ -27,7 +27,7 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log, Setting
 
 ITERATION_KEY, CONFIG_KEY = "training_iteration", "config"
-# The first that a log's first row has is its step.
+# The first that a log's first row, or a result, has is its step.
 RLLIB_STEPS = (
     "timesteps_total",
     "num_env_steps_sampled_lifetime",

@@ -53,7 +53,6 @@ EQUAL_COLUMNS = (
 )
 MODE_WORD = re.compile(r"[A-Za-z][\w-]*")
 TIME_ZONE_SECONDS = 900.0  # s: every time zone is a multiple of it
-ROUNDING_TOLERANCE = 1e-4  # relative: a writer that keeps five digits
 MAX_CLOCK_DIFFERENCE_SECONDS = 1.0  # s between the two clocks of one row
 MIN_EPOCH_SECONDS = 1e8  # s: a time after March 1973
 
@@ -159,11 +158,8 @@ def _is_equal(first: str, second: str) -> bool:
     if first == second:
         return True
     a, b = _number(first), _number(second)
-    return (
-        a is not None
-        and b is not None
-        and math.isclose(a, b, rel_tol=ROUNDING_TOLERANCE, abs_tol=1e-6)
-    )
+    # A writer that keeps five digits.
+    return a is not None and b is not None and math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-6)
 
 
 def _number(cell: str) -> float | None:

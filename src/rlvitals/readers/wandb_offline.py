@@ -16,10 +16,18 @@ from rlvitals.readers.formats.columns import NAN, Columns
 from rlvitals.readers.formats.json_lines import flatten, parse_object
 from rlvitals.readers.formats.leveldb_log import LEVELDB_HEADER, Format, Records
 from rlvitals.readers.formats.lines import REPLACED_NOTE, Position, is_replaced, open_log
-from rlvitals.readers.formats.protobuf import BYTES, Field, Malformed, fields, read_sized, to_signed
+from rlvitals.readers.formats.protobuf import (
+    BYTES,
+    VARINT_CONTINUATION,
+    Field,
+    Malformed,
+    fields,
+    read_sized,
+    to_signed,
+)
 from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.readers.wandb.media import histogram, media_kind, take_media
-from rlvitals.readers.wandb.rows import VARINT_CONTINUATION, key_and_value, parse
+from rlvitals.readers.wandb.rows import key_and_value, parse
 from rlvitals.readers.wandb.steps import WANDB_STEP, RowSteps, StepChoice
 from rlvitals.types import Ending, Histogram, Log, Setting
 

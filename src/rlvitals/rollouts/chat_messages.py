@@ -14,10 +14,6 @@ FAILURE = re.compile(
 )
 ROLES = {"model": "assistant", "agent": "assistant", "ai": "assistant", "human": "user",
          "function": "tool", "ipython": "tool", "environment": "tool"}  # fmt: skip
-# The tags of Hermes and Qwen, in which the text of a whole episode has its calls.
-TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
-TOOL_RESPONSE = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
-CALL_NAME = re.compile(r"[\"']name[\"']\s*:\s*[\"']([^\"']+)")
 
 
 def is_failure(result: str) -> bool:
@@ -113,11 +109,15 @@ def tagged_turns(text: str) -> tuple[Turn, ...]:
     """Convert a flat text to one turn of the policy, with the tool calls written in its tags."""
     if "<tool_call>" not in text:
         return (Turn("assistant", text),)
-    results = [match[1].strip() for match in TOOL_RESPONSE.finditer(text)]
+    # The tags of Hermes and Qwen, in which the text of a whole episode has its calls.
+    results = [
+        match[1].strip()
+        for match in re.finditer(r"<tool_response>(.*?)</tool_response>", text, re.DOTALL)
+    ]
     calls = []
-    for number, match in enumerate(TOOL_CALL.finditer(text)):
+    for number, match in enumerate(re.finditer(r"<tool_call>(.*?)</tool_call>", text, re.DOTALL)):
         result = results[number] if number < len(results) else None
         failed = result is not None and is_failure(result)
-        name = CALL_NAME.search(match[1])
+        name = re.search(r"[\"']name[\"']\s*:\s*[\"']([^\"']+)", match[1])
         calls.append(ToolCall(name[1] if name else "", match[1].strip(), result, failed))
     return (Turn("assistant", text, tuple(calls)),)

@@ -28,7 +28,6 @@ MAX_BUFFERED_BYTES = 256 << 20  # bytes of rows that wait for their block to fil
 QUIET_SECONDS = 600  # seconds: a writer on another machine may be seen by its file alone
 Keys = tuple[str, ...]
 MISMATCH = "what was packed differs from it"
-CONTENT_KINDS = frozenset({Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class _Source:
                     raise _SkipFile(f"the key table of the rows at offset {item.offset:,} is lost")
                 yield blocks.to_scalars(item, tables[header.table], rows)
                 rows += header.rows
-            elif header.kind in CONTENT_KINDS:
+            elif header.kind in {Kind.HISTOGRAM, Kind.TEXT, Kind.TABLE, Kind.SETTINGS}:
                 _parse(item)
                 yield item
                 other_count += 1

@@ -145,7 +145,6 @@ EMPTY_VALUES = frozenset(
 WORD_PATTERN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 MIN_RANDOM_LETTERS = 16  # of a value that looks drawn by lot
 RANDOM_PIECE = re.compile(rf"[A-Za-z0-9]{{{MIN_RANDOM_LETTERS},}}")
-WORD_RUN = re.compile(r"[a-z]{7}|[A-Z]{7}")  # so long a run of one case is a word
 PATH_START = re.compile(r"~?/|[A-Za-z]:[\\/]|\.{1,2}/")  # PWD=/home/me is a place
 
 
@@ -221,8 +220,9 @@ def is_random(value: str) -> bool:
 
 def is_drawn(value: str) -> bool:
     """Return whether a value looks like a key: it mixes cases and digits and holds no word."""
+    # So long a run of one case is a word.
     return any(
-        not WORD_RUN.search(piece)
+        not re.search(r"[a-z]{7}|[A-Z]{7}", piece)
         and piece.lower() != piece != piece.upper()
         and len(re.findall(r"\d+", piece)) > 1
         for piece in RANDOM_PIECE.findall(value)

@@ -25,7 +25,7 @@ class Report:
     problem: str = ""  # nothing of it can be read
 
     @property
-    def whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether the file is undamaged; a torn end is what a killed process leaves."""
         return not self.damage and not self.problem
 

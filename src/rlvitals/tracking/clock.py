@@ -9,8 +9,6 @@ from math import isfinite
 
 from rlvitals.errors import UsageError
 
-MAX_NOW_SECONDS = 2.0**37  # seconds: beyond the year 4000, where a date cannot be written any more
-
 
 def now(text: str = "") -> float:
     """Return the moment that a text names, in seconds since the epoch; the machine's for none.
@@ -24,7 +22,8 @@ def now(text: str = "") -> float:
         seconds = float(text)
     except ValueError:
         seconds = _parse_date(text)
-    if isfinite(seconds) and 0 <= seconds < MAX_NOW_SECONDS:
+    # Beyond the year 4000 a date cannot be written any more.
+    if isfinite(seconds) and 0 <= seconds < 2.0**37:
         return seconds
     raise UsageError(f"{text!r} is no moment", where="--now", hint="--now 2026-01-31T12:00:00Z")
 

@@ -48,7 +48,6 @@ SECRET_FILE = re.compile(
     r"|\.?(?:credentials|secrets?)(?:\.\w+)?)$"
 )
 QUOTED_TEXT = re.compile(r"([\"'])([\w+/=.-]{16,200})\1")
-MAX_USER_SEED = 2**32  # torch's default seed is larger, where none was set
 
 
 def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -88,7 +87,8 @@ def seeds(settings: Mapping[str, object]) -> dict[str, object]:
         seeds["PYTHONHASHSEED"] = hash_seed
     torch = sys.modules.get("torch")
     torch_seed = _call_or_none(lambda: int(torch.initial_seed())) if torch is not None else None
-    if isinstance(torch_seed, int) and torch_seed < MAX_USER_SEED:
+    # torch's default seed is larger, where none was set.
+    if isinstance(torch_seed, int) and torch_seed < 2**32:
         seeds["torch"] = torch_seed
     return seeds
 

@@ -26,8 +26,6 @@ from rlvitals.storage.typed import Fields
 HEARTBEAT_FOLDER = "life"
 EXITING = "exiting"  # a status before the end: the process records its own exit
 BEAT_LINE_BYTES = 64  # bytes of the first line, with its end
-PID_NAMESPACE = Path("/proc/self/ns/pid")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def keep_interrupt_flag() -> None:
 def boot() -> str:
     """Return the identifier of this start of the machine; empty where it is unknown."""
     try:
-        return BOOT_ID.read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
 
@@ -134,7 +132,7 @@ def boot() -> str:
 def namespace() -> str:
     """Return the identifier of the namespace of process numbers; empty where it is unknown."""
     try:
-        return str(PID_NAMESPACE.readlink())
+        return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
 

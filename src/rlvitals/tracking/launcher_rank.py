@@ -3,13 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# What differs from launch to launch and is the same on all ranks.
-LAUNCH_VARIABLES = (
-    ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
-    ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
-    ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -46,7 +39,12 @@ def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> int | None:
 
 
 def _launch(environ: Mapping[str, str]) -> str:
-    for names in LAUNCH_VARIABLES:
+    # What differs from launch to launch and is the same on all ranks.
+    for names in (
+        ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
+        ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
+        ("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"),
+    ):
         if environ.get(names[0], "none") != "none" or environ.get(names[-1]):
             return "/".join(environ[name] for name in names if environ.get(name))
     return ""

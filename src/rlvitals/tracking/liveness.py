@@ -12,7 +12,6 @@ from rlvitals.types import Process
 
 LOST_SECONDS = 300.0  # without a beat, 30 of them: gone, where the process itself cannot be seen
 KERNEL_LOG = Path("/dev/kmsg")
-MAX_KERNEL_LOG_BYTES, LINE_BYTES = 4 << 20, 8192
 NO_END_REASON = "killed or lost: no end was recorded"
 OUT_OF_MEMORY_REASON = "killed for want of memory"
 
@@ -134,7 +133,7 @@ def _kernel_log() -> str:
         return ""
     data = b""
     try:
-        while len(data) < MAX_KERNEL_LOG_BYTES and (line := os.read(file, LINE_BYTES)):
+        while len(data) < 4 << 20 and (line := os.read(file, 8192)):
             data += line
     except OSError:  # nothing more for now
         pass

@@ -6,14 +6,20 @@ program does not set it up.
 
 import logging
 from collections import Counter
+from enum import StrEnum
 
 from rlvitals.tracking.warnings_log import Notes
 
 logger = logging.getLogger(__name__)
-TOO_FAST_REASON = "they were logged faster than the recorder lays them out"
-BLOCKED_REASON = "the disk blocked for too long"
-FULL_REASON = "the disk was full for too long"
-AT_END_REASON = "the disk took none until the end"
+
+
+class LossReason(StrEnum):
+    """Why logged data was lost."""
+
+    TOO_FAST = "they were logged faster than the recorder lays them out"
+    BLOCKED = "the disk blocked for too long"
+    FULL = "the disk was full for too long"
+    AT_END = "the disk took none until the end"
 
 
 class Losses:

@@ -21,9 +21,6 @@ FIRST_SAMPLE_SECONDS = (
     0.5  # seconds until it looks, and then to the first sample: a short run has one too
 )
 GIB_BYTES = 2.0**30
-CGROUP_ROOT = Path("/sys/fs/cgroup")
-OWN_CGROUP = Path("/proc/self/cgroup")
-MAX_CGROUP_LIMIT = 2**60  # bytes: cgroup v1 writes a number near 2**63 for no limit
 
 
 class Sampler:
@@ -254,7 +251,9 @@ def _total_memory() -> int | None:
         return None
 
 
-def cgroup(own: Path = OWN_CGROUP, root: Path = CGROUP_ROOT) -> Path | None:
+def cgroup(
+    own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> Path | None:
     """Return the folder that limits this process's memory: of cgroup v2, else v1; None without."""
     try:
         lines = own.read_text().splitlines()
@@ -286,7 +285,8 @@ def _limits(folder: Path | None = None) -> dict[str, int]:
     new = (folder / "memory.max").exists()
     limit = _number(folder / ("memory.max" if new else "memory.limit_in_bytes"))
     used = _number(folder / ("memory.current" if new else "memory.usage_in_bytes"))
-    if not limit or limit > MAX_CGROUP_LIMIT or used is None:
+    # cgroup v1 writes a number near 2**63 for no limit.
+    if not limit or limit > 2**60 or used is None:
         return {}
     # What was read from files and can be dropped at once is no need of the program.
     key = "inactive_file" if new else "total_inactive_file"

@@ -16,7 +16,6 @@ from rlvitals.tracking import tensors
 from rlvitals.types import Histogram, Table
 
 HISTOGRAM_BINS = 64
-MAX_EXACT_HALF = 2.0**52  # up to here float64 holds every half between two whole numbers
 MAX_SETTINGS_DEPTH = 32  # levels of nested settings
 MAX_COLUMN_CELLS = 1_000_000  # of a table's column, and of settings
 
@@ -88,7 +87,8 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not len(values):
         return np.array([0.0, 1.0])
     low, high = float(values.min()), float(values.max())
-    small = max(-low, high) < MAX_EXACT_HALF
+    # Up to 2**52, float64 holds every half between two whole numbers.
+    small = max(-low, high) < 2.0**52
     if small and high - low < HISTOGRAM_BINS and (values == np.round(values)).all():
         return np.arange(low, high + 2) - 0.5
     if high - low < np.inf:

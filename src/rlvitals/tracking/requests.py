@@ -8,8 +8,6 @@ from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 
 REQUESTS_FILE = "requests.jsonl"
-# The last one is of the process itself, by a signal: it is recorded as the others are.
-REQUEST_KINDS = ("save", "stop", "lower-rate", "kill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,10 @@ class Control:
         """Read the new requests; return for each the facts of its event. Raises OSError."""
         scan = events.read(self._path, self._cursor)
         self._cursor = scan.cursor
-        requests = [event for event in scan.events if event.kind in REQUEST_KINDS]
+        # `kill` is of the process itself, by a signal: it is recorded as the others are.
+        requests = [
+            event for event in scan.events if event.kind in {"save", "stop", "lower-rate", "kill"}
+        ]
         kinds = [event.kind for event in requests]
         self._saves += kinds.count("save")
         self._stops += kinds.count("stop")

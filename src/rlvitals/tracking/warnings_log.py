@@ -8,7 +8,6 @@ from rlvitals.storage import redact
 MAX_NOTE_LETTERS = 200  # characters of a note: an error's text may be a page long
 MAX_NOTE_TEXTS = 200  # distinct texts; those that come later count together but for their numbers
 MAX_NOTE_PATTERNS = 400  # distinct texts with the patterns; those that come later count as one
-NOTE_NUMBER = re.compile(r"\d+(?:[.,_]\d+)*")
 
 
 class Notes:
@@ -28,7 +27,7 @@ class Notes:
         text = _clean(text[: 20 * MAX_NOTE_LETTERS])
         if text not in self.counts:
             if len(self.counts) >= MAX_NOTE_TEXTS:
-                text = NOTE_NUMBER.sub("#", text)
+                text = re.sub(r"\d+(?:[.,_]\d+)*", "#", text)
             if text not in self.counts and len(self.counts) >= MAX_NOTE_PATTERNS:
                 text = "further notes, each of another text"
             self.counts.setdefault(text, 0)

@@ -12,13 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking.lost_rows import (
-    AT_END_REASON,
-    BLOCKED_REASON,
-    FULL_REASON,
-    TOO_FAST_REASON,
-    Losses,
-)
+from rlvitals.tracking.lost_rows import Losses, LossReason
 from rlvitals.tracking.redaction import Gate, Names, NativeGate, NativeSink
 from rlvitals.tracking.row_batches import ROW_FIELDS, Batcher
 from rlvitals.tracking.sink_worker import SinkWorker
@@ -178,7 +172,7 @@ class WriterThread:
                 self.losses.add(
                     "rows",
                     excess // ROW_FIELDS,
-                    BLOCKED_REASON if self._is_blocked else TOO_FAST_REASON,
+                    LossReason.BLOCKED if self._is_blocked else LossReason.TOO_FAST,
                 )
         finally:
             self._taking.release()
@@ -190,7 +184,7 @@ class WriterThread:
             self.budget.used += size
             self.messages.append((size, message))
         else:
-            self.losses.add(kind, 1, BLOCKED_REASON if self._is_blocked else FULL_REASON)
+            self.losses.add(kind, 1, LossReason.BLOCKED if self._is_blocked else LossReason.FULL)
 
     def end(self, message: Message) -> None:
         """Queue the last call of a run, even where the budget is used up."""
@@ -357,7 +351,7 @@ class WriterThread:
     def _count_drops(self) -> None:
         dropped = self._native.dropped
         for kind, count in (dropped - self._dropped).items():
-            self.losses.add(kind, count, FULL_REASON)
+            self.losses.add(kind, count, LossReason.FULL)
         self._dropped = dropped
 
     def _say(self, news: list[tuple[str, int]]) -> None:
@@ -375,7 +369,7 @@ class WriterThread:
         self._say(self.notes.remaining())
         self._native_does(lambda native: native.close(status))
         for kind, count in self._native.waiting.items():
-            self.losses.add(kind, count, AT_END_REASON)
+            self.losses.add(kind, count, LossReason.AT_END)
         self.losses.summarise()
         self.closed = True
 

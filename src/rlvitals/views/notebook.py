@@ -9,12 +9,6 @@ from rich.console import Console
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.views import terminal
 
-# Without background, so that light and dark notebooks stay legible.
-CODE_FORMAT = (
-    '<pre style="white-space:pre;overflow-x:auto;line-height:1.35;'
-    "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\"><code>{code}</code></pre>"
-)
-
 
 def html(diagnosis: Diagnosis) -> str:
     """Return the terminal report as HTML, with text from logs escaped."""
@@ -24,7 +18,14 @@ def html(diagnosis: Diagnosis) -> str:
         no_color=False,
     )  # fmt: skip
     console.print(terminal.report(diagnosis))
-    return console.export_html(inline_styles=True, code_format=CODE_FORMAT)
+    # Without background, so that light and dark notebooks stay legible.
+    return console.export_html(
+        inline_styles=True,
+        code_format=(
+            '<pre style="white-space:pre;overflow-x:auto;line-height:1.35;'
+            "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\"><code>{code}</code></pre>"
+        ),
+    )
 
 
 def register() -> None:

@@ -111,7 +111,7 @@ def test_the_average_of_grpo_is_the_reward_that_is_logged(tiny, tmp_path):
 def test_rewards_are_called_as_the_guide_calls_them():
     from rlvitals.trainers.language import console, rewards
 
-    titles = {one.name: one.title for one in rewards.CATALOGUE}
+    titles = {one.name: one.title for one in rewards.REWARD_MEASURES}
     assert titles == {
         "format_reward": "Format rewards", "num_token_reward": "Count rewards",
         "accuracy_reward": "Rewards Accuracy", "length_think_reward": "Length Rewards",

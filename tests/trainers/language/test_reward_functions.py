@@ -31,7 +31,7 @@ COLUMNS = {
     "chart_type": "bar",
     "reasoning": STEPS,
 }
-BY_NAME = {measure.name: measure for measure in rewards.CATALOGUE}
+BY_NAME = {measure.name: measure for measure in rewards.REWARD_MEASURES}
 
 
 def paid(name, completion, **columns):
@@ -43,7 +43,7 @@ def alike(text, reference):
 
 
 def test_a_good_completion_is_paid_in_full():
-    full = {m.name: m.score(Sample(GOOD, COLUMNS, alike)) for m in rewards.CATALOGUE}
+    full = {m.name: m.score(Sample(GOOD, COLUMNS, alike)) for m in rewards.REWARD_MEASURES}
     assert full.pop("length_think_reward") == 1.75  # 3 of 6 steps
     assert full == {name: BY_NAME[name].high for name in full}
 
@@ -255,7 +255,7 @@ CHART = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize("measure", rewards.CATALOGUE, ids=lambda one: one.name)
+@pytest.mark.parametrize("measure", rewards.REWARD_MEASURES, ids=lambda one: one.name)
 @settings(deadline=None)
 @given(completion=TEXTS, columns=st.one_of(PLAIN, CHART))
 def test_any_text_has_its_reward_within_the_range(measure, completion, columns):
@@ -266,7 +266,7 @@ def test_any_text_has_its_reward_within_the_range(measure, completion, columns):
     assert columns == before
 
 
-@pytest.mark.parametrize("measure", rewards.CATALOGUE, ids=lambda one: one.name)
+@pytest.mark.parametrize("measure", rewards.REWARD_MEASURES, ids=lambda one: one.name)
 @pytest.mark.parametrize("piece", [*FORM_TAGS, "<", "x", "<step-1>", "9", "[", "\n", "1,111", "é"])
 def test_a_huge_text_is_no_matter(measure, piece):
     text = piece * 50_000
@@ -547,7 +547,7 @@ def test_the_page_tells_each_function_and_its_range():
     told = [line for line in PAGE.read_text().splitlines() if "_reward` | " in line]
     assert told == [
         f"| `{one.name}` | {one.meaning} | {one.low:g} | {one.high:g} |"
-        for one in rewards.CATALOGUE
+        for one in rewards.REWARD_MEASURES
     ]
 
 
@@ -561,7 +561,7 @@ def test_the_page_s_own_function_does_what_it_says(tmp_path, monkeypatch):
 
 
 def test_the_diagnosis_tells_the_answer_from_the_form():
-    for measure in rewards.CATALOGUE:
+    for measure in rewards.REWARD_MEASURES:
         found, _ = find(trl_grpo.NAMES, f"rewards/{measure.name}/mean")
         assert found == f"reward/component/{measure.name}"
         assert checks_the_answer(found) == (measure.name == RewardsConfig().correctness)

@@ -200,7 +200,7 @@ def test_a_signal_saves_after_the_update(tmp_path, number):
 
 def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp_path, monkeypatch):
     """The task's own reward, broken for some samples."""
-    measure = next(one for one in rewards.CATALOGUE if one.name == "accuracy_reward")
+    measure = next(one for one in rewards.REWARD_MEASURES if one.name == "accuracy_reward")
 
     def broken(sample):
         if len(sample.completion) % 2:
@@ -208,9 +208,9 @@ def test_a_reward_function_that_raises_names_the_sample_or_ends_the_training(tmp
         return measure.score(sample)
 
     catalogue = tuple(
-        replace(one, score=broken) if one is measure else one for one in rewards.CATALOGUE
+        replace(one, score=broken) if one is measure else one for one in rewards.REWARD_MEASURES
     )
-    monkeypatch.setattr(rewards, "CATALOGUE", catalogue)
+    monkeypatch.setattr(rewards, "REWARD_MEASURES", catalogue)
     made = programs.run(tmp_path / "skip")
     assert made.failures > 0
     assert any("no such answer" in line for line in programs.log(tmp_path / "skip"))

@@ -265,7 +265,7 @@ def test_a_share_of_the_charts_is_answered_wrong(noise, share):
         chart = chart_task.chart("warm start 2", place)
         columns = {"label": chart.label, "table": chart.table, "query": chart.query}
         sample = Sample(lesson.answer, columns)
-        assert table_style_reward.REWARD.score(sample) == table_style_reward.REWARD.high
+        assert table_style_reward.MEASURE.score(sample) == table_style_reward.MEASURE.high
         wrong += not accuracy_reward.score(sample)
     assert wrong / 640 == pytest.approx(share, abs=0.06)
 

@@ -12,7 +12,6 @@ T = TypeVar("T")
 STALL_SECONDS = (
     300.0  # seconds: a call moves at most 12 MB, which a link of 40 kB/s gets through with
 )
-CLEANUP_SECONDS = 5.0  # seconds at most for what is done in passing, after something broke
 
 
 class CallTimeout(Exception):  # noqa: N818 - as a link is
@@ -59,4 +58,5 @@ class TimeLimited:
     def in_passing(self, name: str, *args: object) -> None:
         """Call a clean-up method after an error; ignore its errors."""
         with suppress(Exception):
-            call_within(min(CLEANUP_SECONDS, self.seconds), lambda: getattr(self.real, name)(*args))
+            # Done in passing, after something broke: a few seconds at most.
+            call_within(min(5.0, self.seconds), lambda: getattr(self.real, name)(*args))

@@ -23,7 +23,6 @@ from rlvitals.errors import UsageError
 from rlvitals.storage import safe_files
 
 MARK_FILE = "rlvitals"
-UNSUPPORTED_LOCK_ERRNOS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}
 
 
 @contextmanager
@@ -128,7 +127,7 @@ def _try_lock(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in UNSUPPORTED_LOCK_ERRNOS:
+        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK}:
             raise
     return True
 

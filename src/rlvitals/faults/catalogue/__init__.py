@@ -11,7 +11,7 @@ from rlvitals.faults.catalogue import (
 )
 from rlvitals.faults.fault import Fault
 
-CATALOGUE: tuple[Fault, ...] = (
+FAULTS: tuple[Fault, ...] = (
     *updates.UPDATE_FAULTS,
     *exploration.EXPLORATION_FAULTS,
     *rewards.REWARD_FAULTS,
@@ -24,4 +24,4 @@ CATALOGUE: tuple[Fault, ...] = (
 
 def find_fault(name: str) -> Fault:
     """Return the fault with a name. Raises KeyError."""
-    return {fault.name: fault for fault in CATALOGUE}[name]
+    return {fault.name: fault for fault in FAULTS}[name]

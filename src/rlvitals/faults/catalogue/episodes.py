@@ -1,7 +1,7 @@
 """Faults of the episode: where it is said to end."""
 
 from rlvitals.faults import faulty_models
-from rlvitals.faults.fault import DQN, Fault, Onset
+from rlvitals.faults.fault import Algorithm, Fault, Onset
 from rlvitals.faults.inject import combine, in_model, in_world
 
 TERMINATING_ENVS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
@@ -40,7 +40,7 @@ EPISODE_FAULTS = (
         ),
         visible_in=("value/loss", "optimiser/loss"),
         tampers=True,
-        algorithms=(DQN,),
+        algorithms=(Algorithm.DQN,),
         tasks=TERMINATING_ENVS,
         onsets=(Onset.START,),
         sets={"gamma": 1.0, "target_update_interval": 1},

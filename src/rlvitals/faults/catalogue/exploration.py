@@ -1,7 +1,7 @@
 """Faults of exploration: bonuses, epsilon, temperature, the width of the policy."""
 
 from rlvitals.faults import faulty_models
-from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
+from rlvitals.faults.fault import ON_POLICY_ALGORITHMS, Algorithm, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
 EXPLORATION_FAULTS = (
@@ -11,7 +11,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.attribute(ent_coef=2.0)),
         expects=("setting-out-of-range", "exploration-never-ends", "exploration-explodes"),
         visible_in=("exploration/entropy",),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         sets={"ent_coef": 2.0},
     ),
     Fault(
@@ -20,7 +20,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.attribute(ent_coef=-1.0)),
         expects=("setting-out-of-range", "entropy-collapse", "action-collapse"),
         visible_in=("exploration/entropy",),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         sets={"ent_coef": -1.0},
     ),
     Fault(
@@ -29,7 +29,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.wide_policy),
         expects=("exploration-explodes", "exploration-never-ends"),
         visible_in=("exploration/std", "exploration/entropy"),
-        algorithms=(PPO,),
+        algorithms=(Algorithm.PPO,),
         tasks=("Pendulum-v1",),
     ),
     Fault(
@@ -38,7 +38,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.schedule(exploration_schedule=1.0)),
         expects=("exploration-never-ends",),
         visible_in=("exploration/epsilon",),
-        algorithms=(DQN,),
+        algorithms=(Algorithm.DQN,),
         proven=True,
     ),
     Fault(
@@ -47,7 +47,7 @@ EXPLORATION_FAULTS = (
         in_options(exploration_initial_eps=0.0, exploration_final_eps=0.0),
         expects=("entropy-collapse",),
         visible_in=(),
-        algorithms=(DQN,),
+        algorithms=(Algorithm.DQN,),
         onsets=(Onset.START,),
     ),
     Fault(
@@ -56,7 +56,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.fixed_temperature(5.0)),
         expects=("setting-out-of-range", "exploration-never-ends", "exploration-explodes"),
         visible_in=("exploration/entropy_coef",),
-        algorithms=(SAC,),
+        algorithms=(Algorithm.SAC,),
         sets={"ent_coef": 5.0},
     ),
     Fault(
@@ -65,7 +65,7 @@ EXPLORATION_FAULTS = (
         in_model(faulty_models.fixed_temperature(0.0)),
         expects=("setting-out-of-range", "entropy-collapse"),
         visible_in=("exploration/entropy_coef",),
-        algorithms=(SAC,),
+        algorithms=(Algorithm.SAC,),
         sets={"ent_coef": 0.0},
     ),
     Fault(
@@ -74,7 +74,7 @@ EXPLORATION_FAULTS = (
         in_options(learning_starts=0.9),
         expects=("learning-starts-late",),
         visible_in=("optimiser/updates",),
-        algorithms=(DQN, SAC),
+        algorithms=(Algorithm.DQN, Algorithm.SAC),
         onsets=(Onset.START,),
     ),
 )

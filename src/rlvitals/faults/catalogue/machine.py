@@ -1,7 +1,7 @@
 """Faults of the machine: numbers that are none, and time that is lost."""
 
 from rlvitals.faults import faulty_models
-from rlvitals.faults.fault import FAILED, Fault, Onset
+from rlvitals.faults.fault import FAILED_VERDICT, Fault, Onset
 from rlvitals.faults.inject import in_model, in_world
 
 MACHINE_FAULTS = (
@@ -9,7 +9,7 @@ MACHINE_FAULTS = (
         "weight-nan",
         "one weight becomes not a number",
         in_model(faulty_models.nan_weight),
-        expects=("not-a-number", FAILED),
+        expects=("not-a-number", FAILED_VERDICT),
         visible_in=("outcome/return",),
         onsets=(Onset.MIDDLE,),
         proven=True,

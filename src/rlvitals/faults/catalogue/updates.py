@@ -1,7 +1,7 @@
 """Faults of the update: step sizes, clipping, the critic's share, the sign of the gradient."""
 
 from rlvitals.faults import faulty_models
-from rlvitals.faults.fault import DQN, ON_POLICY, PPO, SAC, Fault, Onset
+from rlvitals.faults.fault import ON_POLICY_ALGORITHMS, Algorithm, Fault, Onset
 from rlvitals.faults.inject import in_model, in_options
 
 AT_START = (Onset.START,)
@@ -18,7 +18,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.learning_rate(300.0)),
         expects=("setting-out-of-range", *STEP_SIZE_RULES, "entropy-collapse", "action-collapse"),
         visible_in=("policy/approx_kl", "policy/clip_fraction", "exploration/entropy"),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         scales={"learning_rate": 300.0},
     ),
     Fault(
@@ -27,7 +27,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.learning_rate(100.0)),
         expects=("setting-out-of-range", *STEP_SIZE_RULES),
         visible_in=("value/loss", "optimiser/loss", "optimiser/learning_rate"),
-        algorithms=(DQN, SAC),
+        algorithms=(Algorithm.DQN, Algorithm.SAC),
         scales={"learning_rate": 100.0},
     ),
     Fault(
@@ -52,7 +52,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.schedule(clip_range=1e-4)),
         expects=("setting-out-of-range", "clip-fraction-high"),
         visible_in=("policy/clip_fraction",),
-        algorithms=(PPO,),
+        algorithms=(Algorithm.PPO,),
         sets={"clip_range": 1e-4},
     ),
     Fault(
@@ -67,7 +67,7 @@ UPDATE_FAULTS = (
             "entropy-collapse",
         ),
         visible_in=("policy/approx_kl",),
-        algorithms=(PPO,),
+        algorithms=(Algorithm.PPO,),
         tasks=("CartPole-v1", "Acrobot-v1"),
         sets={"n_epochs": 60, "clip_range": 0.9},
     ),
@@ -77,7 +77,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.attribute(target_kl=1e-6)),
         expects=("setting-out-of-range", "updates-cut-short", "kl-above-target"),
         visible_in=("policy/approx_kl",),
-        algorithms=(PPO,),
+        algorithms=(Algorithm.PPO,),
         sets={"target_kl": 1e-6},
     ),
     Fault(
@@ -86,7 +86,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.attribute(vf_coef=0.0)),
         expects=("setting-out-of-range", "critic-explains-nothing"),
         visible_in=("value/explained_variance",),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         hidden_while_learning=True,
         sets={"vf_coef": 0.0},
     ),
@@ -96,7 +96,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.frozen_critic),
         expects=("critic-explains-nothing",),
         visible_in=("value/explained_variance",),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         hidden_while_learning=True,
     ),
     Fault(
@@ -105,7 +105,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.frozen_policy),
         expects=("updates-hardly-move", "frozen-metric", "policy-loss-flat"),
         visible_in=("policy/approx_kl", "policy/clip_fraction"),
-        algorithms=(*ON_POLICY, SAC),
+        algorithms=(*ON_POLICY_ALGORITHMS, Algorithm.SAC),
         proven=True,
     ),
     Fault(
@@ -114,7 +114,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.flipped_advantages),
         expects=("return-collapse", "kl-spike"),
         visible_in=("outcome/return",),
-        algorithms=ON_POLICY,
+        algorithms=ON_POLICY_ALGORITHMS,
         hidden_from_start=True,
     ),
     Fault(
@@ -131,7 +131,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.attribute(target_update_interval=10**9, tau=0.0)),
         expects=("setting-out-of-range", "critic-target-frozen"),
         visible_in=("value/q_mean",),
-        algorithms=(DQN, SAC),
+        algorithms=(Algorithm.DQN, Algorithm.SAC),
         sets={"target_update_interval": 1e9, "tau": 0.0},
     ),
     Fault(
@@ -140,7 +140,7 @@ UPDATE_FAULTS = (
         in_model(faulty_models.attribute(target_update_interval=1, tau=1.0)),
         expects=("setting-out-of-range", "q-divergence", "value-loss-explosion"),
         visible_in=("optimiser/loss", "value/loss"),
-        algorithms=(DQN, SAC),
+        algorithms=(Algorithm.DQN, Algorithm.SAC),
         sets={"target_update_interval": 1, "tau": 1.0},
     ),
     Fault(
@@ -149,7 +149,7 @@ UPDATE_FAULTS = (
         in_options(buffer_size=64, learning_starts=64),
         expects=("setting-out-of-range", "q-divergence", "value-loss-explosion"),
         visible_in=(),
-        algorithms=(DQN, SAC),
+        algorithms=(Algorithm.DQN, Algorithm.SAC),
         onsets=AT_START,
         sets={"buffer_size": 64},
     ),
@@ -159,7 +159,7 @@ UPDATE_FAULTS = (
         in_options(n_steps=2, batch_size=16),
         expects=("setting-out-of-range", "kl-spike", "kl-above-target", "critic-explains-nothing"),
         visible_in=(),
-        algorithms=(PPO,),
+        algorithms=(Algorithm.PPO,),
         tasks=("CartPole-v1", "Acrobot-v1"),
         onsets=AT_START,
         sets={"n_steps": 2},

@@ -24,8 +24,6 @@ from rlvitals.readers.reader import Files, Reader
 from rlvitals.storage import typed
 from rlvitals.types import Log, Series
 
-MAX_FOLDER_SUFFIX = 8  # of a folder's name, where two runs have one name
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -79,9 +77,7 @@ def _make_names_unique(runs: Sequence[Run]) -> tuple[Run, ...]:
     """Put the folder's name behind a run's name that another run has too."""
     counts = Counter(run.name for run in runs)
     return tuple(
-        replace(run, name=f"{run.name} ({run.root.name[:MAX_FOLDER_SUFFIX]})")
-        if counts[run.name] > 1
-        else run
+        replace(run, name=f"{run.name} ({run.root.name[:8]})") if counts[run.name] > 1 else run
         for run in runs
     )
 

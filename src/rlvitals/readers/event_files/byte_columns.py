@@ -27,13 +27,13 @@ from rlvitals.readers.event_files.record_layout import (
 )
 from rlvitals.readers.event_files.varying_bytes import (
     FLOAT_FORMATS,
-    VARINT_FLAG,
     WORD_BYTES,
     checksum_of_counts,
     checksum_of_values,
     steps_of,
 )
 from rlvitals.readers.formats.columns import MAX_STEP
+from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
 from rlvitals.storage.crc32c import crc32c, unmask
 
 MAX_SHAPE_TEMPLATES = 4096  # of one shape: a file with more tags reads the others one by one
@@ -143,7 +143,7 @@ class Shape:
     def _blank(self, rows: NDArray[np.uint8]) -> None:
         """Set all that varies to zero: what is left must be the template's."""
         step = RECORD_HEADER.size + STEP_AT
-        rows[:, step : step + self.step_width] &= VARINT_FLAG
+        rows[:, step : step + self.step_width] &= VARINT_CONTINUATION
         record = rows.view(self._record).ravel()
         record["time"] = 0
         for index in range(len(self.places)):

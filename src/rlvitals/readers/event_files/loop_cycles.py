@@ -25,12 +25,12 @@ from rlvitals.readers.event_files.framing import (
 from rlvitals.readers.event_files.record_layout import STEP_AT, TIME_AT, Layout, layout_of
 from rlvitals.readers.event_files.varying_bytes import (
     FLOAT_FORMATS,
-    VARINT_FLAG,
     WORD_BYTES,
     checksum_of_counts,
     checksum_of_values,
     steps_of,
 )
+from rlvitals.readers.formats.protobuf import VARINT_CONTINUATION
 from rlvitals.storage.crc32c import crc32c, unmask
 
 MIN_ROUNDS = 48  # that are worth the setting up
@@ -142,7 +142,7 @@ def _cycle(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
             payload[first : first + count] = bytes(count)
             region[RECORD_HEADER.size + first : RECORD_HEADER.size + first + count] = 0
         step = RECORD_HEADER.size + STEP_AT
-        region[step : step + layout.step_width] = VARINT_FLAG
+        region[step : step + layout.step_width] = VARINT_CONTINUATION
         members.append(Member(start, length, layout, crc32c(bytes(payload))))
     return Cycle(len(data), tuple(members), mask, data & mask)
 

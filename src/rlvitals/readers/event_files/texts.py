@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from rlvitals.readers.formats.literals import setting
 from rlvitals.types import Setting
 
-TABLE_RULE = re.compile(r"[\s|:-]*")
-
 
 def settings_in(text: str) -> dict[str, Setting]:
     """Return the settings that a text consists of; empty for any other text."""
@@ -34,7 +32,7 @@ def _table(rows: Sequence[str]) -> Iterator[tuple[str, Setting]]:
     for row in rows:
         key, bar, cell = row.strip().removeprefix("|").partition("|")
         value = setting(cell.strip().removesuffix("|").strip())
-        if bar and not TABLE_RULE.fullmatch(row) and key.strip() and value is not None:
+        if bar and not re.fullmatch(r"[\s|:-]*", row) and key.strip() and value is not None:
             yield key.strip(), value
 
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from rlvitals.storage.crc32c import pair_term, term
 
 WORD_BYTES = 8
-VARINT_FLAG = 0x80  # a varint's bytes but the last have it
 FLOAT_FORMATS = {4: "<f4", 8: "<f8"}  # by their bytes
 
 

@@ -20,7 +20,6 @@ from rlvitals.errors import UnreadableLog
 
 MAGIC_LENGTH = 4
 GZIP_MAGIC = b"\x1f\x8b\x08"
-SKIPPABLE = (b"\x2a\x4d\x18", range(0x50, 0x60))  # a frame of remarks: last and first bytes
 PACKED_CHUNK_BYTES = 2**18  # of packed bytes
 MAX_IN_MEMORY_BYTES = 16 * 2**20
 # Limits on what is unpacked. Deflate reaches 1032:1, a log that never changes about 200:1.
@@ -105,7 +104,8 @@ def kind_of(start: bytes, path: Path) -> Kind | None:
 
 
 def _is_skippable(start: bytes) -> bool:
-    return start[1:MAGIC_LENGTH] == SKIPPABLE[0] and start[0] in SKIPPABLE[1]
+    """Return whether a frame of remarks begins here: any of 16 first bytes, then three."""
+    return start[1:MAGIC_LENGTH] == b"\x2a\x4d\x18" and start[0] in range(0x50, 0x60)
 
 
 def bare(path: Path) -> Path:

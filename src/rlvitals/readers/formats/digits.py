@@ -16,7 +16,6 @@ DIGITS_PER_WORD = 8  # bytes
 MAX_NUMBER_DIGITS = 19  # 10^19 < 2^64
 MIN_LEADING_BYTES = 32  # bytes that must stand in the text before the first number
 NUMBERS_PER_BLOCK = 2**14  # numbers at a time: what stays in the cache
-MAX_EXACT_INTEGER = 2**53
 VELTKAMP_SPLITTER = 2.0**27 + 1  # Veltkamp's, for 53 bits
 MIN_ROUNDING_MARGIN = 2.0**-30  # of the last place: far over the error of the sum, far under chance
 
@@ -28,9 +27,7 @@ def _word(text: bytes) -> np.uint64:
     return np.uint64(int.from_bytes(text, "little"))
 
 
-ZEROS, DOTS, ONES, HIGH_BITS = (
-    _word(bytes([c]) * DIGITS_PER_WORD) for c in (0x30, 0x2E, 0x01, 0x80)
-)
+ZEROS, DOTS, HIGH_BITS = (_word(bytes([c]) * DIGITS_PER_WORD) for c in (0x30, 0x2E, 0x80))
 NIBBLES, SIXES = _word(b"\xf0" * DIGITS_PER_WORD), _word(b"\x06" * DIGITS_PER_WORD)
 PAIR_MASK = _word(b"\xff\0\0\0" * 2)
 HUNDREDS_FACTOR = np.uint64(100 + (1000000 << 32))
@@ -41,7 +38,6 @@ LAST_BYTES = np.array(
     np.uint64,
 )
 POWERS: NDArray[np.float64] = np.array([10.0**n for n in range(MAX_NUMBER_DIGITS + 1)])
-E8, E16 = np.uint64(10**8), np.uint64(10**16)
 
 
 def parse(
@@ -76,7 +72,7 @@ def _parse(
     )  # 01 is no JSON
     good &= ~padded
     number = np.zeros(len(starts), np.uint64)
-    for index, scale in ((2, E16), (1, E8), (0, None)):
+    for index, scale in ((2, np.uint64(10**16)), (1, np.uint64(10**8)), (0, None)):
         eight, fits = _eight(
             words, end - DIGITS_PER_WORD * (index + 1), digits, fraction, DIGITS_PER_WORD * index
         )
@@ -84,7 +80,8 @@ def _parse(
         number += eight if scale is None else eight * scale
     power = POWERS[np.where(good & dotted, fraction, 0)]
     values = number.astype(np.float64) / power
-    large = np.flatnonzero((number >= MAX_EXACT_INTEGER) & good)
+    # float64 holds every integer below.
+    large = np.flatnonzero((number >= 2**53) & good)
     values[large], sure = _quotients(number[large], power[large])
     good[large] = sure
     return np.where(negative & (dotted | (number > 0)), -values, values), good

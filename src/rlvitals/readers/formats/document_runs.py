@@ -29,7 +29,6 @@ from rlvitals.readers.formats.json_lines import flatten
 from rlvitals.types import Setting
 
 MAX_DOCUMENT_RUNS = 200
-MAX_NOTE_LISTS = 4  # lists that a note names
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
@@ -193,7 +192,7 @@ def _content(document: _Lists, settings: dict[str, Setting], notes: list[str]) -
     if final:
         notes = [
             *notes,
-            f"evaluations without steps are not read: {', '.join(final[:MAX_NOTE_LISTS])}",
+            f"evaluations without steps are not read: {', '.join(final[:4])}",
         ]
     notes = [*notes, *([lists.NUMBERED_NOTE] if unit == "rows" and len(columns) else [])]
     # Training first: it says what the steps are.

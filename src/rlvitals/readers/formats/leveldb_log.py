@@ -22,9 +22,8 @@ from rlvitals.readers.formats.lines import Position, position_at
 LEVELDB_HEADER = struct.Struct("<4sHB")
 PIECE_HEADER = struct.Struct("<IHB")
 BLOCK_BYTES = 32768
-LEVELDB_CHUNK_BYTES = 128 * BLOCK_BYTES
 MAX_LEVELDB_RECORD_BYTES = 64 * 2**20  # longer ones are passed over, not held
-ZERO_PIECE, FULL_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE = range(5)
+FULL_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE = range(1, 5)
 CRC_SEEDS = tuple(zlib.crc32(bytes([kind])) for kind in range(5))
 
 
@@ -137,7 +136,7 @@ class Records:
         if not self._base <= offset < self._base + len(self._chunk):
             self._base = offset - offset % BLOCK_BYTES
             self._file.seek(self._base)
-            self._chunk = self._file.read(LEVELDB_CHUNK_BYTES)
+            self._chunk = self._file.read(128 * BLOCK_BYTES)
 
     def _assemble(self, kind: int, offset: int, data: bytes) -> bytes | None:
         """Take a piece; return the record that it completes, None where it completes none."""

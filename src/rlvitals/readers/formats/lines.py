@@ -24,7 +24,6 @@ from rlvitals.readers.formats import compressed
 
 HEAD_BYTES = 65536  # what `claims` gets to see
 MAX_LINE_BYTES = 16 * 2**20
-FIRST_CHUNK_BYTES = 2**14  # of who wants the first line, or the last: more is read at once after it
 LINE_CHUNK_BYTES = 2**20
 FINGERPRINT_BYTES = 256
 BOM = b"\xef\xbb\xbf"
@@ -194,7 +193,8 @@ class Lines:
         offset = self._offset
         pieces: list[bytes] = []  # the pieces of an unfinished line
         size = 0
-        at_once = FIRST_CHUNK_BYTES
+        # For the first line, or the last: more is read at once after it.
+        at_once = 2**14
         while True:
             self._file.seek(offset)
             chunk = self._file.read(at_once)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 FIXED_WIDTHS = {FIXED64: 8, FIXED32: 4}
 MAX_VARINT_BITS = 63
-DOUBLE_STRUCT = struct.Struct("<d")
+VARINT_CONTINUATION = 0x80  # the bit of each byte of a varint but the last
 FLOAT_STRUCT = struct.Struct("<f")
 
 
@@ -80,7 +80,7 @@ def double(field: Field) -> float:
     """Return a double field. Raises Malformed."""
     if field.wire != FIXED64:
         raise Malformed
-    return float(DOUBLE_STRUCT.unpack(field.data)[0])
+    return float(struct.unpack("<d", field.data)[0])
 
 
 def single(field: Field) -> float:

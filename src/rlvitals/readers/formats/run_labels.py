@@ -37,7 +37,6 @@ ENVIRONMENT_WORDS = frozenset(
 )
 LABEL_TOKEN = re.compile(r"[^\W_]+")
 JOINED_WORDS = re.compile(r"(q|monte|actor|policy)[ _-]?(learning|carlo|critic|gradient)")
-VERSION_WORD = re.compile(r"v?\d+")
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +81,7 @@ def measure_name(stem: str) -> str:
     measure = "_".join(
         token
         for token in remaining
-        if token not in ENVIRONMENT_WORDS | VARIANT_WORDS and not VERSION_WORD.fullmatch(token)
+        if token not in ENVIRONMENT_WORDS | VARIANT_WORDS and not re.fullmatch(r"v?\d+", token)
     )
     has_label = len(measure) < len("_".join(LABEL_TOKEN.findall(stem.lower())))
     return measure if has_label and column_guess.is_measure(measure) else stem

@@ -29,7 +29,6 @@ T = TypeVar("T")
 Row = tuple[object, ...]
 
 SQLITE_HEADER_BYTES = 100
-WAL_VERSION_OFFSET = 18  # of the header: 2 where the database is in WAL mode
 MAX_COPY_BYTES = 2 * 2**30
 MAX_VALUE_BYTES = 64 * 2**20
 # A table takes some bytes and some instructions a row. Far more of these than the file has
@@ -101,7 +100,8 @@ def read_database(path: Path, work: Callable[["Connection"], T], lock_seconds: f
     for _ in range(4):  # at a database that changes while it is read
         state = _state(path)
         no_log = state.wal < 0 or (state.wal == 0 and not state.shm)  # a -shm alone was left behind
-        immutable = head[WAL_VERSION_OFFSET] > 1 and no_log
+        # Byte 18 of the header is 2 where the database is in WAL mode.
+        immutable = head[18] > 1 and no_log
         copy = copy or (state.wal > 0 and not state.shm)
         try:
             if copy:

@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 
 from rlvitals.readers.formats import digits
 from rlvitals.readers.formats.columns import NAN, json_number
-from rlvitals.readers.formats.protobuf import BYTES, Malformed, fields, to_signed
+from rlvitals.readers.formats.protobuf import (
+    BYTES,
+    VARINT_CONTINUATION,
+    Malformed,
+    fields,
+    to_signed,
+)
 
 ITEM_TAG, STEP_TAG = 0x0A, 0x12
 KEY_TAGS = (0x0A, 0x12)
 VALUE_JSON_TAG = 0x182  # the bytes 82 01, little endian
-VARINT_CONTINUATION = 0x80  # the bit of a length that goes on in the next byte
 MAX_NESTED_KEYS = 16
 MIN_VECTOR_ROWS = 24  # rows that are read faster one by one
 MIN_WALK_ROWS = 4  # the same of rows that go on where all others have ended

@@ -3,32 +3,36 @@
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import UsageError
 from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.language import presets
 from rlvitals.trainers.language.config import Config
+from rlvitals.trainers.train_command import TrainCommand
 
 if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
-ABOUT = "Post-training of a language model, or of one that sees, with rewards."
-QUICK_TEST_HELP = (
-    "train a tiny model on 100 questions for less than a minute, draw its pictures, then say in the"
-    " last line whether more unseen questions are answered right"
+TRAIN_COMMAND = TrainCommand(
+    about="Post-training of a language model, or of one that sees, with rewards.",
+    quick_test_help=(
+        "train a tiny model on 100 questions for less than a minute, draw its pictures, then say in"
+        " the last line whether more unseen questions are answered right"
+    ),
+    quick_test_values={
+        "data.subset_size": 100,
+        "training.num_epochs": 1.0,
+        "signal.num_generations": 4,
+        "monitoring.plots_dir": "training_plots",
+    },
+    flag_aliases={
+        "training.mode": ("--mode",),
+        "training.beta": ("--beta",),
+        "model.vlm_name": ("--model-name",),
+        "checkpointing.keep": ("--save-total-limit",),
+    },
 )
-FLAG_ALIASES = MappingProxyType({
-    "training.mode": ("--mode",), "training.beta": ("--beta",),
-    "model.vlm_name": ("--model-name",),
-    "checkpointing.keep": ("--save-total-limit",),
-})  # fmt: skip
-QUICK_TEST_VALUES = MappingProxyType({
-    "data.subset_size": 100,
-    "training.num_epochs": 1.0, "signal.num_generations": 4,
-    "monitoring.plots_dir": "training_plots",
-})  # fmt: skip
 
 
 def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) -> None:
@@ -37,10 +41,10 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     parser.set_defaults(preset_of=model)
     defaults = (
         ({"training.mode": algorithm}, ""),
-        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
+        schema.quick_test_defaults(options, TRAIN_COMMAND.quick_test_values),
         (presets.preset(model), presets.source(model)),
     )
-    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
+    schema.add_flags(parser, Config, aliases=TRAIN_COMMAND.flag_aliases, defaults=defaults)
     add_plan_flags(parser)
 
 
@@ -89,7 +93,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     if mode != algorithm:
         raise UsageError(f"train {algorithm}, or --mode {mode}?", where="--mode")
     if args["quick_test"]:
-        overrides = {**QUICK_TEST_VALUES, **overrides}
+        overrides = {**TRAIN_COMMAND.quick_test_values, **overrides}
     file: Path | None = args["config"]
     return schema.load(Config, file, overrides, below=presets.preset(args["preset_of"]))
 

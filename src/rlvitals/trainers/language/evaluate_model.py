@@ -167,7 +167,9 @@ def judge_name(config: Config) -> str:
     the right form is not a right answer.
     """
     name = config.rewards.correctness
-    return ACCURACY_REWARD if name in {measure.name for measure in rewards.CATALOGUE} else name
+    return (
+        ACCURACY_REWARD if name in {measure.name for measure in rewards.REWARD_MEASURES} else name
+    )
 
 
 def judge(config: Config, default: tuple[str, ...]) -> Judge:

@@ -41,7 +41,7 @@ MODEL_ALIASES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 MODEL_SETTING = "model.vlm_name"
 AUTO_DTYPE = "auto"  # as a model's type: its own
-MODELS_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # What the layers of attention and MLP are called where they are not as the default targets are: in
 # OPT, Phi, Phi-3, GPT-NeoX, Falcon, BLOOM and GPT-2.
 OTHER_LORA_TARGETS = (
@@ -81,7 +81,7 @@ def ends(model: Any, tokenizer: Any) -> list[int]:
 
 
 def prepare(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = logger.info
 ) -> None:
     """Make a tiny policy with `seed` in the folder `base`, where it is not; others need nothing.
 
@@ -97,7 +97,7 @@ def _recipe(config: ModelConfig, seed: int) -> tiny.Recipe:
 
 
 def load(
-    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = MODELS_LOG.info
+    config: ModelConfig, *, seed: int, base: Path, tell: Callable[[str], None] = logger.info
 ) -> Loaded:
     """Load the policy. A tiny one is made first, as `prepare` does, where it is not in `base`.
 

@@ -12,26 +12,32 @@ from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.console_io import say
 from rlvitals.trainers.ppo import factory, presets
 from rlvitals.trainers.ppo.config import Config
+from rlvitals.trainers.train_command import TrainCommand
 
-ABOUT = "Proximal policy optimisation on any Gymnasium environment."
-QUICK_TEST_HELP = (
-    "see within about a minute that all of it runs, and whether the held-out return rises"
+TRAIN_COMMAND = TrainCommand(
+    about="Proximal policy optimisation on any Gymnasium environment.",
+    quick_test_help=(
+        "see within about a minute that all of it runs, and whether the held-out return rises"
+    ),
+    # About 20 s of a CPU from end to end: a minute where others use it too.
+    quick_test_values={
+        "training.total_steps": 120_000,
+        "training.chunk_size": 30_000,
+        "warm_start.demo_steps": 300,
+        "evaluation.interval": 20_000,
+        "evaluation.held_out_episodes": 16,
+    },
+    flag_aliases={
+        "training.total_steps": ("--total-requests", "--ppo-requests"),
+        "cluster.replicas": ("--num-replicas",),
+        "warm_start.external_pretrain": ("--pretrained-actor-path",),
+        "warm_start.skip_warmstart": ("--skip-bc-training",),
+    },
 )
 # Sections that configurations of the scheduler which this trainer follows have, and what does
 # their part here.
 UNREAD_SECTIONS = MappingProxyType({
     "monitoring.visualization": "rlvitals plot RUN draws policy, reward and action pictures",
-})  # fmt: skip
-FLAG_ALIASES = MappingProxyType({
-    "training.total_steps": ("--total-requests", "--ppo-requests"),
-    "cluster.replicas": ("--num-replicas",),
-    "warm_start.external_pretrain": ("--pretrained-actor-path",),
-    "warm_start.skip_warmstart": ("--skip-bc-training",),
-})  # fmt: skip
-# About 20 s of a CPU from end to end: a minute where others use it too.
-QUICK_TEST_VALUES = MappingProxyType({
-    "training.total_steps": 120_000, "training.chunk_size": 30_000,
-    "warm_start.demo_steps": 300, "evaluation.interval": 20_000, "evaluation.held_out_episodes": 16,
 })  # fmt: skip
 
 
@@ -44,10 +50,10 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     env = _env(options)
     parser.set_defaults(env_of_preset=env)
     defaults = (
-        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
+        schema.quick_test_defaults(options, TRAIN_COMMAND.quick_test_values),
         (presets.preset(env), presets.source(env)),
     )
-    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
+    schema.add_flags(parser, Config, aliases=TRAIN_COMMAND.flag_aliases, defaults=defaults)
 
 
 def _env(options: Sequence[str]) -> str:
@@ -63,7 +69,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     del algorithm
     overrides = factory.fit_speeds(schema.flag_values(args, Config))
     if args["quick_test"]:
-        overrides = {**QUICK_TEST_VALUES, **overrides}
+        overrides = {**TRAIN_COMMAND.quick_test_values, **overrides}
     file = args["config"]
     path = file and factory.settings_file(file)
     return schema.load(

@@ -41,7 +41,6 @@ from rlvitals.trainers.ppo.schedules import Counters, coefficients
 from rlvitals.trainers.ppo.temperature import Fixed, Temperature
 
 KL_BAND = 1.5  # outside target / 1.5 .. target * 1.5 the coefficient moves (Schulman et al. 2017)
-KL_COEF_RANGE = (1e-4, 1e4)  # an adaptive coefficient stays in it, so that it can always come back
 
 
 class PPO:
@@ -377,8 +376,7 @@ class PPO:
                 self.counters.kl_coef *= 2.0
             elif stats["approx_kl"] < target / KL_BAND:
                 self.counters.kl_coef /= 2.0
-            self.counters.kl_coef = min(
-                max(self.counters.kl_coef, KL_COEF_RANGE[0]), KL_COEF_RANGE[1]
-            )
+            # Within these, an adaptive coefficient can always come back.
+            self.counters.kl_coef = min(max(self.counters.kl_coef, 1e-4), 1e4)
         if self.spikes is not None:
             stats |= self.spikes.after(stats["pg_grad_norm"])

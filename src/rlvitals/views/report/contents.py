@@ -89,7 +89,7 @@ class _Drawer:
         panel = figure.Panel(_title(name), unit, lines, linear=name in LINEAR_METRICS)
         return self._chart(annotate((self.subject,), panel, bounded), tall)
 
-    def unmapped(self, key: str, series: Series) -> Chart:
+    def key_chart(self, key: str, series: Series) -> Chart:
         """Draw an unmapped series under its key."""
         return self._chart(figure.Panel(key, "", (figure.Line(key, key, series),)), 0)
 
@@ -238,7 +238,7 @@ def _unmapped_measures(
     """Yield the charts of unmapped keys, at most MAX_UNMAPPED_CHARTS."""
     keys = sorted(unmapped, key=natural)[:MAX_UNMAPPED_CHARTS]
     logged = "no table knows it: --map says what it is"
-    measures = tuple(Measure(key, drawer.unmapped(key, unmapped[key]), logged, "") for key in keys)
+    measures = tuple(Measure(key, drawer.key_chart(key, unmapped[key]), logged, "") for key in keys)
     if measures:
         cut = f": {MAX_UNMAPPED_CHARTS} of {len(unmapped)}" if len(keys) < len(unmapped) else ""
         yield f"Not mapped: shown, never judged{cut}", measures

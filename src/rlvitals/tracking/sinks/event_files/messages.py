@@ -10,7 +10,6 @@ from functools import lru_cache
 from rlvitals.storage.crc32c import crc32c, mask
 
 RECORD_HEADER_FORMAT = struct.Struct("<QI")  # length, its masked checksum
-RECORD_CHECKSUM = struct.Struct("<I")
 SUMMARY_VALUE_FIELD = 1  # field number of Summary.value
 
 
@@ -68,4 +67,4 @@ def header(length: int) -> bytes:
 
 def record(payload: bytes) -> bytes:
     """Return a payload as a complete record."""
-    return header(len(payload)) + payload + RECORD_CHECKSUM.pack(mask(crc32c(payload)))
+    return header(len(payload)) + payload + struct.pack("<I", mask(crc32c(payload)))

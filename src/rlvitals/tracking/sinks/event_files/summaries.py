@@ -61,8 +61,6 @@ class HParamsField(IntEnum):
     END_INFO = 4
 
 
-TENSOR_DATA_CLASS = 2  # of DataClass: the tag has tensors
-STRING_TYPE = 7  # of DataType
 MAX_SHOWN_ROWS, MAX_SHOWN_LETTERS = 50, 500  # of a table that is shown as a text
 
 
@@ -115,13 +113,11 @@ def text(key: str, text: Text) -> bytes:
     shape = length_delimited(
         TensorField.SHAPE, length_delimited(ShapeField.DIM, integer(ShapeField.SIZE, 1))
     )
-    tensor = length_delimited(
+    tensor = length_delimited(  # 7: DT_STRING
         ValueField.TENSOR,
-        integer(TensorField.DTYPE, STRING_TYPE)
-        + shape
-        + length_delimited(TensorField.STRINGS, text.text),
+        integer(TensorField.DTYPE, 7) + shape + length_delimited(TensorField.STRINGS, text.text),
     )
-    kind = _plugin("text") + integer(MetadataField.DATA_CLASS, TENSOR_DATA_CLASS)
+    kind = _plugin("text") + integer(MetadataField.DATA_CLASS, 2)  # DATA_CLASS_TENSOR
     return _event(text.time, text.step, key, tensor + length_delimited(ValueField.METADATA, kind))
 
 

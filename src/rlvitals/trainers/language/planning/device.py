@@ -12,7 +12,6 @@ import torch
 PEAK_UTILISATION = 0.46
 # FLOP a byte where only the FLOPs are stated: 156 of an A100, 295 of an H100 (dense bfloat16).
 FLOPS_PER_BYTE = 200.0
-MAX_MATRIX_SIDE = 4096  # of a matrix that is multiplied
 COPY_BYTES = 1 << 26  # bytes that are copied: more than caches hold
 
 
@@ -43,7 +42,7 @@ def rates(
             reached, PEAK_UTILISATION * (bandwidth or flops / FLOPS_PER_BYTE), 0.0,
             _memory(device), str(device), "stated",
         )  # fmt: skip
-    tokens, width, inner = (min(side, MAX_MATRIX_SIDE) for side in sides)
+    tokens, width, inner = (min(side, 4096) for side in sides)
     left = torch.randn(tokens, width, device=device).to(dtype)
     right = torch.randn(width, inner, device=device).to(dtype)
     source = torch.zeros(COPY_BYTES, dtype=torch.uint8, device=device)

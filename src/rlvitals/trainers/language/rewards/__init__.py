@@ -15,16 +15,16 @@ from rlvitals.trainers.language.rewards import (
 from rlvitals.trainers.language.rewards.reward import Measure
 from rlvitals.trainers.language.rewards.reward_fn import Failure, Reward, make_rewards, weights
 
-__all__ = ["CATALOGUE", "Failure", "Reward", "functions", "weights"]
+__all__ = ["REWARD_MEASURES", "Failure", "Reward", "functions", "weights"]
 
-CATALOGUE: tuple[Measure, ...] = (
-    format_reward.REWARD,
-    num_token_reward.REWARD,
-    accuracy_reward.REWARD,
-    length_think_reward.REWARD,
-    chart_type_reward.REWARD,
-    table_style_reward.REWARD,
-    process_style_reward.REWARD,
+REWARD_MEASURES: tuple[Measure, ...] = (
+    format_reward.MEASURE,
+    num_token_reward.MEASURE,
+    accuracy_reward.MEASURE,
+    length_think_reward.MEASURE,
+    chart_type_reward.MEASURE,
+    table_style_reward.MEASURE,
+    process_style_reward.MEASURE,
 )
 
 
@@ -36,4 +36,4 @@ def functions(
     With `process_model`, process_style_reward is one of them by default. `failed` is told of each
     sample that one raised on. Raises UsageError for a name that is unknown or comes twice.
     """
-    return make_rewards(config, default, CATALOGUE, failed)
+    return make_rewards(config, default, REWARD_MEASURES, failed)

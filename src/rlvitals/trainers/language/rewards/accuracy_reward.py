@@ -6,9 +6,6 @@ import re
 from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-YEAR_PATTERN = re.compile(r"\s*(1[5-9]|20|21)[0-9]{2}\s*")
-WHEN_PATTERN = re.compile(r"\b(years?|when)\b", re.IGNORECASE)
-
 
 def score(sample: Sample) -> float:
     """Pay 1 for a right answer.
@@ -29,7 +26,9 @@ def score(sample: Sample) -> float:
 
 def _is_name(label: str, sample: Sample) -> bool:
     """Return True if a label is a name, such as a year, for which no tolerance applies."""
-    if YEAR_PATTERN.fullmatch(label) and WHEN_PATTERN.search(sample.text("query")):
+    if re.fullmatch(r"\s*(1[5-9]|20|21)[0-9]{2}\s*", label) and re.search(
+        r"\b(years?|when)\b", sample.text("query"), re.IGNORECASE
+    ):
         return True
     try:
         rows = json.loads(sample.text("table") or "{}").get("rows", [])
@@ -38,7 +37,7 @@ def _is_name(label: str, sample: Sample) -> bool:
         return False  # no table of the known form
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="accuracy_reward",
     meaning="the answer is right",
     low=0,

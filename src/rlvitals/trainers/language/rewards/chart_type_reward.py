@@ -21,7 +21,7 @@ def _bare(text: str) -> str:
     )
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="chart_type_reward",
     meaning="the chart's type is right",
     low=0,

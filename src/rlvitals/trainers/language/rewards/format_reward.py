@@ -21,7 +21,7 @@ def score(sample: Sample) -> float:
     )
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="format_reward",
     meaning="the whole form: thinking with the chart's type and table, then the answer",
     low=0,

@@ -5,10 +5,8 @@ import re
 from rlvitals.trainers.language.rewards import parts
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
-GOOD_LENGTHS = range(71, 251)  # characters of the thinking
 MAX_THOUGHT_CHARACTERS = 500
 MAX_STEPS_REWARD = 1.5
-STEP_PATTERN = re.compile(r"<step-([0-9]{1,3})>:?([^<]*)")
 
 
 def score(sample: Sample) -> float:
@@ -21,13 +19,14 @@ def score(sample: Sample) -> float:
     if thought is None or len(thought) > MAX_THOUGHT_CHARACTERS:
         return 0.0
     steps = 0
-    for number, text in STEP_PATTERN.findall(thought):
+    for number, text in re.findall(r"<step-([0-9]{1,3})>:?([^<]*)", thought):
         if int(number) == steps + 1 and text.strip():
             steps += 1
-    return float(len(thought) in GOOD_LENGTHS) + min(0.25 * steps, MAX_STEPS_REWARD)
+    # 71 to 250 characters of thinking.
+    return float(len(thought) in range(71, 251)) + min(0.25 * steps, MAX_STEPS_REWARD)
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="length_think_reward",
     meaning="71 to 250 characters of thinking, in numbered steps",
     low=0,

@@ -11,7 +11,7 @@ def score(sample: Sample) -> float:
     return FULL_TOKEN_REWARD if parts.in_order(sample.completion) else 0.0
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="num_token_reward",
     meaning="each of the form's eight tags exactly once, in order",
     low=0,

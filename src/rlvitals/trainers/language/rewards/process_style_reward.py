@@ -13,7 +13,7 @@ def score(sample: Sample) -> float | None:
     return sample.alike(thought.rpartition("</table>")[2], reference) if thought else 0.0
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="process_style_reward",
     meaning="the thinking is like the reference's, to a sentence encoder (`process_model`)",
     low=0,

@@ -9,7 +9,6 @@ from rlvitals.trainers.language.rewards import parts, values
 from rlvitals.trainers.language.rewards.reward import Measure, Sample
 
 JSON_REWARD, KEYS_REWARD, COLUMNS_REWARD, CELLS_REWARD = 0.5, 0.25, 0.25, 0.25
-MAX_TABLE_CHARACTERS = 20_000  # characters of a table that is looked at
 
 
 def score(sample: Sample) -> float | None:
@@ -40,7 +39,7 @@ def _parse_reference(table: Any) -> Mapping[str, Any] | None:
     return document
 
 
-def _object(text: str, *, longest: int | None = MAX_TABLE_CHARACTERS) -> dict[str, Any] | None:
+def _object(text: str, *, longest: int | None = 20_000) -> dict[str, Any] | None:
     if longest is not None and len(text) > longest:
         return None
     try:
@@ -82,7 +81,7 @@ def _cells_met(rows: list[list[str]], expected: list[list[str]]) -> float:
     return met / cells
 
 
-REWARD = Measure(
+MEASURE = Measure(
     name="table_style_reward",
     meaning="the chart's table: JSON with the keys columns and rows, and what they hold",
     low=0,

@@ -28,7 +28,6 @@ UNIT_SCALES = {
 CURRENCY_SYMBOLS = {
     "dollar": "$", "usd": "$", "euro": "€", "eur": "€", "pound": "£", "gbp": "£", "yen": "¥",
 }  # fmt: skip
-NON_UNIT_WORDS = {"or", "and", "to", "not", "is", "of", "but"}  # "5 or 6" is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,8 @@ def number(text: str) -> Number | None:
 def _with_unit(value: Fraction, unit: str, currency: str) -> Number | None:
     scale = Fraction(1)
     tokens = unit.split(" ") if unit not in UNIT_SCALES else [unit]
-    if NON_UNIT_WORDS & {token.casefold() for token in tokens}:
+    # "5 or 6" is no number.
+    if {"or", "and", "to", "not", "is", "of", "but"} & {token.casefold() for token in tokens}:
         return None
     if tokens[0] in UNIT_SCALES or tokens[0].casefold() in UNIT_SCALES:
         scale = UNIT_SCALES.get(tokens[0]) or UNIT_SCALES[tokens[0].casefold()]

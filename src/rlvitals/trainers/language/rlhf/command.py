@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any
 from rlvitals.trainers import full_disk, schema
 from rlvitals.trainers.language import command
 from rlvitals.trainers.language.rlhf.config import Config
+from rlvitals.trainers.train_command import TrainCommand
 
 if TYPE_CHECKING:  # it loads torch
     from rlvitals.trainers.language.language_harness import TrainingResult
 
-ABOUT = "RLHF by PPO: a causal language model against a reward model or reward functions."
-QUICK_TEST_HELP = (
-    "train a tiny model on sums for less than a minute, then say in the last line whether more"
-    " unseen questions are answered right"
+TRAIN_COMMAND = TrainCommand(
+    about="RLHF by PPO: a causal language model against a reward model or reward functions.",
+    quick_test_help=(
+        "train a tiny model on sums for less than a minute, then say in the last line whether more"
+        " unseen questions are answered right"
+    ),
+    quick_test_values={"rlhf.total_episodes": 6400},
+    flag_aliases={
+        "model.vlm_name": ("--model-name",),
+        "checkpointing.keep": ("--save-total-limit",),
+        "rlhf.lr": ("--learning-rate",),
+        "rlhf.kl_coef": ("--init-kl-coef",),
+    },
 )
-FLAG_ALIASES = MappingProxyType({
-    "model.vlm_name": ("--model-name",),
-    "checkpointing.keep": ("--save-total-limit",),
-    "rlhf.lr": ("--learning-rate",),
-    "rlhf.kl_coef": ("--init-kl-coef",),
-})  # fmt: skip
 TINY_LM = "tiny-lm"
 # Between the flags and the defaults, which are those of a large model: a small one that trains all
 # of its weights wants a higher learning rate.
@@ -32,7 +36,6 @@ TINY_LM_PRESET = MappingProxyType({
     "rlhf.total_episodes": 19_200, "rlhf.lr": 1.5e-4, "rlhf.response_length": 6,
     "rlhf.temperature": 1.0,
 })  # fmt: skip
-QUICK_TEST_VALUES = MappingProxyType({"rlhf.total_episodes": 6400})
 
 
 def preset(model: str) -> Mapping[str, Any]:
@@ -46,11 +49,11 @@ def add_flags(parser: ArgumentParser, algorithm: str, options: Sequence[str]) ->
     model = command.read_model_name(options, TINY_LM)
     parser.set_defaults(preset_of=model)
     defaults = (
-        schema.quick_test_defaults(options, QUICK_TEST_VALUES),
+        schema.quick_test_defaults(options, TRAIN_COMMAND.quick_test_values),
         ({"model.vlm_name": TINY_LM}, ""),
         (preset(model), f"preset of {model}"),
     )
-    schema.add_flags(parser, Config, aliases=FLAG_ALIASES, defaults=defaults)
+    schema.add_flags(parser, Config, aliases=TRAIN_COMMAND.flag_aliases, defaults=defaults)
     command.add_plan_flags(parser)
 
 
@@ -64,7 +67,7 @@ def configure(algorithm: str, args: Mapping[str, Any]) -> Config:
     del algorithm
     overrides = schema.flag_values(args, Config)
     if args["quick_test"]:
-        overrides = {**QUICK_TEST_VALUES, **overrides}
+        overrides = {**TRAIN_COMMAND.quick_test_values, **overrides}
     file: Path | None = args["config"]
     return schema.load(Config, file, overrides, below=preset(args["preset_of"]))
 

@@ -29,7 +29,7 @@ from rlvitals.trainers.language.tiny import lm, vlm
 from rlvitals.trainers.language.warm_start import Lessons
 
 RECIPE_FILE, LOSSES_FILE, WEIGHTS_FILE = "made.json", "warm_start.json", "model.safetensors"
-TINY_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # What a model was taught whose folder does not say it: the first ones did not.
 FIRST_TASKS = MappingProxyType({lm.LM_NAME: "sums of two digits", vlm.VLM_NAME: "charts"})
 
@@ -76,7 +76,7 @@ TINY_MODELS: Mapping[str, Kind] = MappingProxyType(
 
 
 def load(
-    recipe: Recipe, folder: Path, tell: Callable[[str], None] = TINY_LOG.info
+    recipe: Recipe, folder: Path, tell: Callable[[str], None] = logger.info
 ) -> tuple[Any, Any]:
     """Read the model and its processor from `folder`; make them there first where nothing is.
 
@@ -90,7 +90,7 @@ def load(
     return model.eval(), processor
 
 
-def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = TINY_LOG.info) -> None:
+def make(recipe: Recipe, folder: Path, tell: Callable[[str], None] = logger.info) -> None:
     """Make the model in `folder` if it does not exist; `tell` gets the warm start's result.
 
     Several processes may do so at once: the first that is done is read by all.
