@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from rlvitals.metrics.canonicalize import Given, trace
@@ -51,15 +52,25 @@ def read_recorded(which, name):
 def _recorded(file, which):
     found = sorted(file.parent.glob(f"{which}.*"))
     log = next(path for path in found if path.suffix not in {".txt", ".toml"})
-    made = tomllib.loads(file.read_text())[which]
+    made = _stated(file)[which]
     profile = Profile(made["profile"]) if "profile" in made else None
-    return read_log(log), Given(settings=made.get("settings", {}), profile=profile)
+    return _committed_log(log), Given(settings=dict(made.get("settings", {})), profile=profile)
+
+
+@cache
+def _committed_log(path):
+    return read_log(path)
+
+
+@cache
+def _stated(file):
+    return tomllib.loads(file.read_text())
 
 
 def _load(file, which, name):
     log, given = _recorded(file, which)
     loaded = trace([log], given, name=name)
-    stated = tomllib.loads(file.read_text())[which]
+    stated = _stated(file)[which]
     lifecycle = replace(
         loaded.lifecycle,
         silence=stated.get("silence"),  # s, of a run that was watched

@@ -1,11 +1,22 @@
 """What a run folder holds, read back for tests."""
 
+import time
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from waiting import HANG_SECONDS
 
 from rlvitals.storage import blocks, events
+
+
+def await_machine(run):
+    """Wait until a run holds a measurement of its machine that is not logged yet."""
+    sampler = run._pump.measure_machine.__self__
+    deadline = time.monotonic() + HANG_SECONDS
+    while not sampler._samples:
+        assert time.monotonic() < deadline, "the machine is not measured"
+        time.sleep(0.01)
 
 
 def scans(folder):

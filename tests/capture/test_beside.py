@@ -8,6 +8,8 @@ from recorded_runs import plain, run, series
 
 import rlvitals
 
+# tensorboardX does without torch, whose import is most of such a program's time.
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None\n"
 # CleanRL's shape, with what a training computes printed at its end.
 CLEANRL = """
 import hashlib, random
@@ -35,11 +37,11 @@ print(total.hexdigest(), "wandb.Run" if type(wandb.run).__name__ == "Run" else "
 
 
 def test_a_cleanrl_script_is_recorded_unchanged(tmp_path):
-    folder = tmp_path / "alone"
+    folder, script = tmp_path / "alone", WITHOUT_TORCH + CLEANRL
     folder.mkdir()
     with ThreadPoolExecutor(1) as executor:  # W&B waits for 10 s at the end of each
-        pending = executor.submit(plain, folder, CLEANRL)
-        done = run(tmp_path, CLEANRL)
+        pending = executor.submit(plain, folder, script)
+        done = run(tmp_path, script)
         alone = pending.result()
     assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout) == (0, alone.stdout)
     assert "LEARNING rec: " in done.stderr.splitlines()[-1]
@@ -129,7 +131,7 @@ again.close()
 
 
 def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
-    done = run(tmp_path, SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
+    done = run(tmp_path, WITHOUT_TORCH + SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
     assert done.returncode == 0, done.stderr
     recorded = series(tmp_path / "rec")
     assert recorded["loss"] == [(0, 0), (1, 1), (2, 2)]
@@ -141,7 +143,7 @@ def test_numbers_logged_to_two_trackers_are_recorded_once(tmp_path):
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path):
     (tmp_path / "rec").write_text("a file")
-    done = run(tmp_path, SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
+    done = run(tmp_path, WITHOUT_TORCH + SEVERAL, TRACKIO_DIR=str(tmp_path / "trackio"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "rec").read_text() == "a file"
 
@@ -163,7 +165,7 @@ for i in range(5):
 
 
 def test_ranks_of_one_launch_share_a_folder(tmp_path):
-    done = run(tmp_path, RANKS)
+    done = run(tmp_path, WITHOUT_TORCH + RANKS)
     assert done.returncode == 0, done.stderr
     recorded = series(tmp_path / "rec")
     assert recorded["reward"] == [(i, i) for i in range(5)]
@@ -187,7 +189,7 @@ writer.close()
 
 def test_a_notebook_records_with_one_line(tmp_path):
     pytest.importorskip("IPython")
-    done = plain(tmp_path, NOTEBOOK)
+    done = plain(tmp_path, WITHOUT_TORCH + NOTEBOOK)
     assert "what this notebook logs is recorded in" in done.stdout, done.stderr
     (folder,) = tmp_path.glob("runs/notebook-*")
     assert series(folder)["reward"] == [(0, 0), (1, 1), (2, 2)]

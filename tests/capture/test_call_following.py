@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import pytest
+from waiting import HANG_SECONDS
 
 from rlvitals.capture import calls, imports, ray_hook, run_folders
 
@@ -94,11 +95,11 @@ def test_a_child_forked_while_a_run_begins_can_begin_its_own():
     def begin():
         with run_folders._lock:
             taken.set()
-            done.wait(20)
+            done.wait(HANG_SECONDS)
 
     thread = threading.Thread(target=begin)
     thread.start()
-    taken.wait(20)
+    taken.wait(HANG_SECONDS)
     child = os.fork()
     if child == 0:
         os._exit(0 if run_folders._lock.acquire(timeout=2) else 1)

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from recorded_runs import command, environment, run
+from waiting import HANG_SECONDS
 
 from rlvitals.capture.command import check
 from rlvitals.cli import main
@@ -62,7 +63,7 @@ def test_a_signal_to_the_verb_reaches_the_command(tmp_path):
     while not (tmp_path / "ready").exists():
         time.sleep(0.05)
     verb.terminate()
-    assert verb.wait(60) == 7
+    assert verb.wait(HANG_SECONDS) == 7
 
 
 def test_a_sitecustomize_that_was_there_runs_too(tmp_path):

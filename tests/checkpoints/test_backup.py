@@ -825,8 +825,11 @@ def ending(one, count):
     return one
 
 
-def killed(folder, count, seed=0):
-    """Kill `backup` at random moments while a run saves and prunes; then look at the target."""
+def killed(folder, count, seed=0, enough=None):
+    """Kill `backup` at random moments while a run saves and prunes; then look at the target.
+
+    `enough`: how many kills that met a round at work suffice.
+    """
     chance = random.Random(seed)
     run, target = folder / "run", folder / "target"
     kept = checkpoints(run, keep=2)
@@ -838,6 +841,8 @@ def killed(folder, count, seed=0):
 
     broken, had = 0, False
     for round_ in range(count):
+        if broken == enough:
+            break
         process = at_work(rounds)
         for step in range(2 + 4 * round_, 2 + 4 * round_ + chance.randint(1, 4)):
             save(kept, step, size=chance.choice((1000, 1 << 20, 6 << 20)))
@@ -859,7 +864,7 @@ def killed(folder, count, seed=0):
 
 @forks
 def test_killed_at_random_moments_the_target_has_whole_checkpoints_alone(tmp_path):
-    assert killed(tmp_path, 10) >= 1  # else no kill met a round that was at work
+    assert killed(tmp_path, 300, enough=4) == 4
 
 
 @forks

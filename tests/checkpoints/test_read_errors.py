@@ -8,6 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals.checkpoints import inspect_run
@@ -121,9 +122,9 @@ def test_another_user_who_may_not_read_it(saved, path, tmp_path_factory):
     mine, theirs = FORK.Pipe(duplex=False)
     child = FORK.Process(target=restored_by, args=(65534, saved, theirs), daemon=True)
     child.start()
-    assert mine.poll(60), "it says nothing"
+    assert mine.poll(HANG_SECONDS), "it says nothing"
     said = mine.recv()
-    child.join(10)
+    child.join(HANG_SECONDS)
     assert "cannot be read: Permission denied" in said
     assert f"/{path}" in said
     assert "chmod -R u+rX" in said

@@ -265,9 +265,9 @@ def watching(folder):
     return process, out
 
 
-def seen(out, words, seconds=60.0):
+def seen(out, words):
     """Read what a terminal gets until `words` are among it."""
-    text, end = "", time.monotonic() + seconds
+    text, end = "", time.monotonic() + HANG_SECONDS
     while words not in text and time.monotonic() < end:
         if select.select([out], [], [], 0.2)[0]:
             text += os.read(out, 65536).decode(errors="replace")

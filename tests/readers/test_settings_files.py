@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from lightning.pytorch.core.saving import save_hparams_to_yaml
 from test_sources import EVENTS, FIRST, LINES, build
 
 from rlvitals.readers.discovery import settings_files, sources
@@ -88,6 +87,8 @@ def test_yaml(read, stem, suffix):
 
 
 def test_lightnings_hparams(read, tmp_path):
+    from lightning.pytorch.core.saving import save_hparams_to_yaml
+
     hparams = {"lr": 0.02, "layer": 3, "kind": Precision.HALF, "name": "a: b", "sizes": [1, 2]}
     save_hparams_to_yaml(tmp_path / "made.yaml", hparams)
     settings = found(read, "hparams.yaml", (tmp_path / "made.yaml").read_bytes())

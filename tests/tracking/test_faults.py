@@ -45,8 +45,8 @@ def script(code, *words, **more):
     return subprocess.Popen(whole, env=env, text=True, **more)
 
 
-def done(process, seconds=60):
-    out, errors = process.communicate(timeout=seconds)
+def done(process):
+    out, errors = process.communicate(timeout=HANG_SECONDS)
     return process.returncode, out, errors
 
 

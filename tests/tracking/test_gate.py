@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from secret_shapes import AROUND, AROUND_A_LOT, GROUPS, SECRET, TOKENS
+from waiting import HANG_SECONDS
 
 import rlvitals
 from rlvitals import cli
@@ -264,7 +265,7 @@ def test_what_a_program_is_started_with_and_ends_with(tmp_path):
         cwd=code,
         env={**os.environ, **environ, "RUN": str(folder), "MESSAGES": json.dumps(messages)},
         capture_output=True,
-        timeout=120,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert b"canary-exception" in done.stderr  # Python's own traceback is the terminal's affair

@@ -2,10 +2,9 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
-from recording_checks import happened, points, scans
+from recording_checks import await_machine, happened, points, scans
 
 import rlvitals
 from rlvitals.storage.run_folder import RunFolder
@@ -150,7 +149,8 @@ def test_one_process_of_each_node_samples_its_machine(tmp_path, monkeypatch):
         monkeypatch.setenv("RANK", str(rank))
         monkeypatch.setenv("LOCAL_RANK", str(rank % 2))
         started.append(rlvitals.start(tmp_path))
-    time.sleep(0.3)  # the first look comes a moment after the start
+    for run in started[::2]:
+        await_machine(run)
     for run in started:
         run.log(1, {"x": 1.0})
         run.finish()

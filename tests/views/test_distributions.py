@@ -1,9 +1,9 @@
 """Histograms from whichever log has them become bands; where nobody logged any, nothing is said."""
 
+import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import effort
 import numpy as np
@@ -64,24 +64,23 @@ def tensorboard(folder):
 
 
 WANDB = """
-import sys, numpy as np, wandb
-sys.path.insert(0, {here!r})
-from test_distributions import UPDATES, sampled, scalars
-run = wandb.init(project="p", mode="offline", dir={folder!r},
+import json, sys, wandb
+run = wandb.init(project="p", mode="offline", dir=sys.argv[1],
                  settings=wandb.Settings(x_disable_stats=True, console="off"))
-for update in range(UPDATES):
-    made = {{key: wandb.Histogram(values) for key, values in sampled(update).items()}}
-    run.log({{**scalars(update), **made}})
+for numbers, samples in json.load(sys.stdin):
+    run.log(numbers | {key: wandb.Histogram(values) for key, values in samples.items()})
 run.finish()
 """
 
 
 def weights_and_biases(folder):
-    script = WANDB.format(here=str(Path(__file__).parent), folder=str(folder))
+    updates = [
+        (scalars(update), {key: values.tolist() for key, values in sampled(update).items()})
+        for update in range(UPDATES)
+    ]
+    command = [sys.executable, "-W", "ignore", "-c", WANDB, folder]
     quiet = {**os.environ, "WANDB_SILENT": "true"}
-    path = os.pathsep.join([str(Path(__file__).parents[1]), quiet.get("PYTHONPATH", "")])
-    command = [sys.executable, "-W", "ignore", "-c", script]
-    subprocess.run(command, check=True, env={**quiet, "PYTHONPATH": path}, cwd=folder)
+    subprocess.run(command, check=True, env=quiet, cwd=folder, input=json.dumps(updates), text=True)
     return next((folder / "wandb").glob("offline-run-*"))
 
 

@@ -100,7 +100,7 @@ def test_keys_select_a_run_that_stays_selected():
     from rlvitals.views.watch_app import WatchApp
 
     runs = list(watched())
-    app = WatchApp(lambda: (tuple(runs), HEAD, 0.01))
+    app = WatchApp(lambda: (tuple(runs), HEAD, 0.1))
 
     async def use():
         async with app.run_test(size=(80, 24)) as pilot:

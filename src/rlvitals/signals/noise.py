@@ -64,17 +64,24 @@ def _overlap(weights: bytes) -> Array:
     return np.asarray(np.correlate(column, column, "full")[column.size :], dtype=np.float64)
 
 
+@lru_cache(maxsize=256)
+def _centred_times(samples: int) -> tuple[Array, float]:
+    """Return the sample numbers around their mean [samples], and the sum of their squares."""
+    t = np.arange(samples, dtype=np.float64) - (samples - 1) / 2
+    return t, float(t @ t)
+
+
 def slope_weights(samples: int) -> Array:
     """Return the weights whose dot product with values is their least-squares slope."""
-    t = np.arange(samples) - (samples - 1) / 2
-    return np.asarray(t / (t @ t), dtype=np.float64)
+    t, squares = _centred_times(samples)
+    return np.asarray(t / squares, dtype=np.float64)
 
 
 def line_fit(values: Array) -> tuple[float, Array]:
     """Return the least-squares slope per sample and the residuals, for at least two values."""
-    t = np.arange(values.size) - (values.size - 1) / 2
+    t, squares = _centred_times(values.size)
     centred = values - values.mean()
-    slope = float(centred @ t / (t @ t))
+    slope = float(centred @ t / squares)
     return slope, centred - slope * t
 
 
@@ -129,9 +136,7 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     steps = np.diff(values)
     steps = steps - steps.mean()
     walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
-    # An early rise is over within the last 60 %.
-    line, tail = line_fit(values)[1], line_fit(values[n - int(0.6 * n) :])[1]
-    bent, cut = two_lines_fit(values)
+    line, tail, bent, cut = _residuals(np.asarray(values, dtype=np.float64).tobytes())
     return (
         walk,
         *ar1_noise(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
@@ -140,6 +145,18 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
         ),
         *ar1_noise(tail, persistence(tail, SHRINKAGE_LINE, push * PUSH_TAIL)),
     )
+
+
+@lru_cache(maxsize=64)
+def _residuals(values: bytes) -> tuple[Array, Array, Array, int]:
+    """Return the residuals around a line, a line through the tail and two lines, and the break.
+
+    They are the same for every `push`.
+    """
+    column = np.frombuffer(values)
+    # An early rise is over within the last 60 %.
+    tail = column[column.size - int(0.6 * column.size) :]
+    return (line_fit(column)[1], line_fit(tail)[1], *two_lines_fit(column))
 
 
 def ar1_noise(residual: Array, rho: float, *, seams: tuple[int, ...] = ()) -> tuple[Noise, ...]:

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
 
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array, finite, is_constant, scale_to_unit, unscale
@@ -62,7 +65,8 @@ def trend(values: Array, *, confidence: float = 0.95, blocks: int = 256) -> Tren
     unit, exponent = scale_to_unit(x)
     slope = line_fit(block_means(unit, fine))[0] / fine
     half, effective = max(
-        _half_width(unit, fine, confidence, 1.0), _half_width(unit, coarse, confidence, 0.0)
+        _half_width(block_means(unit, fine).tobytes(), fine, confidence, 1.0),
+        _half_width(block_means(unit, coarse).tobytes(), coarse, confidence, 0.0),
     )
     low, high, span = slope - half, slope + half, x.size - 1
     return Trend(
@@ -77,9 +81,16 @@ def trend(values: Array, *, confidence: float = 0.95, blocks: int = 256) -> Tren
     )
 
 
-def _half_width(values: Array, group: int, confidence: float, push: float) -> tuple[float, float]:
-    """Return half the interval of the slope per sample, and the effective number of blocks."""
-    means = block_means(values, group)
+# Several rules ask for the trend of the same values. A key holds at most `blocks` means.
+@lru_cache(maxsize=1024)
+def _half_width(
+    block_bytes: bytes, group: int, confidence: float, push: float
+) -> tuple[float, float]:
+    """Return half the interval of the slope per sample, and the effective number of blocks.
+
+    `block_bytes`: the means of blocks of `group` samples, float64.
+    """
+    means = np.frombuffer(block_bytes)
     weights = slope_weights(means.size)
     return min(
         (

@@ -70,7 +70,7 @@ def good():
         "transparent.png": encoded(see_through(), "PNG"),
         "rotated.jpg": encoded(one, "JPEG", exif=exif(), quality=95),
         "pixel.png": encoded(Image.new("RGB", (1, 1), "white"), "PNG"),
-        "huge.png": encoded(Image.new("1", (6000, 5000), 1), "PNG"),
+        "huge.png": encoded(Image.new("1", (3000, 2500), 1), "PNG"),
     }  # fmt: skip
 
 
