@@ -17,6 +17,7 @@ from rlvitals.signals.finite import Array
 
 Indices = NDArray[np.int64]
 
+MAX_CACHED_SAMPLES = 4096  # of a fit that is kept: 32 KiB a column
 MIN_NOISE_POINTS = 12  # points below which no persistence can be bounded
 # Shrinkage of the lag-1 autocorrelation of residuals, E[r] = rho - (free + slope * rho) / n. For
 # a line: Kendall 1954, Marriott and Pope 1954. For two lines with the best of all breaks: fitted
@@ -64,9 +65,14 @@ def _overlap(weights: bytes) -> Array:
     return np.asarray(np.correlate(column, column, "full")[column.size :], dtype=np.float64)
 
 
-@lru_cache(maxsize=256)
 def _centred_times(samples: int) -> tuple[Array, float]:
     """Return the sample numbers around their mean [samples], and the sum of their squares."""
+    make = _make_centred_times if samples <= MAX_CACHED_SAMPLES else _make_centred_times.__wrapped__
+    return make(samples)
+
+
+@lru_cache(maxsize=256)
+def _make_centred_times(samples: int) -> tuple[Array, float]:
     t = np.arange(samples, dtype=np.float64) - (samples - 1) / 2
     return t, float(t @ t)
 
@@ -136,7 +142,8 @@ def candidates(values: Array, *, push: float = 1.0) -> tuple[Noise, ...]:
     steps = np.diff(values)
     steps = steps - steps.mean()
     walk = Noise(1.0, math.sqrt(float(steps @ steps) / (n - 2)), WALK_FREEDOM * n)
-    line, tail, bent, cut = _residuals(np.asarray(values, dtype=np.float64).tobytes())
+    fit = _residuals if n <= MAX_CACHED_SAMPLES else _residuals.__wrapped__
+    line, tail, bent, cut = fit(np.asarray(values, dtype=np.float64).tobytes())
     return (
         walk,
         *ar1_noise(line, persistence(line, SHRINKAGE_LINE, push * PUSH_LINE)),
