@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.rules.course import course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
     HALF,
@@ -16,6 +16,8 @@ from rlvitals.rules.curves import (
     proven_loss,
 )
 from rlvitals.rules.episode_window import scatter_of_window
+from rlvitals.rules.falling import full
+from rlvitals.rules.good_level import explores_less, sign_of_good_level
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
@@ -32,7 +34,14 @@ from rlvitals.rules.standing import (
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import MIN_SHARE_LOST, Answer, OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import (
+    LARGE_GAIN_SD,
+    MIN_GAIN_SD,
+    MIN_SHARE_LOST,
+    Answer,
+    OutcomeChange,
+    outcome_change,
+)
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -47,17 +56,20 @@ MOST_MORE = 10  # times the points there are: more is no plan
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run
+MIN_SWINGS = 3  # falls by half of the range, with recoveries between them
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
 def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
-    """Answer by blocks where the standing is unknown; `values` [n] are of the whole run.
-
-    A short log of a return is never called flat: what it shows may be the start of a run.
-    """
+    """Answer by blocks where the standing is unknown; `values` [n] are of the whole run."""
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
         return trend
+    if block_change.answer == "cannot tell" and trend.low <= 0:
+        if _ends_below_its_best(trace, trend, block_change):
+            return replace(trend, state="fallen back", why="", best=block_change.best)
+        if (level := _likely_level(trace, trend, values)) is not None:
+            return flat_unless_good(trace, trend, values, level)
     if block_change.answer == "cannot tell":
         return replace(trend, why=trend.why + _more(trend.metric, block_change))
     small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
@@ -70,8 +82,10 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
-    if (small or block_change.answer == "flat") and not poor:
+    if small and not poor:
         return unclear_level(trend)
+    if block_change.answer == "flat" and not poor:
+        return flat_unless_good(trace, trend, values, block_change)
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     state = "flat" if small else STATES[block_change.answer]
@@ -104,9 +118,45 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         if _counts(trace, trend, values, block_change):
             return replace(trend, state="rising", low=block_change.low, high=block_change.high)
         return small_rise(trend, block_change)
-    if tells_poor(trace, trend.metric, values):
+    if tells_poor(trace, trend.metric, values) or not sign_of_good_level(trace, trend.metric):
         return trend
     return unclear_level(trend)
+
+
+def flat_unless_good(
+    trace: Trace, trend: Standing, values: Array, level: OutcomeChange
+) -> Standing:
+    """Return a flat standing, unless the log has a sign that its level may be a good one."""
+    if knows_way(trace, trend.metric, values) or not sign_of_good_level(trace, trend.metric):
+        return replace(trend, state="flat", why="", low=level.low, high=level.high)
+    return unclear_level(trend)
+
+
+def _ends_below_its_best(trace: Trace, trend: Standing, level: OutcomeChange) -> bool:
+    """Return True if an outcome rose significantly and ends half of that gain below its best.
+
+    Its trend has no sign, so that the end is neither of a rise nor of a level that was kept. False
+    for a mean over the last episodes of which few have ended.
+    """
+    lost = HALF <= level.share_lost < np.inf and level.best - trend.last >= trend.material
+    series = trace[trend.metric].finite()
+    is_full = series.steps[-1] >= full(trace, trend.metric, series)
+    return level.stands_out and lost and bool(is_full)
+
+
+def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange | None:
+    """Return the change of an outcome that excludes a large gain and shows no medium one.
+
+    None where it shows one, where it swings, and where the task's span tells.
+    """
+    swings = falls(course_of(trace[trend.metric].finite())) >= MIN_SWINGS
+    if swings or knows_way(trace, trend.metric, values):
+        return None
+    level = outcome_change(values, margin_sd=LARGE_GAIN_SD, anew=trend.metric == EVALUATED)
+    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
+        return None
+    sd = (level.last - level.first) / level.size if level.size else 0.0
+    return level if level.best - level.first <= LARGE_GAIN_SD * sd else None
 
 
 def small_rise(now: Standing, found: OutcomeChange) -> Standing:
@@ -140,7 +190,7 @@ def stands_where_training_rose(trace: Trace) -> bool:
     evaluation = trace.get(EVALUATED)
     if evaluation is None or len(evaluation.finite()) < LEAST or RETURN.name not in trace:
         return False
-    if _explores_less(trace):
+    if explores_less(trace):
         return False  # the training's return rises towards the evaluation's by that alone
     rise = standing(trace, of=RETURN.name)
     if not (rise.improves or rise.state == "holding its best"):
@@ -149,13 +199,6 @@ def stands_where_training_rose(trace: Trace) -> bool:
     course = block_means(values, max(len(values) // PARTS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
-
-
-def _explores_less(trace: Trace) -> bool:
-    """Return True if the share of random actions falls by a fifth of all actions or more."""
-    epsilon = trace.numbers(EPSILON.name)
-    levels = None if epsilon is None else first_last_change(epsilon.values)
-    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
 
 
 def unclear_level(trend: Standing) -> Standing:
@@ -208,7 +251,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     """Return how a return recovered from a fall; None where it did not.
 
     It had gained three times `material` and lost as much within a tenth of the run; since then it
-    is proven to rise, and stands above half of what it had lost. Such a fall is that of a self-play
+    is proven to rise, and stands above its start and above half of what it had lost. Such a fall is that of a self-play
     opponent that was replaced, of the next stage of a curriculum, or of weights that were reset.
     """
     picked = outcome(trace)
@@ -232,7 +275,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     later_change = outcome_change(series.values[start_index:], margin=material)
     rises = later_change is not None and later_change.answer == "rose"
     late = len(course) - 1 - bottom < MIN_RISE_BLOCKS
-    if late or not rises or last - lowest < HALF * (best - lowest):
+    if late or not rises or last - lowest < HALF * (best - lowest) or last < course[0]:
         return None
     return Recovery(float(best), float(lowest), float(last), int(series.steps[start_index]))
 

@@ -35,6 +35,7 @@ MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are ne
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
 MIN_GAIN_SD = 0.5
+LARGE_GAIN_SD = 0.8  # Cohen 1988: a large effect
 MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
 MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100
@@ -67,6 +68,7 @@ class OutcomeChange:
     share_lost: float  # (best - last) / (best - first sixth): infinite without a gain
     chance: float  # p-value of so large a fall from the best of all sixths; 1 where not tested
     more: int  # values still needed for an answer; 0 where there is one
+    stands_out: bool  # a later level is significantly above the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +167,16 @@ class _Blocks:
 
 
 def outcome_change(
-    values: Array, *, margin: float | None = None, anew: bool = False
+    values: Array,
+    *,
+    margin: float | None = None,
+    margin_sd: float = MIN_GAIN_SD,
+    anew: bool = False,
 ) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
-    `margin` is the smallest relevant gain, in the unit of the outcome; by default half the
-    standard deviation of a single value, estimated from the scatter of block means, which does
+    `margin` is the smallest relevant gain, in the unit of the outcome; by default `margin_sd`
+    standard deviations of a single value, estimated from the scatter of block means, which does
     not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
     the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
     gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
@@ -188,9 +194,9 @@ def outcome_change(
     gain, half = blocks.gain, blocks.half
     with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
         unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
+    min_gain = margin_sd * blocks.one_value if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
-    own = MIN_GAIN_SD * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    own = margin_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
     share, chance = short.fall(own, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
@@ -201,7 +207,19 @@ def outcome_change(
     size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
     return OutcomeChange(
-        answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
+        answer,
+        x.size,
+        blocks.means.size,
+        first,
+        last,
+        best,
+        low,
+        high,
+        size,
+        share,
+        chance,
+        more,
+        blocks.stands_out(),
     )
 
 
