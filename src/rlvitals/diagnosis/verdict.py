@@ -59,7 +59,8 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     }
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
-    if Word.STALLED in verdicts and _of_the_outcome(verdicts[Word.STALLED]):
+    stalls = Word.STALLED in verdicts and _of_the_outcome(verdicts[Word.STALLED])
+    if stalls or (trend.state == "flat" and trend.why):
         # An optimiser that shakes explains why an outcome stays flat; it is not what became of it.
         verdicts = {
             w: f for w, f in verdicts.items() if w is not Word.UNSTABLE or _of_the_outcome(f)

@@ -1,9 +1,10 @@
 """Signs in a log that a flat outcome may stand at a good level.
 
-Of 140 published curves that can be judged, 34 are flat by the block test of their outcome, and one
-of these began at a good level. A policy that had learned before its log begins leaves traces: it is
-sure from its first rows on, its outcome is the best possible one again and again, the training's
-return rises beside a flat evaluation, or there are only a few values.
+Of 207 published curves 40 are flat by the block test of their outcome. Of these 32 never learned,
+seven lost, swung or crashed, and one began at a good level. A policy that had learned before its
+log begins leaves signs: it is sure from its first rows on, its outcome is the best possible one
+again and again, or the training's return rises beside a flat evaluation. A few values may be the
+start of a run.
 """
 
 import numpy as np

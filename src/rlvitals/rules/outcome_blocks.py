@@ -65,13 +65,8 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
         return trend
-    if block_change.answer == "cannot tell" and trend.low <= 0:
-        if _ends_below_its_best(trace, trend, block_change):
-            return replace(trend, state="fallen back", why="", best=block_change.best)
-        if (level := _likely_level(trace, trend, values)) is not None:
-            return flat_unless_good(trace, trend, values, level)
     if block_change.answer == "cannot tell":
-        return replace(trend, why=trend.why + _more(trend.metric, block_change))
+        return _likely_standing(trace, trend, values, block_change)
     small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
     dip = is_back_at_start(trace, trend.metric, values, trend.last, trend.material)
     if (small and block_change.high > trend.material) or (block_change.answer == "rose" and dip):
@@ -82,10 +77,9 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
-    if small and not poor:
-        return unclear_level(trend)
-    if block_change.answer == "flat" and not poor:
-        return flat_unless_good(trace, trend, values, block_change)
+    if (small or block_change.answer == "flat") and not poor:
+        level = flat_unless_good(trace, trend, values, block_change)
+        return unclear_level(trend) if small else level
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     state = "flat" if small else STATES[block_change.answer]
@@ -118,25 +112,49 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         if _counts(trace, trend, values, block_change):
             return replace(trend, state="rising", low=block_change.low, high=block_change.high)
         return small_rise(trend, block_change)
-    if tells_poor(trace, trend.metric, values) or not sign_of_good_level(trace, trend.metric):
+    if tells_poor(trace, trend.metric, values):
         return trend
-    return unclear_level(trend)
+    return unclear_level(trend) if sign_of_good_level(trace, trend.metric) else no_gain(trend)
 
 
 def flat_unless_good(
     trace: Trace, trend: Standing, values: Array, level: OutcomeChange
 ) -> Standing:
-    """Return a flat standing, unless the log has a sign that its level may be a good one."""
-    if knows_way(trace, trend.metric, values) or not sign_of_good_level(trace, trend.metric):
-        return replace(trend, state="flat", why="", low=level.low, high=level.high)
-    return unclear_level(trend)
+    """Return a flat standing, unless the log has a sign that its level may be a good one.
+
+    Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
+    """
+    flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
+    if knows_way(trace, trend.metric, values):
+        return flat
+    if trend.last - trend.first > trend.material or sign_of_good_level(trace, trend.metric):
+        return unclear_level(trend)
+    return flat if tells_poor(trace, trend.metric, values) else no_gain(flat)
+
+
+def no_gain(trend: Standing) -> Standing:
+    """Return a flat standing that says no more than that: its level may be a good one."""
+    ends = f"{trend.first:.4g} to {trend.last:.4g}"
+    return replace(trend, state="flat", why=f"shows no gain: {ends}")
+
+
+def _likely_standing(
+    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
+) -> Standing:
+    """Return the standing of an outcome of which the blocks prove nothing."""
+    if _ends_below_its_best(trace, trend, block_change):
+        return replace(trend, state="fallen back", why="", best=block_change.best)
+    level = _likely_level(trace, trend, values)
+    if level is not None:
+        flat = flat_unless_good(trace, trend, values, level)
+        return no_gain(flat) if flat.state == "flat" else flat
+    return replace(trend, why=trend.why + _more(trend.metric, block_change))
 
 
 def _ends_below_its_best(trace: Trace, trend: Standing, level: OutcomeChange) -> bool:
     """Return True if an outcome rose significantly and ends half of that gain below its best.
 
-    Its trend has no sign, so that the end is neither of a rise nor of a level that was kept. False
-    for a mean over the last episodes of which few have ended.
+    False for a mean over the last episodes of which few have ended.
     """
     lost = HALF <= level.share_lost < np.inf and level.best - trend.last >= trend.material
     series = trace[trend.metric].finite()
@@ -150,7 +168,8 @@ def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange
     None where it shows one, where it swings, and where the task's span tells.
     """
     swings = falls(course_of(trace[trend.metric].finite())) >= MIN_SWINGS
-    if swings or knows_way(trace, trend.metric, values):
+    gained = trend.low > 0 or trend.last - trend.first > trend.material
+    if swings or gained or knows_way(trace, trend.metric, values):
         return None
     level = outcome_change(values, margin_sd=LARGE_GAIN_SD, anew=trend.metric == EVALUATED)
     if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
@@ -251,8 +270,9 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     """Return how a return recovered from a fall; None where it did not.
 
     It had gained three times `material` and lost as much within a tenth of the run; since then it
-    is proven to rise, and stands above its start and above half of what it had lost. Such a fall is that of a self-play
-    opponent that was replaced, of the next stage of a curriculum, or of weights that were reset.
+    is proven to rise, and stands above its start and above half of what it had lost. Such a fall is
+    that of a self-play opponent that was replaced, of the next stage of a curriculum, or of weights
+    that were reset.
     """
     picked = outcome(trace)
     if picked is None or picked[0] != RETURN.name or len(picked[1]) < AMPLE:

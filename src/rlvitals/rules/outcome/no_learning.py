@@ -8,13 +8,16 @@ half the standard deviation of a single episode, whatever the window of the logg
 a twentieth of its first level. A language model is judged by its right answers
 where they are logged, and by batches that each draw new prompts: a proven gain counts however small
 its share of the first level is, and one that came early and stayed is a plateau. Or a return only
-fell, from its very start on, and never came back. Where the environment is not known, a level that
-does not move is one of a policy that did not learn, unless the log has a sign of a good one: fewer
-than 20 values, a fifth of them exactly the best, a policy that is sure from the first rows on, or a
-training's return that rises beside a flat evaluation. A noisy outcome is flat there where it gained
-no half, and at most eight tenths, of the standard deviation of a single value. Asked once 40 % of the run's budget is spent, or
+fell, from its very start on, and never came back. Asked once 40 % of the run's budget is spent, or
 the run is known to be over; without a budget, once it has ended. Falling is an error, flat a
 warning.
+
+Where the environment is not known, a level that does not move is that of a policy that did not
+learn, unless the log has a sign of a good one: fewer than 20 values, a fifth of them exactly the
+best, a policy that is sure from the first rows on, or a training's return that rises beside a flat
+evaluation. A noisy outcome counts as flat there if it gained no half of the standard deviation of a
+single value, and a gain of eight tenths is excluded. Both are a note: the verdict is that the run
+stalled, and the exit code that it cannot be told.
 
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
@@ -40,10 +43,7 @@ judged.
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import causes, kinds
 from rlvitals.rules.answers import prefer_evaluation, verdict_trend
-from rlvitals.rules.curves import AMPLE
 from rlvitals.rules.going_on import liveness
-from rlvitals.rules.known_task import knows_way
-from rlvitals.rules.outcome_blocks import tells_poor
 from rlvitals.rules.rule import (
     Answer,
     Clear,
@@ -77,7 +77,7 @@ SPENT = Threshold(
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )
-LEVEL_UNKNOWN = "whether that level is a good one is not known; --set env_id=... may tell"
+LEVEL_UNKNOWN = "its level may be a good one: --set env_id=... may tell"
 SELF_PLAY = "outcome/win_rate_ema"
 
 
@@ -107,27 +107,19 @@ def check(trace: Trace) -> Answer:
     if sd:
         change = f"{(trend.last - trend.first) / sd:+.2g} sd of a single value"
         evidence.append(f"from its first level to its last it changes by {change}")
+    severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
     return Finding(
         _sentence(trend),
-        severity=Severity.ERROR if trend.state == "falling" else Severity.WARNING,
+        severity=Severity.NOTE if doubtful else severity,
         metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
         observed=trend.last - trend.first,
         bound=Bound(trend.material, trend.material_from),
         evidence=(*evidence, *([way] if way else [])),
-        counter=_doubts(trace, trend),
+        counter=(LEVEL_UNKNOWN,) if doubtful else (),
     )
-
-
-def _doubts(trace: Trace, trend: Standing) -> tuple[str, ...]:
-    """Say that a level may be a good one, where no span and no long training tells otherwise."""
-    picked = outcome(trace)
-    if picked is None or trend.state != "flat" or not trend.metric.endswith("return"):
-        return ()
-    name, series = picked
-    is_long = len(series) >= AMPLE and tells_poor(trace, name, series.values)
-    return () if is_long or knows_way(trace, name, series.values) else (LEVEL_UNKNOWN,)
 
 
 def _sentence(trend: Standing) -> str:

@@ -13,8 +13,8 @@ counts by their scatter from one to the next, once it has lasted for a fifth of 
 a hundred episodes is not judged before a hundred have ended, and its gain has to exceed half the
 standard deviation of an episode: it wanders slowly by as much.
 
-A run that does not go on, and whose trend has no sign, is warned of at less: a later block stood
-significantly above the first third, and half of that gain is gone at the end.
+A run that does not go on, and of which no rise and no flat line is proven, is warned of at less: a
+later block stood significantly above the first third, and half of that gain is gone at the end.
 
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
