@@ -8,8 +8,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.good_level import sign_of_good_level
-from rlvitals.rules.outcome.no_learning import LEVEL_UNKNOWN
+from rlvitals.rules.good_level import may_be_good
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import EVALUATED
 from rlvitals.types import Lifecycle, Profile
@@ -27,7 +26,9 @@ def test_a_flat_evaluation_is_stalled_and_says_what_speaks_against_it():
     word, findings = judged(outcome__eval_return=LEVEL)
     assert word is Word.STALLED
     assert findings["no-learning"].severity is Severity.NOTE
-    assert findings["no-learning"].counter == (LEVEL_UNKNOWN,)
+    assert findings["no-learning"].counter == (
+        "its level may be a good one: --set env_id=... may tell",
+    )
 
 
 def test_a_flat_outcome_at_its_bound_may_be_a_good_one():
@@ -35,8 +36,8 @@ def test_a_flat_outcome_at_its_bound_may_be_a_good_one():
     word, findings = judged(outcome__eval_return=bounded)
     assert word is Word.UNKNOWN
     assert "no-learning" not in findings
-    assert sign_of_good_level(made.trace(outcome__eval_return=bounded), EVALUATED)
-    assert not sign_of_good_level(made.trace(outcome__eval_return=-bounded), EVALUATED)
+    assert may_be_good(made.trace(outcome__eval_return=bounded), EVALUATED)
+    assert not may_be_good(made.trace(outcome__eval_return=-bounded), EVALUATED)
 
 
 def test_a_flat_outcome_of_a_policy_that_is_sure_at_first_may_be_a_good_one():

@@ -11,31 +11,24 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.standing import EVALUATED, standing
+from rlvitals.rules.curves import AT_ONCE, HALF
+from rlvitals.rules.gains import MIN_POINTS
+from rlvitals.rules.standing import EVALUATED, STUCK_TOP, standing
 from rlvitals.rules.width import max_entropy
 from rlvitals.signals.level import first_last_change
 from rlvitals.types import Trace
 
-MIN_LEVEL_POINTS = 20  # of an outcome: fewer may be the start of a run
-MIN_BEST_SHARE = 0.2  # of the values: so many equal the best only where it bounds them
-FIRST_ROWS = 3
-MAX_SURE_ENTROPY = 0.5  # of the largest: an untrained policy is nearly uniform
 
-
-def sign_of_good_level(trace: Trace, name: str) -> str:
-    """Return why the level of an outcome that never moved may be a good one; empty if none."""
+def may_be_good(trace: Trace, name: str) -> bool:
+    """Return True if the log has a sign that an outcome which never moved is a good one."""
     values = trace[name].finite().values
-    if len(values) < MIN_LEVEL_POINTS:
-        return f"only {len(values)} values are logged"
     best, worst = float(values.max()), float(values.min())
-    share = float((values == best).mean())
-    if best > worst and share >= MIN_BEST_SHARE and values.mean() >= (best + worst) / 2:
-        return f"{share:.0%} of its values are exactly the best"
-    if _is_sure_at_first(trace):
-        return "the policy is sure from the first rows on"
-    trained = name == EVALUATED and RETURN.name in trace and not explores_less(trace)
-    rises = trained and standing(trace, of=RETURN.name).improves
-    return "the training's return rises" if rises else ""
+    is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
+    is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
+    if len(values) < MIN_POINTS or is_bound or _is_sure_at_first(trace):
+        return True
+    is_evaluation = name == EVALUATED and RETURN.name in trace and not explores_less(trace)
+    return is_evaluation and standing(trace, of=RETURN.name).improves
 
 
 def explores_less(trace: Trace) -> bool:
@@ -49,4 +42,5 @@ def _is_sure_at_first(trace: Trace) -> bool:
     entropy, most = trace.numbers(ENTROPY.name), max_entropy(trace)
     if entropy is None or most is None:
         return False
-    return float(np.median(entropy.values[:FIRST_ROWS])) <= MAX_SURE_ENTROPY * most.value
+    # An untrained policy is nearly uniform.
+    return float(np.median(entropy.values[:AT_ONCE])) <= HALF * most.value

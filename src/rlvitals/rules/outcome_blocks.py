@@ -17,7 +17,7 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.falling import full
-from rlvitals.rules.good_level import explores_less, sign_of_good_level
+from rlvitals.rules.good_level import explores_less, may_be_good
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
@@ -35,7 +35,6 @@ from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
 from rlvitals.signals.outcome_change import (
-    LARGE_GAIN_SD,
     MIN_GAIN_SD,
     MIN_SHARE_LOST,
     Answer,
@@ -56,7 +55,6 @@ MOST_MORE = 10  # times the points there are: more is no plan
 MAX_FALL_BLOCKS = 2  # of twenty: another opponent, a harder stage, weights that were lost
 MIN_RISE_BLOCKS = 4  # of twenty, after the lowest: a shorter rise is a swing
 END_BLOCKS = 2  # of twenty, a tenth of the run
-MIN_SWINGS = 3  # falls by half of the range, with recoveries between them
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
@@ -114,7 +112,7 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         return small_rise(trend, block_change)
     if tells_poor(trace, trend.metric, values):
         return trend
-    return unclear_level(trend) if sign_of_good_level(trace, trend.metric) else no_gain(trend)
+    return unclear_level(trend) if may_be_good(trace, trend.metric) else no_gain(trend)
 
 
 def flat_unless_good(
@@ -127,7 +125,7 @@ def flat_unless_good(
     flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
     if knows_way(trace, trend.metric, values):
         return flat
-    if trend.last - trend.first > trend.material or sign_of_good_level(trace, trend.metric):
+    if trend.last - trend.first > trend.material or may_be_good(trace, trend.metric):
         return unclear_level(trend)
     return flat if tells_poor(trace, trend.metric, values) else no_gain(flat)
 
@@ -167,15 +165,16 @@ def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange
 
     None where it shows one, where it swings, and where the task's span tells.
     """
-    swings = falls(course_of(trace[trend.metric].finite())) >= MIN_SWINGS
+    swings = falls(course_of(trace[trend.metric].finite())) > 2  # noqa: PLR2004 - again and again
     gained = trend.low > 0 or trend.last - trend.first > trend.material
     if swings or gained or knows_way(trace, trend.metric, values):
         return None
-    level = outcome_change(values, margin_sd=LARGE_GAIN_SD, anew=trend.metric == EVALUATED)
+    large = 0.8  # Cohen 1988: a large effect
+    level = outcome_change(values, margin_sd=large, anew=trend.metric == EVALUATED)
     if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
         return None
     sd = (level.last - level.first) / level.size if level.size else 0.0
-    return level if level.best - level.first <= LARGE_GAIN_SD * sd else None
+    return level if level.best - level.first <= large * sd else None
 
 
 def small_rise(now: Standing, found: OutcomeChange) -> Standing:

@@ -35,7 +35,6 @@ MEMORIES_PER_BLOCK = 2.0  # autocorrelation times in a block: their means are ne
 # Cohen 1988: half a standard deviation of one value is a medium effect. An equivalence test of a
 # smaller margin needs more than the hundred episodes that short runs have.
 MIN_GAIN_SD = 0.5
-LARGE_GAIN_SD = 0.8  # Cohen 1988: a large effect
 MAX_MORE_RATIO = 1e6  # times the number of values: beyond it, no recommendation
 MIN_DEPENDENT_GAIN_SD = 4.0  # sd of a block: a change that is significant in dependent blocks too
 MIN_LEVEL_SD = 4.0  # sd of a block: the best of 30 normal ones stays below 3.6 in 99 of 100

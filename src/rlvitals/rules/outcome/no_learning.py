@@ -77,7 +77,6 @@ SPENT = Threshold(
     "share of the budget, before which a flat start is ordinary",
     high=1.0,
 )
-LEVEL_UNKNOWN = "its level may be a good one: --set env_id=... may tell"
 SELF_PLAY = "outcome/win_rate_ema"
 
 
@@ -118,7 +117,7 @@ def check(trace: Trace) -> Answer:
         observed=trend.last - trend.first,
         bound=Bound(trend.material, trend.material_from),
         evidence=(*evidence, *([way] if way else [])),
-        counter=(LEVEL_UNKNOWN,) if doubtful else (),
+        counter=("its level may be a good one: --set env_id=... may tell",) if doubtful else (),
     )
 
 
