@@ -8,7 +8,7 @@ import pytest
 
 from rlvitals.diagnosis.engine import diagnose
 from rlvitals.diagnosis.verdict import Word
-from rlvitals.rules.good_level import may_be_good
+from rlvitals.rules.outcome_blocks import may_be_good
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import EVALUATED
 from rlvitals.types import Lifecycle, Profile

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.rules.course import course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
+    AT_ONCE,
     HALF,
     PARTS,
     PLAINLY,
@@ -17,12 +19,13 @@ from rlvitals.rules.curves import (
 )
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.falling import full
-from rlvitals.rules.good_level import explores_less, may_be_good
+from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
     LEAST,
     MORE,
+    STUCK_TOP,
     Standing,
     State,
     label,
@@ -31,6 +34,7 @@ from rlvitals.rules.standing import (
     standing,
     up,
 )
+from rlvitals.rules.width import max_entropy
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
@@ -136,6 +140,39 @@ def no_gain(trend: Standing) -> Standing:
     return replace(trend, state="flat", why=f"shows no gain: {ends}")
 
 
+def may_be_good(trace: Trace, name: str) -> bool:
+    """Return True if the log has a sign that an outcome which never moved is a good one.
+
+    Of 207 published curves 40 are flat by blocks. Of these 32 never learned, seven lost, swung or
+    crashed, and one began at a good level. A policy that had learned before its log begins is sure
+    from the first rows on, has the best possible outcome again and again, or the training's return
+    rises beside a flat evaluation. A few values may be the start of a run.
+    """
+    values = trace[name].finite().values
+    best, worst = float(values.max()), float(values.min())
+    is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
+    is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
+    if len(values) < MIN_POINTS or is_bound or _is_sure_at_first(trace):
+        return True
+    is_evaluation = name == EVALUATED and RETURN.name in trace and not _explores_less(trace)
+    return is_evaluation and standing(trace, of=RETURN.name).improves
+
+
+def _explores_less(trace: Trace) -> bool:
+    """Return True if the share of random actions falls by a fifth of all actions or more."""
+    epsilon = trace.numbers(EPSILON.name)
+    levels = None if epsilon is None else first_last_change(epsilon.values)
+    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
+
+
+def _is_sure_at_first(trace: Trace) -> bool:
+    entropy, most = trace.numbers(ENTROPY.name), max_entropy(trace)
+    if entropy is None or most is None:
+        return False
+    # An untrained policy is nearly uniform.
+    return float(np.median(entropy.values[:AT_ONCE])) <= HALF * most.value
+
+
 def _likely_standing(
     trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
 ) -> Standing:
@@ -170,7 +207,7 @@ def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange
     if swings or gained or knows_way(trace, trend.metric, values):
         return None
     large = 0.8  # Cohen 1988: a large effect
-    level = outcome_change(values, margin_sd=large, anew=trend.metric == EVALUATED)
+    level = outcome_change(values, min_sd=large, anew=trend.metric == EVALUATED)
     if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
         return None
     sd = (level.last - level.first) / level.size if level.size else 0.0
@@ -208,7 +245,7 @@ def stands_where_training_rose(trace: Trace) -> bool:
     evaluation = trace.get(EVALUATED)
     if evaluation is None or len(evaluation.finite()) < LEAST or RETURN.name not in trace:
         return False
-    if explores_less(trace):
+    if _explores_less(trace):
         return False  # the training's return rises towards the evaluation's by that alone
     rise = standing(trace, of=RETURN.name)
     if not (rise.improves or rise.state == "holding its best"):

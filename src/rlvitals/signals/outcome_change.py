@@ -166,15 +166,11 @@ class _Blocks:
 
 
 def outcome_change(
-    values: Array,
-    *,
-    margin: float | None = None,
-    margin_sd: float = MIN_GAIN_SD,
-    anew: bool = False,
+    values: Array, *, margin: float | None = None, min_sd: float = MIN_GAIN_SD, anew: bool = False
 ) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
-    `margin` is the smallest relevant gain, in the unit of the outcome; by default `margin_sd`
+    `margin` is the smallest relevant gain, in the unit of the outcome; by default `min_sd`
     standard deviations of a single value, estimated from the scatter of block means, which does
     not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
     the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
@@ -193,9 +189,9 @@ def outcome_change(
     gain, half = blocks.gain, blocks.half
     with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
         unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = margin_sd * blocks.one_value if margin is None else unit_margin
+    min_gain = min_sd * blocks.one_value if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
-    own = margin_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    own = min_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
     share, chance = short.fall(own, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
@@ -205,20 +201,9 @@ def outcome_change(
     sd = blocks.one_value
     size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
+    counts, above = (x.size, blocks.means.size), blocks.stands_out()
     return OutcomeChange(
-        answer,
-        x.size,
-        blocks.means.size,
-        first,
-        last,
-        best,
-        low,
-        high,
-        size,
-        share,
-        chance,
-        more,
-        blocks.stands_out(),
+        answer, *counts, first, last, best, low, high, size, share, chance, more, above
     )
 
 
