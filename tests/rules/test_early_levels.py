@@ -101,7 +101,7 @@ def test_evaluations_are_not_good_because_exploration_is_taken_back():
     metrics = {"outcome__eval_return": level, "outcome__return": training}
     assert diagnosis(Profile.OFF_POLICY, **metrics)[0] is Word.PLATEAU
     metrics["exploration__epsilon"] = np.linspace(1.0, 0.4, 70)
-    assert diagnosis(Profile.OFF_POLICY, **metrics)[0] is Word.UNKNOWN
+    assert diagnosis(Profile.OFF_POLICY, **metrics)[0] is Word.STALLED
 
 
 @pytest.mark.parametrize(("over", "warned"), [(True, True), (False, False)])

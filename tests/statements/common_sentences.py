@@ -204,6 +204,7 @@ TOLD = [
     *(claim(f"whether the outcome improves cannot be told: <label> is {state}, <early> to <late>, "
             "and whether that is a good level is not known; --set env_id=... may tell more")
       for state in STATES),
+    claim("<label> shows no gain: <early> to <late>"),
     claim("<label> has fallen back: <best> at best, <end> at the end", best=bests, end=ends),
     claim("<label> fell from <best> to <lowest> by step <step> and has risen since, to <end>",
           best=twentieths, lowest=twentieths, end=twentieths,

@@ -70,10 +70,15 @@ class Diagnosis:
 
     @property
     def can_tell(self) -> bool:
-        """Whether the run can be judged at all: silence about a blank run is not health."""
-        return (
-            bool(self.clear or self.cases or self.muted) and self.verdict.word is not Word.UNKNOWN
-        )
+        """Whether the run can be judged at all: silence about a blank run is not health.
+
+        A run that is called stalled by notes alone is not: its level may be a good one.
+        """
+        stalls = [finding for rule, finding in self.findings if rule.verdict == Word.STALLED]
+        doubtful = self.verdict.word is Word.STALLED and bool(stalls)
+        doubtful = doubtful and max(f.severity for f in stalls) < Severity.WARNING
+        judged = bool(self.clear or self.cases or self.muted)
+        return judged and self.verdict.word is not Word.UNKNOWN and not doubtful
 
 
 def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RATES) -> Diagnosis:

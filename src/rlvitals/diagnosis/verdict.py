@@ -59,7 +59,7 @@ def verdict(trace: Trace, findings: tuple[tuple[Rule, Finding], ...]) -> Verdict
     }
     if silent is not None and trace.lifecycle.live and Word.FAILED not in verdicts:
         return Verdict(Word.HUNG, silent.summary)
-    if Word.STALLED in verdicts and _of_the_outcome(verdicts[Word.STALLED]):
+    if _of_the_outcome(verdicts.get(Word.STALLED)) or (trend.state == "flat" and trend.why):
         # An optimiser that shakes explains why an outcome stays flat; it is not what became of it.
         verdicts = {
             w: f for w, f in verdicts.items() if w is not Word.UNSTABLE or _of_the_outcome(f)
@@ -85,8 +85,8 @@ def _min_severity(label: Word) -> Severity:
     return Severity.ERROR if label is Word.COLLAPSED else Severity.WARNING
 
 
-def _of_the_outcome(finding: Finding) -> bool:
-    return finding.metric.startswith("outcome/")
+def _of_the_outcome(finding: Finding | None) -> bool:
+    return finding is not None and finding.metric.startswith("outcome/")
 
 
 # A policy that is nearly deterministic or unstable by its own numbers while its outcome still

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.exploration import EPSILON
+from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.rules.course import course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
+    AT_ONCE,
     HALF,
     PARTS,
     PLAINLY,
@@ -16,11 +18,14 @@ from rlvitals.rules.curves import (
     proven_loss,
 )
 from rlvitals.rules.episode_window import scatter_of_window
+from rlvitals.rules.falling import full
+from rlvitals.rules.gains import MIN_POINTS
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
     EVALUATED,
     LEAST,
     MORE,
+    STUCK_TOP,
     Standing,
     State,
     label,
@@ -29,10 +34,17 @@ from rlvitals.rules.standing import (
     standing,
     up,
 )
+from rlvitals.rules.width import max_entropy
 from rlvitals.signals.blocks import block_means
 from rlvitals.signals.finite import Array
 from rlvitals.signals.level import first_last_change
-from rlvitals.signals.outcome_change import MIN_SHARE_LOST, Answer, OutcomeChange, outcome_change
+from rlvitals.signals.outcome_change import (
+    MIN_GAIN_SD,
+    MIN_SHARE_LOST,
+    Answer,
+    OutcomeChange,
+    outcome_change,
+)
 from rlvitals.types import Trace
 
 STATES: dict[Answer, State] = {
@@ -51,15 +63,12 @@ MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
 def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
-    """Answer by blocks where the standing is unknown; `values` [n] are of the whole run.
-
-    A short log of a return is never called flat: what it shows may be the start of a run.
-    """
+    """Answer by blocks where the standing is unknown; `values` [n] are of the whole run."""
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
         return trend
     if block_change.answer == "cannot tell":
-        return replace(trend, why=trend.why + _more(trend.metric, block_change))
+        return _likely_standing(trace, trend, values, block_change)
     small = block_change.answer == "rose" and not _counts(trace, trend, values, block_change)
     dip = is_back_at_start(trace, trend.metric, values, trend.last, trend.material)
     if (small and block_change.high > trend.material) or (block_change.answer == "rose" and dip):
@@ -71,7 +80,8 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         )
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     if (small or block_change.answer == "flat") and not poor:
-        return unclear_level(trend)
+        level = flat_unless_good(trace, trend, values, block_change)
+        return unclear_level(trend) if small else level
     last = block_change.last if block_change.answer == "lost" else trend.last
     best = block_change.best if block_change.answer == "lost" else trend.best
     state = "flat" if small else STATES[block_change.answer]
@@ -106,7 +116,102 @@ def flat_by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         return small_rise(trend, block_change)
     if tells_poor(trace, trend.metric, values):
         return trend
-    return unclear_level(trend)
+    return unclear_level(trend) if may_be_good(trace, trend.metric) else no_gain(trend)
+
+
+def flat_unless_good(
+    trace: Trace, trend: Standing, values: Array, level: OutcomeChange
+) -> Standing:
+    """Return a flat standing, unless the log has a sign that its level may be a good one.
+
+    Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
+    """
+    flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
+    if knows_way(trace, trend.metric, values):
+        return flat
+    if trend.last - trend.first > trend.material or may_be_good(trace, trend.metric):
+        return unclear_level(trend)
+    return flat if tells_poor(trace, trend.metric, values) else no_gain(flat)
+
+
+def no_gain(trend: Standing) -> Standing:
+    """Return a flat standing that says no more than that: its level may be a good one."""
+    ends = f"{trend.first:.4g} to {trend.last:.4g}"
+    return replace(trend, state="flat", why=f"shows no gain: {ends}")
+
+
+def may_be_good(trace: Trace, name: str) -> bool:
+    """Return True if the log has a sign that an outcome which never moved is a good one.
+
+    Of 207 published curves 40 are flat by blocks. Of these 32 never learned, seven lost, swung or
+    crashed, and one began at a good level. A policy that had learned before its log begins is sure
+    from the first rows on, has the best possible outcome again and again, or the training's return
+    rises beside a flat evaluation. A few values may be the start of a run.
+    """
+    values = trace[name].finite().values
+    best, worst = float(values.max()), float(values.min())
+    is_bound = best > worst and float((values == best).mean()) >= STUCK_TOP
+    is_bound = is_bound and float(values.mean()) >= (best + worst) / 2
+    if len(values) < MIN_POINTS or is_bound or _is_sure_at_first(trace):
+        return True
+    is_evaluation = name == EVALUATED and RETURN.name in trace and not _explores_less(trace)
+    return is_evaluation and standing(trace, of=RETURN.name).improves
+
+
+def _explores_less(trace: Trace) -> bool:
+    """Return True if the share of random actions falls by a fifth of all actions or more."""
+    epsilon = trace.numbers(EPSILON.name)
+    levels = None if epsilon is None else first_last_change(epsilon.values)
+    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
+
+
+def _is_sure_at_first(trace: Trace) -> bool:
+    entropy, most = trace.numbers(ENTROPY.name), max_entropy(trace)
+    if entropy is None or most is None:
+        return False
+    # An untrained policy is nearly uniform.
+    return float(np.median(entropy.values[:AT_ONCE])) <= HALF * most.value
+
+
+def _likely_standing(
+    trace: Trace, trend: Standing, values: Array, block_change: OutcomeChange
+) -> Standing:
+    """Return the standing of an outcome of which the blocks prove nothing."""
+    if _ends_below_its_best(trace, trend, block_change):
+        return replace(trend, state="fallen back", why="", best=block_change.best)
+    level = _likely_level(trace, trend, values)
+    if level is not None:
+        flat = flat_unless_good(trace, trend, values, level)
+        return no_gain(flat) if flat.state == "flat" else flat
+    return replace(trend, why=trend.why + _more(trend.metric, block_change))
+
+
+def _ends_below_its_best(trace: Trace, trend: Standing, level: OutcomeChange) -> bool:
+    """Return True if an outcome rose significantly and ends half of that gain below its best.
+
+    False for a mean over the last episodes of which few have ended.
+    """
+    lost = HALF <= level.share_lost < np.inf and level.best - trend.last >= trend.material
+    series = trace[trend.metric].finite()
+    is_full = series.steps[-1] >= full(trace, trend.metric, series)
+    return level.stands_out and lost and bool(is_full)
+
+
+def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange | None:
+    """Return the change of an outcome that excludes a large gain and shows no medium one.
+
+    None where it shows one, where it swings, and where the task's span tells.
+    """
+    swings = falls(course_of(trace[trend.metric].finite())) > 2  # noqa: PLR2004 - again and again
+    gained = trend.low > 0 or trend.last - trend.first > trend.material
+    if swings or gained or knows_way(trace, trend.metric, values):
+        return None
+    large = 0.8  # Cohen 1988: a large effect
+    level = outcome_change(values, min_sd=large, anew=trend.metric == EVALUATED)
+    if level is None or level.answer != "flat" or level.size > MIN_GAIN_SD:
+        return None
+    sd = (level.last - level.first) / level.size if level.size else 0.0
+    return level if level.best - level.first <= large * sd else None
 
 
 def small_rise(now: Standing, found: OutcomeChange) -> Standing:
@@ -149,13 +254,6 @@ def stands_where_training_rose(trace: Trace) -> bool:
     course = block_means(values, max(len(values) // PARTS, 1))
     gain = rise.last - min(rise.first, float(trace[RETURN.name].finite().values[0]))
     return bool(gain > 0 and course.min() >= rise.last - NEAR_RISE * gain)
-
-
-def _explores_less(trace: Trace) -> bool:
-    """Return True if the share of random actions falls by a fifth of all actions or more."""
-    epsilon = trace.numbers(EPSILON.name)
-    levels = None if epsilon is None else first_last_change(epsilon.values)
-    return levels is not None and levels[0] - levels[1] >= 0.2  # noqa: PLR2004 - as said
 
 
 def unclear_level(trend: Standing) -> Standing:
@@ -208,8 +306,9 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     """Return how a return recovered from a fall; None where it did not.
 
     It had gained three times `material` and lost as much within a tenth of the run; since then it
-    is proven to rise, and stands above half of what it had lost. Such a fall is that of a self-play
-    opponent that was replaced, of the next stage of a curriculum, or of weights that were reset.
+    is proven to rise, and stands above its start and above half of what it had lost. Such a fall is
+    that of a self-play opponent that was replaced, of the next stage of a curriculum, or of weights
+    that were reset.
     """
     picked = outcome(trace)
     if picked is None or picked[0] != RETURN.name or len(picked[1]) < AMPLE:
@@ -232,7 +331,7 @@ def recovery(trace: Trace, material: float) -> Recovery | None:
     later_change = outcome_change(series.values[start_index:], margin=material)
     rises = later_change is not None and later_change.answer == "rose"
     late = len(course) - 1 - bottom < MIN_RISE_BLOCKS
-    if late or not rises or last - lowest < HALF * (best - lowest):
+    if late or not rises or last - lowest < HALF * (best - lowest) or last < course[0]:
         return None
     return Recovery(float(best), float(lowest), float(last), int(series.steps[start_index]))
 

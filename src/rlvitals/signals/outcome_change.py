@@ -67,6 +67,7 @@ class OutcomeChange:
     share_lost: float  # (best - last) / (best - first sixth): infinite without a gain
     chance: float  # p-value of so large a fall from the best of all sixths; 1 where not tested
     more: int  # values still needed for an answer; 0 where there is one
+    stands_out: bool  # a later level is significantly above the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +166,12 @@ class _Blocks:
 
 
 def outcome_change(
-    values: Array, *, margin: float | None = None, anew: bool = False
+    values: Array, *, margin: float | None = None, min_sd: float = MIN_GAIN_SD, anew: bool = False
 ) -> OutcomeChange | None:
     """Test the change of an outcome over a complete run. `None` for fewer than 10 finite values.
 
-    `margin` is the smallest relevant gain, in the unit of the outcome; by default half the
-    standard deviation of a single value, estimated from the scatter of block means, which does
+    `margin` is the smallest relevant gain, in the unit of the outcome; by default `min_sd`
+    standard deviations of a single value, estimated from the scatter of block means, which does
     not depend on smoothing. In this order: `lost` where at least a third of the gain is lost at
     the end and a bootstrap of the blocks' scatter, with the best selected in each draw, rarely
     gives such a fall; `rose` and `fell` where the interval of last - first third excludes 0;
@@ -188,9 +189,9 @@ def outcome_change(
     gain, half = blocks.gain, blocks.half
     with np.errstate(over="ignore"):  # a margin beyond every float: nothing counts
         unit_margin = 0.0 if margin is None else float(np.ldexp(margin, -exponent))
-    min_gain = MIN_GAIN_SD * blocks.one_value if margin is None else unit_margin
+    min_gain = min_sd * blocks.one_value if margin is None else unit_margin
     short = _blocks(unit - centre, anew=True) if anew else fine
-    own = MIN_GAIN_SD * short.noise * math.sqrt(short.length) if margin is None else unit_margin
+    own = min_sd * short.noise * math.sqrt(short.length) if margin is None else unit_margin
     share, chance = short.fall(own, sure=anew or blocks is fine)
     answer: Answer = "lost" if chance <= SIGNIFICANCE_LEVEL else _answer(blocks, min_gain)
     end = short.course[-1] if answer == "lost" else blocks.tail.mean()
@@ -200,8 +201,9 @@ def outcome_change(
     sd = blocks.one_value
     size = 0.0 if abs(gain) <= ROUNDING else gain / sd if sd else math.copysign(math.inf, gain)
     more = _more(x.size, gain, half, min_gain) if answer == "cannot tell" else 0
+    counts, above = (x.size, blocks.means.size), blocks.stands_out()
     return OutcomeChange(
-        answer, x.size, blocks.means.size, first, last, best, low, high, size, share, chance, more
+        answer, *counts, first, last, best, low, high, size, share, chance, more, above
     )
 
 

@@ -12,6 +12,13 @@ fell, from its very start on, and never came back. Asked once 40 % of the run's 
 the run is known to be over; without a budget, once it has ended. Falling is an error, flat a
 warning.
 
+Where the environment is not known, a level that does not move is that of a policy that did not
+learn, unless the log has a sign of a good one: fewer than 20 values, a fifth of them exactly the
+best, a policy that is sure from the first rows on, or a training's return that rises beside a flat
+evaluation. A noisy outcome counts as flat there if it gained no half of the standard deviation of a
+single value, and a gain of eight tenths is excluded. Both are a note: the verdict is that the run
+stalled, and the exit code that it cannot be told.
+
 ## Why it matters
 Everything else a trainer logs can look well while this does not: advantages are normalised, so
 that KL and clip fraction stay in their bands even on a constant reward.
@@ -99,15 +106,18 @@ def check(trace: Trace) -> Answer:
     if sd:
         change = f"{(trend.last - trend.first) / sd:+.2g} sd of a single value"
         evidence.append(f"from its first level to its last it changes by {change}")
+    severity = Severity.ERROR if trend.state == "falling" else Severity.WARNING
+    doubtful = trend.state == "flat" and trend.metric.endswith("return") and bool(trend.why)
     return Finding(
         _sentence(trend),
-        severity=Severity.ERROR if trend.state == "falling" else Severity.WARNING,
+        severity=Severity.NOTE if doubtful else severity,
         metric=trend.metric,
         began=int(steps[0]),
         ended=trace.last_step,
         observed=trend.last - trend.first,
         bound=Bound(trend.material, trend.material_from),
         evidence=(*evidence, *([way] if way else [])),
+        counter=("its level may be a good one: --set env_id=... may tell",) if doubtful else (),
     )
 
 

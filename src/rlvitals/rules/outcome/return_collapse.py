@@ -13,6 +13,9 @@ counts by their scatter from one to the next, once it has lasted for a fifth of 
 a hundred episodes is not judged before a hundred have ended, and its gain has to exceed half the
 standard deviation of an episode: it wanders slowly by as much.
 
+A run that does not go on, and of which no rise and no flat line is proven, is warned of at less: a
+later block stood significantly above the first third, and half of that gain is gone at the end.
+
 ## Why it matters
 The final policy is worse than one that was held before. If checkpoints were kept it can be had
 back; if training goes on from here, most of the time it does not come back by itself.
@@ -37,11 +40,13 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.metric import Bound
-from rlvitals.rules import causes
+from rlvitals.rules import causes, kinds
+from rlvitals.rules.answers import prefer_evaluation, verdict_trend
 from rlvitals.rules.course import LAST, Course, course_of, falls, is_back, plainly_lost
 from rlvitals.rules.curves import proven_loss
 from rlvitals.rules.episode_window import window_levels
 from rlvitals.rules.falling import full
+from rlvitals.rules.going_on import liveness
 from rlvitals.rules.outcome_blocks import stands_where_training_rose
 from rlvitals.rules.rule import (
     Answer,
@@ -74,6 +79,8 @@ LEAST = 20  # points: two a block would be noise
 def check(trace: Trace) -> Answer:
     """Compare the end with the best stretch of the run: in training, then in its evaluations."""
     answer = _check(trace)
+    if not isinstance(answer, Finding) and (lost := _ends_below_its_best(trace)) is not None:
+        return lost
     if isinstance(answer, Finding) or not {RETURN.name, EVALUATED} <= trace.series.keys():
         return answer
     if stands_where_training_rose(trace):
@@ -106,6 +113,20 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     if series.steps[-1] < full(trace, name, series):
         return Clear()  # a mean over a hundred episodes of which few have ended
     return _finding(name, series, course, LOST.on(trace))
+
+
+def _ends_below_its_best(trace: Trace) -> Finding | None:
+    """Warn of a whole run that ends half of a significant gain below its best."""
+    if trace.profile in kinds.LANGUAGE or liveness(trace).live:
+        return None
+    trend, picked = verdict_trend(trace), outcome(prefer_evaluation(trace))
+    if trend.state != "fallen back" or picked is None or trend.metric != picked[0]:
+        return None
+    name, series = picked
+    course = course_of(series)
+    if up(name) < 0 or course.loss < LOST.on(trace) * course.gain:
+        return None
+    return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)
 
 
 def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
