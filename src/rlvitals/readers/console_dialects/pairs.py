@@ -68,6 +68,11 @@ COUNTER = re.compile(
 )
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
+# A paste breaks the line: "actor/pg_loss:0.1 - actor/grad_norm:0.5", with or without dashes around.
+VERL_WRAPPED = re.compile(
+    r"(?:- )?[\w@.-]+/[^\s:]{1,200}:(?:np\.\w{1,10}\()?[-+\w.]{1,40}\)?"
+    r"(?: - \S{1,200}:(?:np\.\w{1,10}\()?[-+\w.]{1,40}\)?)*(?: -)?"
+)
 CLEANRL = re.compile(
     rf"\bglobal_step=(\d{{1,15}}), (?:avg_)?episodic_return=\[?(?:np\.\w{{1,10}}\()? *({NUMBER})"
 )
@@ -103,9 +108,17 @@ class Pairs:
     epoch: int = 0
     last: int = 0
     before: int = 0  # steps of the epochs before, where each counts from its own start
+    wrapped: int | None = None  # the step of verl's line, while its pairs go on below
 
     def take(self, page: Page) -> None:
         """Read a line of pairs."""
+        if self.wrapped is not None:
+            step = self.wrapped
+            self.wrapped, self.open = None, False
+            if VERL_WRAPPED.fullmatch(page.message) and not VERL.search(page.text):
+                page.columns.add_row(step, self._verl_pairs(page.message), page.time)
+                self.wrapped, self.open = step, True
+                return
         if found := VERL.search(page.text):
             self._verl(page, int(found[1]), page.text[found.end() :])
         elif found := CLEANRL.search(page.text):
@@ -119,13 +132,17 @@ class Pairs:
             self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
+        if pairs := self._verl_pairs(text):
+            page.add(step, pairs, "steps")
+            self.wrapped, self.open = step, True
+
+    def _verl_pairs(self, text: str) -> list[Pair]:
         pairs: list[Pair] = []
         for cell in text.split(" - "):
-            found = VERL_PAIR.match(cell.strip())
+            found = VERL_PAIR.match(cell.strip(" -"))
             if found and (value := number(found[2])) is not None:
                 pairs.append((found[1], value))
-        if pairs:
-            page.add(step, pairs, "steps")
+        return pairs
 
     def _line(self, page: Page, text: str) -> None:
         row = _row(text)
