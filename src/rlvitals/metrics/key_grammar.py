@@ -122,7 +122,7 @@ SUBJECTS: tuple[tuple[Metric, tuple[str, ...]], ...] = (
     (outcome.SCORE, ("score", "reward model score")),
     (outcome.ACCURACY, ("accuracy", "correct", "correct ratio", "solve ratio", "solved ratio",
                         "exact match", "answer accuracy")),
-    (outcome.SUCCESS_RATE, ("success", "success ratio")),
+    (outcome.SUCCESS_RATE, ("success", "success ratio", "sample success")),
     (outcome.RETURN, ("sample return",)),
     (reward.GROUP_STD, ("group reward std", "group std")),
     (reward.GROUP_ZERO_STD, ("zero std ratio", "zero std ratio reward", "zero variance ratio",
