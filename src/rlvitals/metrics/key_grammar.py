@@ -237,7 +237,10 @@ HELD_OUT = {
     outcome.SUCCESS_RATE.name: outcome.EVAL_SUCCESS_RATE,
     optimiser.LOSS.name: optimiser.EVAL_LOSS,
 }
-LANGUAGE_NAMES = ("language/length_", "language/truncated_share", "policy/sampler_")
+LANGUAGE_NAMES = (
+    *("language/length_", "language/truncated_share", "language/tool_"),
+    *("policy/sampler_", "outcome/pass_rate/"),
+)
 # Families: the rest of the key is the member's own name.
 SOLVED_IN_TRIES = re.compile(r"(?:.+/)?((?:pass|mean|best|avg|maj)(?:@|_at_)\d+(?:[/_]mean)?)")
 PART_OF_REWARD = re.compile(r"(?:.+/)?rewards?/([^/]*?[A-Za-z][^/]*?)(?:/(?:mean|avg))?")

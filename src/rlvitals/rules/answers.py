@@ -37,6 +37,7 @@ from rlvitals.rules.gains import (
     gain,
     level_standing,
     margin_standing,
+    order_chance,
     rises_steadily,
 )
 from rlvitals.rules.outcome_blocks import (
@@ -77,6 +78,8 @@ OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
+MIN_ORDERED = 5  # evaluations: the order of fewer is chance too often
+MAX_CHANCE = 0.01  # that evaluations without a trend are ordered so well
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -129,7 +132,8 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
     trend = _by_training(trace, since)
     if trend.state in {"flat", "unknown"}:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
-        evaluation = next((h for h in _evaluations(trace, since) if h.improves), None)
+        evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
+        evaluation = next((h for h in evaluated if h.improves), None)
         return flat_by_construction(trace, trend) if evaluation is None else evaluation
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
@@ -137,14 +141,34 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    names = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
-    for name in (*(name for name in names if name in trace), *members(trace)):
+    for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
         if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
         yield by_batches(trace, replace(trend, metric=name), series, since)
+
+
+def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
+    """Give the evaluations that rise from one to the next, where they are too few for a trend.
+
+    By Kendall's test of their order: five that all rise have a chance of 1 in 120.
+    """
+    for name in _evaluated_names(trace):
+        series = trace[name].finite()
+        values = (series if since is None else series.since(since)).values
+        if not MIN_ORDERED <= len(values) < LEAST or values.min() < 0 or values.max() > 1:
+            continue
+        levels = float(values[0]), float(values[-1]), float(values.max())
+        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= MAX_CHANCE:
+            why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
+            yield Standing("rising", name, why, *levels)
+
+
+def _evaluated_names(trace: Trace) -> tuple[str, ...]:
+    names = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
+    return (*(name for name in names if name in trace), *members(trace))
 
 
 def members(trace: Trace) -> list[str]:
@@ -269,6 +293,9 @@ def verdict_trend(trace: Trace) -> Standing:
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
     trend = since_the_start(trace, standing(prefer_evaluation(trace)))
+    if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
+        evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
+        trend = next((h for h in evaluated if h.state != "unknown"), trend)
     if trend.state == "unknown" and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_POINTS)

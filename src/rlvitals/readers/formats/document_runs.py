@@ -5,7 +5,8 @@
 
 Lists of one measure under several parents, or under names that differ in the algorithm or the seed,
 are several runs; a policy that does not learn ("random", "baseline") is none. Lists of rows are
-read by the column that counts their steps, those named for an evaluation under "eval/".
+read by the column that counts their steps, those named for an evaluation under "eval/". Lists of
+rows that are named for stages of training ("sft", "dpo", "grpo") are a run each.
 """
 
 import re
@@ -32,6 +33,13 @@ MAX_DOCUMENT_RUNS = 200
 # Parents of lists that are parts of one run.
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
+)
+# Trainings that follow each other, and are judged by different metrics.
+STAGE_NAME = re.compile(
+    r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
+    r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
+    r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?",
+    re.IGNORECASE,
 )
 RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
 Rows = Sequence[Mapping[str, object]]
@@ -136,6 +144,11 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
     for key, rows in trained.items():
         if any(shared[name] > 1 for name in _outcomes(rows)):
             runs[key].rows[""] = rows
+    stages = [key for key in trained if STAGE_NAME.fullmatch(key)]
+    if len(runs) < len(stages) and len(stages) > 1:
+        runs.clear()
+        for key in stages:
+            runs[key].rows[""] = trained[key]
     if len(runs) > 1:
         return runs
     labels = _labels(document.numbers, unnamed)
