@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rlvitals import metrics
 from rlvitals.metrics import key_grammar
 from rlvitals.metrics.catalogue import rollouts, surrogate, throughput
 from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup, own_numbers
@@ -99,6 +100,7 @@ MIN_BY_WORDS = {
 MIN_AGREEMENT = 0.85  # of the names by words, with those of the framework's own table
 # What a loss's weights and a distillation are called, which their tables list one by one.
 LISTED = {surrogate.LOSS_WEIGHT.name, surrogate.DISTILLATION.name}
+FAMILIES = [metric.name for metric in metrics.CATALOGUE if metric.family]
 BY_KIND = {
     metric.name
     for metric in (rollouts.EXTREME, rollouts.SHARE_OF, rollouts.LENGTH_OF, rollouts.STATISTIC)
@@ -146,7 +148,8 @@ def measures(path):
 
 def by_words(key):
     found = (key_grammar.meaning(key.replace("*", word)) for word in FIELDS)
-    return next((match[1].metric.name for match in found if match), None)
+    name = next((name for name in found if name), None)
+    return next((family for family in FAMILIES if f"{name}/".startswith(f"{family}/")), name)
 
 
 def without_own_table(path, key):

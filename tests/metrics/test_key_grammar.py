@@ -6,6 +6,7 @@ Keys as RLinf, google/tunix and sail-sg/oat write them, and others put together 
 import numpy as np
 import pytest
 
+from rlvitals import metrics
 from rlvitals.metrics import canonicalize, key_grammar
 from rlvitals.types import Log, Profile, Series
 
@@ -49,7 +50,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("key", MEANINGS)
 def test_the_words_of_a_key_name_its_metric(key):
-    assert key_grammar.meaning(key)[0] == MEANINGS[key]
+    assert key_grammar.meaning(key) == MEANINGS[key]
 
 
 @pytest.mark.parametrize("key", REFUSED)
@@ -69,7 +70,7 @@ def test_a_log_of_an_unknown_framework_is_a_language_models():
     )
     assert {*trace.series} == {"language/length_mean", "outcome/reward"}
     assert trace.profile is Profile.GRPO
-    assert trace.measured["language/length_mean"].framework == key_grammar.FRAMEWORK
+    assert trace.measured["language/length_mean"].framework == "language-words"
     assert {*trace.unmapped} == {"actor/approx_entropy/x", "a/b"}
 
 
@@ -84,3 +85,11 @@ def test_a_tables_own_name_comes_first():
     assert trace.measured["language/length_mean"].key == "response_length/mean"
     assert trace.measured["outcome/score"].framework == "verl"
     assert "language/count/count/staleness_samples" in trace.series
+
+
+def test_the_grammar_names_metrics_of_the_catalogue():
+    grammar = key_grammar.grammar()
+    names = {metric.name for metric in metrics.CATALOGUE}
+    assert {name for _, name in grammar.subjects} | {*grammar.of_held_out.values()} <= names
+    assert {name for by in grammar.of_statistic.values() for name in by.values()} <= names
+    assert {*grammar.of_statistic} | {*grammar.of_held_out} <= {n for _, n in grammar.subjects}

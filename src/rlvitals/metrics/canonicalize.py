@@ -143,8 +143,8 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         gathered.settings = {**_settings(log, table), **gathered.settings}
         by_key = {key: _column(log, table, key, s, overrides) for key, s in log.series.items()}
         names = {k: (c.name, c.measured.how) if c else None for k, c in by_key.items()}
-        for key, metric, how in key_grammar.name_others(table, names):
-            measured = Measured(key_grammar.FRAMEWORK, key, how, where=log.where)
+        for key, metric in key_grammar.name_keys(table, names):
+            measured = Measured("language-words", key, "by the words of its key", where=log.where)
             by_key[key] = _Column(metric, log.series[key], measured)
         usable = [column for column in by_key.values() if column is not None and not column.off]
         gathered.columns.append([replace(column, order=order) for column in usable])

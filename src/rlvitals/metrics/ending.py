@@ -1,4 +1,4 @@
-"""How a run ended, from what each of its logs says."""
+"""Merge what the logs of a run say of its end."""
 
 from collections.abc import Sequence
 

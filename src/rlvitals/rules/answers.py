@@ -78,8 +78,6 @@ OF_ALL = 0.02  # of the answers: fewer right ones more are no gain
 AGREE = 0.2  # of the sum a part pays: how far batches may differ in it
 SOLVED = 0.9  # share of right answers, from the start on: there is little left to learn
 MIN_FULL_BATCHES = 3  # of a reward from 0 to 1, to call 1 the most that there is
-MIN_ORDERED = 5  # evaluations: the order of fewer is chance too often
-MAX_CHANCE = 0.01  # that evaluations without a trend are ordered so well
 MIN_TENTH_SOLVED = 0.8  # of the episodes of each tenth of a run that succeeds throughout
 
 
@@ -153,15 +151,16 @@ def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
 def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Give the evaluations that rise from one to the next, where they are too few for a trend.
 
-    By Kendall's test of their order: five that all rise have a chance of 1 in 120.
+    By Kendall's test of their order, at 1 %: five that all rise have a chance of 1 in 120, and
+    four are ordered by chance too often.
     """
     for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
-        if not MIN_ORDERED <= len(values) < LEAST or values.min() < 0 or values.max() > 1:
+        if len(values) >= LEAST or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
-        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= MAX_CHANCE:
+        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:  # noqa: PLR2004
             why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
             yield Standing("rising", name, why, *levels)
 

@@ -65,9 +65,6 @@ KEY_KINDS = (
         ),
     ),
 )
-# Kinds whose subject the words of a key may tell: a mean, an extreme, a share, no count.
-OF_A_SUBJECT = (rollouts.STATISTIC, rollouts.EXTREME, rollouts.SHARE_OF, rollouts.LENGTH_OF)
-BY_KIND = "by its name"
 UNJUDGED = (*(f"{metric.name}/" for metric, _ in KEY_KINDS), f"{rollouts.STATISTIC.name}/")
 
 
@@ -76,8 +73,8 @@ def name(key: str) -> Name:
     """Return what a key's words say of its number: `language/statistic` where they say nothing."""
     for metric, pattern in KEY_KINDS:
         if re.fullmatch(rf"(?:.+/)?(?:{pattern})", key):
-            return Name(metric, BY_KIND)
+            return Name(metric, "by its name")
     for metric, pattern in KEY_KINDS[4:]:  # may end in a part: "requests_total/shard_0"
         if re.fullmatch(rf".+/(?:{pattern})/[^/]+", key):
-            return Name(metric, BY_KIND)
+            return Name(metric, "by its name")
     return Name(rollouts.STATISTIC)

@@ -13,7 +13,7 @@ from rlvitals.readers.console_dialects import (
     recent_stats,
     reward_lists,
     rsl_rl,
-    tables,
+    step_tables,
     vidur,
 )
 from rlvitals.readers.console_dialects.dialect import Dialect
@@ -32,6 +32,6 @@ DIALECTS: tuple[Dialect, ...] = (
     a2c_ppo_acktr.DIALECT,
     pairs.DIALECT,
     reward_lists.DIALECT,
-    tables.DIALECT,
+    step_tables.DIALECT,
     key_lines.DIALECT,
 )

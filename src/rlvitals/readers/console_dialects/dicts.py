@@ -13,6 +13,7 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
@@ -28,19 +29,16 @@ NUMBERED = re.compile(
     r" (\d{1,15}): \{'",
     re.IGNORECASE,
 )
-MAX_WRAPPED_LINES = 100
-MAX_WRAPPED_LENGTH = 8000  # characters
-WRAPPED_LINE = re.compile(r"['\"{}\[\]\d.,+\s-]")  # how a line within a dict begins
-# What no dict of settings has: one of these is in a row that is wrapped, or JSON.
-TRAINED_KEY = re.compile(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)")
 LOGGED_KEYS = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
-MAX_WAITING = 64
 
 
 @dataclass(slots=True)
 class Dicts:
     """Rows that wait for the bar to show their step, and the count of those without one."""
 
+    max_waiting: ClassVar[int] = 64
+    max_wrapped_lines: ClassVar[int] = 100
+    max_wrapped_length: ClassVar[int] = 8000  # characters
     open: bool = False
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
@@ -67,23 +65,24 @@ class Dicts:
         """Collect the lines of a dict until it is closed; read JSON, on one line too."""
         said = page.message
         if self.wrapped:
-            if not WRAPPED_LINE.match(said) or len(self.wrapped) >= MAX_WRAPPED_LINES:
+            starts_inside = re.match(r"['\"{}\[\]\d.,+\s-]", said)
+            if not starts_inside or len(self.wrapped) >= self.max_wrapped_lines:
                 self.wrapped = []
                 return
         elif not (said == "{" or said.startswith(('{"', "{'"))):
             return
         text = "".join((*self.wrapped, said))
-        if len(text) > MAX_WRAPPED_LENGTH or text.count("{") < text.count("}"):
+        if len(text) > self.max_wrapped_length or text.count("{") < text.count("}"):
             self.wrapped = []
         elif text.count("{") > text.count("}"):
             self.wrapped.append(said)
         elif self.wrapped or said.startswith('{"'):
             self.wrapped = []
-            found = parse_object(text)
-            cells = flatten(found) if found else ()
+            document = parse_object(text)
+            cells = flatten(document) if document else ()
             pairs = [(key, n) for key, cell in cells if (n := json_number(cell)) is not None]
             pairs = pairs or _pairs(text)
-            if any(TRAINED_KEY.fullmatch(key) for key, _ in pairs):
+            if any(_is_of_training(key) for key, _ in pairs):
                 self._row(page, pairs)
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
@@ -111,7 +110,7 @@ class Dicts:
         # Two rows of training between two states of the bar: output and bar were buffered apart,
         # and the bar may never be drawn again.
         apart = self.counts is None and sum(_trains(row) for row, _ in self.waiting) > 1
-        if apart or len(self.waiting) > MAX_WAITING:
+        if apart or len(self.waiting) > self.max_waiting:
             self._shown(page)
 
     def _shown(self, page: Page) -> None:
@@ -133,6 +132,11 @@ class Dicts:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
         page.add(self.rows, pairs, "rows", time)
+
+
+def _is_of_training(key: str) -> bool:
+    """Return True for a key that no dict of settings has."""
+    return re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key) is not None
 
 
 @lru_cache(maxsize=256)

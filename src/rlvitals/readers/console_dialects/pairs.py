@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-MAX_PAIRS_TEXT_LENGTH = 2000  # characters of a hand-written line
 MAX_SHAPES = 64
 MAX_SEGMENTS = 60
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
@@ -68,11 +68,6 @@ COUNTER = re.compile(
 )
 VERL = re.compile(r"\bstep:(\d{1,15}) - (?=\S{1,200}:)")
 VERL_PAIR = re.compile(r"(\S{1,200}):(?:np\.\w{1,10}\()?([-+\w.]{1,40})\)?")
-# A paste breaks the line: "actor/pg_loss:0.1 - actor/grad_norm:0.5", with or without dashes around.
-VERL_WRAPPED = re.compile(
-    r"(?:- )?[\w@.-]+/[^\s:]{1,200}:(?:np\.\w{1,10}\()?[-+\w.]{1,40}\)?"
-    r"(?: - \S{1,200}:(?:np\.\w{1,10}\()?[-+\w.]{1,40}\)?)*(?: -)?"
-)
 CLEANRL = re.compile(
     rf"\bglobal_step=(\d{{1,15}}), (?:avg_)?episodic_return=\[?(?:np\.\w{{1,10}}\()? *({NUMBER})"
 )
@@ -101,6 +96,7 @@ PRIME_RL = {
 class Pairs:
     """The shapes of line seen once (with their row) and more than once (None)."""
 
+    max_length: ClassVar[int] = 2000  # characters of a hand-written line
     open: bool = False
     shapes: dict[tuple[str, ...], tuple[dict[str, float], float] | str] = field(
         default_factory=dict
@@ -115,7 +111,10 @@ class Pairs:
         if self.wrapped is not None:
             step = self.wrapped
             self.wrapped, self.open = None, False
-            if VERL_WRAPPED.fullmatch(page.message) and not VERL.search(page.text):
+            # A paste breaks the line: "actor/pg_loss:0.1 - actor/grad_norm:0.5".
+            cells = page.message.strip(" -").split(" - ")
+            below = "/" in cells[0] and all(VERL_PAIR.fullmatch(cell) for cell in cells)
+            if below and not VERL.search(page.text):
                 page.columns.add_row(step, self._verl_pairs(page.message), page.time)
                 self.wrapped, self.open = step, True
                 return
@@ -124,7 +123,7 @@ class Pairs:
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [("charts/episodic_return", value)], "environment steps")
-        elif len(page.text) > MAX_PAIRS_TEXT_LENGTH or "{" in page.text:
+        elif len(page.text) > self.max_length or "{" in page.text:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")

@@ -34,13 +34,6 @@ MAX_DOCUMENT_RUNS = 200
 EVALUATION_LIST_WORDS = frozenset(
     {"eval", "evaluation", "evaluations", "test", "val", "validation"}
 )
-# Trainings that follow each other, and are judged by different metrics.
-STAGE_NAME = re.compile(
-    r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
-    r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
-    r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?",
-    re.IGNORECASE,
-)
 RUN_PART_WORDS = EVALUATION_LIST_WORDS | {"train", "training"}
 Rows = Sequence[Mapping[str, object]]
 
@@ -132,6 +125,19 @@ def _is_evaluation(key: str) -> bool:
     return bool(EVALUATION_LIST_WORDS & _tokens(key))
 
 
+def _is_stage(key: str) -> bool:
+    """Return True for one of several trainings in a row, which different metrics judge."""
+    return (
+        re.fullmatch(
+            r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
+            r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
+            r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?",
+            key.lower(),
+        )
+        is not None
+    )
+
+
 def _tokens(key: str) -> set[str]:
     return set(re.findall(r"[a-z]+", key.lower()))
 
@@ -144,7 +150,7 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
     for key, rows in trained.items():
         if any(shared[name] > 1 for name in _outcomes(rows)):
             runs[key].rows[""] = rows
-    stages = [key for key in trained if STAGE_NAME.fullmatch(key)]
+    stages = [key for key in trained if _is_stage(key)]
     if len(runs) < len(stages) and len(stages) > 1:
         runs.clear()
         for key in stages:

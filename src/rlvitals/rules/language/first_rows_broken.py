@@ -61,9 +61,6 @@ from rlvitals.types import Profile, Series, Trace
 
 MAX_EARLY_ROWS = 9  # ten and more are judged by rules that compare rows
 MAX_FIRST_SAMPLER_KL = 0.5  # nats per token
-MIN_EQUAL_ROWS = 3  # of rewards that are all equal while responses are cut
-# Their keys do not say whether a KL is counted per token or per response.
-UNKNOWN_UNIT_FRAMEWORKS = ("language-loop", "language-words", "generic")
 MIN_FIRST_SHARE = 0.95  # of responses, or of groups
 # Before 0.27 TRL's `reward_std` was the mean of the groups' spreads, and no share was logged.
 GROUP_SPREAD_FRAMEWORKS = ("trl-grpo", "unsloth")
@@ -204,7 +201,9 @@ def _sampler(trace: Trace) -> Fact | None:
 def _level(trace: Trace, level: Level) -> Fact | None:
     columns = _common_rows(trace, level.metric.name)
     measured = trace.measured.get(level.metric.name)
-    in_tokens = measured is not None and measured.framework not in UNKNOWN_UNIT_FRAMEWORKS
+    # Their keys do not say whether a KL is counted per token or per response.
+    unclear = {"language-loop", "language-words", "generic"}
+    in_tokens = measured is not None and measured.framework not in unclear
     if not columns or (level.metric is KL_TO_REFERENCE_PER_TOKEN and not in_tokens):
         return None
     least = float(columns[0].max() if level.below else columns[0].min())
@@ -223,7 +222,7 @@ def _cut_and_alike(trace: Trace) -> Fact | None:
     """Find that no response ends and that all earn the same: further rows teach nothing either."""
     for name in _spreads(trace):
         columns = _common_rows(trace, TRUNCATED_SHARE.name, name)
-        if not columns or columns[0].size < MIN_EQUAL_ROWS:
+        if not columns or columns[0].size < 3:  # noqa: PLR2004 - fewer may be chance
             continue
         cut, spread = columns
         equal = spread >= 1 if name == GROUP_ZERO_STD.name else spread == 0

@@ -10,24 +10,19 @@ cells. A range of steps, "101-150", counts as its end; a cell that holds no numb
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
-
-MAX_TABLE_LINE_LENGTH = 2000  # characters
-MIN_TABLE_CELLS = 2
-MAX_NAME_LENGTH = 60  # characters: a longer cell is prose
-RULE = re.compile(r"[\s|:+─━┼╪=-]+")
-RANGE = re.compile(r"\d{1,15} ?[-–~] ?(\d{1,15})")
-DECORATION = str.maketrans("", "", "*`~")
-NOT_A_NAME = re.compile(r"[^\x21-\x7e ]+")
 
 
 @dataclass(slots=True)
 class Tables:
     """The heading of the table that is being read."""
 
+    max_line_length: ClassVar[int] = 2000  # characters
+    max_name_length: ClassVar[int] = 60  # characters: a longer cell is prose
     open: bool = False
     names: tuple[str, ...] = ()
     step: int = 0  # index of the column
@@ -36,10 +31,10 @@ class Tables:
     def take(self, page: Page) -> None:
         """Read a heading, a rule below it or a row; anything else ends the table."""
         text = page.text.strip().removeprefix("> ")  # as issues quote
-        if len(text) > MAX_TABLE_LINE_LENGTH:
+        if len(text) > self.max_line_length:
             self.open = False
             return
-        if self.open and RULE.fullmatch(text):
+        if self.open and re.fullmatch(r"[\s|:+─━┼╪=-]+", text):
             return
         cells, piped = _cells(text)
         if self.open and not piped and len(cells) != len(self.names):
@@ -52,9 +47,8 @@ class Tables:
         names = tuple(_name(cell) for cell in cells)
         steps = column_guess.step_keys(names)
         self.open = bool(
-            len(cells) >= MIN_TABLE_CELLS
-            and steps
-            and all(len(name) <= MAX_NAME_LENGTH and number(name) is None for name in names)
+            steps
+            and all(len(name) <= self.max_name_length and number(name) is None for name in names)
             and any(column_guess.is_measure(name) for name in names)
         )
         if self.open:
@@ -63,7 +57,7 @@ class Tables:
     def _row(self, page: Page, cells: list[str]) -> bool:
         if len(cells) != len(self.names):
             return False
-        value = number(RANGE.sub(r"\1", cells[self.step]))
+        value = number(re.sub(r"^\d{1,15} ?[-–] ?(\d{1,15})$", r"\1", cells[self.step]))
         step = to_step(value)
         if step is None:
             return False
@@ -81,13 +75,13 @@ class Tables:
 def _cells(text: str) -> tuple[list[str], bool]:
     """Return the cells of a line, and whether bars divide them."""
     piped = text.startswith("|") and text.endswith("|")
-    parts = text[1:-1].split("|") if piped else re.split(r"\t|\s{2,}", text)
-    return [part.translate(DECORATION).strip() for part in parts], piped
+    cells = text[1:-1].split("|") if piped else re.split(r"\t|\s{2,}", text)
+    return [re.sub(r"[*`~]", "", cell).strip() for cell in cells], piped
 
 
 def _name(cell: str) -> str:
     """Return a column's name as loggers write it: "Mean KL" is "mean_kl"."""
-    name = NOT_A_NAME.sub(" ", cell).strip()
+    name = re.sub(r"[^\x21-\x7e ]+", " ", cell).strip()
     name = re.sub(r"\s*\([^()]*\)$", "", name)  # the unit
     name = re.sub(r"^step\b.*", "step", name, flags=re.IGNORECASE)
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
