@@ -50,13 +50,14 @@ def test_evaluations_that_rise_each_time_are_learning(name):
 @pytest.mark.parametrize(
     "values",
     [
+        (np.nan,) * 6,
         RISING[:4],
         RISING[::-1],
         (0.40, 0.40, 0.40, 0.40, 0.41, 0.41),
         (0.400, 0.402, 0.404, 0.406, 0.408, 0.410),
         (0.40, 0.60, 0.45, 0.55, 0.50, 0.62),
     ],
-    ids=["four", "falling", "ties", "by less than two of a hundred", "up and down"],
+    ids=["no number", "four", "falling", "ties", "by less than two of a hundred", "up and down"],
 )
 def test_other_evaluations_are_not(values):
     assert not [*few_evaluations(trace("outcome/eval_accuracy", values), None)]

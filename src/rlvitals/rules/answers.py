@@ -157,7 +157,7 @@ def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
-        if len(values) >= LEAST or values.min() < 0 or values.max() > 1:
+        if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         levels = float(values[0]), float(values[-1]), float(values.max())
         if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:  # noqa: PLR2004
