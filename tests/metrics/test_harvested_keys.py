@@ -1,9 +1,12 @@
 """The tables know what the frameworks' sources write (`scripts/harvest_keys.py`)."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from rlvitals import metrics
+from rlvitals.metrics import key_grammar
 from rlvitals.metrics.catalogue import rollouts, surrogate, throughput
 from rlvitals.metrics.frameworks import GENERIC, TABLES, lookup, own_numbers
 
@@ -41,6 +44,67 @@ MIN_NAMED = {
     "trl-grpo": 1.00,
     "verl": 0.41,
 }
+# Keys of the machinery: what is left when they are taken out measures the training.
+MACHINERY_KINDS = {
+    metric.name
+    for metric in (
+        *(rollouts.COUNT, rollouts.LOGGED_SETTING, throughput.DATA_SIZE, throughput.PHASE_RATE),
+        *(throughput.PHASE_TIME, throughput.MACHINE),
+    )
+}
+MACHINERY = re.compile(
+    r"(?:perf|vllm|checkpoint_engine|dynamic_resource|payload_\w+|concurrency|gate|inference"
+    r"|progress|separate_async|delta\w*|transfer|router|gen_fleet|grouping|async/\w*quota\w*"
+    r"|\w+/batch_padded\w*|rollout/spec_\w+|training/async/proxy\w*)(?:/|$)"
+)
+# Share of them with a metric of their own, by the table or by the words of the key, as reached.
+MIN_MEASURES = {
+    "agent-lightning": 0.88,
+    "areal": 0.88,
+    "miles": 0.80,
+    "ms-swift": 1.00,
+    "nemo-rl": 0.95,
+    "open-instruct": 0.88,
+    "openrlhf": 1.00,
+    "pipeline-rl": 0.84,
+    "prime-rl": 0.92,
+    "rllm": 0.78,
+    "roll": 0.90,
+    "skyrl": 0.78,
+    "slime": 0.86,
+    "tinker": 0.92,
+    "trl-dpo": 1.00,
+    "trl-grpo": 1.00,
+    "verl": 0.87,
+}
+# Metrics that the key alone gives, where no table is the framework's: share of the measures.
+MIN_BY_WORDS = {
+    "agent-lightning": 0.27,
+    "areal": 0.29,
+    "miles": 0.46,
+    "ms-swift": 0.87,
+    "nemo-rl": 0.47,
+    "open-instruct": 0.47,
+    "openrlhf": 0.75,
+    "pipeline-rl": 0.53,
+    "prime-rl": 0.34,
+    "rllm": 0.40,
+    "roll": 0.52,
+    "skyrl": 0.53,
+    "slime": 0.48,
+    "tinker": 0.16,
+    "trl-dpo": 0.82,
+    "trl-grpo": 0.71,
+    "verl": 0.57,
+}
+MIN_AGREEMENT = 0.85  # of the names by words, with those of the framework's own table
+# What a loss's weights and a distillation are called, which their tables list one by one.
+LISTED = {surrogate.LOSS_WEIGHT.name, surrogate.DISTILLATION.name}
+FAMILIES = [metric.name for metric in metrics.CATALOGUE if metric.family]
+BY_KIND = {
+    metric.name
+    for metric in (rollouts.EXTREME, rollouts.SHARE_OF, rollouts.LENGTH_OF, rollouts.STATISTIC)
+}
 FIELDS = ("gsm8k", "1", "mean")  # what may stand where the source formats a value into a key
 
 
@@ -70,6 +134,63 @@ def test_a_framework_s_keys_are_known(path):
     assert 1 - len(unknown) / len(metrics) >= MIN_KNOWN, unknown
     named = [name for name in metrics.values() if name is not None and name not in NUMBER_KINDS]
     assert round(len(named) / len(metrics), 2) >= MIN_NAMED[path.stem]
+
+
+def measures(path):
+    """Return {key: metric or None} for the keys that are no machinery."""
+    known = {key: metric(path.stem, key) for key in keys(path) if not MACHINERY.match(key)}
+    return {
+        key: name
+        for key, name in known.items()
+        if name not in MACHINERY_KINDS and not str(name).startswith(("throughput/", "progress/"))
+    }
+
+
+def by_words(key):
+    found = (key_grammar.meaning(key.replace("*", word)) for word in FIELDS)
+    name = next((name for name in found if name), None)
+    return next((family for family in FAMILIES if f"{name}/".startswith(f"{family}/")), name)
+
+
+def without_own_table(path, key):
+    """Return the metric of a key where the framework's tables are unknown."""
+    others = [table for table in TABLES if table not in variants(path.stem)]
+    logged = [key.replace("*", FIELDS[0]) for key in keys(path)]
+    table = lookup.choose("plain-jsonl", logged, others)
+    found = (lookup.find(t, key.replace("*", FIELDS[0])) for t in (table, GENERIC) if t)
+    names = [match[1].metric.name for match in found if match]
+    return next((n for n in names if n not in NUMBER_KINDS and n != UNEXPLAINED), by_words(key))
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_what_measures_the_training_has_a_metric(path):
+    known = measures(path)
+    own = {
+        key: name if name not in BY_KIND | {None} else by_words(key) for key, name in known.items()
+    }
+    named = [n for n in own.values() if n and (n not in NUMBER_KINDS or n in LISTED)]
+    named += [key for key, n in own.items() if n == rollouts.EXTREME.name]  # of a named metric
+    assert round(len(named) / len(own), 2) >= MIN_MEASURES[path.stem], sorted(
+        key for key, name in own.items() if not name
+    )
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
+def test_a_framework_without_a_table_is_known_by_its_words(path):
+    known = measures(path)
+    alone = {key: without_own_table(path, key) for key in known}
+    assert round(sum(map(bool, alone.values())) / len(alone), 2) >= MIN_BY_WORDS[path.stem]
+
+
+def test_names_by_words_agree_with_the_tables():
+    pairs = [
+        (name, by_words(key))
+        for path in LISTS
+        for key, name in measures(path).items()
+        if name is not None and name not in NUMBER_KINDS and by_words(key) is not None
+    ]
+    assert len(pairs) > 250
+    assert sum(own == words for own, words in pairs) / len(pairs) >= MIN_AGREEMENT
 
 
 def test_the_lists_are_of_many_frameworks():

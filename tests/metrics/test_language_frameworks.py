@@ -97,7 +97,6 @@ UNNAMED = {
     "verl_grpo": {"val-aux/openai/gsm8k/reward/std@1"},
     "openrlhf_ppo": {"logprobs_diff"},
     "openrlhf_grpo": {"logprobs_diff"},
-    "prime_rl": {"mismatch_kl/all/max"},
     "lightning": {"train_loss_epoch", "trainer/global_step"},
 }
 

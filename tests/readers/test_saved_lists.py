@@ -330,3 +330,17 @@ def test_printed_lines(tmp_path, line, key):
     series = read_log(path).series[key]
     assert series.values.tolist() == [n / 2 for n in range(1, 31)]
     assert series.steps.tolist() == list(range(1, 31))
+
+
+def test_stages_of_training_are_a_run_each(tmp_path):
+    path = tmp_path / "metrics.json"
+    pairs = [{"step": 5 * n, "loss": 0.7 - n / 30, "acc": 0.5 + n / 40} for n in range(1, 16)]
+    rewards = [{"epoch": n / 60, "reward": 0.5 + n / 120, "kl": 0.001} for n in range(1, 61)]
+    path.write_text(
+        json.dumps({"eval": {"dpo": {"n": 9}}, "curves": {"dpo": pairs, "grpo": rewards}})
+    )
+    stages = rlvitals.runs(path)
+    assert [stage.name for stage in stages] == ["dpo", "grpo"]
+    assert len(stages[0]["optimiser/loss"]) == 15
+    assert len(stages[1]["outcome/reward"]) == 60
+    assert "outcome/reward" not in stages[0]

@@ -147,6 +147,7 @@ DECISIVE = [
     ("policy__clip_fraction", 0.99, 0.2),
     ("policy__clip_fraction_effective", 0.99, 0.1),
     ("language__error_share", 1.0, 0.1),
+    ("policy__kl_to_reference_per_token", 1e3, 0.01),
 ]
 
 
@@ -167,6 +168,25 @@ def test_one_decisive_row_is_enough(metric, broken, usual, rows):
 def test_a_large_gradient_from_the_first_row_on_is_noted():
     run = grpo(optimiser__grad_norm=[1656.0, 1700.0], reward__group_zero_std=[0.1, 0.2])
     assert first_rows_broken.check(run).severity is Severity.NOTE
+
+
+def test_a_kl_of_unknown_unit_proves_nothing():
+    run = grpo(
+        policy__kl_to_reference_per_token=[200.0] * 3,
+        reward__group_zero_std=[0.2] * 3,
+        optimiser__grad_norm=[1.0] * 3,
+    )
+    measured = {key: replace(m, framework="language-loop") for key, m in run.measured.items()}
+    assert isinstance(first_rows_broken.check(replace(run, measured=measured)), Clear)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_no_answer_ends_and_all_earn_the_same(rows):
+    cut = {"language__truncated_share": np.full(rows, 0.99)}
+    answer = first_rows_broken.check(grpo(**cut, reward__group_zero_std=np.ones(rows)))
+    assert answer.severity is (Severity.WARNING if rows == 3 else Severity.NOTE)
+    differ = first_rows_broken.check(grpo(**cut, reward__group_zero_std=np.full(rows, 0.4)))
+    assert differ.severity is Severity.NOTE
 
 
 def test_a_pasted_row_of_a_trainer_is_a_language_model_s(tmp_path):

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rlvitals.metrics import agent_means, frameworks, outcome_words, profile
+from rlvitals.metrics import (
+    agent_means,
+    ending,
+    frameworks,
+    key_grammar,
+    outcome_words,
+    profile,
+)
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
 from rlvitals.metrics.metric import Metric
@@ -97,7 +104,7 @@ def trace(
         settings=settings,
         profile=overrides.profile or profile.infer(best.keys(), measured, settings),
         budget=_budget(settings.get("total_steps")),
-        lifecycle=lifecycle or _lifecycle(logs, resumed),
+        lifecycle=lifecycle or ending.lifecycle(logs, resumed),
         notes=(*notes, *_clock_notes(logs, clocks), *_duplicate_notes(logs, columns, best)),
         unmapped=tuple(dict.fromkeys(gathered.unmapped)),  # two logs may contain the same
         step_unit=align.unit(sources),
@@ -121,32 +128,6 @@ def unmapped_columns(logs: Sequence[Log], overrides: Given) -> dict[str, Series]
     }
 
 
-def _lifecycle(logs: Sequence[Log], resumed: tuple[int, ...]) -> Lifecycle:
-    """Merge how the logs ended; exit code 0 overrides a traceback."""
-    endings = [log.ending for log in logs if log.ending is not None]
-    exit_code = next((e.exit_code for e in endings if e.exit_code is not None), None)
-    traceback = next((e.traceback for e in endings if e.traceback), "")
-    if exit_code == 0:
-        traceback = ""
-    elif _is_interrupt(traceback):
-        exit_code, traceback = None, ""
-    return Lifecycle(
-        exit_code=exit_code,
-        traceback=traceback,
-        attempts=max([1 + len(resumed), *(log.attempts for log in logs)]),
-        seams=resumed,
-        ended=bool(endings),
-        signal=next((e.signal for e in endings if e.signal), ""),
-        reason=next((e.reason for e in endings if e.reason), ""),
-        end_step=max((e.step for e in endings if e.step is not None), default=None),
-    )
-
-
-def _is_interrupt(traceback: str) -> bool:
-    """Return True for a person's Ctrl-C, which is no failure."""
-    return traceback.strip().rpartition("\n")[2].startswith("KeyboardInterrupt")
-
-
 def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
     """Map the columns and settings of every log to canonical names."""
     tables = []
@@ -161,6 +142,10 @@ def _gather(logs: Sequence[Log], overrides: Given) -> _Gathered:
         table = log_table or main  # a settings file uses the names of the run's logs
         gathered.settings = {**_settings(log, table), **gathered.settings}
         by_key = {key: _column(log, table, key, s, overrides) for key, s in log.series.items()}
+        names = {k: (c.name, c.measured.how) if c else None for k, c in by_key.items()}
+        for key, metric in key_grammar.name_keys(table, names):
+            measured = Measured("language-words", key, "by the words of its key", where=log.where)
+            by_key[key] = _Column(metric, log.series[key], measured)
         usable = [column for column in by_key.values() if column is not None and not column.off]
         gathered.columns.append([replace(column, order=order) for column in usable])
         unknown = [k for k, c in by_key.items() if c is None and not OTHER_AXIS_KEY.match(k)]
@@ -330,7 +315,7 @@ def _notes(logs: Sequence[Log], seams: Sequence[str], shuffled: int) -> tuple[st
     notes += [
         f"{g.where}: stopped by hand"
         for g in logs
-        if g.ending and _is_interrupt(g.ending.traceback)
+        if g.ending and ending.is_interrupt(g.ending.traceback)
     ]
     if shuffled:
         notes.append(f"steps go back in {shuffled} places: judged in the order of steps")

@@ -37,6 +37,7 @@ from rlvitals.rules.gains import (
     gain,
     level_standing,
     margin_standing,
+    order_chance,
     rises_steadily,
 )
 from rlvitals.rules.outcome_blocks import (
@@ -129,7 +130,8 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
     trend = _by_training(trace, since)
     if trend.state in {"flat", "unknown"}:
         # Batches that are drawn for their difficulty stay level while the policy gets better.
-        evaluation = next((h for h in _evaluations(trace, since) if h.improves), None)
+        evaluated = (*_evaluations(trace, since), *few_evaluations(trace, since))
+        evaluation = next((h for h in evaluated if h.improves), None)
         return flat_by_construction(trace, trend) if evaluation is None else evaluation
     gains = trend.state in {"rising", "holding its best"}
     return replace(trend, state="flat", why="") if gains and dead(trace) else trend
@@ -137,14 +139,35 @@ def _learning_trend(trace: Trace, since: int | None) -> Standing:
 
 def _evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
     """Judge the right answers on prompts that are not trained on, wherever they are logged."""
-    names = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
-    for name in (*(name for name in names if name in trace), *members(trace)):
+    for name in _evaluated_names(trace):
         series = trace[name].finite()
         values = (series if since is None else series.since(since)).values
         if len(values) < LEAST or values.min() < 0 or values.max() > 1:
             continue
         trend = standing(isolate_outcome(trace, SUCCESS_RATE.name, series), since)
         yield by_batches(trace, replace(trend, metric=name), series, since)
+
+
+def few_evaluations(trace: Trace, since: int | None) -> Iterator[Standing]:
+    """Give the evaluations that rise from one to the next, where they are too few for a trend.
+
+    By Kendall's test of their order, at 1 %: five that all rise have a chance of 1 in 120, and
+    four are ordered by chance too often.
+    """
+    for name in _evaluated_names(trace):
+        series = trace[name].finite()
+        values = (series if since is None else series.since(since)).values
+        if not 0 < len(values) < LEAST or values.min() < 0 or values.max() > 1:
+            continue
+        levels = float(values[0]), float(values[-1]), float(values.max())
+        if levels[1] - levels[0] > OF_ALL and order_chance(values) <= 0.01:  # noqa: PLR2004
+            why = f"rises over {len(values)} evaluations: {levels[0]:.4g} to {levels[1]:.4g}"
+            yield Standing("rising", name, why, *levels)
+
+
+def _evaluated_names(trace: Trace) -> tuple[str, ...]:
+    names = (EVAL_ACCURACY.name, EVAL_SUCCESS_RATE.name, EVAL_REWARD.name)
+    return (*(name for name in names if name in trace), *members(trace))
 
 
 def members(trace: Trace) -> list[str]:
@@ -269,6 +292,9 @@ def verdict_trend(trace: Trace) -> Standing:
     if trace.profile is Profile.SUPERVISED and (pairs := by_pairs(trace)) is not None:
         return pairs
     trend = since_the_start(trace, standing(prefer_evaluation(trace)))
+    if trend.state == "unknown" and not trend.metric:  # no outcome of training is logged
+        evaluated = (*_evaluations(trace, None), *few_evaluations(trace, None))
+        trend = next((h for h in evaluated if h.state != "unknown"), trend)
     if trend.state == "unknown" and succeeds_throughout(trace):
         return replace(trend, state="holding its best", why="")
     right = trace.numbers(ACCURACY.name, MIN_POINTS)

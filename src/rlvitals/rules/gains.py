@@ -182,6 +182,20 @@ def margin_standing(trace: Trace) -> Standing | None:
     )
 
 
+def order_chance(values: Array) -> float:
+    """Return the chance that values [n] without a trend rise in as many of their pairs as these.
+
+    Exact for Kendall's S without ties; a tie counts as a pair that falls. For up to ten values.
+    """
+    n = len(values)
+    rising = sum(int((values[i + 1 :] > values[i]).sum()) for i in range(n - 1))
+    counts = np.ones(1)  # orders of k values by their number of falling pairs
+    for k in range(2, n + 1):
+        counts = np.convolve(counts, np.ones(k))
+    falling = n * (n - 1) // 2 - rising
+    return float(counts[: falling + 1].sum() / counts.sum())
+
+
 def early_loss(values: Array) -> tuple[float, float] | None:
     """Return the level before and after a loss within the first two evaluations; else None.
 

@@ -214,7 +214,7 @@ def _standing(trace: Trace, since: int | None, until: int | None, of: str) -> St
 
 
 def _missing_outcome_reason(trace: Trace) -> str:
-    for name in OUTCOMES:
+    for name in (*OUTCOMES, "outcome/eval_accuracy", "outcome/eval_reward"):
         if name in trace:
             numbers = len(trace[name].finite())
             return f"{name} has {numbers} numbers of the {LEAST} needed"

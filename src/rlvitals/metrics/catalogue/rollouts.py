@@ -165,6 +165,11 @@ LENGTH_OF = _by_kind(
     "Tokens of a part of the responses, or counted with padding, tools or all turns: not the mean"
     " length of a response.",
 )  # fmt: skip
+HELD_OUT = _by_kind(
+    "held_out", "Responses to held-out prompts", "as logged",
+    "What is measured of training under the name that follows, here of an evaluation: a length, a"
+    " share of cut responses, a spread.",
+)  # fmt: skip
 LOGGED_SETTING = _by_kind(
     "setting", "Settings in force", "as logged",
     "A threshold, a weight or a limit that the framework logs with every row: chosen or scheduled,"
@@ -219,6 +224,7 @@ METRICS = (
     EXTREME,
     SHARE_OF,
     LENGTH_OF,
+    HELD_OUT,
     LOGGED_SETTING,
     STOP_REASON,
     ERRORS,

@@ -21,11 +21,6 @@ from rlvitals.metrics.frameworks.generic import AS_MEASURED
 from rlvitals.metrics.frameworks.key import Family, Name, Table
 
 ROLLOUTS = "mean over the batch's rollouts"
-NEMO = {  # without the "train/" before them
-    "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
-    "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
-    "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
-}
 
 LOOP_ALIASES = (
     (outcome.ACCURACY, ("train_answer_accuracy", "answer_accuracy", "batch_accuracy", "acc",
@@ -71,7 +66,10 @@ NAMES = Table(
     "hand-written loops around a language model",
     loose=True,
     keys={
-        **NEMO,
+        # NeMo RL's, without the "train/" before them
+        "approx_entropy": Name(exploration.ENTROPY, "estimated from sampled tokens"),
+        "mean_gen_tokens_per_sample": Name(language.LENGTH_MEAN, ROLLOUTS),
+        "validation/accuracy": Name(outcome.EVAL_ACCURACY, "mean over the validation set"),
         **{key: Name(metric, AS_MEASURED) for metric, keys in LOOP_ALIASES for key in keys},
     },
     families=(

@@ -101,6 +101,16 @@ NAMES = Table(
         "dynamic_filtering_pass_rate": Name(
             rollouts.KEPT_SHARE, "logged in per cent of the prompts", scale=0.01
         ),
+        # ppo_trainer.py, ppo_train, 0.2 to 0.8: what the progress bar calls them
+        "pg": Name(policy.LOSS, OVER_RESPONSE_TOKENS),
+        "rm": Name(outcome.REWARD, OVER_SAMPLES),
+        "ret": Name(reward.SHAPED, "summed over tokens"),
+        "glen": Name(language.LENGTH_MEAN, OVER_SAMPLES),
+        "tlen": Name(rollouts.SEQUENCE_LENGTH_MEAN, OVER_SAMPLES),
+        "act_lr": Name(optimiser.LEARNING_RATE),
+        "cri": Name(value.LOSS, OVER_RESPONSE_TOKENS),
+        "vals": Name(value.PREDICTION_MEAN, OVER_RESPONSE_TOKENS),
+        "cri_lr": Name(optimiser.CRITIC_LEARNING_RATE),
         # ray/ppo_critic.py, training_step; models/loss.py, ValueLoss
         "critic_loss": Name(value.LOSS, f"half the clipped squared error, {OVER_RESPONSE_TOKENS}"),
         "values": Name(value.PREDICTION_MEAN, OVER_RESPONSE_TOKENS),
@@ -181,6 +191,7 @@ NAMES = Table(
     marks=(
         ("policy_loss", "actor_lr"),
         ("policy_loss", "response_length"),
+        ("pg", "rm", "glen"),
         ("rollout/reward_mean", "rollout/truncated_rate"),
         ("chosen_reward", "reject_reward"),
         ("gpt_loss",),

@@ -6,12 +6,14 @@ from rlvitals.readers.console_dialects import (
     boxes,
     dicts,
     keras_rl,
+    key_lines,
     nemo_reports,
     pairs,
     psr_nsr,
     recent_stats,
     reward_lists,
     rsl_rl,
+    step_tables,
     vidur,
 )
 from rlvitals.readers.console_dialects.dialect import Dialect
@@ -30,4 +32,6 @@ DIALECTS: tuple[Dialect, ...] = (
     a2c_ppo_acktr.DIALECT,
     pairs.DIALECT,
     reward_lists.DIALECT,
+    step_tables.DIALECT,
+    key_lines.DIALECT,
 )

@@ -3,8 +3,9 @@
 `{'loss': '0.5', 'grad_norm': '1.2', 'learning_rate': '1e-05', 'epoch': '0.1'}`
 `step 12: {'train/loss': 0.5, 'train/grad_norm': 1.2}`   `Global step 12: {'policy_loss': 0.5}`
 
-The trainers print no step. Their bar, which is drawn anew after each row, has it; without a bar
-rows are counted. transformers 5 prints numbers as strings of four digits.
+A dict may be wrapped over lines, and be JSON. The trainers print no step. Their bar, which is drawn
+anew after each row, has it; without a bar rows are counted. transformers 5 prints numbers as
+strings of four digits.
 Source: transformers' `trainer_callback.py` (ProgressCallback.on_log, PrinterCallback.on_log);
 OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_utils.py`.
 """
@@ -12,10 +13,12 @@ OpenRLHF's `ppo_trainer.py` (fit); slime's `model.py` (train) and `train_metric_
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
-from rlvitals.readers.formats.columns import to_step
+from rlvitals.readers.formats.columns import json_number, to_step
+from rlvitals.readers.formats.json_lines import flatten, parse_object
 
 PAIR = re.compile(
     r"'([^'\n]{1,200})': (?:(?:np\.|numpy\.)?(?:float|int)(?:16|32|64)\(|tensor\()?"
@@ -27,31 +30,60 @@ NUMBERED = re.compile(
     re.IGNORECASE,
 )
 LOGGED_KEYS = frozenset({"loss", "train_loss", "epoch", "learning_rate", "grad_norm", "reward"})
-MAX_WAITING = 64
 
 
 @dataclass(slots=True)
 class Dicts:
     """Rows that wait for the bar to show their step, and the count of those without one."""
 
+    max_waiting: ClassVar[int] = 64
+    max_wrapped_lines: ClassVar[int] = 100
+    max_wrapped_length: ClassVar[int] = 8000  # characters
     open: bool = False
     counts: bool | None = None  # no bar gives the steps; None: not known yet
     rows: int = 0  # of training, without a step of their own
     waiting: list[tuple[list[Pair], float]] = field(default_factory=list)
     drawn: int = 0  # how often the bar had been drawn when the last of them came
+    wrapped: list[str] = field(default_factory=list)  # lines of a dict that is still open
 
     def take(self, page: Page) -> None:
         """Read a row, or a state of the bar that rows wait for."""
         if self.waiting and page.shared.drawn > self.drawn:
             self._shown(page)
+        self._unwrap(page)
+        self.open = bool(self.waiting or self.wrapped)
         start = page.text.find("{'")
-        if start < 0:
+        if start < 0 or self.wrapped:
             return
         said = page.message
         if (stepped := NUMBERED.match(said)) is not None:
             page.add(int(stepped[1]), _pairs(said), "steps")
         elif said.startswith("{'") and said.endswith("}"):
             self._row(page, _pairs(said))
+
+    def _unwrap(self, page: Page) -> None:
+        """Collect the lines of a dict until it is closed; read JSON, on one line too."""
+        said = page.message
+        if self.wrapped:
+            starts_inside = re.match(r"['\"{}\[\]\d.,+\s-]", said)
+            if not starts_inside or len(self.wrapped) >= self.max_wrapped_lines:
+                self.wrapped = []
+                return
+        elif not (said == "{" or said.startswith(('{"', "{'"))):
+            return
+        text = "".join((*self.wrapped, said))
+        if len(text) > self.max_wrapped_length or text.count("{") < text.count("}"):
+            self.wrapped = []
+        elif text.count("{") > text.count("}"):
+            self.wrapped.append(said)
+        elif self.wrapped or said.startswith('{"'):
+            self.wrapped = []
+            document = parse_object(text)
+            cells = flatten(document) if document else ()
+            pairs = [(key, n) for key, cell in cells if (n := json_number(cell)) is not None]
+            pairs = pairs or _pairs(text)
+            if any(_is_of_training(key) for key, _ in pairs):
+                self._row(page, pairs)
 
     def _row(self, page: Page, pairs: list[Pair]) -> None:
         keys = {key for key, _ in pairs}
@@ -78,7 +110,7 @@ class Dicts:
         # Two rows of training between two states of the bar: output and bar were buffered apart,
         # and the bar may never be drawn again.
         apart = self.counts is None and sum(_trains(row) for row, _ in self.waiting) > 1
-        if apart or len(self.waiting) > MAX_WAITING:
+        if apart or len(self.waiting) > self.max_waiting:
             self._shown(page)
 
     def _shown(self, page: Page) -> None:
@@ -100,6 +132,11 @@ class Dicts:
         self.rows += _trains(pairs)
         page.shared.notes["rows without a step: counted"] = None
         page.add(self.rows, pairs, "rows", time)
+
+
+def _is_of_training(key: str) -> bool:
+    """Return True for a key that no dict of settings has."""
+    return re.fullmatch(r"(?:.*[/_])?(?:loss|rewards?|reward/mean|score/mean)", key) is not None
 
 
 @lru_cache(maxsize=256)
@@ -128,4 +165,4 @@ def _pairs(text: str) -> list[Pair]:
     return [(key, value) for key, cell in found if (value := number(cell)) is not None]
 
 
-DIALECT = Dialect("dicts", "Hugging Face's and other printed dicts", ("{'",), Dicts)
+DIALECT = Dialect("dicts", "Hugging Face's and other printed dicts", ("{'", '{"', "{"), Dicts)

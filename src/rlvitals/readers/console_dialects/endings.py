@@ -47,6 +47,11 @@ SIGNALS = (
     (re.compile(r"(?:.*: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?"), ABORTED),
     (re.compile(r"(?:.*: line \d+: +\d+ )?Bus error(?: +\(core dumped\).*)?"), 135),
     (re.compile(r".*(?:oom[-_ ]kill|\bout of memory: kill).*", re.IGNORECASE), KILLED),
+    # Ray's monitor of a node's memory, and the exception that the driver gets.
+    (re.compile(r".*\bray\.exceptions\.OutOfMemoryError\b.*"), KILLED),
+    (re.compile(r".*\b[1-9]\d{0,5} Workers? .{0,40}killed due to memory pressure.*"), KILLED),
+    (re.compile(r".*\bkilled due to the node running low on memory\b.*"), KILLED),
+    (re.compile(r".*\bWatchdog caught collective operation timeout\b.*"), ABORTED),
     (re.compile(r".*slurmstepd: error: .*CANCELLED.* DUE TO .*"), None),
     (re.compile(r"(?:[\w.]+: )?CUDA (?:error: )?out of memory.*"), None),
     (re.compile(r"terminate called after throwing .*"), ABORTED),
@@ -54,6 +59,8 @@ SIGNALS = (
 EXITS = (
     re.compile(r"srun: error: .*Exited with exit code (\d{1,3})\b"),
     re.compile(r"\s*exitcode +: (-?\d{1,3}) \("),
+    re.compile(r".*\bfailed \(exitcode: (-?\d{1,3})\)"),  # torch.distributed.elastic
+    re.compile(r".*\bexits with return code = (-?\d{1,3})\b"),  # DeepSpeed's launcher
     re.compile(r".*\bexit(?:ed with)?(?: exit)? (?:code|status):? (-?[1-9]\d{0,2})\b.*"),
     re.compile(r".*Command exited with non-zero status (\d{1,3})"),
 )
@@ -61,7 +68,7 @@ CANCELLED = re.compile(r".*slurmstepd: error: .*CANCELLED (?!.* DUE TO )")
 SUCCESS = re.compile(r".*\bTraining completed successfully\b", re.IGNORECASE)
 HINTS = (
     *("Traceback", "illed", "fault", "borted", "error", "Error", "xit", "emory", "Interrupt"),
-    *("CANCELLED", "completed", "terminate", "^C", "oom", "OOM"),
+    *("CANCELLED", "completed", "terminate", "^C", "oom", "OOM", "Watchdog"),
 )
 
 

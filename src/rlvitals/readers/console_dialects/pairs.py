@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
+from typing import ClassVar
 
 from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
 from rlvitals.readers.formats import column_guess
 from rlvitals.readers.formats.columns import to_step
 
-MAX_PAIRS_TEXT_LENGTH = 2000  # characters of a hand-written line
 MAX_SHAPES = 64
 MAX_SEGMENTS = 60
 NUMBER = r"[-+]?(?:\d[\d.]{0,40}(?:e[-+]?\d{1,3})?|\.\d{1,40}|nan|inf(?:inity)?)"
@@ -96,6 +96,7 @@ PRIME_RL = {
 class Pairs:
     """The shapes of line seen once (with their row) and more than once (None)."""
 
+    max_length: ClassVar[int] = 2000  # characters of a hand-written line
     open: bool = False
     shapes: dict[tuple[str, ...], tuple[dict[str, float], float] | str] = field(
         default_factory=dict
@@ -103,15 +104,26 @@ class Pairs:
     epoch: int = 0
     last: int = 0
     before: int = 0  # steps of the epochs before, where each counts from its own start
+    wrapped: int | None = None  # the step of verl's line, while its pairs go on below
 
     def take(self, page: Page) -> None:
         """Read a line of pairs."""
+        if self.wrapped is not None:
+            step = self.wrapped
+            self.wrapped, self.open = None, False
+            # A paste breaks the line: "actor/pg_loss:0.1 - actor/grad_norm:0.5".
+            cells = page.message.strip(" -").split(" - ")
+            below = "/" in cells[0] and all(VERL_PAIR.fullmatch(cell) for cell in cells)
+            if below and not VERL.search(page.text):
+                page.columns.add_row(step, self._verl_pairs(page.message), page.time)
+                self.wrapped, self.open = step, True
+                return
         if found := VERL.search(page.text):
             self._verl(page, int(found[1]), page.text[found.end() :])
         elif found := CLEANRL.search(page.text):
             if (value := number(found[2])) is not None:
                 page.add(int(found[1]), [("charts/episodic_return", value)], "environment steps")
-        elif len(page.text) > MAX_PAIRS_TEXT_LENGTH or "{" in page.text:
+        elif len(page.text) > self.max_length or "{" in page.text:
             return
         elif counted := COUNTER.match(page.message):
             self._line(page, f"step: {counted[1] or counted[2]}, {page.message[counted.end() :]}")
@@ -119,13 +131,17 @@ class Pairs:
             self._line(page, page.message)
 
     def _verl(self, page: Page, step: int, text: str) -> None:
+        if pairs := self._verl_pairs(text):
+            page.add(step, pairs, "steps")
+            self.wrapped, self.open = step, True
+
+    def _verl_pairs(self, text: str) -> list[Pair]:
         pairs: list[Pair] = []
         for cell in text.split(" - "):
-            found = VERL_PAIR.match(cell.strip())
+            found = VERL_PAIR.match(cell.strip(" -"))
             if found and (value := number(found[2])) is not None:
                 pairs.append((found[1], value))
-        if pairs:
-            page.add(step, pairs, "steps")
+        return pairs
 
     def _line(self, page: Page, text: str) -> None:
         row = _row(text)

@@ -5,7 +5,8 @@
 
 Lists of one measure under several parents, or under names that differ in the algorithm or the seed,
 are several runs; a policy that does not learn ("random", "baseline") is none. Lists of rows are
-read by the column that counts their steps, those named for an evaluation under "eval/".
+read by the column that counts their steps, those named for an evaluation under "eval/". Lists of
+rows that are named for stages of training ("sft", "dpo", "grpo") are a run each.
 """
 
 import re
@@ -124,6 +125,19 @@ def _is_evaluation(key: str) -> bool:
     return bool(EVALUATION_LIST_WORDS & _tokens(key))
 
 
+def _is_stage(key: str) -> bool:
+    """Return True for one of several trainings in a row, which different metrics judge."""
+    return (
+        re.fullmatch(
+            r"(?:.*/)?(?:stage_?\d*_?|phase_?\d*_?)?"
+            r"(?:sft|dpo|kto|orpo|ipo|simpo|grpo|ppo|rloo|reinforce|rm|reward_model|rlhf|rlvr)"
+            r"(?:_(?:history|log|log_history|curve|metrics|stage|training))?",
+            key.lower(),
+        )
+        is not None
+    )
+
+
 def _tokens(key: str) -> set[str]:
     return set(re.findall(r"[a-z]+", key.lower()))
 
@@ -136,6 +150,11 @@ def _by_run(document: _Lists, unnamed: str) -> dict[str, _Lists]:
     for key, rows in trained.items():
         if any(shared[name] > 1 for name in _outcomes(rows)):
             runs[key].rows[""] = rows
+    stages = [key for key in trained if _is_stage(key)]
+    if len(runs) < len(stages) and len(stages) > 1:
+        runs.clear()
+        for key in stages:
+            runs[key].rows[""] = trained[key]
     if len(runs) > 1:
         return runs
     labels = _labels(document.numbers, unnamed)

@@ -6,9 +6,11 @@ row that can show it, one of: `optimiser/grad_norm` exactly 0 while rewards of a
 advantages 0 while `reward/max` is above `reward/min`; `policy/ratio` outside 0.5 to 2;
 `policy/sampler_kl` or the mean difference of log-probabilities between sampler and trainer above
 0.5 nats per token; an effective sample size below a tenth; half of the tokens or nine tenths of
-the sequences masked by a correction; nine tenths of the tokens clipped, or of the rollouts failed.
-A warning. Else a note where every response is cut at the limit, every group earns one reward, or
-the gradient's norm is above 100.
+the sequences masked by a correction; nine tenths of the tokens clipped, or of the rollouts failed;
+KL to the reference above 10 nats per token, where the framework counts it so; or, in three rows
+and more, nearly every response cut at the limit while all rewards are equal. A warning. Else a
+note where every response is cut at the limit, every group earns one reward, or the gradient's
+norm is above 100.
 
 ## Why it matters
 None of these mends itself: what the first update gets wrong, each later one gets wrong too.
@@ -36,7 +38,12 @@ from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.language import TRUNCATED_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM
-from rlvitals.metrics.catalogue.policy import CLIP_FRACTION, CLIP_FRACTION_EFFECTIVE, RATIO
+from rlvitals.metrics.catalogue.policy import (
+    CLIP_FRACTION,
+    CLIP_FRACTION_EFFECTIVE,
+    KL_TO_REFERENCE_PER_TOKEN,
+    RATIO,
+)
 from rlvitals.metrics.catalogue.reward import GROUP_STD, GROUP_ZERO_STD, MAX, MIN, STD
 from rlvitals.metrics.catalogue.rollouts import ERROR_SHARE
 from rlvitals.metrics.catalogue.sampler import (
@@ -87,6 +94,7 @@ FIRST_ROW_LEVELS = (
     Level(CLIP_FRACTION, 0.9, "{:.0%} of the samples or more are clipped"),
     Level(CLIP_FRACTION_EFFECTIVE, 0.9, "{:.0%} of the samples or more are clipped"),
     Level(ERROR_SHARE, 0.9, "{:.0%} of the rollouts or more fail"),
+    Level(KL_TO_REFERENCE_PER_TOKEN, 10.0, "KL to the reference is {:.3g} nats per token or more"),
     Level(GRAD_NORM, 100.0, "the gradient's norm is {:.3g} or more", Severity.NOTE),
 )
 
@@ -192,7 +200,11 @@ def _sampler(trace: Trace) -> Fact | None:
 
 def _level(trace: Trace, level: Level) -> Fact | None:
     columns = _common_rows(trace, level.metric.name)
-    if not columns:
+    measured = trace.measured.get(level.metric.name)
+    # Their keys do not say whether a KL is counted per token or per response.
+    unclear = {"language-loop", "language-words", "generic"}
+    in_tokens = measured is not None and measured.framework not in unclear
+    if not columns or (level.metric is KL_TO_REFERENCE_PER_TOKEN and not in_tokens):
         return None
     least = float(columns[0].max() if level.below else columns[0].min())
     if not (least < level.bound if level.below else least > level.bound):
@@ -204,6 +216,21 @@ def _level(trace: Trace, level: Level) -> Fact | None:
 def _cut(trace: Trace) -> Fact | None:
     summary = "nearly every response is cut at the limit in each of the first rows"
     return _share(trace, TRUNCATED_SHARE.name, summary)
+
+
+def _cut_and_alike(trace: Trace) -> Fact | None:
+    """Find that no response ends and that all earn the same: further rows teach nothing either."""
+    for name in _spreads(trace):
+        columns = _common_rows(trace, TRUNCATED_SHARE.name, name)
+        if not columns or columns[0].size < 3:  # noqa: PLR2004 - fewer may be chance
+            continue
+        cut, spread = columns
+        equal = spread >= 1 if name == GROUP_ZERO_STD.name else spread == 0
+        if equal.all() and cut.min() >= MIN_FIRST_SHARE:
+            summary = f"nearly every response is cut, and all earn the same, in {_rows(cut.size)}"
+            bound = Bound(MIN_FIRST_SHARE, "in each of the first rows")
+            return summary, TRUNCATED_SHARE.name, Severity.WARNING, bound
+    return None
 
 
 def _alike(trace: Trace) -> Fact | None:
@@ -234,6 +261,7 @@ FIRST_ROW_TESTS: tuple[Callable[[Trace], Fact | None], ...] = (
     _ratio,
     _sampler,
     _cut,
+    _cut_and_alike,
     _alike,
 )
 

@@ -1,0 +1,90 @@
+"""Tables of text with a step a row: Markdown, as people paste them, and columns set by spaces.
+
+`| Step | reward | kl |`            `Step   reward   kl`
+`|-----:|-------:|---:|`            `10     0.31     0.002`
+`| 10 | **0.31** | 0.002 |`         `20     0.35     0.003`
+
+A heading without a number, a step-like column and a measure among its cells, and rows with as many
+cells. A range of steps, "101-150", counts as its end; a cell that holds no number is missing.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvitals.readers.console_dialects.dialect import Dialect, Page, Pair, number
+from rlvitals.readers.formats import column_guess
+from rlvitals.readers.formats.columns import to_step
+
+
+@dataclass(slots=True)
+class Tables:
+    """The heading of the table that is being read."""
+
+    max_line_length: ClassVar[int] = 2000  # characters
+    max_name_length: ClassVar[int] = 60  # characters: a longer cell is prose
+    open: bool = False
+    names: tuple[str, ...] = ()
+    step: int = 0  # index of the column
+    piped: bool = False
+
+    def take(self, page: Page) -> None:
+        """Read a heading, a rule below it or a row; anything else ends the table."""
+        text = page.text.strip().removeprefix("> ")  # as issues quote
+        if len(text) > self.max_line_length:
+            self.open = False
+            return
+        if self.open and re.fullmatch(r"[\s|:+─━┼╪=-]+", text):
+            return
+        cells, piped = _cells(text)
+        if self.open and not piped and len(cells) != len(self.names):
+            cells = text.split()
+        if self.open and piped == self.piped and self._row(page, cells):
+            return
+        self._heading(cells, piped=piped)
+
+    def _heading(self, cells: list[str], *, piped: bool) -> None:
+        names = tuple(_name(cell) for cell in cells)
+        steps = column_guess.step_keys(names)
+        self.open = bool(
+            steps
+            and all(len(name) <= self.max_name_length and number(name) is None for name in names)
+            and any(column_guess.is_measure(name) for name in names)
+        )
+        if self.open:
+            self.names, self.step, self.piped = names, names.index(steps[0]), piped
+
+    def _row(self, page: Page, cells: list[str]) -> bool:
+        if len(cells) != len(self.names):
+            return False
+        value = number(re.sub(r"^\d{1,15} ?[-–] ?(\d{1,15})$", r"\1", cells[self.step]))
+        step = to_step(value)
+        if step is None:
+            return False
+        pairs: list[Pair] = [
+            (name, value)
+            for name, cell in zip(self.names, cells, strict=True)
+            if name and name != self.names[self.step] and (value := number(cell)) is not None
+        ]
+        if pairs:
+            unit = column_guess.step_unit(self.names[self.step])
+            page.add_regular(step, pairs, unit, page.time)
+        return True
+
+
+def _cells(text: str) -> tuple[list[str], bool]:
+    """Return the cells of a line, and whether bars divide them."""
+    piped = text.startswith("|") and text.endswith("|")
+    cells = text[1:-1].split("|") if piped else re.split(r"\t|\s{2,}", text)
+    return [re.sub(r"[*`~]", "", cell).strip() for cell in cells], piped
+
+
+def _name(cell: str) -> str:
+    """Return a column's name as loggers write it: "Mean KL" is "mean_kl"."""
+    name = re.sub(r"[^\x21-\x7e ]+", " ", cell).strip()
+    name = re.sub(r"\s*\([^()]*\)$", "", name)  # the unit
+    name = re.sub(r"^step\b.*", "step", name, flags=re.IGNORECASE)
+    return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
+
+
+DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   ", "\t"), Tables)
