@@ -23,9 +23,9 @@ from rlvitals.server import (
 )
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet import Fleet
+from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
-from rlvitals.server.run_summary import Summary
 from rlvitals.types import Series
 from rlvitals.views import json_view
 

@@ -1,8 +1,7 @@
-"""Sum up a run in the one line that the fleet shows."""
+"""Sum up a judged run in the line that the fleet shows."""
 
 import itertools
-import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
-from rlvitals.storage.index import Indexed
+from rlvitals.server.fleet_line import Summary
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 
@@ -23,61 +22,7 @@ SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
 RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
 MAX_SETTING_CHARS = 40  # of a setting's value
-# Unknown is not green; what is not judged yet is neither.
-LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One line of the fleet. Times are in seconds since the epoch."""
-
-    key: str
-    name: str
-    lamp: str = "pending"  # one of LAMPS
-    verdict: str = "pending"
-    reason: str = ""
-    rule: str = ""  # of the worst finding
-    onset: int | None = None  # step at which the worst finding set in
-    counts: str = ""  # of the findings
-    state: str = ""  # "running", "finished", "failed", ...
-    step: int | None = None
-    total: int | None = None
-    eta: float | None = None  # seconds
-    trained: float | None = None  # seconds
-    outcome: str = ""  # the metric's label
-    value: str = ""  # its last number
-    spark: tuple[int | None, ...] = ()  # heights from 0 to SPARK_LEVELS; None is a gap
-    spark_values: tuple[float, float] = (0.0, 0.0)  # at height 0 and at SPARK_LEVELS
-    spark_steps: tuple[int, int] = (0, 0)  # of the first and the last height
-    time: float | None = None  # of the last row
-    settings: dict[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-
-
-def from_index(entry: Indexed) -> Summary:
-    """Return what the index knows of a run that is not judged yet."""
-    return Summary(
-        key=entry.path,
-        name=entry.name,
-        reason=entry.problem,
-        state=entry.status,
-        step=entry.step,
-        time=entry.time or entry.created,
-        tags=entry.tags,
-    )
-
-
-def from_json(text: str) -> Summary:
-    """Return a line that was stored. Raises TypeError, ValueError for another version's."""
-    record = json.loads(text)
-    tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-    return Summary(**{**record, **tuples})
-
-
-def from_error(summary: Summary, problem: str) -> Summary:
-    """Return the line of a run that cannot be read."""
-    return replace(summary, lamp="bad", verdict="unreadable", reason=problem, spark=())
 
 
 def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s: float) -> Summary:
