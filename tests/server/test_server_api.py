@@ -159,7 +159,9 @@ def test_points_of_a_large_ended_run_are_let_go_and_read_again(root):
 
     def pack(**options):
         charts = list(run.page.charts.values())
-        return chart_data.pack(charts, run.page, run.trace, chart_data.Options(**options))
+        return chart_data.pack(
+            charts, run.page, run.trace, run.series(), chart_data.Options(**options)
+        )
 
     whole, zoomed = pack(), pack(steps=(9_000, 20_000))
     text = json_view.diagnosis(run.diagnosis)

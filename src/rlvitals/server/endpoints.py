@@ -184,7 +184,7 @@ class Api:
         names = request.query_params.getlist("name")[:40]
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        return JSONResponse(chart_data.pack(charts, page, run.trace, options))
+        return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
 
     def rollouts(self, request: Request) -> Response:
         """Return pairs, a group or the proof of a finding as HTML."""

@@ -1,6 +1,7 @@
 """Sum up a judged run in the line that the fleet shows."""
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.checkpoints import progress
-from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
@@ -31,7 +32,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
     status = standing(summary.name, diagnosis, progress.read(folder), None, time_s)
     worst = max(cases, key=lambda case: case.severity, default=None)
     is_severe = worst is not None and worst.severity > Severity.NOTE
-    metric = verdict_trend(trace).metric
+    metric = verdict_trend(thin_trace(trace)).metric  # as the verdict was found
     series = trace.get(metric) if metric else None
     numbers = series.finite() if series is not None else None
     heights, values = spark(series) if series else ((), (0.0, 0.0))
@@ -80,19 +81,30 @@ def spark(series: Series) -> tuple[tuple[int | None, ...], tuple[float, float]]:
     A height is the mean of one of SPARK_COLUMNS equal ranges of steps; a range without a row has
     none. The series is not empty.
     """
-    finite = np.isfinite(series.values)
-    span = max(int(series.steps[-1]) - int(series.steps[0]), 1)
-    columns = (series.steps - series.steps[0]) * (SPARK_COLUMNS - 1) // span
-    counts = np.bincount(columns[finite], minlength=SPARK_COLUMNS)
-    size = float(np.abs(series.values[finite]).max(initial=0.0)) or 1.0  # no sum overflows
-    sums = np.bincount(columns[finite], series.values[finite] / size, SPARK_COLUMNS)
-    means = np.divide(sums, counts, out=np.full(SPARK_COLUMNS, np.nan), where=counts > 0)
-    logged = np.bincount(columns, minlength=SPARK_COLUMNS) > 0
-    if not counts.any():
+    first, span = int(series.steps[0]), int(series.steps[-1]) - int(series.steps[0]) + 1
+    edges = [first + column * span // SPARK_COLUMNS for column in range(1, SPARK_COLUMNS)]
+    ranges = np.split(series.values, series.steps.searchsorted(edges))  # views: no copy of a column
+    means, sizes = zip(*map(_scaled_mean, ranges), strict=True)
+    size = max(sizes) or 1.0
+    scaled = np.array([mean * (part / size) for mean, part in zip(means, sizes, strict=True)])
+    if np.isnan(scaled).all():
         return (), (0.0, 0.0)
-    low, high = np.nanmin(means), np.nanmax(means)
+    low, high = np.nanmin(scaled), np.nanmax(scaled)
+    heights = to_heights(scaled, low, high)
     values = (float(low * size), float(high * size))
-    return tuple(itertools.compress(to_heights(means, low, high), logged)), values
+    return tuple(itertools.compress(heights, map(len, ranges))), values
+
+
+def _scaled_mean(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean of the finite values over their largest size, and that size.
+
+    The mean is NaN, and the size 0, where there is none. Scaled, no sum overflows.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return math.nan, 0.0
+    size = float(np.abs(finite).max())
+    return (float((finite / size).mean()), size) if size else (0.0, 0.0)
 
 
 def to_heights(values: NDArray[np.float64], low: float, high: float) -> list[int | None]:

@@ -8,6 +8,7 @@ from rlvitals.signals.finite import Array
 Indices = NDArray[np.int64]
 
 MAX_THIN_POINTS = 1 << 13  # longer series are decimated to between half as many and as many
+MAX_BATCH_POINTS = 1 << 20  # looked at together: what is computed on the way takes 50 bytes each
 POINTS_PER_EXTREME = 32  # regular points per spike upwards, spike downwards and NaN
 
 
@@ -25,15 +26,14 @@ def thin(values: Array, max_points: int = MAX_THIN_POINTS) -> Indices:
     every = 1 << (-(-count // max_points) - 1).bit_length()
     width = POINTS_PER_EXTREME * every
     split = count - count % width
+    batch = max(1, MAX_BATCH_POINTS // width) * width
     regular = np.append(np.arange(0, count, every, dtype=np.int64), count - 1)
     rare = [
-        start + _rare(chunk, every)
-        for start, chunk in (
-            (0, values[:split].reshape(-1, width)),
-            (split, values[split:].reshape(1, -1)),
-        )
-        if chunk.size
+        start + _rare(values[start : min(start + batch, split)].reshape(-1, width), every)
+        for start in range(0, split, batch)
     ]
+    if split < count:
+        rare.append(split + _rare(values[split:].reshape(1, -1), every))
     return np.unique(np.concatenate((regular, *rare)))
 
 
