@@ -173,6 +173,7 @@ def trace(
     live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
+    notebook.register()
     chosen_options = _load_options(path, profile, settings, map, live=live)
     return load.load(_find_run(path), load.run_overrides(chosen_options))
 

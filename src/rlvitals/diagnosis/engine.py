@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
@@ -19,6 +20,8 @@ from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Trace
+
+THIN_TRACES: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,11 @@ def thin_trace(trace: Trace) -> Trace:
     """
     if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
         return trace
+    if (known := THIN_TRACES.get(trace)) is not None:
+        return known
     series = {
         name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
         for name, s in trace.series.items()
     }
-    return replace(trace, series=series)
+    thinned = THIN_TRACES[trace] = replace(trace, series=series)
+    return thinned

@@ -224,5 +224,6 @@ def _grid(charts: Sequence[Chart]) -> Html:
 
 def _absent(panels: Iterable[Panel]) -> Html:
     """Return which charts of the dashboard have nothing to show."""
-    titles = [p.title.lower() for p in panels if p.kind is Kind.LINES and not p.lines]
+    absent = [p.title for p in panels if p.kind is Kind.LINES and not p.lines]
+    titles = [title if title.isupper() else title.lower() for title in absent]  # KL
     return el("p", f"Not logged: {', '.join(titles)}.", class_="about") if titles else Html("")
