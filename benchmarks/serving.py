@@ -183,8 +183,8 @@ def large(folder: Path, metrics: int = 1) -> None:
         _, rest = server.numbers()
         zoom_after = until(lambda: is_packed_spike(answer(OURS + near)))
         print(f"{LARGE_POINTS:,} points in {metrics} metrics, compacted: first chart "
-              f"{start:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, spike {word}, zoom {zoom:.2f} s; "
-              f"at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
+              f"{start:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, spike {word}, "
+              f"zoom {zoom:.2f} s; at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
 
 
 def viewers(_: Path) -> None:
