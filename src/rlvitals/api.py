@@ -184,7 +184,7 @@ def runs(path: Where) -> tuple[Trace, ...]:
     return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 
-def open(where: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of other readers of files
+def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of other readers of files
     """Read the run of a folder, a log or a page of `rlvitals serve`; several runs by name.
 
     `http://host:8265/run/KEY` is a run, `http://host:8265` all runs of the server, each read when
@@ -194,10 +194,10 @@ def open(where: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of oth
     from rlvitals.hosted import served_runs
 
     notebook.register()
-    if served_runs.is_address(str(where)):
-        return served_runs.open_address(str(where))
-    found_runs = load.runs(Path(where))
-    given_options = load.run_overrides(_load_options(where))
+    if served_runs.is_address(str(address)):
+        return served_runs.open_address(str(address))
+    found_runs = load.runs(Path(address))
+    given_options = load.run_overrides(_load_options(address))
     traces = {run.name: load.load(run, given_options) for run in found_runs}
     return next(iter(traces.values())) if len(traces) == 1 else traces
 

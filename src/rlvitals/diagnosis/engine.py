@@ -21,7 +21,7 @@ from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Trace
 
-THIN_TRACES: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
+_thin_traces: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,11 @@ def thin_trace(trace: Trace) -> Trace:
     """
     if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
         return trace
-    if (known := THIN_TRACES.get(trace)) is not None:
-        return known
+    if (cached := _thin_traces.get(trace)) is not None:
+        return cached
     series = {
         name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
         for name, s in trace.series.items()
     }
-    thinned = THIN_TRACES[trace] = replace(trace, series=series)
+    thinned = _thin_traces[trace] = replace(trace, series=series)
     return thinned

@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from typing import IO, Any, TypeVar
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
 
@@ -12,10 +13,8 @@ from rlvitals.hosted import trace_stream
 from rlvitals.types import Trace
 
 T = TypeVar("T")
-TIMEOUT_SECONDS = 60.0  # without a byte: a large run is read and judged before it is sent
-PAGE_ROWS = 500  # lines of the list in one answer
-HTTP_UNAUTHORIZED, HTTP_NOT_FOUND = 401, 404
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+SERVER_TIMEOUT_SECONDS = 60.0  # without a byte: a large run is read and judged before it is sent
+LIST_PAGE_ROWS = 500  # lines of the list in one answer
 
 
 def is_address(text: str) -> bool:
@@ -30,11 +29,11 @@ def open_address(address: str) -> "Trace | ServedRuns":
     needs one stands in the address, as `rlvitals serve` prints it: `?token=...`.
     Raises UsageError, UnreadableLog where there is no such run, VitalsError.
     """
-    parts = urlsplit(address)
-    if not parts.hostname:
+    url = urlsplit(address)
+    if not url.hostname:
         raise UsageError("the address names no host", where=address, hint="http://localhost:8265")
-    runs = ServedRuns(parts)
-    key = unquote(parts.path).strip("/")
+    runs = ServedRuns(url)
+    key = unquote(url.path).strip("/")
     if key in {"", "run"}:
         return runs
     return runs[key.removeprefix("run/")]
@@ -48,7 +47,11 @@ class ServedRuns(Mapping[str, Trace]):
         self.base = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
         self._token = parse_qs(address.query).get("token", [""])[0]
         handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPCookieProcessor()]
-        if address.hostname in LOOPBACK:  # a proxy would look on its own machine
+        if address.hostname in {
+            "localhost",
+            "127.0.0.1",
+            "::1",
+        }:  # no proxy sees it
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
@@ -60,10 +63,10 @@ class ServedRuns(Mapping[str, Trace]):
         """Yield the keys of all runs. Raises VitalsError."""
         offset, total = 0, 1
         while offset < total:
-            query = {"offset": str(offset), "limit": str(PAGE_ROWS)}
+            query = {"offset": str(offset), "limit": str(LIST_PAGE_ROWS)}
             keys, total = self._ask("/api/runs", query, _read_keys)
             yield from keys
-            offset += PAGE_ROWS
+            offset += LIST_PAGE_ROWS
 
     def __len__(self) -> int:
         """Count the runs. Raises VitalsError."""
@@ -71,25 +74,25 @@ class ServedRuns(Mapping[str, Trace]):
 
     def _ask(self, path: str, query: Mapping[str, str], read: Callable[[IO[bytes]], T]) -> T:
         """Return what `read` makes of an answer. Raises UnreadableLog, VitalsError."""
-        where = f"{self.base}/run/{quote(query['key'])}" if "key" in query else self.base
+        location = f"{self.base}/run/{quote(query['key'])}" if "key" in query else self.base
         token = {"token": self._token} if self._token else {}
         try:
-            url = f"{self.base}{path}?{urlencode({**query, **token})}"
-            with self._opener.open(url, timeout=TIMEOUT_SECONDS) as reply:
+            request_url = f"{self.base}{path}?{urlencode({**query, **token})}"
+            with self._opener.open(request_url, timeout=SERVER_TIMEOUT_SECONDS) as reply:
                 answer = read(reply)
         except urllib.error.HTTPError as error:
-            raise _problem(error, where) from None  # the error's own text has the token
+            raise _problem(error, location) from None  # the error's own text has the token
         except OSError as error:
             reason = getattr(error, "reason", None) or error
             raise VitalsError(
                 f"the server cannot be reached: {reason}",
-                where=where,
+                where=location,
                 hint="is `rlvitals serve` running there?",
             ) from None
         except ValueError as error:
             raise UnreadableLog(
                 f"this is no answer of `rlvitals serve` of this version: {error}",
-                where=where,
+                where=location,
                 hint="the same version of rlvitals on both machines",
             ) from None
         self._token = ""  # the server has set its cookie
@@ -105,23 +108,23 @@ def _read_keys(file: IO[bytes]) -> tuple[list[str], int]:
         raise ValueError(f"no list of runs: {error}") from error
 
 
-def _problem(error: urllib.error.HTTPError, where: str) -> VitalsError:
+def _problem(error: urllib.error.HTTPError, location: str) -> VitalsError:
     """Return the error that a refusal of the server means."""
-    if error.code == HTTP_UNAUTHORIZED:
+    if error.code == HTTPStatus.UNAUTHORIZED:
         return VitalsError(
             "the server needs its token",
-            where=where,
+            where=location,
             hint="the address that `rlvitals serve` printed, with ?token=...",
         )
     details = _read_details(error)
-    if error.code == HTTP_NOT_FOUND:
+    if error.code == HTTPStatus.NOT_FOUND:
         return UnreadableLog(
             str(details.get("problem", "there is no such run")),
-            where=where,
+            where=location,
             hint="list(rlvitals.open(ADDRESS)) shows the runs of a server",
         )
     text = str(details.get("problem", error.reason))
-    return VitalsError(f"the server refuses: {error.code} {text}", where=where)
+    return VitalsError(f"the server refuses: {error.code} {text}", where=location)
 
 
 def _read_details(error: urllib.error.HTTPError) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ that share their steps share a column.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -24,16 +24,16 @@ from rlvitals.types import (
     Trace,
 )
 
-FORMAT = "rlvitals trace 1"
+TRACE_FORMAT = "rlvitals trace 1"
 MAX_HEADER_BYTES = 256 << 20
 MAX_COLUMN_BYTES = 8 << 30
-CHUNK_BYTES = 1 << 20
+TRACE_CHUNK_BYTES = 1 << 20
 
 Column = NDArray[np.int64] | NDArray[np.float64]
 
 
 def encode(trace: Trace) -> Iterator[bytes]:
-    """Yield a trace in chunks of at most CHUNK_BYTES after its first line."""
+    """Yield a trace in chunks of at most TRACE_CHUNK_BYTES after its first line."""
     columns: list[Column] = []
     places: dict[int, int] = {}
 
@@ -44,8 +44,19 @@ def encode(trace: Trace) -> Iterator[bytes]:
             columns.append(column)
         return places[id(column)]
 
-    header = {
-        "format": FORMAT,
+    header = _header(trace, add)
+    header["columns"] = [[_type_name(column), len(column)] for column in columns]
+    yield json.dumps(header, default=str).encode() + b"\n"
+    for column in columns:
+        data = np.ascontiguousarray(column, _type_name(column)).view(np.uint8)
+        for start in range(0, len(data), TRACE_CHUNK_BYTES):
+            yield data[start : start + TRACE_CHUNK_BYTES].tobytes()
+
+
+def _header(trace: Trace, add: Callable[[Column], int]) -> dict[str, object]:
+    """Return the first line of a trace, with the numbers of its columns."""
+    return {
+        "format": TRACE_FORMAT,
         **{name: getattr(trace, name) for name in ("name", "step_unit", "notes", "unmapped")},
         "profile": trace.profile.value,
         "settings": dict(trace.settings),
@@ -69,13 +80,7 @@ def encode(trace: Trace) -> Iterator[bytes]:
             name: [add(table.steps), {key: list(cells) for key, cells in table.columns.items()}]
             for name, table in trace.tables.items()
         },
-        "columns": [[_type_name(column), len(column)] for column in columns],
     }
-    yield json.dumps(header, default=str).encode() + b"\n"
-    for column in columns:
-        data = np.ascontiguousarray(column, _type_name(column)).view(np.uint8)
-        for start in range(0, len(data), CHUNK_BYTES):
-            yield data[start : start + CHUNK_BYTES].tobytes()
 
 
 def _type_name(column: Column) -> str:
@@ -85,7 +90,7 @@ def _type_name(column: Column) -> str:
 def decode(file: IO[bytes]) -> Trace:
     """Read a trace that `encode` wrote. Raises ValueError for other data, OSError."""
     header = json.loads(file.readline(MAX_HEADER_BYTES))
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != TRACE_FORMAT:
         raise ValueError("it has another format")
     try:
         columns = [_read_column(file, name, count) for name, count in header["columns"]]
@@ -97,34 +102,34 @@ def decode(file: IO[bytes]) -> Trace:
 def _read_column(file: IO[bytes], name: str, count: int) -> Column:
     if name not in {"<i8", "<f8"} or not 0 <= 8 * count <= MAX_COLUMN_BYTES:
         raise ValueError("a column is of another type or too long")
-    column = np.empty(count, name)
-    view = memoryview(column).cast("B") if count else memoryview(bytearray())
+    data = bytearray(8 * count)
+    view = memoryview(data)
     size = 0
     while size < len(view):
-        part = file.read(min(CHUNK_BYTES, len(view) - size))
-        if not part:
+        chunk = file.read(min(TRACE_CHUNK_BYTES, len(view) - size))
+        if not chunk:
             raise ValueError("its end is missing")
-        view[size : size + len(part)] = part
-        size += len(part)
+        view[size : size + len(chunk)] = chunk
+        size += len(chunk)
+    column: Column = np.frombuffer(data, name)
     return column
 
 
 def _build(header: Mapping[str, Any], columns: Sequence[Any]) -> Trace:
-    cycle = header["lifecycle"]
+    cycle = dict(header["lifecycle"])
+    for name in ("checkpoints", "seams"):
+        cycle[name] = tuple(cycle[name])
     budget = header["budget"]
     return Trace(
         series={
-            name: Series(*(columns[place] for place in places))
+            name: Series(*(columns[number] for number in places))
             for name, places in header["series"].items()
         },
         measured={name: Measured(**item) for name, item in header["measured"].items()},
         settings=header["settings"],
         profile=Profile(header["profile"]),
         budget=Budget(**budget) if budget else None,
-        lifecycle=Lifecycle(**{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in cycle.items()
-        }),
+        lifecycle=Lifecycle(**cycle),
         notes=tuple(header["notes"]),
         unmapped=tuple(header["unmapped"]),
         step_unit=header["step_unit"],

@@ -55,23 +55,31 @@ def build(
         fleet.wait(0.5)  # seconds; runs that are listed later come by themselves
         return HTMLResponse(fleet_page.document(fleet), headers=NO_STORE)
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        fleet.start()
-        live.start()
-        yield
-        live.stop()
-        fleet.stop()
-
     app = Starlette(
         routes=[Route("/", show_fleet), *_assets(), Mount("", DeferredRoutes(run_routes))],
-        lifespan=lifespan,
+        lifespan=_lifespan(fleet, live),
         exception_handlers={HTTPException: _http_problem},
     )
     app.state.close_streams = (fleet.channel.close, live.close_streams)
     app.state.fleet = fleet
     app.add_middleware(AccessCheck, hosts=tuple(hosts), token=token, control_token=control_token)
     return app
+
+
+def _lifespan(
+    fleet: Fleet, live: LiveRuns
+) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+    """Return what starts and stops the threads with the application."""
+
+    @contextlib.asynccontextmanager
+    async def run_threads(_: Starlette) -> AsyncIterator[None]:
+        fleet.start()
+        live.start()
+        yield
+        live.stop()
+        fleet.stop()
+
+    return run_threads
 
 
 class DeferredRoutes:

@@ -142,13 +142,13 @@ class LiveRun:
         inspection = inspect_run.try_inspect(self.run.root)
         # Figures compute curves of their own: of as many points as the rules looked at.
         figures = replace(diagnosis, trace=thin_trace(trace))
-        others = {key: each.where(thin(each.values)) for key, each in self._others.items()}
+        unmapped = {key: each.where(thin(each.values)) for key, each in self._others.items()}
         subject = Subject(
             summary=replace(summary(name, diagnosis, trained), found=figures),
             standing=standing(name, diagnosis, progress_file, inspection, time_s),
             facts=load.facts(self.run),
             events=load.read_events(self.run),
-            others=others,
+            others=unmapped,
         )
         self.judgements += 1
         self.page = run_page.build(subject, self.judgements, self._extras(diagnosis))

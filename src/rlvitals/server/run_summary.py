@@ -86,7 +86,7 @@ def spark(series: Series) -> tuple[tuple[int | None, ...], tuple[float, float]]:
     ranges = np.split(series.values, series.steps.searchsorted(edges))  # views: no copy of a column
     means, sizes = zip(*map(_scaled_mean, ranges), strict=True)
     size = max(sizes) or 1.0
-    scaled = np.array([mean * (part / size) for mean, part in zip(means, sizes, strict=True)])
+    scaled = np.array([mean * (scale / size) for mean, scale in zip(means, sizes, strict=True)])
     if np.isnan(scaled).all():
         return (), (0.0, 0.0)
     low, high = np.nanmin(scaled), np.nanmax(scaled)

@@ -20,12 +20,6 @@ from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Subject
 
 
-PAGE_STYLE = (
-    "width:100%;height:34rem;border:1px solid rgba(128,128,128,.4);border-radius:6px;"
-    "resize:vertical"
-)
-
-
 def html(diagnosis: Diagnosis) -> str:
     """Return the report's page with header and charts, and below it the text of the terminal.
 
@@ -33,8 +27,9 @@ def html(diagnosis: Diagnosis) -> str:
     notebook that is not trusted, and GitHub, leave frames out; the text stays.
     """
     name = harmless(diagnosis.trace.name)
+    style = "width:100%;height:34rem;border:1px solid #8886;border-radius:6px;resize:vertical"
     frame = Html(
-        f'<iframe srcdoc="{escape(_page(diagnosis))}" style="{PAGE_STYLE}" sandbox="allow-scripts"'
+        f'<iframe srcdoc="{escape(_page(diagnosis))}" style="{style}" sandbox="allow-scripts"'
         f' title="{escape(f"rlvitals: {name}")}"></iframe>'
     )
     return el("div", frame, el("details", el("summary", "as text"), Html(text(diagnosis))))
