@@ -96,7 +96,9 @@ class DeferredRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        router = self._router or await run_in_threadpool(self.router)
+        router = self._router
+        if router is None:
+            router = await run_in_threadpool(self.router)
         await router(scope, receive, send)
 
     def router(self) -> Router:
