@@ -4,8 +4,9 @@ Both read one series of POINTS rows, ours from a run folder, TensorBoard from it
 is the time from the command to the first answer that holds the series. CPU is of the server until
 then. The spike is one point among all. The delay is the time from the write of a row to the answer
 that holds it. RUNS run folders are served once with an empty index and once more. VIEWERS browsers
-listen to one stream of messages, of ours and of a bare starlette loop. LARGE_POINTS rows of one
-compacted run are opened, and zoomed into at once and after REST_SECONDS.
+listen to one stream of messages, of ours and of a bare starlette loop. A compacted run of
+LARGE_POINTS, in one metric and in METRICS of them, is opened, and zoomed into at once and after
+REST_SECONDS; the peak is of the server's memory from its start until the first chart.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ from rlvitals.server.channel import Channel
 
 POINTS, SPIKE, PEAK = 100_000, 61_803, 500.0
 RUNS = 5_000
-LARGE_POINTS = 20_000_000
+LARGE_POINTS, METRICS = 20_000_000, 20
 REST_SECONDS = 15.0  # after which the server has let go of the points
 VIEWERS, MESSAGES, MESSAGE_SECONDS = 50, 400, 0.01
 MESSAGE = {"points": "x" * 400}  # about what a row of ten metrics takes
@@ -77,6 +78,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
         self.process.wait()
+
+    def peak(self) -> float:
+        """Return the most memory that the server has taken, in MB: on Linux."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
     def numbers(self) -> tuple[float, float]:
         root = psutil.Process(self.process.pid)
@@ -155,27 +161,30 @@ def fleet(folder: Path) -> None:
                   f"all listed {listed:.1f} s; CPU {cpu:.1f} s, {memory:.0f} MB")  # fmt: skip
 
 
-def large(folder: Path) -> None:
-    """Open a compacted run, and zoom to its spike."""
+def large(folder: Path, metrics: int = 1) -> None:
+    """Open a compacted run of `metrics` metrics, and zoom to its spike."""
     run = rlvitals.start(str(folder / "long"), framework="sb3")
-    spike_step = LARGE_POINTS // 3
-    for step in range(LARGE_POINTS):
-        run.log(step, {"train/loss": PEAK if step == spike_step else step % 7})
+    rows = LARGE_POINTS // metrics
+    spike_step = rows // 3
+    others = {f"extra/{number}": float(number) for number in range(1, metrics)}
+    for step in range(rows):
+        run.log(step, {"train/loss": PEAK if step == spike_step else step % 7, **others})
     run.finish()
     compact = (sys.executable, "-m", "rlvitals", "compact", str(folder / "long"))
     subprocess.run(compact, check=True, stdout=subprocess.DEVNULL)
     with Server("rlvitals", "serve", str(folder), "--port", str(PORT)) as server:
         start = until(lambda: b'"columns"' in answer(OURS))
-        cpu, memory = server.numbers()
+        cpu, _ = server.numbers()
+        peak = server.peak()
         word = "kept" if is_packed_spike(answer(OURS)) else "lost"
         near = f"&first={spike_step - 500}&last={spike_step + 500}"
         zoom = until(lambda: is_packed_spike(answer(OURS + near)))
         time.sleep(REST_SECONDS)
         _, rest = server.numbers()
         zoom_after = until(lambda: is_packed_spike(answer(OURS + near)))
-        print(f"{LARGE_POINTS:,} points, compacted: first chart {start:.1f} s, CPU {cpu:.1f} s, "
-              f"{memory:.0f} MB, spike {word}, zoom {zoom:.2f} s; "
-              f"at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
+        print(f"{LARGE_POINTS:,} points in {metrics} metrics, compacted: first chart "
+              f"{start:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, spike {word}, "
+              f"zoom {zoom:.2f} s; at rest {rest:.0f} MB, zoom {zoom_after:.2f} s")  # fmt: skip
 
 
 def viewers(_: Path) -> None:
@@ -264,7 +273,11 @@ def main() -> None:
         stream(sys.argv[2])
         return
     print(f"Live pages, a series of {POINTS:,} points")
-    for measure in (ours, theirs, viewers, large, fleet):
+
+    def large_wide(folder: Path) -> None:
+        large(folder, METRICS)
+
+    for measure in (ours, theirs, viewers, large, large_wide, fleet):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
             measure(Path(folder, "runs"))

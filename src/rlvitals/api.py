@@ -23,7 +23,7 @@ from rlvitals.types import Log, Profile, Setting, Trace
 from rlvitals.views import notebook
 from rlvitals.views import summary as summaries
 
-__all__ = ["compare", "diagnose", "plot", "read", "report", "runs", "summarise", "trace"]
+__all__ = ["compare", "diagnose", "open", "plot", "read", "report", "runs", "summarise", "trace"]
 
 Where = str | PathLike[str]
 
@@ -173,6 +173,7 @@ def trace(
     live: bool | None = None,
 ) -> Trace:
     """Read one run under canonical names. Raises UnreadableLog, UsageError."""
+    notebook.register()
     chosen_options = _load_options(path, profile, settings, map, live=live)
     return load.load(_find_run(path), load.run_overrides(chosen_options))
 
@@ -181,6 +182,24 @@ def runs(path: Where) -> tuple[Trace, ...]:
     """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
     given_options = load.run_overrides(_load_options(path))
     return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
+
+
+def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of other readers of files
+    """Read the run of a folder, a log or a page of `rlvitals serve`; several runs by name.
+
+    `http://host:8265/run/KEY` is a run, `http://host:8265` all runs of the server, each read when
+    it is asked for. A server that needs its token gets it from the address: `?token=...`.
+    Raises UnreadableLog, UsageError, and VitalsError where the server cannot be reached.
+    """
+    from rlvitals.hosted import served_runs
+
+    notebook.register()
+    if served_runs.is_address(str(address)):
+        return served_runs.open_address(str(address))
+    found_runs = load.runs(Path(address))
+    given_options = load.run_overrides(_load_options(address))
+    traces = {run.name: load.load(run, given_options) for run in found_runs}
+    return next(iter(traces.values())) if len(traces) == 1 else traces
 
 
 def read(path: Where) -> tuple[Log, ...]:

@@ -15,6 +15,7 @@
   `rates_module`, `summarise`, `tally`.
 - Options and errors of a command: `nearest`, `option`.
 - The commands of these names for one run, as functions: `plot`, `report`.
+- A run's folder, or a page of `rlvitals serve`, as a trace: `open`.
 - The calls of a script for W&B or TensorBoard: `init`, `log`, `finish`, `SummaryWriter`.
 """
 
@@ -24,7 +25,7 @@ import rlvitals
 from rlvitals.errors import unknown_name
 
 if TYPE_CHECKING:
-    from rlvitals.api import plot, report, summarise
+    from rlvitals.api import open, plot, report, summarise  # noqa: A004 - as of other readers
     from rlvitals.checkpoints.catalog import Checkpoint
     from rlvitals.checkpoints.disk import disk_is_full
     from rlvitals.checkpoints.progress import Keeper, Progress
@@ -98,6 +99,7 @@ __all__ = [
     "init",
     "log",
     "nearest",
+    "open",
     "option",
     "plot",
     "prefixes",

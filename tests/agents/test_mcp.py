@@ -179,7 +179,7 @@ def test_a_training_is_asked_with_control_alone(tmp_path):
     run.finish()
     text, result = call(server, "ask", run="a", request="save")
     assert result["isError"]
-    assert "nobody is there to ask: the run has finished" in text
+    assert "no process is left to ask: the run has ended (finished)" in text
 
 
 def test_a_link_in_a_run_that_leads_out_keeps_it_from_being_asked(tmp_path):

@@ -99,7 +99,7 @@ def test_a_running_process_is_asked_to_save_and_stop(client, root):
     run.finish()
     ended = send(client, "/api/request", {"kind": "stop"})
     assert ended.status_code == 400
-    assert "ended" in ended.json()["problem"]
+    assert ended.json()["problem"] == "no process is left to ask: the run has ended (finished)"
     assert send(client, "/api/request", {"key": "growing", "kind": "shell"}).status_code == 400
 
 

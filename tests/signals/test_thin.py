@@ -36,6 +36,14 @@ def test_no_spike_and_no_nan_is_lost(at, value):
     assert at in thin(values)
 
 
+@pytest.mark.parametrize("count", [1_000_000, 1_048_577])
+def test_a_long_series_is_thinned_in_batches_as_at_once(count):
+    values = noise(count)
+    values[[3, count // 2, -2]] = 1e6, np.nan, -1e6
+    at_once = thin(values, batch_points=count)
+    assert thin(values, batch_points=1 << 15).tolist() == at_once.tolist()
+
+
 def test_the_kept_points_scatter_as_all_do():
     values = noise()
     kept = values[thin(values)]

@@ -88,7 +88,7 @@ def test_what_was_asked_of_an_earlier_attempt_is_done_with(tmp_path):
 def test_asking_a_run_that_has_ended(tmp_path, capsys):
     rlvitals.start(tmp_path).finish()
     assert main(["ask", str(tmp_path), "stop"]) == 2
-    assert "nobody is there to ask: the run has finished" in capsys.readouterr().err
+    assert "no process is left to ask: the run has ended (finished)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["nowhere", "save"], ["nowhere", "jump"]])

@@ -210,7 +210,7 @@ def test_a_report_has_the_elements_of_a_plain_one(runs, tmp_path, capfd):
 
 
 def test_a_notebook_s_block_has_the_elements_of_a_plain_one(runs):
-    blocks = {which: notebook.html(rlvitals.diagnose(runs[which])) for which in ("native", "plain")}
+    blocks = {which: notebook.text(rlvitals.diagnose(runs[which])) for which in ("native", "plain")}
     hostile = parsed(blocks["native"])
     assert set(hostile.tags) <= set(parsed(blocks["plain"]).tags)
     assert not [name for name in hostile.attributes if name.startswith("on")]

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from html import unescape
 
 import made
 import pytest
@@ -10,13 +11,25 @@ import pytest
 from rlvitals.views import notebook
 
 
-def test_html_is_one_self_contained_block():
-    html = notebook.html(made.diagnosis())
+def test_the_text_is_one_self_contained_block():
+    html = notebook.text(made.diagnosis())
     assert html.startswith("<pre")
     assert "LEARNING" in html
     assert "▲ 4,000" in html
     assert "<script" not in html
     assert "http" not in html
+
+
+def test_html_is_the_page_of_the_report_in_a_frame_and_the_text():
+    html = notebook.html(made.diagnosis())
+    page = unescape(re.search(r'srcdoc="([^"]*)"', html)[1])
+    assert page.startswith("<!DOCTYPE html>")
+    assert "prefers-color-scheme: dark" in page
+    assert "default-src 'none'" in unescape(page)  # nothing is loaded
+    assert '"charts":[{' in page
+    assert 'sandbox="allow-scripts"' in html
+    assert "<script" not in html  # outside of the frame
+    assert notebook.text(made.diagnosis()) in html
 
 
 def test_ipython_shows_it():
@@ -25,8 +38,10 @@ def test_ipython_shows_it():
     try:
         notebook.register()
         data, _ = shell.display_formatter.format(made.diagnosis())
-        assert data["text/html"].startswith("<pre")
+        assert data["text/html"].startswith("<div><iframe")
         assert data["text/plain"].startswith(" LEARNING")
+        data, _ = shell.display_formatter.format(made.diagnosis().trace)
+        assert data["text/html"].startswith("<div><iframe")
     finally:
         shell_module.InteractiveShell.clear_instance()
 
@@ -48,5 +63,5 @@ def test_the_noun_knows_no_view():
 
 def test_the_page_s_own_text_colour_shows_through():
     """Black is named on a badge's colour alone: in a dark notebook plain text stays legible."""
-    styles = re.findall(r'style="([^"]*)"', notebook.html(made.diagnosis()))
+    styles = re.findall(r'style="([^"]*)"', notebook.text(made.diagnosis()))
     assert all("background-color" in style for style in styles if "color: #000000" in style)

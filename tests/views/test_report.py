@@ -32,7 +32,7 @@ from rlvitals.diagnosis.engine import diagnose
 from rlvitals.errors import UnreadableLog
 from rlvitals.types import Series, Trace
 from rlvitals.views.charts.chart import CHART_WIDTH_PIXELS, MAX_FULL_POINTS, pack_steps, pack_values
-from rlvitals.views.report import html, markdown
+from rlvitals.views.report import html, markdown, markup
 from rlvitals.views.report.markup import Html, el
 from rlvitals.views.report.page import Unread
 
@@ -102,7 +102,7 @@ def test_a_text_is_escaped_in_an_element_and_in_an_attribute():
     assert el("p", '<b>&"', class_='"><i>') == expected
     assert el("p", Html("<b>")) == "<p><b></p>"
     assert el("input", type="search", hidden=True, value=None) == '<input type="search" hidden>'
-    assert html.json_in_html({"</script>": "<!--&"}) == (
+    assert markup.json_in_html({"</script>": "<!--&"}) == (
         '{"\\u003c/script\\u003e":"\\u003c!--\\u0026"}'
     )
 

@@ -12,7 +12,6 @@ from rlvitals.diagnosis.root_cause import Case
 from rlvitals.errors import UnreadableLog, UsageError, harmless, nearest
 from rlvitals.rollouts import evidence as rollout_evidence
 from rlvitals.rollouts import row_filter
-from rlvitals.storage.run_folder import RunFolder
 from rlvitals.tracking import requests
 from rlvitals.views import brief, phrases, rollout_list, run_diff
 from rlvitals.views.console import plain
@@ -126,10 +125,7 @@ def ask(workspace: Workspace, arguments: Arguments) -> str:
     name, request = arguments["run"], arguments["request"]
     if request not in {"save", "stop"}:
         raise UsageError(f"a training cannot be asked to {request!r}", hint="save or stop")
-    folder = RunFolder.open(workspace.root_of(name))
-    if status := requests.last_status(folder):
-        raise UsageError(f"nobody is there to ask: the run has {status}", hint="diagnose")
-    requests.ask(folder.path, request, "an agent asked")
+    requests.ask(workspace.root_of(name), request, "an agent asked")
     return f"asked to {request}: {_quote(name)} does so where its loop next looks"
 
 

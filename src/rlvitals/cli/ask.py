@@ -48,12 +48,6 @@ def run(args: Namespace) -> int:
     from rlvitals.tracking import requests
 
     folder = RunFolder.open(Path(args.run))
-    if end_state := requests.last_status(folder):
-        raise UsageError(
-            f"nobody is there to ask: the run has {end_state}",
-            where=args.run,
-            hint=f"rlvitals diagnose {args.run}",
-        )
     if not 0 < args.factor < 1:
         raise UsageError(f"{args.factor:g} lowers no rate", where="--factor", hint="0.5")
     if args.what == "kill":

@@ -160,8 +160,11 @@ def _ask_stops(changes: "Iterable[Change]", watch: "Watch") -> "Iterator[Change]
         reason = rules.setdefault(change.run, StopRule()).update(change.diagnosis)
         root = next(each.run.root for each in watch.runs if each.name == change.run)
         if reason and goes_on(change.diagnosis.trace) and is_run(root):
-            requests.ask(root, "stop", reason)
             asked_runs.add(change.run)
+            try:
+                requests.ask(root, "stop", reason)
+            except UsageError:  # it has ended since it was judged
+                continue
             sys.stderr.write(f"{harmless(change.run)} is asked to stop: {harmless(reason)}\n")
 
 

@@ -24,11 +24,15 @@ def clock(trace: Trace) -> Series | None:
         # The clock of a resumed attempt starts anew: its first value is what it has taken so far.
         gaps = np.where(gaps < -CLOCK_STEP, elapsed.values, gaps)
         return _without_pauses(elapsed, gaps)
-    timed = [s.where(np.isfinite(s.times)) for s in trace.series.values()]
-    longest = max((s for s in timed if len(s) > 1), key=len, default=None)
-    if longest is None:
+    timed = [(int(np.isfinite(s.times).sum()), s) for s in trace.series.values()]
+    count, longest = max(timed, key=lambda pair: pair[0], default=(0, None))
+    if longest is None or count <= 1:
         return None
-    return _without_pauses(longest, np.diff(longest.times, prepend=longest.times[0]))
+    if count < len(longest):
+        longest = longest.where(np.isfinite(longest.times))
+    gaps = np.zeros(count)  # of a large run an array of this size is what can be spared
+    np.subtract(longest.times[1:], longest.times[:-1], out=gaps[1:])
+    return _without_pauses(longest, gaps)
 
 
 def training_time(trace: Trace) -> tuple[float | None, str]:
@@ -49,11 +53,16 @@ def training_time(trace: Trace) -> tuple[float | None, str]:
 
 
 def _without_pauses(rows: Series, gaps: NDArray[np.float64]) -> Series | None:
-    """Add up the seconds [n] before each row, pauses left out; None where they come to nothing."""
-    between = gaps[1:]
-    usual = float(np.median(between[between >= 0])) if (between >= 0).any() else 0.0
+    """Add up the seconds [n] before each row, pauses left out; None where they come to nothing.
+
+    `gaps` is overwritten.
+    """
+    between = gaps[1:][gaps[1:] >= 0]
+    usual = float(np.median(between, overwrite_input=True)) if len(between) else 0.0
+    del between
     pause = max(PAUSE_FACTOR * usual, PAUSE_SECONDS)
-    intervals = np.where((gaps < 0) | (gaps > pause), 0.0, gaps)
-    intervals[0] = max(float(gaps[0]), 0.0)  # what an attempt took before its first row
-    worked = np.cumsum(intervals)
+    first = max(float(gaps[0]), 0.0)  # what an attempt took before its first row
+    gaps[(gaps < 0) | (gaps > pause)] = 0.0
+    gaps[0] = first
+    worked = np.cumsum(gaps, out=gaps)
     return Series(rows.steps, rows.times, worked) if worked[-1] > 0 else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from rlvitals.comparison.siblings import Siblings
 from rlvitals.diagnosis import remedies
@@ -19,6 +20,8 @@ from rlvitals.rules.rates import RATES
 from rlvitals.rules.rule import Clear, Finding, Rule, Severity, Undecided
 from rlvitals.signals.thin import MAX_THIN_POINTS, thin
 from rlvitals.types import Trace
+
+_thin_traces: "WeakKeyDictionary[Trace, Trace]" = WeakKeyDictionary()  # of long runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +180,11 @@ def thin_trace(trace: Trace) -> Trace:
     """
     if all(len(s) <= MAX_THIN_POINTS for s in trace.series.values()):
         return trace
+    if (cached := _thin_traces.get(trace)) is not None:
+        return cached
     series = {
         name: s if len(s) <= MAX_THIN_POINTS else s.where(thin(s.values))
         for name, s in trace.series.items()
     }
-    return replace(trace, series=series)
+    thinned = _thin_traces[trace] = replace(trace, series=series)
+    return thinned

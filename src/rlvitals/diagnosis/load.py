@@ -356,10 +356,12 @@ def _unmatched_keys(logs: Sequence[Log], mapping: Mapping[str, Metric]) -> Itera
 
 def _last_row(logs: Sequence[Log]) -> float | None:
     """Return the newest wall time that was logged, in epoch s; None where rows have none."""
-    newest = (
-        float(times.max())
-        for log in logs
-        for series in log.series.values()
-        if len(times := series.times[np.isfinite(series.times)])
+    newest = max(
+        (
+            float(np.max(series.times, where=np.isfinite(series.times), initial=-np.inf))
+            for log in logs
+            for series in log.series.values()
+        ),
+        default=-np.inf,
     )
-    return max(newest, default=None)
+    return newest if isfinite(newest) else None

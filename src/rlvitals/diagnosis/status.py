@@ -13,7 +13,7 @@ import numpy as np
 from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
 from rlvitals.diagnosis.duration import training_time
-from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE, LOSS
@@ -212,7 +212,7 @@ def _by_checkpoints(look: Inspection) -> float | None:
 
 def _changes(trace: Trace) -> Iterable[Change]:
     """Go through the metrics from first to last number, what the run is judged by first."""
-    outcome = verdict_trend(trace).metric
+    outcome = verdict_trend(thin_trace(trace)).metric
     first = [*([outcome] if outcome else []), *(metric.name for metric in FIRST)]
     other_names = sorted(trace.series, key=lambda name: (name.startswith(BESIDE), name))
     for name in dict.fromkeys([*first, *other_names]):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from rlvitals.diagnosis.coupling import Coupling, Spread, coupling, spread
 from rlvitals.diagnosis.duration import training_time
-from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import Change
 from rlvitals.diagnosis.summary import SLOW
 from rlvitals.diagnosis.verdict import Word
@@ -75,7 +75,7 @@ def summary(name: str, diagnosis: Diagnosis, trained_for: float | None = None) -
         steps=trace.last_step,
         unit=trace.step_unit,
         loss=Change(LOSS.name, *ends, loss) if loss is not None and ends else None,
-        outcome=verdict_trend(trace),
+        outcome=verdict_trend(thin_trace(trace)),
         learning_rate=None if rate is None else float(rate.values[-1]),
         seconds=seconds,
         seconds_from=source,
@@ -108,7 +108,7 @@ def _judge_convergence(diagnosis: Diagnosis) -> tuple[Answered, str]:
 
 
 def _goals(diagnosis: Diagnosis) -> tuple[Goal, ...]:
-    trend = verdict_trend(diagnosis.trace)
+    trend = verdict_trend(thin_trace(diagnosis.trace))
     up = trend.improves or trend.state == "holding its best"
     return (
         Goal("reward up", "yes" if up else "no" if trend.stalls else "unknown"),

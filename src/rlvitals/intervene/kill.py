@@ -18,8 +18,10 @@ def kill(folder: RunFolder, grace_s: float) -> dict[int, str]:
 
     A process has `grace_s` seconds after SIGTERM; one that runs on after SIGKILL is left out. A
     process is opened before it is checked, so that no other one that got its number is hit; this
-    is of Linux. Raises UsageError where no process of the run can be seen from here, OSError.
+    is of Linux. Raises UsageError where the run has ended or none of its processes can be seen from
+    here, OSError.
     """
+    requests.check_running(folder)
     processes = exit_reason.read(folder.path, events.read(folder.events_path).events).open
     descriptors = {
         process.pid: descriptor

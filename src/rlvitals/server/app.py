@@ -3,29 +3,31 @@
 import contextlib
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route, Router
+from starlette.types import Receive, Scope, Send
 
-from rlvitals.comparison import scores
-from rlvitals.errors import VitalsError
-from rlvitals.server import compare_page, fleet_page, page_shell, run_files, run_page
+from rlvitals.server import fleet_page, page_shell
 from rlvitals.server.access import AccessCheck
-from rlvitals.server.control import Control, describe
-from rlvitals.server.endpoints import Api, format_problem
 from rlvitals.server.fleet import Fleet
-from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
+from rlvitals.server.page_shell import NO_STORE
 from rlvitals.settings import Settings
 
-NO_STORE = {"cache-control": "no-store"}
+if TYPE_CHECKING:  # the module that opens runs loads what judges
+    from rlvitals.server.live_run import LiveRun
 
 
 def build(
@@ -44,24 +46,19 @@ def build(
     fleet, live = _runs(root, settings)
     control_token = secrets.token_urlsafe(24) if control else ""
 
-    def describe_control(run: LiveRun) -> dict[str, object] | None:
-        return {"token": control_token, **describe(run, fleet)} if control else None
+    def run_routes() -> Sequence[Route]:
+        from rlvitals.server import run_routes  # noqa: PLC0415 - it loads what judges
 
-    endpoints = Api(fleet, live, describe_control)
-    routes = [*_pages(fleet, endpoints), *_assets(), *_api(endpoints)]
-    if control:
-        routes += Control(fleet, live).routes()
+        return run_routes.build(fleet, live, control_token)
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        fleet.start()
-        live.start()
-        yield
-        live.stop()
-        fleet.stop()
+    def show_fleet(_: Request) -> Response:
+        fleet.wait(0.5)  # seconds; runs that are listed later come by themselves
+        return HTMLResponse(fleet_page.document(fleet), headers=NO_STORE)
 
     app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _http_problem}
+        routes=[Route("/", show_fleet), *_assets(), Mount("", DeferredRoutes(run_routes))],
+        lifespan=_lifespan(fleet, live),
+        exception_handlers={HTTPException: _http_problem},
     )
     app.state.close_streams = (fleet.channel.close, live.close_streams)
     app.state.fleet = fleet
@@ -69,11 +66,57 @@ def build(
     return app
 
 
+def _lifespan(
+    fleet: Fleet, live: LiveRuns
+) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+    """Return what starts and stops the threads with the application."""
+
+    @contextlib.asynccontextmanager
+    async def run_threads(_: Starlette) -> AsyncIterator[None]:
+        fleet.start()
+        live.start()
+        yield
+        live.stop()
+        fleet.stop()
+
+    return run_threads
+
+
+class DeferredRoutes:
+    """ASGI application of routes whose modules are imported by the first request to them.
+
+    The page of all runs is there in half the time, as it needs none of the judging modules.
+    """
+
+    def __init__(self, build: Callable[[], Sequence[Route]]) -> None:
+        """Take the function that imports and returns the routes."""
+        self._build = build
+        self._lock = threading.Lock()
+        self._router: Router | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        router = self._router
+        if router is None:
+            router = await run_in_threadpool(self.router)
+        await router(scope, receive, send)
+
+    def router(self) -> Router:
+        """Return the routes; the first call imports them."""
+        with self._lock:
+            if self._router is None:
+                self._router = Router(self._build())
+            return self._router
+
+
 def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
     """Return the lines of all runs, and the runs that somebody looks at."""
     fleet = Fleet(root, settings)
 
-    def open_run(key: str, time_s: float) -> LiveRun:
+    def open_run(key: str, time_s: float) -> "LiveRun":
+        from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers
+        from rlvitals.server.live_run import LiveRun  # noqa: PLC0415 - it loads what judges
+
         run = run_files.read_run(root, fleet.entry(key))
         return LiveRun(key, run, fleet.mutes.apply(key, settings), time_s)
 
@@ -82,72 +125,21 @@ def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
     return fleet, live
 
 
-def _pages(fleet: Fleet, endpoints: Api) -> list[Route]:
-    def show_fleet(_: Request) -> Response:
-        fleet.wait(0.5)  # seconds; runs that are listed later come by themselves
-        return HTMLResponse(fleet_page.document(fleet), headers=NO_STORE)
-
-    def show_run(request: Request) -> Response:
-        run = endpoints.live.get(request.path_params["key"])
-        text = run_page.document(run.page, endpoints.page_data(run))
-        return HTMLResponse(text, headers=NO_STORE)
-
-    def show_comparison(request: Request) -> Response:
-        axis = scores.parse_axis(request.query_params.get("axis", "steps"))
-        text = compare_page.document(endpoints.get_runs(request), axis)
-        return HTMLResponse(text, headers=NO_STORE)
-
-    return [
-        Route("/", show_fleet),
-        Route("/run/{key:path}", _with_problems(show_run)),
-        Route("/compare", _with_problems(show_comparison)),
-    ]
-
-
-def _with_problems(show: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return a page that explains what it cannot show."""
-
-    def answer(request: Request) -> Response:
-        try:
-            return show(request)
-        except KeyError:
-            text = "There is no run at this address below the served folder."
-            return HTMLResponse(page_shell.problem(404, "No such run", text), 404, NO_STORE)
-        except VitalsError as error:
-            text = f"{error.problem} ({error.where}). {error.hint}"
-            return HTMLResponse(page_shell.problem(422, "It cannot be shown", text), 422, NO_STORE)
-
-    return answer
-
-
-def _api(endpoints: Api) -> list[Route]:
-    def guard(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        def handle(request: Request) -> Response:
-            try:
-                return answer(request)
-            except (KeyError, VitalsError) as error:
-                return format_problem(request, error)
-
-        return handle
-
-    return [Route(each.path, guard(each.answer)) for each in endpoints.endpoints]
-
-
 def _assets() -> list[Route]:
-    """Return the routes of the script, the style and the icon: texts made once."""
+    """Return the routes of the script, the style and the icon: texts made at the first request."""
     folder = files("rlvitals.server.assets")
     contents = {
-        "serve.js": (page_shell.script(), "text/javascript"),
-        "serve.css": (page_shell.style(), "text/css"),
-        "theme.js": (folder.joinpath("theme.js").read_text(encoding="utf-8"), "text/javascript"),
-        "icon.svg": (folder.joinpath("icon.svg").read_text(encoding="utf-8"), "image/svg+xml"),
+        "serve.js": (page_shell.script, "text/javascript"),
+        "serve.css": (page_shell.style, "text/css"),
+        "theme.js": (lambda: folder.joinpath("theme.js").read_text("utf-8"), "text/javascript"),
+        "icon.svg": (lambda: folder.joinpath("icon.svg").read_text("utf-8"), "image/svg+xml"),
     }
-    return [_asset_route(name, text, media) for name, (text, media) in contents.items()]
+    return [_asset_route(name, cache(text), media) for name, (text, media) in contents.items()]
 
 
-def _asset_route(name: str, text: str, media: str) -> Route:
+def _asset_route(name: str, read: Callable[[], str], media: str) -> Route:
     def answer(_: Request) -> Response:
-        return Response(text, media_type=media, headers={"cache-control": "no-cache"})
+        return Response(read(), media_type=media, headers={"cache-control": "no-cache"})
 
     return Route(f"/assets/{name}", answer)
 

@@ -24,11 +24,15 @@ class Options:
 
 
 def pack(
-    charts: Iterable[Chart], page: RunPage, trace: Trace, options: Options
+    charts: Iterable[Chart],
+    page: RunPage,
+    trace: Trace,
+    logged: Mapping[str, Series],
+    options: Options,
 ) -> dict[str, object]:
     """Return the charts of a page and their columns, as JSON.
 
-    `page.judged` is the trace that the charts were made of, `trace` its current state.
+    `page.logged` is what the charts were made of, `logged` its current state with all points.
     """
     first, last = options.steps or (trace.first_step, trace.last_step)
     packer = Packer()
@@ -37,7 +41,7 @@ def pack(
     for chart in charts:
         lines = []
         for line in chart.panel.lines:
-            series = _current(line, page.judged, trace)
+            series = _current(line, page.logged, logged)
             if options.steps is not None:
                 series = cuts.setdefault(id(series), _cut(series, first, last))
             lines.append(replace(line, series=series, smooth=_is_smooth(line, options)))
@@ -90,18 +94,17 @@ def columns(series: Series, steps: tuple[int, int] | None) -> Mapping[str, list[
     return {"steps": visible.steps.tolist(), "values": values}
 
 
-def _current(line: Line, judged: Trace, trace: Trace) -> Series:
-    """Return the newest points of a line; a curve that a rule computed stays as it is."""
-    if judged.get(line.metric) is line.series:
-        return trace.get(line.metric) or line.series
+def _current(line: Line, drawn: Mapping[str, Series], logged: Mapping[str, Series]) -> Series:
+    """Return all points of a line; a curve that a rule computed stays as it is."""
+    if drawn.get(line.metric) is line.series:
+        return logged.get(line.metric) or line.series
     return line.series
 
 
 def _cut(series: Series, first: int, last: int) -> Series:
     """Return the points in a range of steps, and one neighbour on either side."""
-    order = np.argsort(series.steps, kind="stable")
-    if (order != np.arange(len(order))).any():
-        series = series.where(order)
+    if (series.steps[1:] < series.steps[:-1]).any():
+        series = series.where(np.argsort(series.steps, kind="stable"))
     begin = max(int(series.steps.searchsorted(first)) - 1, 0)
     end = int(series.steps.searchsorted(last, side="right")) + 1
     return series.where(slice(begin, end))

@@ -89,11 +89,8 @@ class Control:
         kind = _text(values, "kind")
         if kind not in REQUEST_TEXTS:
             raise UsageError(f"{kind!r} is no request", where="kind", hint=", ".join(REQUEST_TEXTS))
-        folder = RunFolder.open(run.run.root)
         try:
-            if status := requests.last_status(folder):
-                raise UsageError(f"the run has ended: {status}", where=run.key)
-            requests.ask(folder.path, kind)
+            requests.ask(run.run.root, kind)
         except OSError as error:
             raise UsageError(f"the request cannot be written: {error}", where=run.key) from error
         return REQUEST_TEXTS[kind]

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 import rlvitals
 from rlvitals.comparison import scores
 from rlvitals.errors import UsageError, VitalsError
+from rlvitals.hosted import trace_stream
 from rlvitals.server import (
     chart_data,
     compare_page,
@@ -23,9 +24,9 @@ from rlvitals.server import (
 )
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet import Fleet
+from rlvitals.server.fleet_line import Summary
 from rlvitals.server.live_run import LiveRun
 from rlvitals.server.live_runs import LiveRuns
-from rlvitals.server.run_summary import Summary
 from rlvitals.types import Series
 from rlvitals.views import json_view
 
@@ -112,6 +113,8 @@ class Api:
                      (KEY_QUERY, metric, *RANGE_QUERY)),
             Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
                      (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
+            Endpoint("/api/trace", "Return all that rules judge, as `rlvitals.open` reads it",
+                     self.trace, (KEY_QUERY,), "application/octet-stream"),
             Endpoint("/api/rollouts", "Return rollouts as HTML", self.rollouts, (
                 KEY_QUERY, Parameter("view", "pairs, group or proof"),
                 Parameter("step", "of the rollouts", "integer"),
@@ -181,7 +184,7 @@ class Api:
         names = request.query_params.getlist("name")[:40]
         charts = [page.charts[name] for name in names if name in page.charts]
         options = chart_data.Options(_steps(request), _share(request, "average"))
-        return JSONResponse(chart_data.pack(charts, page, run.trace, options))
+        return JSONResponse(chart_data.pack(charts, page, run.trace, run.series(), options))
 
     def rollouts(self, request: Request) -> Response:
         """Return pairs, a group or the proof of a finding as HTML."""
@@ -218,6 +221,12 @@ class Api:
         columns = chart_data.columns(self._series(request), _steps(request))
         writer.writerows(zip(columns["steps"], columns["values"], strict=True))
         return Response(text.getvalue(), media_type=CSV_TYPE)
+
+    def trace(self, request: Request) -> Response:
+        """Return a line of JSON and the columns of all metrics."""
+        trace = self.get_run(request).trace
+        content = trace_stream.encode(trace)
+        return StreamingResponse(content, media_type="application/octet-stream")
 
     def compare(self, request: Request) -> Response:
         """Return a comparison's nouns and its chart."""

@@ -10,21 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rlvitals
-from rlvitals.diagnosis import batch
-from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
-from rlvitals.following.folder_tree import FolderTree
-from rlvitals.server import fleet_groups, run_files, run_summary
+from rlvitals.server import fleet_line, run_files
 from rlvitals.server.channel import Channel
+from rlvitals.server.fleet_line import LAMPS, Summary
 from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
-from rlvitals.server.run_summary import LAMPS, Summary
 from rlvitals.settings import Settings
 from rlvitals.storage import find_run_folders
 from rlvitals.storage.index import Index, Indexed
 from rlvitals.tracking import clock
+
+if TYPE_CHECKING:  # loaded behind the first page
+    from rlvitals.diagnosis.engine import Diagnosis
+    from rlvitals.following.folder_tree import FolderTree
 
 REFRESH_SECONDS = 1.0  # between two looks at the folders
 REFRESH_REST = 9.0  # times what a look took, until the next one
@@ -58,7 +60,7 @@ class Fleet:
         self.mutes = Mutes(None if index_file == IN_MEMORY else index_file.with_suffix(".mutes"))
         self._index = Index(root, index_file, threads=True)
         self._judge_id = f"serve {rlvitals.__version__} {_hash(repr(settings))}"
-        self._tree = FolderTree(root, time.monotonic)
+        self._tree: FolderTree | None = None
         self._tree_entries: dict[str, Entry] = {}
         self._marks: dict[str, str] = {}  # state of each run's files
         self._judgements: dict[str, _Judgement] = {}
@@ -77,7 +79,7 @@ class Fleet:
         for path, text in self._index.summaries(self._judge_id).items():
             if path in self.rows:
                 with contextlib.suppress(TypeError, ValueError):
-                    self._put(run_summary.from_json(text))
+                    self._put(fleet_line.from_json(text))
         self._update_differing()
         if self.rows:
             self._has_rows.set()
@@ -89,7 +91,7 @@ class Fleet:
         self._thread.join()
         self._index.__exit__(None, None, None)
 
-    def note(self, key: str, diagnosis: Diagnosis) -> None:
+    def note(self, key: str, diagnosis: "Diagnosis") -> None:
         """Store the diagnosis of a run that was judged elsewhere."""
         with self._lock:
             line = self._store(key, diagnosis) if key in self.rows else None
@@ -171,6 +173,10 @@ class Fleet:
         with self._index_lock:
             self._index.refresh()
             indexed = self._index.search()
+        if self._tree is None:
+            from rlvitals.following.folder_tree import FolderTree  # noqa: PLC0415 - behind the page
+
+            self._tree = FolderTree(self.root, time.monotonic)
         if self._tree.may_differ(clock.now()):
             self._tree_entries = {
                 run.name: Entry(run.name, run.root, run) for run in self._tree.find(clock.now())
@@ -200,7 +206,7 @@ class Fleet:
                 self._marks[key] = f"{item.status} {item.step} {item.time}"
                 row = self.rows.get(key)
                 if row is None or (row.verdict == "pending" and row.time is None):
-                    self._put(replace(run_summary.from_index(item), key=key))
+                    self._put(replace(fleet_line.from_index(item), key=key))
                 elif item.step is not None and item.time != row.time:
                     steps = max(item.step, row.step or 0) if row.total else item.step
                     self._put(replace(row, step=steps, time=item.time))
@@ -234,6 +240,8 @@ class Fleet:
         return self.rows[key].state in {"running", "unknown"} and age >= MAX_SILENT_SECONDS
 
     def _judge(self, key: str) -> None:
+        from rlvitals.diagnosis import batch  # noqa: PLC0415 - behind the first page
+
         entry, row = self.entries[key], self.rows[key]
         mark = self._marks.get(key, "")
         try:
@@ -245,14 +253,16 @@ class Fleet:
         with self._lock:
             self._judgements[key] = _Judgement(clock.now(), mark)
             if isinstance(answer, UnreadableLog):
-                self._put(run_summary.from_error(row, answer.problem))
+                self._put(fleet_line.from_error(row, answer.problem))
             else:
                 line = self._store(key, answer)
         if line is not None:
             self._keep(line)
 
-    def _store(self, key: str, diagnosis: Diagnosis) -> Summary:
+    def _store(self, key: str, diagnosis: "Diagnosis") -> Summary:
         """Show a diagnosis and return its line."""
+        from rlvitals.server import run_summary  # noqa: PLC0415 - behind the first page
+
         row = self.rows[key]
         line = run_summary.from_diagnosis(row, diagnosis, self.entries[key].folder, clock.now())
         self._judgements[key] = _Judgement(clock.now(), self._marks.get(key, ""))
@@ -291,7 +301,7 @@ class Fleet:
         owners: dict[str, int] = {}
         for row in list(self.rows.values()):
             for name, value in row.settings.items():
-                if fleet_groups.is_bookkeeping(name):
+                if fleet_line.is_bookkeeping(name):
                     continue
                 values.setdefault(name, set()).add(value)
                 owners[name] = owners.get(name, 0) + 1

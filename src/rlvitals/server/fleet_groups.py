@@ -9,19 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.comparison import statistics
-from rlvitals.server.run_summary import (
-    LAMPS,
-    SPARK_COLUMNS,
-    SPARK_LEVELS,
-    Summary,
-    to_heights,
-)
+from rlvitals.server.fleet_line import LAMPS, Summary, is_bookkeeping
+from rlvitals.server.run_summary import SPARK_COLUMNS, SPARK_LEVELS, to_heights
 
-# Settings that differ between runs of one experiment, or count rather than choose.
-BOOKKEEPING = re.compile(
-    r"seed|total_(steps|epochs|timesteps|flos)|save_|log|num_input_tokens|output_dir|(run_)?name|"
-    r"device"
-)
 SEED_SUFFIX = re.compile(r"[-_/.]*\b(s|seed)[-_]?\d+$", re.IGNORECASE)
 
 
@@ -55,11 +45,6 @@ def group(rows: Sequence[Summary], names: Sequence[str]) -> list[FleetGroup]:
         members.setdefault(key, []).append(row)
     groups = [_group(runs, names) for runs in members.values()]
     return sorted(groups, key=lambda item: [-item.lamps[name] / len(item.keys) for name in LAMPS])
-
-
-def is_bookkeeping(setting: str) -> bool:
-    """Return whether a setting does not distinguish experiments."""
-    return BOOKKEEPING.match(setting.rpartition("/")[2]) is not None
 
 
 def _group(rows: Sequence[Summary], names: Sequence[str]) -> FleetGroup:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from rlvitals.server import page_shell
 from rlvitals.server.fleet import Fleet
-from rlvitals.server.run_summary import LAMPS
+from rlvitals.server.fleet_line import LAMPS
 from rlvitals.views.report.markup import Html, el
 
 PAGE_ROWS = 100  # lines that the first page contains and each further request adds

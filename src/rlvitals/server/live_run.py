@@ -11,13 +11,14 @@ from pathlib import Path
 
 from rlvitals.checkpoints import inspect_run, progress
 from rlvitals.diagnosis import batch, load, marks
-from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.training_summary import summary
 from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.following.append_buffer import find_new_points
 from rlvitals.following.file_tail import FileTail
 from rlvitals.following.run import MIN_GROWTH, MIN_JUDGING_SECONDS
+from rlvitals.metrics import canonicalize
 from rlvitals.readers.discovery import sources
 from rlvitals.readers.discovery.sources import Run
 from rlvitals.rollouts import rollout_index
@@ -27,8 +28,10 @@ from rlvitals.server import console, run_page
 from rlvitals.server.channel import Channel
 from rlvitals.server.run_page import Extras, RunPage
 from rlvitals.settings import Settings
+from rlvitals.signals.thin import thin
 from rlvitals.tracking import clock
 from rlvitals.types import Series, Trace
+from rlvitals.views import phrases
 from rlvitals.views.charts.chart import pack_steps, pack_values
 from rlvitals.views.report.page import Subject
 
@@ -50,6 +53,7 @@ class LiveRun:
         self.rollouts: Rollouts | None = None
         self._read_rollouts()
         self._trace: Trace | None = None  # None while the points are let go
+        self._others: Mapping[str, Series] = {}  # of keys that no table knows
         self._used_at = 0.0  # monotonic time at which the points were last asked for
         self._read_files(time_s)
         self._judged_at, self._judged_points = 0.0, -1
@@ -64,6 +68,12 @@ class LiveRun:
         with self._lock:
             self._used_at = time.monotonic()
             return self._trace or self._read_files(clock.now())
+
+    def series(self) -> Mapping[str, Series]:
+        """Return all metrics by canonical name, or by key where no table knows them."""
+        with self._lock:
+            trace = self.trace
+            return {**self._others, **trace.series}
 
     def full_diagnosis(self) -> Diagnosis:
         """Return the last diagnosis with its points; the run is judged again without them."""
@@ -81,7 +91,7 @@ class LiveRun:
             is_large = self._judged_points > max_points
             if is_used or not is_large or not self.diagnosis.trace.lifecycle.over:
                 return
-            self._trace = None
+            self._trace, self._others = None, {}
             for file in self._files.values():
                 file.release()
             if self.diagnosis_has_points:
@@ -130,15 +140,18 @@ class LiveRun:
         progress_file = progress.read(self.run.root)
         trained = None if progress_file is None else progress_file.trained
         inspection = inspect_run.try_inspect(self.run.root)
+        # Figures compute curves of their own: of as many points as the rules looked at.
+        figures = replace(diagnosis, trace=thin_trace(trace))
+        unmapped = {key: each.where(thin(each.values)) for key, each in self._others.items()}
         subject = Subject(
-            summary=summary(name, diagnosis, trained),
+            summary=replace(summary(name, diagnosis, trained), found=figures),
             standing=standing(name, diagnosis, progress_file, inspection, time_s),
             facts=load.facts(self.run),
             events=load.read_events(self.run),
-            others=load.unmapped_series(self.run, self._given, trace),
+            others=unmapped,
         )
         self.judgements += 1
-        self.page = run_page.build(subject, self.judgements, self._extras())
+        self.page = run_page.build(subject, self.judgements, self._extras(diagnosis))
         self.diagnosis = diagnosis
         self.diagnosis_has_points = True
         self._judged_at, self._judged_points = time_s, _count_points(trace)
@@ -157,7 +170,10 @@ class LiveRun:
         logs = sources.together(self.run, {path: file.log for path, file in self._files.items()})
         if self.rollouts is not None:
             logs = (*logs, self._rollout_log)
-        return load.build_trace(self.run, logs, self._given, time_s, self._grew)
+        trace = load.build_trace(self.run, logs, self._given, time_s, self._grew)
+        unmapped = canonicalize.unmapped_columns(logs, self._given) if trace.unmapped else {}
+        self._others = unmapped
+        return trace
 
     def _read_rollouts(self) -> None:
         """Read the rollouts again where their files changed."""
@@ -169,12 +185,13 @@ class LiveRun:
             self._rollout_log = to_log(rollouts)
         self.rollouts = rollouts
 
-    def _extras(self) -> Extras:
+    def _extras(self, diagnosis: Diagnosis) -> Extras:
         try:
             mark = marks.read(self.run)
         except UsageError:
             mark = None
-        return Extras(mark, self.rollouts, console.names(self.run))
+        files = console.names(self.run)
+        return Extras(phrases.headline(diagnosis), mark, self.rollouts, files)
 
     def _notice_deletion(self) -> None:
         if not self.is_deleted and all(file.is_missing for file in self._files.values()):

@@ -4,22 +4,25 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from rlvitals.server.live_run import LiveRun
 from rlvitals.tracking import clock
+
+if TYPE_CHECKING:  # the module that opens runs loads what judges
+    from rlvitals.server.live_run import LiveRun
 
 LIVE_LOOK_SECONDS = 0.5  # between two looks: a new row is shown within 1.5 s of being written
 MAX_LOOK_SHARE = 0.5  # of the time that is spent reading
 MAX_LIVE_RUNS = 8  # without listeners: the least recently used one is dropped
 MAX_IDLE_SECONDS = 300.0  # after which a run without listeners is dropped
 
-Open = Callable[[str, float], LiveRun]  # by key, at a time in epoch seconds
+Open = Callable[[str, float], "LiveRun"]  # by key, at a time in epoch seconds
 
 
 class LiveRuns:
     """The open runs, least recently used first."""
 
-    def __init__(self, open_run: Open, note: Callable[[LiveRun], None]) -> None:
+    def __init__(self, open_run: Open, note: "Callable[[LiveRun], None]") -> None:
         """Start without runs. `note` is called after each judgement."""
         self._open_run, self._note = open_run, note
         self._runs: dict[str, LiveRun] = {}
@@ -51,7 +54,7 @@ class LiveRuns:
         with self._lock:
             return frozenset(self._runs)
 
-    def get(self, key: str) -> LiveRun:
+    def get(self, key: str) -> "LiveRun":
         """Return an open run, reading it first if needed. Raises KeyError, UnreadableLog."""
         with self._lock:
             opening = self._opening.setdefault(key, threading.Lock())
@@ -72,7 +75,7 @@ class LiveRuns:
         self._note(run)
         return run
 
-    def judge(self, run: LiveRun) -> None:
+    def judge(self, run: "LiveRun") -> None:
         """Judge an open run, after those that wait to be judged."""
         self._judges.submit(self._judge, run).result()
 
@@ -107,7 +110,7 @@ class LiveRuns:
             spent = time.monotonic() - start
             pause = max(LIVE_LOOK_SECONDS - spent, spent * (1 / MAX_LOOK_SHARE - 1), 0.0)
 
-    def _judge(self, run: LiveRun) -> None:
+    def _judge(self, run: "LiveRun") -> None:
         try:
             run.judge(clock.now())
             self._note(run)

@@ -4,9 +4,9 @@ from importlib.resources import files
 
 import rlvitals
 from rlvitals.views.charts import assets
-from rlvitals.views.report.html import json_in_html
-from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.markup import Html, el, json_in_html
 
+NO_STORE = {"cache-control": "no-store"}
 SCRIPTS = (
     "fleet.js", "groups.js", "live_chart.js", "layers.js", "rollouts.js", "control.js", "run.js",
     "compare.js", "start.js",

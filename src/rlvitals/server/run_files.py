@@ -4,10 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rlvitals.diagnosis import load
 from rlvitals.errors import UnreadableLog
-from rlvitals.readers.discovery.sources import Run
+
+if TYPE_CHECKING:
+    from rlvitals.readers.discovery.sources import Run
 
 MAX_LISTED_FILES = 20_000  # of one run's folder, among which links are sought
 
@@ -18,11 +20,13 @@ class Entry:
 
     key: str  # unique below the root: what addresses of pages contain
     folder: Path
-    run: Run | None  # None: a run folder of rlvitals, whose files are listed when it is read
+    run: "Run | None"  # None: a run folder of rlvitals, whose files are listed when it is read
 
 
-def read_run(root: Path, entry: Entry) -> Run:
+def read_run(root: Path, entry: Entry) -> "Run":
     """Return the run of an entry. Raises UnreadableLog, also for files outside the root."""
+    from rlvitals.diagnosis import load  # noqa: PLC0415 - behind the first page
+
     runs: Sequence[Run] = [entry.run] if entry.run is not None else load.runs(entry.folder)
     native = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
     run = next(native, runs[0])

@@ -22,7 +22,7 @@ SHOWN_LABELS = {
 }  # fmt: skip
 
 
-def vitals(page: Page, subject: Subject, mark: Mark | None) -> Html:
+def vitals(page: Page, subject: Subject, headline: str, mark: Mark | None) -> Html:
     """Return the verdict, its cause, since when, what to try, and how often the alarm is wrong."""
     diagnosis = subject.summary.found
     lamp_name = lamp(diagnosis)
@@ -36,7 +36,7 @@ def vitals(page: Page, subject: Subject, mark: Mark | None) -> Html:
     severe = [case for case in diagnosis.cases if case.severity > Severity.NOTE]
     return el(
         "header",
-        el("p", phrases.headline(diagnosis).removeprefix(f"{page.name} · "), class_="about"),
+        el("p", headline.removeprefix(f"{page.name} · "), class_="about"),
         title,
         _progress(subject),
         _mark(mark),

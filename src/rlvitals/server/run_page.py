@@ -31,7 +31,8 @@ class RunPage:
     content: Html
     charts: dict[str, Chart]
     stacked: frozenset[str]  # names of the charts whose curves are drawn as stacked areas
-    judged: Trace  # what the charts were made of
+    judged: Trace  # at most about 8,000 points of each metric
+    logged: Mapping[str, Series]  # what the charts were made of: its metrics, and unknown keys
     timeline: dict[str, object]
     provable: list[str]  # rules whose finding some rollouts show
 
@@ -39,11 +40,11 @@ class RunPage:
         """Return the page with two points of each logged series: its charts name the metrics."""
         ends = {
             name: series.where(np.array([0, -1]) if len(series) else slice(0))
-            for name, series in self.judged.series.items()
+            for name, series in self.logged.items()
         }
 
         def end_points(line: Line) -> Series:
-            return ends[line.metric] if self.judged.get(line.metric) is line.series else line.series
+            return ends[line.metric] if self.logged.get(line.metric) is line.series else line.series
 
         charts = {
             name: replace(chart, panel=replace(chart.panel, lines=tuple(
@@ -51,13 +52,15 @@ class RunPage:
             )))
             for name, chart in self.charts.items()
         }  # fmt: skip
-        return replace(self, charts=charts, judged=replace(self.judged, series=ends))
+        series = {name: ends[name] for name in self.judged.series}
+        return replace(self, charts=charts, logged=ends, judged=replace(self.judged, series=series))
 
 
 @dataclass(frozen=True, slots=True)
 class Extras:
     """What a run's page shows besides its diagnosis."""
 
+    headline: str = ""  # the run's profile, steps and rows
     mark: Mark | None = None  # a person's label
     rollouts: Rollouts | None = None
     console_files: tuple[str, ...] = ()  # names of text files in the run's folder
@@ -84,7 +87,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     links += [el("a", item.title, href=f"#{item.anchor(PAGE_NUMBER)}") for item in listed]
     content = el(
         "div",
-        run_header.vitals(page, subject, extras.mark),
+        run_header.vitals(page, subject, extras.headline, extras.mark),
         el("nav", *links, class_="nav", aria_label="sections"),
         el("section", _board_head(diagnosis.trace.step_unit), _grid(board), timeline.legend(marks),
            _absent(panels),
@@ -96,6 +99,7 @@ def build(subject: Subject, version: int, extras: Extras) -> RunPage:
     charts = {chart.name: chart for chart in (*board, *reward_charts, *layered, *html.charts(page))}
     return RunPage(
         version, content, charts, frozenset(chart.name for chart in reward_charts), diagnosis.trace,
+        {**subject.others, **diagnosis.trace.series},
         marks, rollout_view.provable(extras.rollouts, diagnosis),
     )  # fmt: skip
 
@@ -220,5 +224,6 @@ def _grid(charts: Sequence[Chart]) -> Html:
 
 def _absent(panels: Iterable[Panel]) -> Html:
     """Return which charts of the dashboard have nothing to show."""
-    titles = [p.title.lower() for p in panels if p.kind is Kind.LINES and not p.lines]
+    absent = [p.title for p in panels if p.kind is Kind.LINES and not p.lines]
+    titles = [title if title.isupper() else title.lower() for title in absent]  # KL
     return el("p", f"Not logged: {', '.join(titles)}.", class_="about") if titles else Html("")

@@ -1,21 +1,21 @@
-"""Sum up a run in the one line that the fleet shows."""
+"""Sum up a judged run in the line that the fleet shows."""
 
 import itertools
-import json
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvitals.checkpoints import progress
-from rlvitals.diagnosis.engine import Diagnosis
+from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.diagnosis.status import standing
 from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
-from rlvitals.storage.index import Indexed
+from rlvitals.server.fleet_line import Summary
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 
@@ -23,61 +23,7 @@ SPARK_COLUMNS = 48  # points of a sparkline
 SPARK_LEVELS = 100  # heights of a sparkline
 RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
 MAX_SETTING_CHARS = 40  # of a setting's value
-# Unknown is not green; what is not judged yet is neither.
-LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One line of the fleet. Times are in seconds since the epoch."""
-
-    key: str
-    name: str
-    lamp: str = "pending"  # one of LAMPS
-    verdict: str = "pending"
-    reason: str = ""
-    rule: str = ""  # of the worst finding
-    onset: int | None = None  # step at which the worst finding set in
-    counts: str = ""  # of the findings
-    state: str = ""  # "running", "finished", "failed", ...
-    step: int | None = None
-    total: int | None = None
-    eta: float | None = None  # seconds
-    trained: float | None = None  # seconds
-    outcome: str = ""  # the metric's label
-    value: str = ""  # its last number
-    spark: tuple[int | None, ...] = ()  # heights from 0 to SPARK_LEVELS; None is a gap
-    spark_values: tuple[float, float] = (0.0, 0.0)  # at height 0 and at SPARK_LEVELS
-    spark_steps: tuple[int, int] = (0, 0)  # of the first and the last height
-    time: float | None = None  # of the last row
-    settings: dict[str, str] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-
-
-def from_index(entry: Indexed) -> Summary:
-    """Return what the index knows of a run that is not judged yet."""
-    return Summary(
-        key=entry.path,
-        name=entry.name,
-        reason=entry.problem,
-        state=entry.status,
-        step=entry.step,
-        time=entry.time or entry.created,
-        tags=entry.tags,
-    )
-
-
-def from_json(text: str) -> Summary:
-    """Return a line that was stored. Raises TypeError, ValueError for another version's."""
-    record = json.loads(text)
-    tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-    return Summary(**{**record, **tuples})
-
-
-def from_error(summary: Summary, problem: str) -> Summary:
-    """Return the line of a run that cannot be read."""
-    return replace(summary, lamp="bad", verdict="unreadable", reason=problem, spark=())
 
 
 def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s: float) -> Summary:
@@ -86,7 +32,7 @@ def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s:
     status = standing(summary.name, diagnosis, progress.read(folder), None, time_s)
     worst = max(cases, key=lambda case: case.severity, default=None)
     is_severe = worst is not None and worst.severity > Severity.NOTE
-    metric = verdict_trend(trace).metric
+    metric = verdict_trend(thin_trace(trace)).metric  # as the verdict was found
     series = trace.get(metric) if metric else None
     numbers = series.finite() if series is not None else None
     heights, values = spark(series) if series else ((), (0.0, 0.0))
@@ -135,19 +81,30 @@ def spark(series: Series) -> tuple[tuple[int | None, ...], tuple[float, float]]:
     A height is the mean of one of SPARK_COLUMNS equal ranges of steps; a range without a row has
     none. The series is not empty.
     """
-    finite = np.isfinite(series.values)
-    span = max(int(series.steps[-1]) - int(series.steps[0]), 1)
-    columns = (series.steps - series.steps[0]) * (SPARK_COLUMNS - 1) // span
-    counts = np.bincount(columns[finite], minlength=SPARK_COLUMNS)
-    size = float(np.abs(series.values[finite]).max(initial=0.0)) or 1.0  # no sum overflows
-    sums = np.bincount(columns[finite], series.values[finite] / size, SPARK_COLUMNS)
-    means = np.divide(sums, counts, out=np.full(SPARK_COLUMNS, np.nan), where=counts > 0)
-    logged = np.bincount(columns, minlength=SPARK_COLUMNS) > 0
-    if not counts.any():
+    first, span = int(series.steps[0]), int(series.steps[-1]) - int(series.steps[0]) + 1
+    edges = [first + column * span // SPARK_COLUMNS for column in range(1, SPARK_COLUMNS)]
+    ranges = np.split(series.values, series.steps.searchsorted(edges))  # views: no copy of a column
+    means, sizes = zip(*map(_scaled_mean, ranges), strict=True)
+    size = max(sizes) or 1.0
+    scaled = np.array([mean * (scale / size) for mean, scale in zip(means, sizes, strict=True)])
+    if np.isnan(scaled).all():
         return (), (0.0, 0.0)
-    low, high = np.nanmin(means), np.nanmax(means)
+    low, high = np.nanmin(scaled), np.nanmax(scaled)
+    heights = to_heights(scaled, low, high)
     values = (float(low * size), float(high * size))
-    return tuple(itertools.compress(to_heights(means, low, high), logged)), values
+    return tuple(itertools.compress(heights, map(len, ranges))), values
+
+
+def _scaled_mean(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean of the finite values over their largest size, and that size.
+
+    The mean is NaN, and the size 0, where there is none. Scaled, no sum overflows.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return math.nan, 0.0
+    size = float(np.abs(finite).max())
+    return (float((finite / size).mean()), size) if size else (0.0, 0.0)
 
 
 def to_heights(values: NDArray[np.float64], low: float, high: float) -> list[int | None]:

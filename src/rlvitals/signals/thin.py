@@ -11,13 +11,14 @@ MAX_THIN_POINTS = 1 << 13  # longer series are decimated to between half as many
 POINTS_PER_EXTREME = 32  # regular points per spike upwards, spike downwards and NaN
 
 
-def thin(values: Array, max_points: int = MAX_THIN_POINTS) -> Indices:
+def thin(values: Array, max_points: int = MAX_THIN_POINTS, batch_points: int = 1 << 20) -> Indices:
     """Return the indices of points that represent a series: all, up to `max_points`.
 
     Regular points are every k-th point, with k a power of two so that a growing series keeps its
     points, and the newest; they scatter like the series. In addition, per 32 regular points: the
     highest and the lowest point between them, where these lie outside the range of the regular
     points by more than its width, and the first NaN, where all regular points are numbers.
+    `batch_points` are looked at together: what is computed on the way takes 50 bytes for each.
     """
     count = values.size
     if count <= max_points:
@@ -25,15 +26,14 @@ def thin(values: Array, max_points: int = MAX_THIN_POINTS) -> Indices:
     every = 1 << (-(-count // max_points) - 1).bit_length()
     width = POINTS_PER_EXTREME * every
     split = count - count % width
+    batch = max(1, batch_points // width) * width
     regular = np.append(np.arange(0, count, every, dtype=np.int64), count - 1)
     rare = [
-        start + _rare(chunk, every)
-        for start, chunk in (
-            (0, values[:split].reshape(-1, width)),
-            (split, values[split:].reshape(1, -1)),
-        )
-        if chunk.size
+        start + _rare(values[start : min(start + batch, split)].reshape(-1, width), every)
+        for start in range(0, split, batch)
     ]
+    if split < count:
+        rare.append(split + _rare(values[split:].reshape(1, -1), every))
     return np.unique(np.concatenate((regular, *rare)))
 
 

@@ -9,7 +9,7 @@ own checksum and last value, so that one metric, or all last values, are read wi
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -340,22 +340,45 @@ class PackedFile:
 
     def scalars(self, block: Block) -> Scalars:
         """Read a block's rows. Raises Damaged."""
-        steps, times = np.empty(block.rows, "<i8"), np.empty(block.rows, "<f8")
-        values = np.empty((len(block.keys), block.rows), "<f8")
-        self._column(block, STEP_STREAM, steps)
-        self._column(block, TIMES, times)
-        for index in range(len(block.keys)):
-            self._column(block, VALUE_STREAM + index, values[index])
-        order = None
-        if block.ordered:
-            order = np.empty(block.rows, "<i8")
-            self._column(block, PLACES, order)
-        return Scalars(block.keys, steps, times, values, block.first, order)
+        return self._read_rows([block])
 
     def all_scalars(self) -> list[Scalars]:
-        """Read all rows that match their checksums."""
+        """Read all rows that match their checksums; rows without a gap between them as one."""
         try:
-            return [self.scalars(block) for block in self.blocks]
+            return [self._read_rows(run) for run in self._adjacent_blocks()]
         except Damaged:
             self._repair()
-            return [self.scalars(block) for block in self.blocks]
+            return [self._read_rows(run) for run in self._adjacent_blocks()]
+
+    def _adjacent_blocks(self) -> list[list[Block]]:
+        """Group blocks whose rows have the same keys and follow on one another."""
+        groups: list[list[Block]] = []
+        open_groups: dict[tuple[str, ...], list[Block]] = {}
+        for block in self.blocks:
+            group = open_groups.get(block.keys)
+            is_next = group is not None and group[-1].first + group[-1].rows == block.first
+            if group is not None and is_next and not (group[-1].ordered or block.ordered):
+                group.append(block)
+            else:
+                open_groups[block.keys] = [block]
+                groups.append(open_groups[block.keys])
+        return groups
+
+    def _read_rows(self, blocks: Sequence[Block]) -> Scalars:
+        """Read the rows of adjacent blocks, each column into its place. Raises Damaged."""
+        keys, count = blocks[0].keys, sum(block.rows for block in blocks)
+        steps, times = np.empty(count, "<i8"), np.empty(count, "<f8")
+        values = np.empty((len(keys), count), "<f8")
+        begin = 0
+        for block in blocks:
+            rows = slice(begin, begin + block.rows)
+            begin += block.rows
+            self._column(block, STEP_STREAM, steps[rows])
+            self._column(block, TIMES, times[rows])
+            for index in range(len(keys)):
+                self._column(block, VALUE_STREAM + index, values[index, rows])
+        order = None
+        if blocks[0].ordered:
+            order = np.empty(count, "<i8")
+            self._column(blocks[0], PLACES, order)
+        return Scalars(keys, steps, times, values, blocks[0].first, order)

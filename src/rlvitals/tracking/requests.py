@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlvitals.errors import UsageError
 from rlvitals.storage import events
 from rlvitals.storage.run_folder import RunFolder
 
@@ -80,8 +81,22 @@ def last_status(run: RunFolder) -> str:
     return str(first_rank_facts[-1].get("status", "finished")) if first_rank_facts else ""
 
 
+def check_running(run: RunFolder) -> None:
+    """Raise UsageError where a run has ended: a request would wait for ever. Raises OSError."""
+    if status := last_status(run):
+        raise UsageError(
+            f"no process is left to ask: the run has ended ({status})",
+            where=str(run.path),
+            hint="`rlvitals diagnose` says how it ended",
+        )
+
+
 def ask(folder: Path, kind: str, reason: str = "", **facts: object) -> None:
-    """Append a request for the loop that records into a folder. Raises OSError."""
+    """Append a request for the loop that records into a folder.
+
+    Raises UsageError where the run has ended, UnreadableLog where the folder has no run, OSError.
+    """
+    check_running(RunFolder.open(folder))
     facts |= {"reason": reason} if reason else {}
     events.append(folder / REQUESTS_FILE, kind, None, **facts)
 

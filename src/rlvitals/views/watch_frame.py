@@ -161,7 +161,7 @@ def _curve_title(name: str, series: Series, width: int) -> str:
     low, high = float(numbers.values.min()), float(numbers.values.max())
     missing = len(series) - len(numbers)
     text = f"{label(name)} {phrases.number(float(numbers.values[-1]))}"
-    text += f"  [{phrases.number(low)}, {phrases.number(high)}]"
+    text += f"  [{low:.3g}, {high:.3g}]"  # four digits of both are cut at 80 columns
     return _cut(f"{text}  {missing} not finite" if missing else text, width)
 
 

@@ -63,7 +63,8 @@ class _Repeats:
 
 
 def _find_repeats(series: Series) -> _Repeats:
-    one_step = np.diff(series.steps, prepend=series.steps[0] - 1) == 0
+    one_step = np.zeros(len(series), np.bool_)
+    np.equal(series.steps[1:], series.steps[:-1], out=one_step[1:])
     if not one_step.any():
         return _Repeats(one_step, one_step)
     is_repeat = one_step.copy()
@@ -80,7 +81,7 @@ def straighten(series: Series) -> Straight:
     The log itself still contains every point.
     """
     steps = series.steps
-    backward = np.flatnonzero(np.diff(steps) < 0) + 1
+    backward = np.flatnonzero(steps[1:] < steps[:-1]) + 1
     if not len(backward):
         return Straight(series)
     resumed = [int(i) for i in backward if _runs_again(steps, int(i))]

@@ -7,6 +7,7 @@ class Overlay extends Chart {
     if (!this.area) return;
     const layer = this.canvas.querySelector(".below");
     const { area } = this;
+    this.canvas.classList.toggle("single", !this.told.bands.length); // no mean is drawn over the runs
     const clip = svg("svg", { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top,
       viewBox: `${area.left} ${area.top} ${area.right - area.left} ${area.bottom - area.top}` });
     for (const band of this.told.bands) {

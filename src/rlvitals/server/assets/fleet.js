@@ -184,7 +184,7 @@ function short(step) {
 function tellAge(line, row) {
   const place = line.querySelector(".age");
   const seconds = row.time === null ? null : Math.max(0, Date.now() / 1000 - row.time);
-  const ago = seconds === null ? "" : seconds < 10 ? "just now" : `${lasting(seconds)} ago`;
+  const ago = seconds === null ? "" : seconds < 10 ? (row.state === "running" ? "" : "just now") : `${lasting(seconds)} ago`;
   const eta = row.eta === null || row.state !== "running" ? "" : `${lasting(row.eta)} left`;
   place.textContent = [row.state === "unknown" ? "" : row.state, eta, ago].filter(Boolean).join(" · ");
   place.classList.toggle("alive", row.state === "running");

@@ -42,7 +42,8 @@ function alone(tick) {
   if (tick === 0) return "0";
   const size = Math.abs(tick);
   if (size < SMALL || size >= LARGE) return powered(tick, 1);
-  const [unit, letter] = size < LETTERS_FROM ? [1, ""] : UNITS.find(([at]) => size >= at);
+  // 999,999 is written as 1M: three digits of it are 1,000k.
+  const [unit, letter] = size < LETTERS_FROM ? [1, ""] : UNITS.find(([at]) => size >= 0.9995 * at);
   return `${Number((tick / unit).toPrecision(3))}${letter}`;
 }
 
@@ -52,8 +53,15 @@ function step(rough) {
   return power * [1, 2, 2.5, 5, 10].find((nice) => lead <= nice * (1 + 1e-9));
 }
 
-/* Return round numbers from `low` to `high`, about `most` of them and one more at most. */
+/* Return round numbers from `low` to `high`: about `most` of them, and two where that gives fewer. */
 function linearTicks(low, high, most, whole = false) {
+  for (let count = most; count <= 3 * most; count++) {
+    const ticks = roundNumbers(low, high, count, whole);
+    if (ticks.length > 1 || count === 3 * most) return ticks;
+  }
+}
+
+function roundNumbers(low, high, most, whole) {
   let apart = step((high - low) / most);
   if (whole) apart = Math.max(1, Math.round(apart));
   if (!(apart > 0) || !Number.isFinite(apart)) return [];
@@ -70,7 +78,8 @@ function linearTicks(low, high, most, whole = false) {
 function decadeTicks(low, high, most) {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const every = Math.max(1, Math.ceil((last - first) / most));
-  const leads = (last - first) * 3 <= most + 1 ? [1, 2, 5] : [1];
+  const isNarrow = Math.log10(high / low) < 2; // it may hold a single power of ten
+  const leads = isNarrow || (last - first) * 3 <= most + 1 ? [1, 2, 5] : [1];
   const ticks = [];
   for (let power = Math.ceil(first / every) * every; power <= last; power += every) {
     for (const lead of leads) {

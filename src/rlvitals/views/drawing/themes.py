@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rlvitals.rules.rule import Severity
+if TYPE_CHECKING:
+    from rlvitals.rules.rule import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Theme:
         """Return the colour of curve number `index`."""
         return self.curves[index % len(self.curves)]
 
-    def severity(self, severity: Severity) -> str:
+    def severity(self, severity: "Severity") -> str:
         """Return the colour of a finding."""
         return self.named[severity.name.lower()]
 

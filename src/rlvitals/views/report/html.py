@@ -6,7 +6,6 @@ script would not run.
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -14,7 +13,7 @@ import rlvitals
 from rlvitals.views.charts import assets
 from rlvitals.views.charts.chart import Chart, Packer
 from rlvitals.views.report import sections
-from rlvitals.views.report.markup import Html, el
+from rlvitals.views.report.markup import Html, el, json_in_html
 from rlvitals.views.report.page import Found, Page, Unread
 from rlvitals.views.report.tables import moment
 
@@ -83,12 +82,6 @@ def _finding_charts(finding: Found) -> Iterator[Chart]:
         yield finding.chart
     for symptom in finding.symptoms:
         yield from _finding_charts(symptom)
-
-
-def json_in_html(content: object) -> str:
-    """Return JSON in which no text can close the surrounding script element."""
-    text = json.dumps(content, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _run(page: Page | Unread, number: int, *, several: bool) -> Html:

@@ -1,5 +1,6 @@
 """Build HTML elements with every text escaped."""
 
+import json
 from html import escape
 
 from rlvitals.errors import harmless
@@ -39,3 +40,9 @@ def paragraphs(text: str) -> Html:
     cut = text if len(text) <= MAX_TEXT_CHARS else f"{text[: MAX_TEXT_CHARS - 1]}…"
     lines = cut.replace("\r\n", "\n").split("\n")
     return Html("\n".join(join(line.replace("\t", "    ")) for line in lines))
+
+
+def json_in_html(content: object) -> str:
+    """Return JSON in which no text can close the surrounding script element."""
+    text = json.dumps(content, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

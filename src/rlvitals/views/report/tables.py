@@ -101,7 +101,10 @@ def _seams(trace: Trace) -> tuple[int, ...]:
 
 
 def _facts(event: Event) -> str:
-    return ", ".join(f"{key} {cell(value)}" for key, value in event.facts.items())
+    """Return what an event records; the number of a process is a name, without commas."""
+    return ", ".join(
+        f"{key} {value if key == 'pid' else cell(value)}" for key, value in event.facts.items()
+    )
 
 
 def checkpoints(inspection: Inspection | None) -> Grid:
