@@ -10,13 +10,14 @@ from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array, clip_outliers
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import median, noise_sd
-from rlvitals.types import Series, Trace
+from rlvitals.types import Trace
 
 NOISE = 3.0  # standard deviations of a block's mean
 HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
 BLOCKS = 20
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `plainly_lost`
 LAST = 2  # blocks, a tenth of the run
+FIRST_PART = 4  # of the first block: a run that learns at once has learned within it
 NEWEST = 5  # values
 OUT = 0.75  # of a dip's depth
 SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
@@ -34,18 +35,32 @@ class Course:
     loss: float
     noise: float  # standard deviation of a block's mean
 
+    def keeps(self, material: float) -> bool:
+        """Return True if a proven gain of at least `material` is there, and half of it is left."""
+        gained = self.gain > max(material, PLAIN * self.noise)
+        return gained and self.loss < HALF * self.gain
 
-def course_of(series: Series) -> Course:
-    """Cut a series of finite points, up = better, into about twenty blocks.
+
+def course_of(values: Array) -> Course:
+    """Cut finite values [n] of an outcome, up = better, into about twenty blocks.
 
     One outlier at either end is clipped: it is no level.
     """
-    width = max(1, len(series) // BLOCKS)
-    blocks = block_means(clip_outliers(series.values), width)
+    width = max(1, len(values) // BLOCKS)
+    blocks = block_means(clip_outliers(values), width)
     peak = int(blocks.argmax())
     best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
-    noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))
-    return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
+    noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
+    start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
+    return Course(blocks, width, peak, best - start, best - end, noise)
+
+
+def _first_level(values: Array, width: int, first_block: float) -> float:
+    """Return the level that a run begins with, where the first block is proven to be above it."""
+    count = max(width // FIRST_PART, 1)
+    level = float(values[:count].mean())
+    error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
+    return level if first_block - level > NOISE * error else first_block
 
 
 def is_back(values: Array, course: Course) -> bool:

@@ -15,6 +15,7 @@ from rlvitals.rules.curves import (
     is_back_at_start,
     proven_loss,
 )
+from rlvitals.rules.course import course_of
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
@@ -69,6 +70,8 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
+    if block_change.answer == "lost" and course_of(values).keeps(trend.material):
+        return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     if (small or block_change.answer == "flat") and not poor:
         return unclear_level(trend)
@@ -260,4 +263,6 @@ def lost_again(trace: Trace) -> Standing | None:
     fall = fell_back(values, min_loss) or proven_loss(values, min_loss, anew=anew)
     if fall is None or recovery(trace, trend.material) is not None:
         return None
+    if not anew and course_of(values).keeps(min_loss):
+        return None  # the first level of the fall is one that had been learned already
     return replace(trend, state="fallen back", last=up(trend.metric) * fall.last)

@@ -2,7 +2,8 @@
 
 ## What it sees
 `exploration/entropy` below a quarter of what it could be, from some step to the end, with an
-outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it
+outcome proven not to improve since then, nor over the whole run, and not at its ceiling. A return
+that ends with more than half of what it had gained since its first level was not lost. What entropy
 could be is ln(actions) where the actions are known (the run's settings, the environment, the first
 entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
 it is an error. For continuous actions `exploration/std` is read instead, or the standard deviation
@@ -63,7 +64,7 @@ def check(trace: Trace) -> Answer:
     if stretch is None or len(series.since(stretch.start)) < FEW:
         return Clear()
     trend = _outcome(trace, stretch)
-    if trend.improves:
+    if trend.improves or _keeps_gain(trace):
         return Clear()
     if not trend.stalls:
         return Undecided(f"entropy is low, but {trend.sentence}", ("outcome/return",))
@@ -116,6 +117,18 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return overall if overall.improves or after.state == "unknown" else after
 
 
+def _keeps_gain(trace: Trace) -> bool:
+    """Tell whether the outcome ends with half of what it gained: it fell, and was not lost.
+
+    A harder stage of a curriculum, or a better opponent, costs a policy that is certain as much.
+    """
+    picked = outcome(trace)
+    if picked is None or trace.profile not in kinds.CONTROL:
+        return False
+    material, _ = least_that_counts(trace, *picked)
+    return course_of(picked[1].values).keeps(material)
+
+
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, trend: Standing
 ) -> Finding:
@@ -160,7 +173,7 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     if picked is None or entropy is None:
         return False
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= material or course.loss < LOST * course.gain:
         return False

@@ -88,7 +88,7 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, origin = least_that_counts(trace, name, series)
     material = max(material, slow_swing(trace, name, origin))
     if course.gain <= max(material, NOISE * course.noise):

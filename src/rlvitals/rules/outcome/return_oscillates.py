@@ -58,7 +58,7 @@ def check(trace: Trace) -> Answer:
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     count = falls(course)
     if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
