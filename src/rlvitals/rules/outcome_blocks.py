@@ -6,6 +6,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
+from rlvitals.rules.course import course_of
 from rlvitals.rules.curves import (
     AMPLE,
     HALF,
@@ -15,7 +16,6 @@ from rlvitals.rules.curves import (
     is_back_at_start,
     proven_loss,
 )
-from rlvitals.rules.course import course_of
 from rlvitals.rules.episode_window import scatter_of_window
 from rlvitals.rules.known_task import knows_way, task
 from rlvitals.rules.standing import (
@@ -51,7 +51,9 @@ END_BLOCKS = 2  # of twenty, a tenth of the run
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
-def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
+def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
+    trace: Trace, trend: Standing, values: Array
+) -> Standing:
     """Answer by blocks where the standing is unknown; `values` [n] are of the whole run.
 
     A short log of a return is never called flat: what it shows may be the start of a run.

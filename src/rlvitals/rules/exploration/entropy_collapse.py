@@ -6,9 +6,11 @@ outcome proven not to improve since then, nor over the whole run, and not at its
 that ends with more than half of what it had gained since its first level was not lost. What entropy
 could be is ln(actions) where the actions are known (the run's settings, the environment, the first
 entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
-it is an error. For continuous actions `exploration/std` is read instead, or the standard deviation
-that entropy and the number of dimensions make, against its own start; for SAC, where neither is
-logged, an entropy coefficient below a thousandth of its first value.
+it is an error. An update of 1 nat after which entropy is below 0.001 nats, for half of the run and
+to its end, waits for no proof: such a policy has no gradient left. For continuous actions
+`exploration/std` is read instead, or the standard deviation that entropy and the number of
+dimensions make, against its own start; for SAC, where neither is logged, an entropy coefficient
+below a thousandth of its first value.
 
 ## Why it matters
 A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays
@@ -21,24 +23,29 @@ checkpoint from before.
 
 ## When it is wrong
 An outcome that was lost no later than the entropy may have been broken by what broke the entropy:
-then this is a note. Falling entropy is what learning looks like: with an outcome that rises, or
-stands at its ceiling, this rule is silent. Differential entropies of continuous actions may be
-negative and have no floor: there the standard deviation is read instead. A policy that starts
-narrow is not told from one that collapsed at once.
+then this is a note. So it is where the return first stood at its best with an entropy as low.
+Falling entropy is what learning looks like: with an outcome that rises, or stands at its ceiling,
+this rule is silent. Differential entropies of continuous actions may be negative and have no floor:
+there the standard deviation is read instead. A policy that starts narrow is not told from one that
+collapsed at once.
 
 ## References
 - Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
 - Yu et al. 2025, "DAPO", section 3.1.
 """
 
+import numpy as np
+
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.course import course_of
+from rlvitals.rules.course import NOISE, course_of
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
+from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
 from rlvitals.types import Series, Trace
 
@@ -50,6 +57,10 @@ SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", hi
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
 LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that is on its way
+LATE = 0.4  # of the run
+DESTROYED_KL, DESTROYED_ENTROPY = 1.0, 1e-3  # nats, of one update and from then on
+SAME_ENTROPY = 2.0  # x the last one
+MIN_BEST_BLOCKS = 3  # of twenty, at the best level, before it was lost
 AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 
@@ -66,7 +77,7 @@ def check(trace: Trace) -> Answer:
     trend = _outcome(trace, stretch)
     if trend.improves or _keeps_gain(trace):
         return Clear()
-    if not trend.stalls:
+    if not trend.stalls and not _destroyed(trace, trend):
         return Undecided(f"entropy is low, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, name, series, limit, stretch, trend)
 
@@ -117,8 +128,19 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return overall if overall.improves or after.state == "unknown" else after
 
 
+def _destroyed(trace: Trace, trend: Standing) -> bool:
+    """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
+    kl, entropy = trace.numbers(APPROX_KL.name, LEAST), trace.numbers(ENTROPY.name, LEAST)
+    if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
+        return False
+    worst = int(kl.values.argmax())
+    after = entropy.since(int(kl.steps[worst]) + 1).values
+    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= DESTROYED_ENTROPY
+    return certain and float(kl.values[worst]) >= DESTROYED_KL and float(after.min()) >= 0
+
+
 def _keeps_gain(trace: Trace) -> bool:
-    """Tell whether the outcome ends with half of what it gained: it fell, and was not lost.
+    """Tell whether the outcome settled with half of what it gained: it fell, and was not lost.
 
     A harder stage of a curriculum, or a better opponent, costs a policy that is certain as much.
     """
@@ -126,7 +148,9 @@ def _keeps_gain(trace: Trace) -> bool:
     if picked is None or trace.profile not in kinds.CONTROL:
         return False
     material, _ = least_that_counts(trace, *picked)
-    return course_of(picked[1].values).keeps(material)
+    late = trace.last_step - round(LATE * (trace.last_step - trace.first_step))
+    settled = standing(trace, since=late).state not in {"falling", "fallen back"}
+    return settled and course_of(picked[1].values).keeps(material)
 
 
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
@@ -141,6 +165,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         evidence.append(f"half of it was gone at step {half.start:,}, {share:.0%} into the run")
     evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
+    stood = "" if follows else _stood_at_best(trace)
     severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     nats = name == ENTROPY.name and width(trace) is None
     subject = "entropy is" if nats else "the actions' standard deviation is"
@@ -149,15 +174,17 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is no better",
-        severity=_severity(trend, severe=severe, follows=follows),
+        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is "
+        f"{'no better' if trend.stalls else 'not proven to be better'}",
+        severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
         began=stretch.start,
         ended=stretch.end,
         observed=last,
         bound=limit,
         evidence=tuple(evidence),
-        counter=("the outcome fell no later: what broke it may have done this too",) * follows,
+        counter=("the outcome fell no later: what broke it may have done this too",) * follows
+        + ((stood,) if stood else ()),
     )
 
 
@@ -181,6 +208,27 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     fall = last_stretch_below(series, best - BEGUN * course.gain)
     near = entropy.until(stretch.start).steps[-1 - AT_ONCE :]
     return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
+
+
+def _stood_at_best(trace: Trace) -> str:
+    """Say at what entropy the outcome stood at its best; empty where it was higher than at the end.
+
+    A policy that was certain of something good has not lost it by being certain.
+    """
+    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, FEW)
+    if picked is None or entropy is None or trace.profile not in kinds.CONTROL:
+        return ""
+    name, series = picked
+    course = course_of(series.values)
+    material, _ = least_that_counts(trace, name, series)
+    near = course.blocks >= float(course.blocks[course.peak]) - BEGUN * course.loss
+    if course.loss <= max(material, NOISE * course.noise) or near.sum() < MIN_BEST_BLOCKS:
+        return ""
+    row = len(series) - (len(course.blocks) - 1 - int(np.flatnonzero(near)[-1])) * course.width - 1
+    then, last = entropy.until(int(series.steps[row])).values, float(entropy.values[-FEW:].mean())
+    if not len(then) or float(then[-1]) > SAME_ENTROPY * last:
+        return ""
+    return f"with entropy at {then[-1]:.2g} nats the outcome stood at its best"
 
 
 def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:

@@ -18,8 +18,9 @@ is 0.
 
 SAC as Stable-Baselines3 logs it tells the policy's entropy without logging it: the loss of alpha is
 log alpha times what entropy exceeds its target by. Where alpha has fallen to a seventh and entropy
-stays where it was, within 0.15 nats, the policy does not answer to it: it is not trained, or rewards
-are tiny. A warning unless the outcome improves or holds its best, or the critic learned nothing.
+stays where it was, within 0.15 nats, the policy does not answer to it: it is not trained, or
+rewards are tiny. A warning unless the outcome improves or holds its best, or the critic learned
+nothing.
 
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
