@@ -31,14 +31,15 @@ class Course:
     blocks: np.ndarray[tuple[int], np.dtype[np.float64]]  # [about 20]
     width: int  # points a block
     peak: int  # index of the best block
-    gain: float
+    gain: float  # over the first block
+    total_gain: float  # over the first level, which may lie below the first block
     loss: float
     noise: float  # standard deviation of a block's mean
 
     def keeps(self, material: float) -> bool:
         """Return True if a proven gain of at least `material` is there, and half of it is left."""
         gained = self.gain > max(material, PLAIN * self.noise)
-        return gained and self.loss < HALF * self.gain
+        return gained and self.loss < HALF * self.total_gain
 
 
 def course_of(values: Array) -> Course:
@@ -52,7 +53,8 @@ def course_of(values: Array) -> Course:
     best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
     noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
     start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
-    return Course(blocks, width, peak, best - start, best - end, noise)
+    gain = best - float(blocks[0])
+    return Course(blocks, width, peak, gain, best - start, best - end, noise)
 
 
 def _first_level(values: Array, width: int, first_block: float) -> float:

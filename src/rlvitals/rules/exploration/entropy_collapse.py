@@ -60,7 +60,7 @@ LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that i
 LATE = 0.4  # of the run
 DESTROYED_KL, DESTROYED_ENTROPY = 1.0, 1e-3  # nats, of one update and from then on
 SAME_ENTROPY = 2.0  # x the last one
-MIN_BEST_BLOCKS = 3  # of twenty, at the best level, before it was lost
+MIN_BEST_BLOCKS = 4  # of twenty, at the best level with an entropy as low, before it was lost
 AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 
@@ -211,7 +211,7 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
 
 
 def _stood_at_best(trace: Trace) -> str:
-    """Say at what entropy the outcome stood at its best; empty where it was higher than at the end.
+    """Say at what entropy the outcome stood at its best; empty where that was not as low.
 
     A policy that was certain of something good has not lost it by being certain.
     """
@@ -222,13 +222,13 @@ def _stood_at_best(trace: Trace) -> str:
     course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     near = course.blocks >= float(course.blocks[course.peak]) - BEGUN * course.loss
-    if course.loss <= max(material, NOISE * course.noise) or near.sum() < MIN_BEST_BLOCKS:
+    ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
+    rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
+    last = float(entropy.values[-FEW:].mean())
+    low = entropy.values[rows[rows >= 0]] <= SAME_ENTROPY * last
+    if course.loss <= max(material, NOISE * course.noise) or low.sum() < MIN_BEST_BLOCKS:
         return ""
-    row = len(series) - (len(course.blocks) - 1 - int(np.flatnonzero(near)[-1])) * course.width - 1
-    then, last = entropy.until(int(series.steps[row])).values, float(entropy.values[-FEW:].mean())
-    if not len(then) or float(then[-1]) > SAME_ENTROPY * last:
-        return ""
-    return f"with entropy at {then[-1]:.2g} nats the outcome stood at its best"
+    return f"with entropy below {SAME_ENTROPY * last:.2g} nats the outcome stood at its best"
 
 
 def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:
