@@ -38,7 +38,6 @@ JUDGED_BY = "--threshold, RLVITALS_THRESHOLDS or [thresholds] in rlvitals.toml"
 GRPO, SEED = re.compile(r"-grpo(?=-\d+$)"), re.compile(r"-\d+$")
 DENSER = 2  # times the points: below, neither log is a part of the other
 PRINT_ROUNDING = 0.005  # of a reward that is printed with two digits
-TABLE_ROUNDING = 1e-3  # of a reward that a table holds with four significant digits
 POSITIVE = ("total_steps", "total_episodes", "total_epochs", "n_actions", "target_kl", "kl_target")
 
 
@@ -183,9 +182,10 @@ def with_every_return(trace: Trace) -> Trace:
     if printed is None or table is None or not len(printed) or len(table) < DENSER * len(printed):
         return trace
     _, printed_rows, table_rows = np.intersect1d(printed.steps, table.steps, return_indices=True)
+    # A table may hold four significant digits.
     printed_values, every = printed.values[printed_rows], table.values[table_rows]
     if len(printed_rows) < len(printed) or not np.allclose(
-        printed_values, every, rtol=TABLE_ROUNDING, atol=PRINT_ROUNDING
+        printed_values, every, rtol=1e-3, atol=PRINT_ROUNDING
     ):
         return trace
     other_series = {key: series for key, series in trace.series.items() if key != REWARD.name}

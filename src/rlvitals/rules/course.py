@@ -17,7 +17,6 @@ HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to 
 BLOCKS = 20
 PLAIN, LOUD = 5.0, 7.0  # sd of a difference of blocks, sd from point to point: see `plainly_lost`
 LAST = 2  # blocks, a tenth of the run
-FIRST_PART = 4  # of the first block: a run that learns at once has learned within it
 NEWEST = 5  # values
 OUT = 0.75  # of a dip's depth
 SINGLE = "reward/step"  # of single decisions: it follows the load, in long smooth swings
@@ -38,8 +37,8 @@ class Course:
 
     def keeps(self, material: float) -> bool:
         """Return True if a proven gain of at least `material` is there, and half of it is left."""
-        gained = self.gain > max(material, PLAIN * self.noise)
-        return gained and self.loss < HALF * self.total_gain
+        is_gain = self.gain > max(material, PLAIN * self.noise)
+        return is_gain and self.loss < HALF * self.total_gain
 
 
 def course_of(values: Array) -> Course:
@@ -59,7 +58,7 @@ def course_of(values: Array) -> Course:
 
 def _first_level(values: Array, width: int, first_block: float) -> float:
     """Return the level that a run begins with, where the first block is proven to be above it."""
-    count = max(width // FIRST_PART, 1)
+    count = max(width // 4, 1)
     level = float(values[:count].mean())
     error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
     return level if first_block - level > NOISE * error else first_block

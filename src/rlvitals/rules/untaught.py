@@ -39,7 +39,6 @@ MAX_CHANGED = Threshold(
     "updates-hardly-move.changed", 0.02, "share of actions that a whole run changes", high=1.0
 )
 MAX_ENTROPY_SPAN = 2e-3  # of its level: the states of each batch differ
-MAX_STATES_SPAN = 2e-2  # the same, where nothing else can have changed it
 SAME_ENTROPY = Bound(5e-4, "default: of its level, over the whole run")
 NO_GRADIENT = Bound(0.0, "a gradient of exactly zero in every row")
 MOVED_PROFILES = (*kinds.CONTROL, Profile.UNKNOWN)
@@ -155,7 +154,7 @@ def no_movement(trace: Trace) -> NoMovement | None:
         return None
     span = float(np.ptp(entropy.values)) / level
     norms = trace.numbers(GRAD_NORM.name, MIN_POINTS)
-    if norms is not None and not norms.values.any() and span <= MAX_STATES_SPAN:
+    if norms is not None and not norms.values.any() and span <= 0.02:  # noqa: PLR2004
         return NoMovement(GRAD_NORM.name, 0.0, NO_GRADIENT)
     if APPROX_KL.name not in trace and CLIP_FRACTION.name not in trace:
         constant = span <= SAME_ENTROPY.value and len(entropy) >= 2 * MIN_POINTS

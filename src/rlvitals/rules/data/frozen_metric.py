@@ -94,12 +94,6 @@ MIN_ENTROPY_LOST = 0.05  # of its first level: more than the states of a batch c
 MIN_MEAN_EPISODES = 2.0  # of a mean over several
 MIN_ONE_WAY_SHARE = 0.95  # of the updates: fresh samples scatter, and turn a loss back now and then
 LEVEL_POINTS = 5  # of a series, whose median is a level
-# Relative, from row to row. Sampling alone makes it 6 % for 512 normal errors; no run with new
-# rollouts and a policy that moves so much stays below 11 %.
-SAME_SAMPLES = Bound(0.01, "default: of the value loss, from row to row")
-MIN_MOVING_KL = 1e-3  # nats an update
-SAME_EXPLAINED = 0.05  # of the explained variance, from row to row
-MAX_EXPLAINED = 0.8  # beyond, few errors are left to scatter
 LOOPS_OVER_BATCH = ("cleanrl",)  # frameworks whose scripts train on each batch several times
 ONE_ROLLOUT = ("every update trains on the same rollout: it is collected once, or never replaced",)
 SAME_RATIO = (
@@ -247,14 +241,17 @@ def _same_samples(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
     values = loss.values
     if len(values) < length or values.min() <= 0:
         return None
+    # Sampling alone makes it 6 % for 512 normal errors; no run with new rollouts and a policy that
+    # moves so much stays below 11 %.
+    bound = Bound(0.01, "default: of the value loss, from row to row")
     # The first rows are those of a critic that begins to learn: the median leaves them out.
     scatter = float(np.median(np.abs(np.diff(np.log(values)))))
-    moves = float(np.median(kl.values)) >= MIN_MOVING_KL
+    moves = float(np.median(kl.values)) >= 1e-3  # nats an update  # noqa: PLR2004
     level = float(np.median(explained.values))
     # That of a critic which is one number is 0 for every rollout.
-    repeats = float(np.median(np.abs(np.diff(explained.values)))) <= SAME_EXPLAINED * abs(level)
-    same = scatter <= SAME_SAMPLES.value and repeats and level <= MAX_EXPLAINED
-    if not (same and moves) or content(verdict_trend(trace)):
+    repeats = float(np.median(np.abs(np.diff(explained.values)))) <= 0.05 * abs(level)
+    is_constant = scatter <= bound.value and repeats and level <= 0.8  # else few errors  # noqa: PLR2004
+    if not (is_constant and moves) or content(verdict_trend(trace)):
         return None
     return Finding(
         f"the value loss changes by {scatter:.1%} from row to row, at {np.median(values):.3g}, "
@@ -265,7 +262,7 @@ def _same_samples(trace: Trace, logged: Mapping[str, Series], length: int) -> Fi
         began=int(loss.steps[0]),
         ended=int(loss.steps[-1]),
         observed=scatter,
-        bound=SAME_SAMPLES,
+        bound=bound,
         causes=ONE_ROLLOUT,
     )
 

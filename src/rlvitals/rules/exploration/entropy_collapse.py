@@ -57,10 +57,6 @@ SEVERE = Threshold("entropy-collapse.severe", 0.05, "the same, for an error", hi
 BELONGS = 0.9  # of the first value: a last one above it has not fallen
 SPENT = 1e-3  # of SAC's first alpha: healthy runs keep a hundredth
 LOST, BEGUN = 0.5, 0.25  # of the gain: an outcome that was lost, and one that is on its way
-LATE = 0.4  # of the run
-DESTROYED_KL, DESTROYED_ENTROPY = 1.0, 1e-3  # nats, of one update and from then on
-SAME_ENTROPY = 2.0  # x the last one
-MIN_BEST_BLOCKS = 4  # of twenty, at the best level with an entropy as low, before it was lost
 AT_ONCE = 2  # rows: what falls together has one cause
 FEW = 5  # updates below the limit: one low batch is no collapse
 
@@ -77,7 +73,7 @@ def check(trace: Trace) -> Answer:
     trend = _outcome(trace, stretch)
     if trend.improves or _keeps_gain(trace):
         return Clear()
-    if not trend.stalls and not _destroyed(trace, trend):
+    if not trend.stalls and not _has_no_gradient(trace, trend):
         return Undecided(f"entropy is low, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, name, series, limit, stretch, trend)
 
@@ -128,15 +124,15 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return overall if overall.improves or after.state == "unknown" else after
 
 
-def _destroyed(trace: Trace, trend: Standing) -> bool:
+def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
     """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
     kl, entropy = trace.numbers(APPROX_KL.name, LEAST), trace.numbers(ENTROPY.name, LEAST)
     if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
         return False
     worst = int(kl.values.argmax())
     after = entropy.since(int(kl.steps[worst]) + 1).values
-    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= DESTROYED_ENTROPY
-    return certain and float(kl.values[worst]) >= DESTROYED_KL and float(after.min()) >= 0
+    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # noqa: PLR2004 - nats
+    return certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
 
 
 def _keeps_gain(trace: Trace) -> bool:
@@ -148,7 +144,7 @@ def _keeps_gain(trace: Trace) -> bool:
     if picked is None or trace.profile not in kinds.CONTROL:
         return False
     material, _ = least_that_counts(trace, *picked)
-    late = trace.last_step - round(LATE * (trace.last_step - trace.first_step))
+    late = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
     settled = standing(trace, since=late).state not in {"falling", "fallen back"}
     return settled and course_of(picked[1].values).keeps(material)
 
@@ -225,10 +221,10 @@ def _stood_at_best(trace: Trace) -> str:
     ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
     rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
     last = float(entropy.values[-FEW:].mean())
-    low = entropy.values[rows[rows >= 0]] <= SAME_ENTROPY * last
-    if course.loss <= max(material, NOISE * course.noise) or low.sum() < MIN_BEST_BLOCKS:
+    low = entropy.values[rows[rows >= 0]] <= 2 * last
+    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
         return ""
-    return f"with entropy below {SAME_ENTROPY * last:.2g} nats the outcome stood at its best"
+    return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
 
 def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:

@@ -96,8 +96,10 @@ def _no_update(trace: Trace) -> Finding | None:
     """
     epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
     zero = any(trace.numbers(name, 2 * LEAST) is not None for name in TRACES)
-    due = measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
-    if epsilon is None or not (zero or due) or too_early(trace):
+    is_missing = (
+        measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
+    )
+    if epsilon is None or not (zero or is_missing) or too_early(trace):
         return None
     if weigh.content(verdict_trend(trace)):
         return None

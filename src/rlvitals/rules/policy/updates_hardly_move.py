@@ -71,11 +71,6 @@ NOWHERE = 0.15  # of the way from random to solved
 # Normalised advantages keep the policy's gradient near 1; the value loss's is its root. A shared
 # gradient clip then leaves the policy a thousandth.
 DROWNS = 1e6
-# In healthy runs of SAC whose alpha falls so far, entropy changes by 0.8 nats at least.
-MIN_LOG_ALPHA_FALL = 2.0  # nats: alpha falls to a seventh
-MAX_ENTROPY_CHANGE = Bound(0.15, "default: nats, between the medians of six parts of the run")
-MIN_LOG_ALPHA = 0.05  # nats from 0: nearer, the loss over log alpha is noise
-ENTROPY_PARTS = 6
 
 
 def check(trace: Trace) -> Answer:
@@ -90,17 +85,20 @@ def _by_temperature(trace: Trace) -> Finding | None:
     measured = trace.measured.get(ENTROPY_COEF_LOSS.name)
     if alpha is None or loss is None or measured is None or measured.framework != "sb3":
         return None
-    steps, left, right = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
+    steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
     with np.errstate(divide="ignore"):
-        log_alpha = np.log(alpha.values[left])
-    known = np.isfinite(log_alpha) & (np.abs(log_alpha) >= MIN_LOG_ALPHA)
-    if np.count_nonzero(known) < 2 * LEAST or too_early(trace):
+        log_alpha = np.log(alpha.values[alpha_rows])
+    # Nearer to 0, the loss over log alpha is noise.
+    usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)  # noqa: PLR2004
+    if np.count_nonzero(usable) < 2 * LEAST or too_early(trace):
         return None
-    excess = (loss.values[right] / log_alpha)[known]  # entropy less its target
-    levels = [float(np.median(part)) for part in np.array_split(excess, ENTROPY_PARTS)]
-    fall = float(log_alpha[known][0] - log_alpha[known][-1])
-    still = max(levels) - min(levels) <= MAX_ENTROPY_CHANGE.value
-    if fall < MIN_LOG_ALPHA_FALL or not still or weigh.content(verdict_trend(trace)):
+    excess = (loss.values[loss_rows] / log_alpha)[usable]  # entropy less its target
+    levels = [float(np.median(values)) for values in np.array_split(excess, 6)]
+    fall = float(log_alpha[usable][0] - log_alpha[usable][-1])
+    # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
+    bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
+    is_constant = max(levels) - min(levels) <= bound.value
+    if fall < 2.0 or not is_constant or weigh.content(verdict_trend(trace)):  # noqa: PLR2004
         return None
     if isinstance(find_constant_error(trace), Finding):
         return None  # a policy has nothing to follow where the critic learned nothing
@@ -113,7 +111,7 @@ def _by_temperature(trace: Trace) -> Finding | None:
         began=int(steps[0]),
         ended=int(steps[-1]),
         observed=max(levels) - min(levels),
-        bound=MAX_ENTROPY_CHANGE,
+        bound=bound,
         causes=(
             "the policy's weights are not trained: not in the optimiser, or detached",
             "rewards are so small that the entropy bonus is all that counts",

@@ -75,10 +75,6 @@ NEARLY = 0.9  # of ten: one odd sample in a batch does not make a signal
 SPREADS = (GROUP_STD.name, SCORE_STD.name, STD.name)
 LEVELS = (SCORE.name, RETURN.name, REWARD.name)
 SOLVED = 0.95  # share of right answers
-MIN_STUCK_ROWS = 3  # that are one number, each a mean over episodes
-MIN_STUCK_EPISODES = 10
-MIN_RANDOM = 0.01  # epsilon
-MAX_LIMIT_COST = -10.0  # a lost game pays -1 many times in a row
 SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 
@@ -110,16 +106,17 @@ def _stuck(trace: Trace) -> Finding | None:
     if series is None or epsilon is None or too_early(trace):
         return None
     value = float(series.values[-1])
-    other = np.flatnonzero(series.values != value)
-    first = int(other[-1]) + 1 if len(other) else 0
+    different = np.flatnonzero(series.values != value)
+    first = int(different[-1]) + 1 if len(different) else 0
     count = len(series) - first
     episodes = count * episodes_per_point(trace, name, series)
-    low = count < MIN_STUCK_ROWS or episodes < MIN_STUCK_EPISODES
-    if value > MAX_LIMIT_COST or value != np.rint(value) or not first or low:
+    few = count < 3 or episodes < UPDATES  # noqa: PLR2004 - rows
+    # A lost game pays -1 many times in a row.
+    if value > -UPDATES or value != np.rint(value) or not first or few:
         return None
     start, end = int(series.steps[first]), int(series.steps[-1])
     random = epsilon.since(start).values
-    if not len(random) or random.min() < MIN_RANDOM:
+    if not len(random) or random.min() < 0.01:  # noqa: PLR2004
         return None
     return Finding(
         f"{label(name)} is {value:.4g} in the last {count} rows, {episodes:.0f} episodes, although "
@@ -129,7 +126,7 @@ def _stuck(trace: Trace) -> Finding | None:
         began=start,
         ended=end,
         observed=episodes,
-        bound=Bound(MIN_STUCK_EPISODES, "default: so many episodes"),
+        bound=Bound(UPDATES, "default: so many episodes"),
         causes=(
             "every episode runs to its time limit: the policy goes round in circles",
             "actions do not reach the environment",
