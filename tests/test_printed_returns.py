@@ -25,6 +25,17 @@ def test_printed_returns_are_completed_from_a_table_that_holds_every_episode(tmp
     assert "outcome/reward" not in run
 
 
+def test_a_table_may_round_large_rewards_where_a_program_prints_two_decimals(tmp_path):
+    rewards = -1000.0 - 300.0 * np.random.default_rng(1).random(400)
+    rows = "".join(f"{i},{reward:.4g}\n" for i, reward in enumerate(rewards))
+    (tmp_path / "results.csv").write_text(f"episode,reward\n{rows}")
+    lines = [f"Episode {i}, Reward {rewards[i]:.2f}" for i in range(0, 400, 20)]
+    (tmp_path / "out.txt").write_text("\n".join(lines) + "\n")
+    (run,) = rlvitals.runs(tmp_path)
+    assert len(run["outcome/return"]) == 400
+    assert "outcome/reward" not in run
+
+
 def test_printed_returns_that_are_another_quantity_are_kept(tmp_path):
     write(tmp_path, lambda reward: 10 * reward + 3)
     (run,) = rlvitals.runs(tmp_path)

@@ -10,7 +10,7 @@ from rlvitals.signals.drawdown import drawdown
 from rlvitals.signals.finite import Array, clip_outliers
 from rlvitals.signals.oscillation import turning_points
 from rlvitals.signals.spread import median, noise_sd
-from rlvitals.types import Series, Trace
+from rlvitals.types import Trace
 
 NOISE = 3.0  # standard deviations of a block's mean
 HALF = 0.5  # of its range, for a leg down to be a fall; of its gain, for it to be lost
@@ -30,22 +30,38 @@ class Course:
     blocks: np.ndarray[tuple[int], np.dtype[np.float64]]  # [about 20]
     width: int  # points a block
     peak: int  # index of the best block
-    gain: float
+    gain: float  # over the first block
+    total_gain: float  # over the first level, which may lie below the first block
     loss: float
     noise: float  # standard deviation of a block's mean
 
+    def keeps(self, material: float) -> bool:
+        """Return True if a proven gain of at least `material` is there, and half of it is left."""
+        is_gain = self.gain > max(material, PLAIN * self.noise)
+        return is_gain and self.loss < HALF * self.total_gain
 
-def course_of(series: Series) -> Course:
-    """Cut a series of finite points, up = better, into about twenty blocks.
+
+def course_of(values: Array) -> Course:
+    """Cut finite values [n] of an outcome, up = better, into about twenty blocks.
 
     One outlier at either end is clipped: it is no level.
     """
-    width = max(1, len(series) // BLOCKS)
-    blocks = block_means(clip_outliers(series.values), width)
+    width = max(1, len(values) // BLOCKS)
+    blocks = block_means(clip_outliers(values), width)
     peak = int(blocks.argmax())
     best, end = float(blocks[peak]), float(blocks[-LAST:].mean())
-    noise = (noise_sd(series.values) or 0.0) / float(np.sqrt(width))
-    return Course(blocks, width, peak, best - float(blocks[0]), best - end, noise)
+    noise = (noise_sd(values) or 0.0) / float(np.sqrt(width))
+    start = min(float(blocks[0]), _first_level(values, width, float(blocks[0])))
+    gain = best - float(blocks[0])
+    return Course(blocks, width, peak, gain, best - start, best - end, noise)
+
+
+def _first_level(values: Array, width: int, first_block: float) -> float:
+    """Return the level that a run begins with, where the first block is proven to be above it."""
+    count = max(width // 4, 1)
+    level = float(values[:count].mean())
+    error = (noise_sd(values) or 0.0) / float(np.sqrt(count))
+    return level if first_block - level > NOISE * error else first_block
 
 
 def is_back(values: Array, course: Course) -> bool:

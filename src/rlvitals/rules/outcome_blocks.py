@@ -62,7 +62,9 @@ END_BLOCKS = 2  # of twenty, a tenth of the run
 MAX_LEVEL = 1e300  # beyond, differences and means overflow
 
 
-def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
+def by_blocks(  # noqa: PLR0911 - one for each reason to leave it unknown
+    trace: Trace, trend: Standing, values: Array
+) -> Standing:
     """Answer by blocks where the standing is unknown; `values` [n] are of the whole run."""
     block_change = change(trace, trend.metric, values, trend.material)
     if block_change is None:
@@ -78,6 +80,8 @@ def by_blocks(trace: Trace, trend: Standing, values: Array) -> Standing:
         return replace(
             trend, why=f"{trend.why}; {block_change.share_lost:.0%} of its gain is lost at the end"
         )
+    if block_change.answer == "lost" and course_of(values).keeps(trend.material):
+        return replace(trend, why=f"{trend.why}; half of what it gained is left at the end")
     poor = block_change.points >= AMPLE and tells_poor(trace, trend.metric, values)
     if (small or block_change.answer == "flat") and not poor:
         level = flat_unless_good(trace, trend, values, block_change)
@@ -359,4 +363,6 @@ def lost_again(trace: Trace) -> Standing | None:
     fall = fell_back(values, min_loss) or proven_loss(values, min_loss, anew=anew)
     if fall is None or recovery(trace, trend.material) is not None:
         return None
+    if not anew and course_of(values).keeps(min_loss):
+        return None  # the first level of the fall is one that had been learned already
     return replace(trend, state="fallen back", last=up(trend.metric) * fall.last)

@@ -2,12 +2,15 @@
 
 ## What it sees
 `exploration/entropy` below a quarter of what it could be, from some step to the end, with an
-outcome proven not to improve since then, nor over the whole run, and not at its ceiling. What it
+outcome proven not to improve since then, nor over the whole run, and not at its ceiling. A return
+that ends with more than half of what it had gained since its first level was not lost. What entropy
 could be is ln(actions) where the actions are known (the run's settings, the environment, the first
 entropy), else the run's own start. The run's own `entropy_min` takes precedence. Below a twentieth
-it is an error. For continuous actions `exploration/std` is read instead, or the standard deviation
-that entropy and the number of dimensions make, against its own start; for SAC, where neither is
-logged, an entropy coefficient below a thousandth of its first value.
+it is an error. An update of 1 nat after which entropy is below 0.001 nats, for half of the run and
+to its end, waits for no proof: such a policy has no gradient left. For continuous actions
+`exploration/std` is read instead, or the standard deviation that entropy and the number of
+dimensions make, against its own start; for SAC, where neither is logged, an entropy coefficient
+below a thousandth of its first value.
 
 ## Why it matters
 A policy that is nearly certain tries nothing new. If it is certain of something poor, it stays
@@ -20,24 +23,29 @@ checkpoint from before.
 
 ## When it is wrong
 An outcome that was lost no later than the entropy may have been broken by what broke the entropy:
-then this is a note. Falling entropy is what learning looks like: with an outcome that rises, or
-stands at its ceiling, this rule is silent. Differential entropies of continuous actions may be
-negative and have no floor: there the standard deviation is read instead. A policy that starts
-narrow is not told from one that collapsed at once.
+then this is a note. So it is where the return first stood at its best with an entropy as low.
+Falling entropy is what learning looks like: with an outcome that rises, or stands at its ceiling,
+this rule is silent. Differential entropies of continuous actions may be negative and have no floor:
+there the standard deviation is read instead. A policy that starts narrow is not told from one that
+collapsed at once.
 
 ## References
 - Ahmed et al. 2019, "Understanding the Impact of Entropy on Policy Optimization".
 - Yu et al. 2025, "DAPO", section 3.1.
 """
 
+import numpy as np
+
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, STD, TEMPERATURE
+from rlvitals.metrics.catalogue.policy import APPROX_KL
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import verdict_trend
-from rlvitals.rules.course import course_of
+from rlvitals.rules.course import NOISE, course_of
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import Stretch, last_stretch_below, start
 from rlvitals.rules.standing import LEAST, Standing, least_that_counts, outcome, standing
+from rlvitals.rules.weigh import content
 from rlvitals.rules.width import DECIDED, max_entropy, width
 from rlvitals.types import Series, Trace
 
@@ -63,9 +71,9 @@ def check(trace: Trace) -> Answer:
     if stretch is None or len(series.since(stretch.start)) < FEW:
         return Clear()
     trend = _outcome(trace, stretch)
-    if trend.improves:
+    if trend.improves or _keeps_gain(trace):
         return Clear()
-    if not trend.stalls:
+    if not trend.stalls and not _has_no_gradient(trace, trend):
         return Undecided(f"entropy is low, but {trend.sentence}", ("outcome/return",))
     return _finding(trace, name, series, limit, stretch, trend)
 
@@ -116,6 +124,31 @@ def _outcome(trace: Trace, stretch: Stretch) -> Standing:
     return overall if overall.improves or after.state == "unknown" else after
 
 
+def _has_no_gradient(trace: Trace, trend: Standing) -> bool:
+    """Tell whether one update left nothing to choose: a gradient of 0 cannot bring it back."""
+    kl, entropy = trace.numbers(APPROX_KL.name, LEAST), trace.numbers(ENTROPY.name, LEAST)
+    if kl is None or entropy is None or trace.profile not in kinds.CONTROL or content(trend):
+        return False
+    worst = int(kl.values.argmax())
+    after = entropy.since(int(kl.steps[worst]) + 1).values
+    certain = len(after) >= len(entropy) / 2 and float(after.max()) <= 1e-3  # noqa: PLR2004 - nats
+    return certain and float(kl.values[worst]) >= 1.0 and float(after.min()) >= 0
+
+
+def _keeps_gain(trace: Trace) -> bool:
+    """Tell whether the outcome settled with half of what it gained: it fell, and was not lost.
+
+    A harder stage of a curriculum, or a better opponent, costs a policy that is certain as much.
+    """
+    picked = outcome(trace)
+    if picked is None or trace.profile not in kinds.CONTROL:
+        return False
+    material, _ = least_that_counts(trace, *picked)
+    late = trace.last_step - round(0.4 * (trace.last_step - trace.first_step))
+    settled = standing(trace, since=late).state not in {"falling", "fallen back"}
+    return settled and course_of(picked[1].values).keeps(material)
+
+
 def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what became of the run
     trace: Trace, name: str, series: Series, limit: Bound, stretch: Stretch, trend: Standing
 ) -> Finding:
@@ -128,6 +161,7 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
         evidence.append(f"half of it was gone at step {half.start:,}, {share:.0%} into the run")
     evidence += _low_temperature(trace, stretch)
     follows = _follows(trace, stretch)
+    stood = "" if follows else _stood_at_best(trace)
     severe = last < SEVERE.on(trace) / max(LOW.on(trace), 1e-9) * limit.value
     nats = name == ENTROPY.name and width(trace) is None
     subject = "entropy is" if nats else "the actions' standard deviation is"
@@ -136,15 +170,17 @@ def _finding(  # noqa: PLR0913, PLR0917 - what was measured, where it fell, what
     fell = f"down to {last:.2g}{unit}, from {first:.3g} at the start,"
     low_text = f"as low as {last:.2g}{unit} from the start on,"
     return Finding(
-        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is no better",
-        severity=_severity(trend, severe=severe, follows=follows),
+        f"{subject} {fell if last < BELONGS * first else low_text} and the outcome is "
+        f"{'no better' if trend.stalls else 'not proven to be better'}",
+        severity=_severity(trend, severe=severe, follows=follows or bool(stood)),
         metric=name,
         began=stretch.start,
         ended=stretch.end,
         observed=last,
         bound=limit,
         evidence=tuple(evidence),
-        counter=("the outcome fell no later: what broke it may have done this too",) * follows,
+        counter=("the outcome fell no later: what broke it may have done this too",) * follows
+        + ((stood,) if stood else ()),
     )
 
 
@@ -160,7 +196,7 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     if picked is None or entropy is None:
         return False
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     if course.gain <= material or course.loss < LOST * course.gain:
         return False
@@ -168,6 +204,27 @@ def _follows(trace: Trace, stretch: Stretch) -> bool:
     fall = last_stretch_below(series, best - BEGUN * course.gain)
     near = entropy.until(stretch.start).steps[-1 - AT_ONCE :]
     return fall is not None and fall.start <= 2 * stretch.start - int(near[0])
+
+
+def _stood_at_best(trace: Trace) -> str:
+    """Say at what entropy the outcome stood at its best; empty where that was not as low.
+
+    A policy that was certain of something good has not lost it by being certain.
+    """
+    picked, entropy = outcome(trace), trace.numbers(ENTROPY.name, FEW)
+    if picked is None or entropy is None or trace.profile not in kinds.CONTROL:
+        return ""
+    name, series = picked
+    course = course_of(series.values)
+    material, _ = least_that_counts(trace, name, series)
+    near = course.blocks >= float(course.blocks[course.peak]) - BEGUN * course.loss
+    ends = len(series) - 1 - course.width * np.arange(len(course.blocks))[::-1]  # of each block
+    rows = np.searchsorted(entropy.steps, series.steps[ends[near]], side="right") - 1
+    last = float(entropy.values[-FEW:].mean())
+    low = entropy.values[rows[rows >= 0]] <= 2 * last
+    if course.loss <= max(material, NOISE * course.noise) or 5 * low.sum() < len(near):
+        return ""
+    return f"with entropy below {2 * last:.2g} nats the outcome stood at its best"
 
 
 def _low_temperature(trace: Trace, stretch: Stretch) -> list[str]:

@@ -338,6 +338,7 @@ RULE = Rule(
         "constant-reward",
         "clip-fraction-high",
         "updates-hardly-move",
+        "frozen-metric",
     ),
     verdict="stalled",
     thresholds=(ENTROPY_HIGH, EPSILON_HIGH, BONUS),

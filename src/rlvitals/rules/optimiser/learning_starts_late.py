@@ -3,7 +3,9 @@
 ## What it sees
 The first number of `optimiser/updates`, `value/loss` or `optimiser/loss` of a Q-learner stands
 more than half of the run after its first row. A warning where the outcome is proven not to
-improve, or holds, far from solved, what it had before anything was learned; else a note.
+improve, or holds, far from solved, what it had before anything was learned; else a note. A loss
+of 0 in every row, or a log of Stable-Baselines3's DQN that holds no number of an update at all, is
+a warning, unless the outcome improves or holds its best.
 
 ## Why it matters
 Until then actions are random, or the untrained policy's, and nothing of the time is used.
@@ -24,11 +26,14 @@ With a budget known this rule counts by the budget.
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.catalogue.optimiser import LOSS, UPDATES
+from rlvitals.metrics.catalogue.exploration import EPSILON
+from rlvitals.metrics.catalogue.optimiser import LEARNING_RATE, LOSS, UPDATES
 from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import weigh
+from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import (
     LEAST,
     NEARLY,
@@ -51,10 +56,13 @@ def check(trace: Trace) -> Answer:
     picked = outcome(trace)
     if picked is None:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
-    logged = [s for name in TRACES if (s := trace.get(name)) is not None and len(s.finite())]
+    # Some programs write a loss of 0 until the replay buffer holds a batch.
+    logged = [
+        s for name in TRACES if (s := trace.get(name)) is not None and s.finite().values.any()
+    ]
     if not logged:
-        return Undecided("no update is logged", (UPDATES.name,))
-    first = min(int(s.finite().steps[0]) for s in logged)
+        return _no_update(trace) or Undecided("no update is logged", (UPDATES.name,))
+    first = min(int(s.finite().where(s.finite().values != 0).steps[0]) for s in logged)
     first_step, step_count = trace.first_number, trace.last_step - trace.first_number
     if trace.budget is not None:
         step_count = max(step_count, trace.budget.steps - first_step)
@@ -78,6 +86,32 @@ def check(trace: Trace) -> Answer:
         bound=Bound(limit.value, limit.origin),
         evidence=evidence,
         counter=counter,
+    )
+
+
+def _no_update(trace: Trace) -> Finding | None:
+    """Find a Q-learner's log without an update: a loss of 0 throughout, or none where one is due.
+
+    Stable-Baselines3's DQN writes `train/` from the first update on, at each row of the episodes.
+    """
+    epsilon, measured = trace.numbers(EPSILON.name, LEAST), trace.measured.get(EPSILON.name)
+    zero = any(trace.numbers(name, 2 * LEAST) is not None for name in TRACES)
+    is_missing = (
+        measured is not None and measured.framework == "sb3" and LEARNING_RATE.name not in trace
+    )
+    if epsilon is None or not (zero or is_missing) or too_early(trace):
+        return None
+    if weigh.content(verdict_trend(trace)):
+        return None
+    shows = "the loss is 0 in every row" if zero else "no row holds a number of an update"
+    return Finding(
+        f"nothing was ever learned: {shows}, of {len(epsilon):,}",
+        severity=Severity.WARNING,
+        metric=EPSILON.name,
+        began=trace.first_number,
+        ended=trace.last_step,
+        observed=1.0,
+        bound=LATE.bound(trace, "default: half of the run"),
     )
 
 

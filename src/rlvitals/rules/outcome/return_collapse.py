@@ -95,12 +95,12 @@ def _check(trace: Trace) -> Answer:  # noqa: PLR0911 - each way to be no collaps
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, origin = least_that_counts(trace, name, series)
     material = max(material, slow_swing(trace, name, origin))
     if course.gain <= max(material, NOISE * course.noise):
         return Clear()  # nothing was gained: no_learning's business
-    if course.loss < LOST.on(trace) * course.gain or is_back(series.values, course):
+    if course.loss < LOST.on(trace) * course.total_gain or is_back(series.values, course):
         return Clear()
     anew = name == EVALUATED
     proven = proven_loss(series.values, material, anew=anew) or _loss_by_windows(
@@ -136,13 +136,13 @@ def _loss_by_windows(trace: Trace, name: str, series: Series) -> bool:
 
 
 def _share(course: Course) -> str:
-    share = course.loss / course.gain
+    share = course.loss / course.total_gain
     return "all" if share >= 1 else f"{share:.0%}"
 
 
 def _finding(name: str, series: Series, course: Course, lost_share: float) -> Finding:
     best = float(course.blocks[course.peak])
-    limit = best - lost_share * course.gain
+    limit = best - lost_share * course.total_gain
     offset = len(series) - len(course.blocks) * course.width  # a first, ragged block is left out
     after = course.blocks[course.peak :]
     below = np.flatnonzero(after < best - BEGAN * course.gain)

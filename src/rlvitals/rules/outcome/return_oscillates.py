@@ -42,6 +42,7 @@ from rlvitals.rules.rule import (
     persistence,
 )
 from rlvitals.rules.standing import OUTCOME_METRICS, label, least_that_counts, outcome, up
+from rlvitals.signals.finite import Array
 from rlvitals.types import Series, Trace
 
 PERSISTS = persistence("return-oscillates")
@@ -58,7 +59,7 @@ def check(trace: Trace) -> Answer:
     if picked is None or len(picked[1]) < LEAST:
         return Undecided(f"fewer than {LEAST} values of the outcome", ("outcome/return",))
     name, series = picked
-    course = course_of(series)
+    course = course_of(series.values)
     material, _ = least_that_counts(trace, name, series)
     count = falls(course)
     if float(np.ptp(course.blocks)) <= material or count < OFTEN.on(trace):
@@ -67,16 +68,15 @@ def check(trace: Trace) -> Answer:
     down = down and not is_back(series.values, course) and plainly_lost(name, series.values, course)
     # Wherever it ends, what swings so often that nobody can tell a gain was never kept. A dip of
     # one row is no loss: means of few answers scatter so.
-    wild = count >= WILD and falls(course_of(_without_dips(series))) >= WILD
+    wild = count >= WILD and falls(course_of(_without_dips(series.values))) >= WILD
     wild = wild and verdict_trend(trace).state == "unknown"
     lost = (down or wild) and not succeeds_throughout(trace)
     return _finding(trace, (name, series), course, count, ends_low=lost)
 
 
-def _without_dips(series: Series) -> Series:
+def _without_dips(values: Array) -> Array:
     """Return the medians of each three values in a row."""
-    middle = np.median(sliding_window_view(series.values, 3), axis=1)
-    return Series(series.steps[1:-1], series.times[1:-1], middle)
+    return np.asarray(np.median(sliding_window_view(values, 3), axis=1))
 
 
 def _finding(

@@ -16,6 +16,12 @@ run is below 2 %, and entropy stays within 0.2 %, the last policy is the first o
 0 in every row counts only where each batch is trained on more than once: before its first step it
 is 0.
 
+SAC as Stable-Baselines3 logs it tells the policy's entropy without logging it: the loss of alpha is
+log alpha times what entropy exceeds its target by. Where alpha has fallen to a seventh and entropy
+stays where it was, within 0.15 nats, the policy does not answer to it: it is not trained, or
+rewards are tiny. A warning unless the outcome improves or holds its best, or the critic learned
+nothing.
+
 ## Why it matters
 A policy that does not move does not learn. A KL of zero looks like perfect stability.
 
@@ -35,7 +41,7 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 
 import numpy as np
 
-from rlvitals.metrics.catalogue.exploration import ENTROPY
+from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
 from rlvitals.metrics.catalogue.outcome import RETURN
 from rlvitals.metrics.catalogue.policy import APPROX_KL, CLIP_FRACTION
@@ -45,8 +51,10 @@ from rlvitals.rules import kinds, weigh
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshold, Undecided
 from rlvitals.rules.shapes import last_stretch_below
+from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, standing, way_share
 from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, no_movement
+from rlvitals.rules.untrained import find_constant_error
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -67,7 +75,52 @@ DROWNS = 1e6
 
 def check(trace: Trace) -> Answer:
     """Judge the second half of the run: a slow start is none of this rule's business."""
-    return _by_rate(trace) or _by_sum(trace) or _by_updates(trace)
+    return _by_rate(trace) or _by_sum(trace) or _by_temperature(trace) or _by_updates(trace)
+
+
+def _by_temperature(trace: Trace) -> Finding | None:
+    """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
+    alpha = trace.numbers(ENTROPY_COEF.name, 2 * LEAST)
+    loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * LEAST)
+    measured = trace.measured.get(ENTROPY_COEF_LOSS.name)
+    if alpha is None or loss is None or measured is None or measured.framework != "sb3":
+        return None
+    steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
+    with np.errstate(divide="ignore"):
+        log_alpha = np.log(alpha.values[alpha_rows])
+    # Nearer to 0, the loss over log alpha is noise.
+    usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)  # noqa: PLR2004
+    if np.count_nonzero(usable) < 2 * LEAST or too_early(trace):
+        return None
+    excess = (loss.values[loss_rows] / log_alpha)[usable]  # entropy less its target
+    levels = [float(np.median(values)) for values in np.array_split(excess, 6)]
+    fall = float(log_alpha[usable][0] - log_alpha[usable][-1])
+    # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
+    bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
+    is_constant = max(levels) - min(levels) <= bound.value
+    if fall < 2.0 or not is_constant or weigh.content(verdict_trend(trace)):  # noqa: PLR2004
+        return None
+    if isinstance(find_constant_error(trace), Finding):
+        return None  # a policy has nothing to follow where the critic learned nothing
+    return Finding(
+        f"updates do not move the policy: alpha falls from {alpha.values[0]:.3g} to "
+        f"{alpha.values[-1]:.3g}, and the policy's entropy stays {levels[0]:.3g} to "
+        f"{levels[-1]:.3g} nats above its target",
+        severity=Severity.WARNING,
+        metric=ENTROPY_COEF_LOSS.name,
+        began=int(steps[0]),
+        ended=int(steps[-1]),
+        observed=max(levels) - min(levels),
+        bound=bound,
+        causes=(
+            "the policy's weights are not trained: not in the optimiser, or detached",
+            "rewards are so small that the entropy bonus is all that counts",
+        ),
+        remedies=(
+            "compare the policy's weights before and after an update",
+            "scale rewards up, or start alpha lower",
+        ),
+    )
 
 
 def _by_sum(trace: Trace) -> Finding | None:
@@ -251,7 +304,7 @@ def _finding(
 RULE = Rule(
     name="updates-hardly-move",
     needs=(),
-    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY, GRAD_NORM),
+    needs_any=(APPROX_KL, CLIP_FRACTION, LEARNING_RATE, ENTROPY, GRAD_NORM, ENTROPY_COEF),
     at_least=10,
     check=check,
     doc=__doc__,

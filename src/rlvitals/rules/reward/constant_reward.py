@@ -11,6 +11,10 @@ known budget are spent, and while a run of unknown budget goes on. Spread over s
 evidence: many environments pay the same for every step. A return that is the least that the
 environment gives is a note: nothing has succeeded yet.
 
+A return that is one whole number, -10 or less, in the last ten episodes and more, although epsilon
+makes some actions random, is a warning also where it was climbed to: nothing that is done changes
+it. Episodes that run to a time limit at a cost of 1 a step look so, and none that reaches a goal.
+
 Returns of 0 in an environment that pays the same for each step (CartPole 1, Acrobot and
 MountainCar -1) are an error whatever else is shown: the reward no longer arrives.
 
@@ -39,12 +43,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from rlvitals.metrics.catalogue.exploration import EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN, REWARD, SCORE
 from rlvitals.metrics.catalogue.reward import COMPONENT, GROUP_STD, SCORE_STD, STD
 from rlvitals.metrics.metric import Bound
 from rlvitals.rules import kinds
 from rlvitals.rules.answers import last_share, verdict_trend
-from rlvitals.rules.episode_window import memory
+from rlvitals.rules.episode_window import episodes_per_point, memory
 from rlvitals.rules.falling import SHOWS
 from rlvitals.rules.known_task import environment
 from rlvitals.rules.paid import step_reward
@@ -75,7 +80,7 @@ SAME_LEVEL = 0.05  # of the level: less above it is none of another level
 
 def check(trace: Trace) -> Answer:
     """Look at the reward as a whole, then at its parts."""
-    answer = _nothing(trace) or _judge_run(trace)
+    answer = _nothing(trace) or _stuck(trace) or _judge_run(trace)
     return answer if isinstance(answer, Finding) else _tail(trace) or _dead_part(trace) or answer
 
 
@@ -91,6 +96,42 @@ def _nothing(trace: Trace) -> Finding | None:
     answer = _finding(trace, RETURN.name, between, len(no_reward), trace[RETURN.name])
     return replace(
         answer, severity=Severity.ERROR, evidence=(rate_text, *answer.evidence), counter=()
+    )
+
+
+def _stuck(trace: Trace) -> Finding | None:
+    """Find returns that random actions do not change: every episode costs the same."""
+    name = next((n for n in (RETURN.name, REWARD.name) if n in trace), "")
+    series, epsilon = trace.numbers(name, UPDATES), trace.numbers(EPSILON.name, UPDATES)
+    if series is None or epsilon is None or too_early(trace):
+        return None
+    value = float(series.values[-1])
+    different = np.flatnonzero(series.values != value)
+    first = int(different[-1]) + 1 if len(different) else 0
+    count = len(series) - first
+    episodes = count * episodes_per_point(trace, name, series)
+    few = count < 3 or episodes < UPDATES  # noqa: PLR2004 - rows
+    # A lost game pays -1 many times in a row.
+    if value > -UPDATES or value != np.rint(value) or not first or few:
+        return None
+    start, end = int(series.steps[first]), int(series.steps[-1])
+    random = epsilon.since(start).values
+    if not len(random) or random.min() < 0.01:  # noqa: PLR2004
+        return None
+    return Finding(
+        f"{label(name)} is {value:.4g} in the last {count} rows, {episodes:.0f} episodes, although "
+        f"{random[-1]:.0%} of the actions are random: no episode ends otherwise",
+        severity=Severity.WARNING,
+        metric=name,
+        began=start,
+        ended=end,
+        observed=episodes,
+        bound=Bound(UPDATES, "default: so many episodes"),
+        causes=(
+            "every episode runs to its time limit: the policy goes round in circles",
+            "actions do not reach the environment",
+        ),
+        remedies=("look at one greedy episode", "check the states that are learned from"),
     )
 
 
@@ -307,8 +348,12 @@ RULE = Rule(
     explained_by=(
         "setting-out-of-range",
         "not-a-number",
+        "learning-starts-late",
+        "learning-rate-too-high",
         "updates-hardly-move",
         "frozen-metric",
+        "value-loss-explosion",
+        "q-divergence",
         "action-collapse",
         "episodes-never-end",
         "entropy-collapse",
