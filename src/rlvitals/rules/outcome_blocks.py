@@ -206,7 +206,7 @@ def _likely_level(trace: Trace, trend: Standing, values: Array) -> OutcomeChange
 
     None where it shows one, where it swings, and where the task's span tells.
     """
-    swings = falls(course_of(trace[trend.metric].finite())) > 2  # noqa: PLR2004 - again and again
+    swings = falls(course_of(trace[trend.metric].finite().values)) > 2  # noqa: PLR2004 - again and again
     gained = trend.low > 0 or trend.last - trend.first > trend.material
     if swings or gained or knows_way(trace, trend.metric, values):
         return None

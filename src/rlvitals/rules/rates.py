@@ -251,7 +251,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("GRPO-like", 71, 0, 0, 0, 0, 0, 2, 17),
         Rate("RLHF", 12, 0, 0, 0, 0, 0, 1, 1),
         Rate("off-policy control", 73, 0, 0, 44, 38, 38, 3, 13),
-        Rate("on-policy control", 218, 1, 1, 132, 102, 42, 4, 13),
+        Rate("on-policy control", 218, 0, 0, 132, 101, 42, 4, 13),
         Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),
         Rate("supervised", 17, 0, 0, 0, 0, 0, 1, 2),
     ),

@@ -123,8 +123,8 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
     if trend.state != "fallen back" or picked is None or trend.metric != picked[0]:
         return None
     name, series = picked
-    course = course_of(series)
-    if up(name) < 0 or course.loss < LOST.on(trace) * course.gain:
+    course = course_of(series.values)
+    if up(name) < 0 or course.loss < LOST.on(trace) * course.total_gain:
         return None
     return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)
 
