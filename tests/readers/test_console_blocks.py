@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+import rlvitals
 from rlvitals.metrics import canonicalize
 from rlvitals.readers import console
 from rlvitals.readers.formats.lines import read_head
@@ -144,3 +145,11 @@ def test_no_worker_killed_is_no_end(tmp_path):
     rows = "".join(f"{{'loss': 0.1, 'reward': 0.{n}, 'epoch': 0.1}}\n" for n in STEPS)
     line = "(raylet) 0 Workers (tasks / actors) killed due to memory pressure (OOM)"
     assert read(tmp_path, f"{rows}{line}\n").ending is None
+
+
+def test_a_table_divided_by_tabs_is_a_csv_file_whatever_its_name(tmp_path):
+    """Spinning Up's `progress.txt`: its keys are spelled as its own table knows them."""
+    rows = "".join(f"{n}\t{-60.0 + n}\t{50.0}\n" for n in range(30))
+    (tmp_path / "progress.txt").write_text(f"Epoch\tAverageEpRet\tEpLen\n{rows}")
+    trace = rlvitals.trace(tmp_path)
+    assert len(trace["outcome/return"]) == 30

@@ -75,7 +75,7 @@ class Tables:
 def _cells(text: str) -> tuple[list[str], bool]:
     """Return the cells of a line, and whether bars divide them."""
     piped = text.startswith("|") and text.endswith("|")
-    cells = text[1:-1].split("|") if piped else re.split(r"\t|\s{2,}", text)
+    cells = text[1:-1].split("|") if piped else re.split(r" {2,}", text)
     return [re.sub(r"[*`~]", "", cell).strip() for cell in cells], piped
 
 
@@ -87,4 +87,4 @@ def _name(cell: str) -> str:
     return name if "/" in name else re.sub(r"[\s_-]+", "_", name).lower()
 
 
-DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   ", "\t"), Tables)
+DIALECT = Dialect("tables", "tables of text with a step a row", ("|", "   "), Tables)
