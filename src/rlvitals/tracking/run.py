@@ -78,6 +78,7 @@ class Run(TrackerNames):
         self._closed = ""  # why nothing more is recorded
         self._is_fork_noted = False
         self._endings: list[Callable[[str], None]] = []
+        self.at_close: Callable[[], object] = int  # called once all is written; this: nothing
         self._control = control.Control(self.folder)
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
         self._plain: type = _Never if strict or durable else float
@@ -240,6 +241,7 @@ class Run(TrackerNames):
             atexit.unregister(self._at_exit)
             if self in _started:
                 _started.remove(self)
+            self.at_close()
 
     def __enter__(self) -> Self:
         """Record until the block ends."""

@@ -27,7 +27,9 @@ from rlvitals.storage.run_folder import (
 )
 from rlvitals.storage.write_buffer import Budget
 from rlvitals.tracking import companion, launcher_rank, media, run_services, tensors
+from rlvitals.tracking import mirror as mirroring
 from rlvitals.tracking.null_run import NullRun
+from rlvitals.tracking.redaction import NativeSink
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.settings_mapping import as_mapping
 from rlvitals.tracking.sinks import native, selection
@@ -59,8 +61,12 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     flush_seconds: float | None = None,
     alerts: bool | None = None,
     stop_on: str | None = None,
+    mirror: str | None = None,
 ) -> Run:
     """Record a run into a folder; a folder with a run gets another attempt of it.
+
+    A URL (`s3://bucket/runs/x`) is recorded into a folder of the cache and uploaded; `mirror` is
+    the URL to upload any folder to.
 
     `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
     `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
@@ -72,7 +78,8 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
     texts |= {"durable": durable or None, "flush_seconds": flush_seconds, "alerts": alerts}
-    options, recording = _load_options(texts | {"stop_on": stop_on})
+    options, recording = _load_options(texts | {"stop_on": stop_on, "mirror": mirror})
+    recording = mirroring.resolve(recording)
     run_settings, wrong = _settings(settings, config, strict=is_strict)
     if recording.mode == "off":
         return NullRun(_path(recording), recording.name, run_settings)
@@ -168,7 +175,11 @@ class _Launch:
         sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = WriterThread(folder, sinks, Notes(), self.recording.flush_seconds, budget)
+        sink: NativeSink = folder
+        if mirroring.is_spool(path, self.recording.mirror):
+            limit = self.recording.spool_gib * 2**30
+            sink = cast("NativeSink", mirroring.BoundedSink(folder, path, limit))
+        pump = WriterThread(sink, sinks, Notes(), self.recording.flush_seconds, budget)
         run = Run(
             opening,
             pump,
@@ -184,6 +195,8 @@ class _Launch:
         facts = {"resumed": opening.resumed, "compiled": run.compiled}
         if process.rank == 0:
             companion.begin(run, self.recording)
+        if process.first_of_node and self.recording.mirror:
+            mirroring.begin(run, self.recording)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 
