@@ -125,7 +125,8 @@ def decode(data: bytes, name: str) -> Manifest:
     body, _, end = data.rpartition(b',"checksum":"')
     try:
         if end != checksum(body + b"}") + b'"}':
-            raise UnreadableLog("a manifest is not as it was written: its checksum differs", name)
+            problem = "a manifest is not as it was written: its checksum differs"
+            raise UnreadableLog(problem, where=name)
         record = Fields(typed.load(body + b"}"), name).values
         if record["format"] != MANIFEST_FORMAT:
             hint = "pip install --upgrade rlvitals"

@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the address."""
     parser.add_argument(
         "root", type=Path, nargs="?", default=Path(), metavar="ROOT",
-        help="a folder with runs (default: the working folder)",
+        help="a folder with runs, or a bucket's URL (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=8265, metavar="N",
@@ -63,6 +63,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Serve until Ctrl-C."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
+    from rlvitals.hosted import address as hosted
+
+    if (bucket := hosted.parse(args.root)) is not None:
+        from rlvitals.hosted import fetch
+
+        args.root = fetch.keep_up_to_date(bucket)
     if not args.root.is_dir():
         raise UnreadableLog("there is no folder at this path", where=str(args.root), hint="ls")
     try:

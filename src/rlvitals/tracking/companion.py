@@ -26,7 +26,9 @@ def begin(run: Run, recording: Recording) -> None:
         launch(run, ["follow", str(run.folder), "--until-end", *flags], "no alerts and no stop")
 
 
-def launch(run: Run, arguments: Sequence[str], failure: str) -> "subprocess.Popen[bytes] | None":
+def launch(
+    run: Run, arguments: Sequence[str], failure: str, niceness: int = 10
+) -> "subprocess.Popen[bytes] | None":
     """Start a command; return its process. A failure is a note that begins with `failure`."""
     # -P: a module in the training's working folder must not take the place of ours.
     command = [sys.executable, "-P", "-m", "rlvitals", *arguments]
@@ -37,7 +39,7 @@ def launch(run: Run, arguments: Sequence[str], failure: str) -> "subprocess.Pope
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=errors, env=environ, start_new_session=True,
         )  # fmt: skip
-        psutil.Process(process.pid).nice(psutil.Process().nice() + 10)
+        psutil.Process(process.pid).nice(psutil.Process().nice() + niceness)
     except (OSError, psutil.Error) as error:
         run.note(f"{failure}: {type(error).__name__}: {error}")
         return None

@@ -69,7 +69,7 @@ def begin(run: Run, recording: Recording) -> None:
     url = recording.mirror
     arguments = ["mirror", str(run.folder), url, "--until-end"]
     arguments += ["--every", f"{recording.mirror_seconds}s"]
-    process = companion.launch(run, arguments, "not uploaded")
+    process = companion.launch(run, arguments, "not uploaded", niceness=2)
     if process is not None:
         run.at_close = lambda: _wait(run.folder, url, process)
 
