@@ -25,9 +25,7 @@ class Folder:
     def __init__(self, path, rank=0, launch="", world_size=1):
         self.path = path
         opened = RunFolder.create(path, About(name="x"))
-        self.opened, self.attempt, blocks = opened.begin(
-            rank, launch=launch, world_size=world_size
-        )
+        self.opened, self.attempt, blocks = opened.begin(rank, launch=launch, world_size=world_size)
         self.writer = Writer(blocks)
         self.rows = 0
 
@@ -112,5 +110,3 @@ def copied_rows(folder):
 def fetch(store, folder):
     assert download(store, folder)
     return copied_rows(folder)
-
-

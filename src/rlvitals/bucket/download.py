@@ -157,8 +157,11 @@ class _Copier:
             for piece in pieces:
                 if piece.end > size:
                     cut = max(0, size - piece.start)
-                    yield file, Piece(
-                        piece.start + cut, piece.size - cut, piece.segment, piece.offset + cut
+                    yield (
+                        file,
+                        Piece(
+                            piece.start + cut, piece.size - cut, piece.segment, piece.offset + cut
+                        ),
                     )
         for file, piece in self._node.whole.items():
             yield file, piece
@@ -226,7 +229,8 @@ def _batches(
         # A merged segment replaces all that was there of its level: what is smaller is newer.
         return (-int(match["level"]), int(match["sequence"])) if match else (0, 0)
 
-    batch, total = [], 0
+    batch: list[tuple[str, list[tuple[str, Piece]]]] = []
+    total = 0
     for name in sorted(wanted, key=age):
         _, start, end = _range(name, wanted[name])
         if batch and total + end - start > MAX_BATCH_BYTES:
@@ -312,9 +316,9 @@ def _write_beats(store: ObjectStore, folder: Path) -> None:
             record = typed.load(contents[entry.name])
             attempts = {int(local): number for local, number in names[entry.name].items()}
             age_s = max(0.0, now - (entry.modified or now))
-            for file, text in record["beats"].items():  # type: ignore[index, call-overload]
+            for file, text in record["beats"].items():  # type: ignore[index]
                 name = manifests.reader_name(file, attempts)
-                data = _with_age(text.encode("latin-1"), age_s, float(record["now"]))  # type: ignore[index, call-overload]
+                data = _with_age(text.encode("latin-1"), age_s, float(record["now"]))  # type: ignore[index]
                 if name:
                     path = inside(folder, name)
                     path.parent.mkdir(exist_ok=True)
@@ -351,12 +355,12 @@ def _empty(folder: Path) -> None:
 def _read_state(folder: Path) -> _State:
     try:
         record = typed.load((folder / STATE_FILE).read_bytes())
-        if not isinstance(record, dict) or record.pop("format") != COPY_FORMAT:
-            raise ValueError("another format")
-        return _State(**record)
+        if isinstance(record, dict) and record.pop("format") == COPY_FORMAT:
+            return _State(**record)
     except (OSError, ValueError, TypeError, KeyError):
-        _empty(folder)
-        return _State()
+        pass
+    _empty(folder)
+    return _State()
 
 
 def _write_state(folder: Path, state: _State) -> None:

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import typed
@@ -127,7 +128,7 @@ def decode(data: bytes, name: str) -> Manifest:
         if end != checksum(body + b"}") + b'"}':
             problem = "a manifest is not as it was written: its checksum differs"
             raise UnreadableLog(problem, where=name)
-        record = Fields(typed.load(body + b"}"), name).values
+        record: dict[str, Any] = dict(Fields(typed.load(body + b"}"), name).values)
         if record["format"] != MANIFEST_FORMAT:
             hint = "pip install --upgrade rlvitals"
             raise UnreadableLog("a bucket of a newer rlvitals", where=name, hint=hint)
@@ -139,8 +140,8 @@ def decode(data: bytes, name: str) -> Manifest:
         whole = {file: _piece(item, names) for file, item in record["whole"].items()}
         attempts = {int(local): int(number) for local, number in record["attempts"].items()}
         return Manifest(
-            str(record["node"]), int(record["sequence"]), float(record["started"]), attempts, growing, whole,
-            dict(record["heads"]), bool(record["closed"]), dict(record["cost"]),
+            str(record["node"]), int(record["sequence"]), float(record["started"]), attempts,
+            growing, whole, dict(record["heads"]), bool(record["closed"]), dict(record["cost"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UnreadableLog(f"no manifest of rlvitals: {error!r}", where=name) from None
@@ -211,7 +212,9 @@ def distinct(nodes: Mapping[str, Manifest]) -> dict[str, Manifest]:
             if owner != name and result[owner].size(file) >= node.size(file):
                 continue
             if owner != name:
-                remaining = {key: item for key, item in result[owner].growing.items() if key != file}
+                remaining = {
+                    key: item for key, item in result[owner].growing.items() if key != file
+                }
                 result[owner] = replace(result[owner], growing=remaining)
             taken[place] = name, node.heads.get(file, "")
             growing[file] = pieces

@@ -67,7 +67,7 @@ class Mirror:
         return self._wait_for_exit()
 
     def round(self, *, closing: bool) -> bool:
-        """Upload what is new once; return whether the bucket has all. Errors are kept in `error`."""
+        """Upload what is new; return whether the bucket has all. Errors are kept in `error`."""
         try:
             is_complete = self.uploader.upload(closing=closing)
             if clock.monotonic() >= self._beat_due or (closing and is_complete):
@@ -153,7 +153,7 @@ class Mirror:
 
 
 def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], None]) -> bool:
-    """Upload a folder once, or every few seconds until its run is over; return whether all is there.
+    """Upload a folder once, or each `every` seconds until its run is over; return if all is there.
 
     Waits while another process uploads the folder. Raises UsageError, VitalsError, OSError.
     """

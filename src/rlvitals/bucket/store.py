@@ -173,7 +173,9 @@ class ObjectStore:
         """Return an object, or `size` bytes of it from `start`. Raises FileNotFoundError."""
         end = None if size is None else start + size
         # Without a start s3fs asks for the size first.
-        data = bytes(self._call(lambda files: files.cat_file(self._path(name), start=start, end=end)))
+        data = bytes(
+            self._call(lambda files: files.cat_file(self._path(name), start=start, end=end))
+        )
         self.cost.gets += 1
         self.cost.received += len(data)
         return data
@@ -243,7 +245,10 @@ class ObjectStore:
         """Delete objects; one that is gone already is no error."""
         for name in names:
             with suppress(FileNotFoundError):
-                self._call(lambda files, path=self._path(name): files.rm_file(path))
+                self._remove(self._path(name))
+
+    def _remove(self, path: str) -> None:
+        self._call(lambda files: files.rm_file(path))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

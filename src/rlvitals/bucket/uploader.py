@@ -298,11 +298,7 @@ class Uploader:
         listed, sequence = self._manifest.segments(), self._manifest.sequence
         names = [entry.name for entry in self.store.list(f"{SEGMENTS}{self.node}/")]
         self.store.delete(
-            [
-                name
-                for name in names
-                if name not in listed and _place(name)[1] <= sequence
-            ]
+            [name for name in names if name not in listed and _place(name)[1] <= sequence]
         )
         self._has_garbage = False
 

@@ -39,7 +39,9 @@ LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the search."""
-    parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders, or a URL")
+    parser.add_argument(
+        "root", type=Path, metavar="ROOT", help="a folder with run folders, or a URL"
+    )
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
     )

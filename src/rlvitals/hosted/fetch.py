@@ -19,7 +19,6 @@ from rlvitals.hosted import mlflow_server, remote_files, wandb_history
 from rlvitals.hosted.address import Address, Source, parse
 from rlvitals.storage import redact
 
-
 FOLLOW_SECONDS = 5.0  # between two looks at a bucket: half of the interval of its uploads
 
 

@@ -91,8 +91,8 @@ def _wait(folder: Path, url: str, process: "subprocess.Popen[bytes]") -> None:
     outlook = "a process goes on uploading" if process.poll() is None else "nothing uploads them"
     with suppress(Exception):  # a closed stderr is no error of the training
         sys.stderr.write(
-            f"rlvitals: {size} not at {redact.text(url)}: {error}; {folder} has all, and {outlook}. "
-            f"By hand: rlvitals mirror {folder} {url}\n"
+            f"rlvitals: {size} not at {redact.text(url)}: {error}; {folder} has all, and {outlook}."
+            f" By hand: rlvitals mirror {folder} {url}\n"
         )
 
 

@@ -92,7 +92,8 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
 
     On return the target contains what the run keeps, each file read back. Checkpoints that the run
     deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
-    Without `logs` the checkpoints alone. `result` is filled meanwhile: it shows how far an interrupted round came.
+    Without `logs` the checkpoints alone. `result` is filled meanwhile: it shows how far an
+    interrupted round came.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
