@@ -5,7 +5,7 @@ import random
 import numpy as np
 
 from rlvitals.bucket.download import download
-from rlvitals.bucket.store import ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.storage import reader
 from rlvitals.storage.blocks import Writer

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from rlvitals.bucket.store import ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
 
 
 @pytest.fixture(scope="session")

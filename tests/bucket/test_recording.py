@@ -11,11 +11,11 @@ import pytest
 
 import rlvitals
 from rlvitals.bucket import run_index
-from rlvitals.bucket.store import ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.cli import main
 from rlvitals.errors import VitalsError
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking import mirror
+from rlvitals.tracking import spool
 from rlvitals.tracking.sinks.native import Native
 
 TRAINING = """
@@ -58,12 +58,12 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     url = f"{cloud}/walk"
     command = [sys.executable, "-c", TRAINING, url, "sleep"]
     training = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    folder = mirror.spool_folder(url)
+    folder = spool.spool_folder(url)
     assert training.stdout.readline().strip() == str(folder)
     os.kill(training.pid, signal.SIGKILL)
     training.wait()
     training.stdout.close()
-    wait_for(lambda: mirror.read_state(folder).get("done"))
+    wait_for(lambda: spool.read_state(folder).get("done"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
     document = json.loads(call("diagnose", url, "--json")[1])
     assert "ended-early" in {finding["rule"] for finding in document["findings"]}
@@ -74,7 +74,7 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert call("triage", cloud)[0] in (0, 1, 4)
     assert call("status", url)[0] == 0
     assert call("follow", url, "--once")[0] in (0, 1, 4)
-    code, out, _ = call("runs", cloud, "--search", "sweep", "--json")
+    _, out, _ = call("runs", cloud, "--search", "sweep", "--json")
     (entry,) = json.loads(out)
     assert entry["path"] == "walk"
     assert entry["step"] == 399
@@ -83,12 +83,12 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
 
 def test_the_end_of_a_run_waits_for_its_upload(cloud, tmp_path, monkeypatch):
     url = f"{cloud}/walk"
-    monkeypatch.setattr(mirror, "MAX_FINISH_SECONDS", 120.0)
+    monkeypatch.setattr(spool, "MAX_FINISH_SECONDS", 120.0)
     run = rlvitals.start(tmp_path / "run", mirror=url)
     run.log(1, {"reward": 2.0})
     run.finish()
-    assert mirror.read_state(run.folder)["done"]
-    assert mirror.read_state(run.folder)["unsent"] == 0
+    assert spool.read_state(run.folder)["done"]
+    assert spool.read_state(run.folder)["unsent"] == 0
     assert run_index.read(ObjectStore(cloud))["walk"]["status"] == "finished"
 
 
@@ -110,14 +110,14 @@ def test_a_full_spool_takes_no_rows_until_the_bucket_has_some(tmp_path, monkeypa
 
     folder = Folder(tmp_path / "run")
     opening = Opening(folder.path, "id", "x", "", "", {}, folder.attempt, 0, False, {})
-    sink = mirror.BoundedSink(Native(opening, Budget()), folder.path, limit=2_000)
-    monkeypatch.setattr(mirror, "ROOM_SECONDS", 0.0)
+    sink = spool.BoundedSink(Native(opening, Budget()), folder.path, limit=2_000)
+    monkeypatch.setattr(spool, "ROOM_SECONDS", 0.0)
     sink.flush()
     folder.log(500)
     with pytest.raises(OSError, match="spool folder is full"):
         sink.flush()
     state = {"uploaded": (folder.path / "blocks" / "1-0.rlv").stat().st_size}
-    (folder.path / mirror.STATE_FILE).write_text(json.dumps(state))
+    (folder.path / spool.UPLOAD_STATE_FILE).write_text(json.dumps(state))
     sink.flush()
     sink.close("finished")
 

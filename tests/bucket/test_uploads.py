@@ -15,9 +15,9 @@ from bucket_checks import (
     upload_all,
 )
 
-from rlvitals.bucket import manifest as manifests
+from rlvitals.bucket import node_manifest as manifests
 from rlvitals.bucket.download import download
-from rlvitals.bucket.store import Conflict, ObjectStore
+from rlvitals.bucket.object_store import Conflict, ObjectStore
 from rlvitals.bucket.uploader import MERGE_COUNT, Uploader
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import compact, events

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from rlvitals.bucket import manifest as manifests
-from rlvitals.bucket.manifest import BEATS, MANIFESTS, Manifest, Piece
-from rlvitals.bucket.store import ObjectStore
+from rlvitals.bucket import node_manifest as manifests
+from rlvitals.bucket.node_manifest import BEATS, MANIFESTS, Manifest, Piece
+from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
 from rlvitals.storage.safe_files import atomic_write, inside, open_append
 from rlvitals.tracking import clock, heartbeat
 
-STATE_FILE = ".bucket.json"  # in the copy: what of the bucket it has
+COPY_STATE_FILE = ".bucket.json"  # in the copy: what of the bucket it has
 NODE_FOLDER = ".bucket"  # in the copy: each node's manifest and run.json
-MAX_BATCH_BYTES = 64 << 20  # fetched at once: they are in memory
-MAX_TRIES = 5  # of a look whose segments are replaced while it reads
+MAX_FETCH_BYTES = 64 << 20  # fetched at once: they are in memory
+MAX_COPY_LOOKS = 5  # of a look whose segments are replaced while it reads
 COPY_FORMAT = 1  # of the state; another one is made anew
 
 
@@ -45,7 +45,7 @@ def download(store: ObjectStore, folder: Path) -> bool:
 
     Raises VitalsError, and the errors of the store's back-end.
     """
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_COPY_LOOKS):
         entries = {entry.name: entry.version for entry in store.list(MANIFESTS)}
         newest = manifests.newest(entries)
         if not newest:
@@ -113,8 +113,8 @@ def _is_renumbered(state: _State, nodes: Mapping[str, Manifest]) -> bool:
         current = _text_keys(nodes[node].attempts)
         if any(current.get(local) != number for local, number in attempts.items()):
             return True
-        lost = set(state.files.get(node, ())) - set(nodes[node].growing)
-        if any(not (file.startswith("blocks/") and file in nodes[node].packed) for file in lost):
+        missing = set(state.files.get(node, ())) - set(nodes[node].growing)
+        if any(not (file.startswith("blocks/") and file in nodes[node].packed) for file in missing):
             return True
     return False
 
@@ -127,10 +127,10 @@ class _Copier:
 
     def copy(self) -> None:
         """Fetch the new parts of segments and put each piece into its file."""
-        wanted: dict[str, list[tuple[str, Piece]]] = {}
+        segments: dict[str, list[tuple[str, Piece]]] = {}
         for file, piece in self._new_pieces():
-            wanted.setdefault(piece.segment, []).append((file, piece))
-        for batch in _batches(wanted):
+            segments.setdefault(piece.segment, []).append((file, piece))
+        for batch in _batches(segments):
             ranges = [_range(name, pieces) for name, pieces in batch]
             for (_, pieces), (_, start, _), data in zip(
                 batch, ranges, self._store.read_ranges(ranges), strict=True
@@ -163,7 +163,7 @@ class _Copier:
                             piece.start + cut, piece.size - cut, piece.segment, piece.offset + cut
                         ),
                     )
-        for file, piece in self._node.whole.items():
+        for file, piece in self._node.rewritten.items():
             yield file, piece
 
     def _path(self, file: str) -> Path | None:
@@ -179,7 +179,7 @@ class _Copier:
             self._append_events(data)
         elif (path := self._path(file)) is None:
             return
-        elif file in self._node.whole:
+        elif file in self._node.rewritten:
             self._write(path, data)
         else:
             path.parent.mkdir(exist_ok=True)
@@ -220,7 +220,7 @@ def _range(name: str, pieces: Iterable[tuple[str, Piece]]) -> tuple[str, int, in
 
 
 def _batches(
-    wanted: Mapping[str, list[tuple[str, Piece]]],
+    segments: Mapping[str, list[tuple[str, Piece]]],
 ) -> Iterator[list[tuple[str, list[tuple[str, Piece]]]]]:
     """Group segments, the oldest first, so that each group fits into memory."""
 
@@ -231,12 +231,12 @@ def _batches(
 
     batch: list[tuple[str, list[tuple[str, Piece]]]] = []
     total = 0
-    for name in sorted(wanted, key=age):
-        _, start, end = _range(name, wanted[name])
-        if batch and total + end - start > MAX_BATCH_BYTES:
+    for name in sorted(segments, key=age):
+        _, start, end = _range(name, segments[name])
+        if batch and total + end - start > MAX_FETCH_BYTES:
             yield batch
             batch, total = [], 0
-        batch.append((name, wanted[name]))
+        batch.append((name, segments[name]))
         total += end - start
     if batch:
         yield batch
@@ -253,7 +253,7 @@ def _remove_unlisted(folder: Path, nodes: Mapping[str, Manifest]) -> None:
     listed = {
         manifests.reader_name(file, node.attempts)
         for node in nodes.values()
-        for file in (*node.growing, *node.whole)
+        for file in (*node.growing, *node.rewritten)
     }
     for path in (folder / "blocks").glob("*.rlv"):
         if f"blocks/{path.name}" not in listed:
@@ -279,10 +279,10 @@ def _write_run_file(folder: Path, nodes: Mapping[str, Manifest]) -> None:
             if isinstance(attempt, dict) and attempt.get("number") in nodes[name].attempts:
                 number = nodes[name].attempts[attempt["number"]]
                 attempts.setdefault(number, {**attempt, "number": number})
-    about = {key: item for key, item in records[order[0]].items() if key != "checksum"}
-    about |= {key: records[first][key] for key in ("id", "created") if key in records[first]}
-    about["attempts"] = [attempts[number] for number in sorted(attempts)]
-    data = json.dumps(about, indent=1).encode()
+    run_info = {key: item for key, item in records[order[0]].items() if key != "checksum"}
+    run_info |= {key: records[first][key] for key in ("id", "created") if key in records[first]}
+    run_info["attempts"] = [attempts[number] for number in sorted(attempts)]
+    data = json.dumps(run_info, indent=1).encode()
     path = folder / RUN_FILE
     if not path.exists() or path.read_bytes() != data:
         with atomic_write(path) as file:
@@ -310,12 +310,12 @@ def _write_beats(store: ObjectStore, folder: Path) -> None:
     live = [entry for entry in entries if entry.name in names]
     if not live:
         return
-    contents, now = store.read_many([entry.name for entry in live]), store.clock()
+    contents, store_s = store.read_many([entry.name for entry in live]), store.clock()
     for entry in live:
         with suppress(KeyError, TypeError, ValueError):
             record = typed.load(contents[entry.name])
             attempts = {int(local): number for local, number in names[entry.name].items()}
-            age_s = max(0.0, now - (entry.modified or now))
+            age_s = max(0.0, store_s - (entry.modified or store_s))
             for file, text in record["beats"].items():  # type: ignore[index]
                 name = manifests.reader_name(file, attempts)
                 data = _with_age(text.encode("latin-1"), age_s, float(record["now"]))  # type: ignore[index]
@@ -354,7 +354,7 @@ def _empty(folder: Path) -> None:
 
 def _read_state(folder: Path) -> _State:
     try:
-        record = typed.load((folder / STATE_FILE).read_bytes())
+        record = typed.load((folder / COPY_STATE_FILE).read_bytes())
         if isinstance(record, dict) and record.pop("format") == COPY_FORMAT:
             return _State(**record)
     except (OSError, ValueError, TypeError, KeyError):
@@ -369,5 +369,5 @@ def _write_state(folder: Path, state: _State) -> None:
         "heads": state.heads, "attempts": state.attempts, "files": state.files,
         "events": state.events,
     }  # fmt: skip
-    with atomic_write(folder / STATE_FILE) as file:
+    with atomic_write(folder / COPY_STATE_FILE) as file:
         file.write(json.dumps(record).encode())

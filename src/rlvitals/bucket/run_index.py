@@ -15,7 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rlvitals.bucket.store import Conflict, ObjectStore
+from rlvitals.bucket.object_store import Conflict, ObjectStore
 from rlvitals.errors import UnreadableLog, VitalsError
 from rlvitals.storage import events, typed
 from rlvitals.storage.blocks import BlockCursor, scan
@@ -24,7 +24,7 @@ from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, block_files, read
 INDEX_FOLDER = ".rlvitals/"
 SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
 MAX_VALUES = 50  # last values in an entry: 2 kB of a shard that is rewritten each minute
-MAX_TRIES = 20  # of a shard that others rewrite meanwhile
+MAX_INDEX_TRIES = 20  # of a shard that others rewrite meanwhile
 
 
 class RunEntry:
@@ -52,22 +52,23 @@ class RunEntry:
         for file in files:
             if file.rank != rank or not file.path.exists():
                 continue
-            found = scan(file.path, self._cursors.get(file.path))
-            self._cursors[file.path] = found.cursor
-            for rows in found.scalars:
+            new_content = scan(file.path, self._cursors.get(file.path))
+            self._cursors[file.path] = new_content.cursor
+            for rows in new_content.scalars:
                 self._values.update(zip(rows.keys, map(float, rows.values[:, -1]), strict=True))
                 self._step, self._time = int(rows.steps[-1]), float(rows.times[-1])
 
     def _entry(self, *, has_ended: bool) -> dict[str, object]:
-        about = read_about(self._folder / RUN_FILE)
+        run_info = read_about(self._folder / RUN_FILE)
         status = _status(self._folder) if has_ended else "running"
         # JSON has no NaN: a value that is none is left out.
         values = {key: value for key, value in self._values.items() if isfinite(value)}
         return {
-            "name": about.name, "project": about.project, "group": about.group,
-            "tags": list(about.tags), "created": about.created, "attempts": len(about.attempts),
-            "settings": dict(about.settings), "status": status, "step": self._step,
-            "time": self._time, "values": dict(list(values.items())[:MAX_VALUES]),
+            "name": run_info.name, "project": run_info.project, "group": run_info.group,
+            "tags": list(run_info.tags), "created": run_info.created,
+            "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
+            "status": status, "step": self._step, "time": self._time,
+            "values": dict(list(values.items())[:MAX_VALUES]),
         }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
     if not store.is_s3:
         store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({name: entry}))
         return
-    for attempt in range(MAX_TRIES):
+    for attempt in range(MAX_INDEX_TRIES):
         try:
             _merge(store, f"{INDEX_FOLDER}{shard}.json", name, entry)
         except Conflict:

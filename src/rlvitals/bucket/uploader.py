@@ -16,25 +16,26 @@ import os
 import secrets
 import socket
 import time as clock
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
-from rlvitals.bucket import manifest as manifests
-from rlvitals.bucket.manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS, Manifest, Piece
-from rlvitals.bucket.store import Conditions, Conflict, ObjectStore
+from rlvitals.bucket import node_manifest as manifests
+from rlvitals.bucket.node_manifest import ATTEMPTS, BEATS, MANIFESTS, SEGMENTS, Manifest, Piece
+from rlvitals.bucket.object_store import Conditions, Conflict, ObjectStore
 from rlvitals.errors import UnreadableLog
 from rlvitals.storage import frames
 from rlvitals.storage.frames import Tail
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, Attempt, read_about
 from rlvitals.storage.safe_files import open_regular
 
-MAX_SEGMENT_BYTES = 16 << 20  # of one round: it is in memory
+MAX_ROUND_BYTES = 16 << 20  # of one round: it is in memory
 MAX_MERGED_BYTES = 64 << 20  # of a segment that replaces several
 MERGE_COUNT = 16  # segments of a level that are merged: a reader fetches 16 times fewer
-MAX_LEVEL = 3  # merges of one byte: 16 ** 3 rounds of 10 s are eleven hours
-HEAD_BYTES = 64  # of a growing file: another beginning is another file
+MAX_MERGES = 3  # merges of one byte: 16 ** 3 rounds of 10 s are eleven hours
+GROWING_HEAD_BYTES = 64  # of a growing file: another beginning is another file
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class _Segment:
 
     data: bytearray = field(default_factory=bytearray)
     growing: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # start, size, offset
-    whole: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    rewritten: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def name(self, node: str, sequence: int, level: int = 0) -> str:
         digest = hashlib.sha256(self.data).hexdigest()[:32]
@@ -115,11 +116,11 @@ class Uploader:
     def _gather(self) -> tuple[_Segment, bool]:
         """Return the new complete bytes of the folder, and whether they are all there are."""
         segment, is_all = _Segment(), True
-        about = _read_about(self.folder)
+        run_info = _read_about(self.folder)
         for file in _files(self.folder):
             if (attempt := manifests.local_attempt(file)) is not None:
-                self._claim(attempt, about)
-            if len(segment.data) >= MAX_SEGMENT_BYTES:
+                self._claim(attempt, run_info)
+            if len(segment.data) >= MAX_ROUND_BYTES:
                 return segment, False
             try:
                 if _is_whole(file):
@@ -134,13 +135,13 @@ class Uploader:
         path = self.folder / file
         start = self._manifest.size(file)
         with open_regular(path) as source:
-            head = _checksum(source.read(HEAD_BYTES))
+            head = _head(file, source.read(GROWING_HEAD_BYTES))
             size = os.fstat(source.fileno()).st_size
-            known = self._manifest.heads.get(file, head)
-            if start and (size < start or (known != head and size >= HEAD_BYTES)):
+            known_head = self._manifest.heads.get(file, head)
+            if start and (size < start or (head and known_head != head)):
                 self._forget(file)
                 start = 0
-            limit = MAX_SEGMENT_BYTES
+            limit = MAX_ROUND_BYTES
             data = b""
             while start < size and not data:
                 source.seek(start)
@@ -151,7 +152,7 @@ class Uploader:
                 limit *= 4  # one block is larger
         if not data:
             return True
-        if size >= HEAD_BYTES:
+        if head:
             self._manifest = replace(self._manifest, heads={**self._manifest.heads, file: head})
         segment.growing[file] = start, len(data), len(segment.data)
         segment.data += data
@@ -165,16 +166,16 @@ class Uploader:
 
     def _forget_packed(self) -> bool:
         """Forget block files that were packed; return whether there were any."""
-        gone = [
+        packed_files = [
             file
             for file in self._manifest.growing
             if file.endswith(".rlv")
             and not (self.folder / file).exists()
             and (self.folder / file).with_suffix(".packed.rlv").exists()
         ]
-        for file in gone:
+        for file in packed_files:
             self._forget(file)
-        return bool(gone)
+        return bool(packed_files)
 
     def _take_whole(self, file: str, segment: _Segment) -> None:
         path = self.folder / file
@@ -184,15 +185,15 @@ class Uploader:
             return
         with open_regular(path) as source:
             data = source.readall() or b""
-        segment.whole[file] = 0, len(data), len(segment.data)
+        segment.rewritten[file] = 0, len(data), len(segment.data)
         segment.data += data
         self._seen[file] = state
 
-    def _claim(self, attempt: int, about: About) -> None:
+    def _claim(self, attempt: int, run_info: About) -> None:
         """Number an attempt of this folder among those of the bucket, once."""
         if attempt in self._manifest.attempts:
             return
-        key = _attempt_key(attempt, about)
+        key = _attempt_key(attempt, run_info)
         if key not in self._attempts:
             self._attempts = self._read_attempts()
         while key not in self._attempts:
@@ -221,8 +222,8 @@ class Uploader:
             with suppress(Conflict):  # the same bytes: an earlier try got through
                 self.store.create(name, bytes(segment.data))
         growing = {file: Piece(*_with(name, item)) for file, item in segment.growing.items()}
-        whole = {file: Piece(*_with(name, item)) for file, item in segment.whole.items()}
-        self._commit(replace(self._manifest.add(growing, whole), closed=closed))
+        rewritten = {file: Piece(*_with(name, item)) for file, item in segment.rewritten.items()}
+        self._commit(replace(self._manifest.add(growing, rewritten), closed=closed))
 
     def _commit(self, new: Manifest) -> None:
         """Write the manifest where it is still the one that was read; else read it again."""
@@ -250,43 +251,31 @@ class Uploader:
     def _merge(self) -> None:
         """Replace many small segments by a large one, so that a reader needs few requests."""
         sizes = self._manifest.segments()
-        for level in range(MAX_LEVEL):
+        for level in range(MAX_MERGES):
             names = [name for name in sizes if _place(name)[0] == level]
-            if len(names) < MERGE_COUNT or sum(map(sizes.__getitem__, names)) > MAX_MERGED_BYTES:
-                continue
-            self._merge_segments(set(names), level + 1)
-            return
+            if len(names) >= MERGE_COUNT:
+                names.sort(key=_place)
+                totals = list(accumulate(sizes[name] for name in names))
+                count = sum(total <= MAX_MERGED_BYTES for total in totals)
+                self._merge_segments(names[: max(count, 1)], level + 1)
+                return
 
-    def _merge_segments(self, names: set[str], level: int) -> None:
-        contents = self.store.read_many(sorted(names))
-        if contents.keys() != names:
+    def _merge_segments(self, names: Sequence[str], level: int) -> None:
+        contents = self.store.read_many(names)
+        if len(contents) < len(names):
             raise UnreadableLog("segments are missing from the bucket", where=self.store.name)
-        segment = _Segment()
-
-        def move(piece: Piece) -> Piece:
-            data = contents[piece.segment][piece.offset : piece.offset + piece.size]
-            moved = replace(piece, segment="", offset=len(segment.data))
-            segment.data += data
-            return moved
-
-        growing = {
-            file: tuple(piece if piece.segment not in names else move(piece) for piece in pieces)
-            for file, pieces in self._manifest.growing.items()
-        }
-        whole = {
-            file: piece if piece.segment not in names else move(piece)
-            for file, piece in self._manifest.whole.items()
-        }
+        segment, offsets = _Segment(), {}
+        for piece in self._manifest.pieces():
+            if piece.segment in contents:
+                offsets[piece] = len(segment.data)
+                segment.data += contents[piece.segment][piece.offset : piece.offset + piece.size]
         name = segment.name(self.node, self._manifest.sequence + 1, level)
         with suppress(Conflict):
             self.store.create(name, bytes(segment.data))
-        growing = {
-            file: _joined(_placed(piece, name) for piece in pieces)
-            for file, pieces in growing.items()
+        moves = {
+            piece: replace(piece, segment=name, offset=offset) for piece, offset in offsets.items()
         }
-        whole = {file: _placed(piece, name) for file, piece in whole.items()}
-        sequence = self._manifest.sequence + 1
-        self._commit(replace(self._manifest, sequence=sequence, growing=growing, whole=whole))
+        self._commit(self._manifest.moved(moves))
         self._has_garbage = True
 
     def _collect_garbage(self) -> None:
@@ -344,6 +333,13 @@ def _is_whole(file: str) -> bool:
     return file == RUN_FILE or file.endswith((".crash", ".packed.rlv"))
 
 
+def _head(file: str, data: bytes) -> str:
+    """Return what tells a file from another of its name; "" where it is too short so far."""
+    if file == EVENTS_FILE and b"\n" in data:
+        return _checksum(data.partition(b"\n")[0])
+    return _checksum(data) if len(data) == GROWING_HEAD_BYTES else ""
+
+
 def _complete(file: str, data: bytes, start: int) -> int:
     """Return how many of the new bytes are complete blocks or lines."""
     if file == EVENTS_FILE:
@@ -364,41 +360,20 @@ def _read_about(folder: Path) -> About:
         return About()
 
 
-def _attempt_key(number: int, about: About) -> str:
+def _attempt_key(number: int, run_info: About) -> str:
     """Return what all nodes of an attempt share: the launch, and which of its starts this is."""
-    same = [attempt for attempt in about.attempts if attempt.number == number]
-    attempt = same[0] if same else Attempt(number, 0.0)
+    starts = [attempt for attempt in run_info.attempts if attempt.number == number]
+    attempt = starts[0] if starts else Attempt(number, 0.0)
     if not attempt.launch:
-        return f"{about.id}/{number}/{attempt.host}/{attempt.pid}/{attempt.started}"
+        return f"{run_info.id}/{number}/{attempt.host}/{attempt.pid}/{attempt.started}"
     earlier = sum(
-        other.launch == attempt.launch and other.number < number for other in about.attempts
+        start.launch == attempt.launch and start.number < number for start in run_info.attempts
     )
     return f"{attempt.launch}#{earlier}"
 
 
 def _with(name: str, item: tuple[int, int, int]) -> tuple[int, int, str, int]:
     return item[0], item[1], name, item[2]
-
-
-def _placed(piece: Piece, name: str) -> Piece:
-    return piece if piece.segment else replace(piece, segment=name)
-
-
-def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Join neighbours in a file that are neighbours in a segment too."""
-    result: list[Piece] = []
-    for piece in pieces:
-        last = result[-1] if result else None
-        if (
-            last is not None
-            and last.segment == piece.segment
-            and last.end == piece.start
-            and last.offset + last.size == piece.offset
-        ):
-            result[-1] = replace(last, size=last.size + piece.size)
-        else:
-            result.append(piece)
-    return tuple(result)
 
 
 def _place(name: str) -> tuple[int, int]:

@@ -111,11 +111,11 @@ def _local_copy(path: Path, *, once: bool) -> Path:
     hosted = address.parse(path)
     if hosted is None:
         return path
-    if hosted.kind != address.URL_FILES:
+    if hosted.kind != address.Source.FILES:
         raise UsageError(
             "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
         )
-    return fetch.fetch(hosted) if once else fetch.keep_up_to_date(hosted)
+    return fetch.local_path(path) if once else fetch.keep_up_to_date(path)
 
 
 def _check_paths(args: Namespace) -> None:

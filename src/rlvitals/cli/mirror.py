@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Upload the run."""
-    from rlvitals.bucket.mirror import mirror
+    from rlvitals.bucket.mirror_process import mirror
 
     def tell(text: str) -> None:
         sys.stderr.write(f"{text}\n")

@@ -106,7 +106,7 @@ def _count_unpacked_bytes(folder: Path) -> int:
 def _list_bucket(url: str, args: Namespace) -> int:
     """List the runs of a bucket by its index: a request for each shard, none for a run."""
     from rlvitals.bucket import run_index
-    from rlvitals.bucket.store import ObjectStore
+    from rlvitals.bucket.object_store import ObjectStore
     from rlvitals.views import lists
     from rlvitals.views.console import emit
 
@@ -114,22 +114,22 @@ def _list_bucket(url: str, args: Namespace) -> int:
     if not entries:
         hint = "rlvitals triage reads the logs that lie there"
         raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)
-    chosen = {
+    matches = {
         name: entry for name, entry in entries.items()
-        if all(word.lower() in json.dumps(entry).lower() for word in args.search)
+        if all(term.lower() in json.dumps(entry).lower() for term in args.search)
     }  # fmt: skip
-    order = sorted(chosen, key=lambda name: -(chosen[name].get("time") or 0.0))
+    order = sorted(matches, key=lambda name: -(matches[name].get("time") or 0.0))
     if args.json:
-        print(json.dumps([{"path": name, **chosen[name]} for name in order], indent=1))
+        print(json.dumps([{"path": name, **matches[name]} for name in order], indent=1))
         return 0
     rows = [
-        (name, *(str(chosen[name].get(key) or "") for key in ("status", "step", "attempts")),
-         " ".join(map(str, chosen[name].get("tags") or ())))
+        (name, *(str(matches[name].get(key) or "") for key in ("status", "step", "attempts")),
+         " ".join(map(str, matches[name].get("tags") or ())))
         for name in order
     ]  # fmt: skip
     emit(lists.columns(("run", "status", "step", "attempts", "tags"), rows))
-    if len(chosen) < len(entries):
-        print(f"{len(chosen)} of {len(entries)} runs fit")
+    if len(matches) < len(entries):
+        print(f"{len(matches)} of {len(entries)} runs fit")
     return 0
 
 

@@ -28,8 +28,11 @@ def local_path(path: Path) -> Path:
     return path if address is None else fetch(address)
 
 
-def keep_up_to_date(address: Address) -> Path:
-    """Return the copy of an address and bring it up to date on a thread; errors go to stderr."""
+def keep_up_to_date(path: Path) -> Path:
+    """Return what `local_path` does; a thread brings a copy up to date, with errors on stderr."""
+    address = parse(path)
+    if address is None:
+        return path
     folder = fetch(address)
 
     def repeat() -> None:

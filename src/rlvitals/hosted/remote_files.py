@@ -45,7 +45,7 @@ def fetch(url: str, folder: Path, show: Show) -> None:
 def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
     """Copy the run at a URL, or those of its index; return whether there are any."""
     from rlvitals.bucket import download, run_index  # noqa: PLC0415 - loads numpy
-    from rlvitals.bucket.store import ObjectStore  # noqa: PLC0415 - the same
+    from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
 
     store = ObjectStore(url)
     try:

@@ -51,6 +51,8 @@ class Run(TrackerNames):
     `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
     """
 
+    at_close: Callable[[], object] = int  # called once all is written; this one does nothing
+
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
         self,
         opening: Opening,
@@ -78,7 +80,6 @@ class Run(TrackerNames):
         self._closed = ""  # why nothing more is recorded
         self._is_fork_noted = False
         self._endings: list[Callable[[str], None]] = []
-        self.at_close: Callable[[], object] = int  # called once all is written; this: nothing
         self._control = control.Control(self.folder)
         # A sum of this type shows that a dict holds plain numbers, which can be kept as they are.
         self._plain: type = _Never if strict or durable else float

@@ -26,8 +26,7 @@ from rlvitals.storage.run_folder import (
     read_about,
 )
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking import companion, launcher_rank, media, run_services, tensors
-from rlvitals.tracking import mirror as mirroring
+from rlvitals.tracking import companion, launcher_rank, media, run_services, spool, tensors
 from rlvitals.tracking.null_run import NullRun
 from rlvitals.tracking.redaction import NativeSink
 from rlvitals.tracking.run import Run
@@ -59,19 +58,15 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     durable: bool = False,
     strict: bool | None = None,
     flush_seconds: float | None = None,
-    alerts: bool | None = None,
-    stop_on: str | None = None,
-    mirror: str | None = None,
-) -> Run:
+    alerts: bool | None = None, stop_on: str | None = None, mirror: str | None = None,
+) -> Run:  # fmt: skip
     """Record a run into a folder; a folder with a run gets another attempt of it.
-
-    A URL (`s3://bucket/runs/x`) is recorded into a folder of the cache and uploaded; `mirror` is
-    the URL to upload any folder to.
 
     `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
     `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
     into one table. `durable` writes each call before it returns. `alerts` and `stop_on` judge the
-    run in a process beside it. `strict`, the default under pytest, makes wrong calls raise.
+    run in a process beside it. `mirror`, or the folder, may be a URL to upload to. `strict`, the
+    default under pytest, makes wrong calls raise.
     Raises UsageError for a wrong option; an unwritable folder is a warning, VitalsError if strict.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
@@ -79,7 +74,6 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
     texts |= {"durable": durable or None, "flush_seconds": flush_seconds, "alerts": alerts}
     options, recording = _load_options(texts | {"stop_on": stop_on, "mirror": mirror})
-    recording = mirroring.resolve(recording)
     run_settings, wrong = _settings(settings, config, strict=is_strict)
     if recording.mode == "off":
         return NullRun(_path(recording), recording.name, run_settings)
@@ -152,7 +146,7 @@ def _load_options(arguments: Mapping[str, object]) -> tuple[options.Settings, Re
     checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
     settings = options.load(near, {"recording": checked}, os.environ, records=True)
-    return settings, settings.recording
+    return settings, spool.resolve(settings.recording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +170,9 @@ class _Launch:
         budget = Budget()
         folder = native.Native(opening, budget)
         sink: NativeSink = folder
-        if mirroring.is_spool(path, self.recording.mirror):
+        if spool.is_spool(path, self.recording.mirror):
             limit = self.recording.spool_gib * 2**30
-            sink = cast("NativeSink", mirroring.BoundedSink(folder, path, limit))
+            sink = cast("NativeSink", spool.BoundedSink(folder, path, limit))
         pump = WriterThread(sink, sinks, Notes(), self.recording.flush_seconds, budget)
         run = Run(
             opening,
@@ -196,7 +190,7 @@ class _Launch:
         if process.rank == 0:
             companion.begin(run, self.recording)
         if process.first_of_node and self.recording.mirror:
-            mirroring.begin(run, self.recording)
+            spool.begin(run, self.recording)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 

@@ -21,7 +21,7 @@ from rlvitals.storage import typed
 from rlvitals.storage.safe_files import checksum
 from rlvitals.storage.typed import Fields
 
-MANIFEST_FORMAT = 1
+BUCKET_FORMAT = 1
 MANIFESTS, SEGMENTS, ATTEMPTS, BEATS = "manifests/", "segments/", "attempts/", "beats/"
 MANIFEST_NAME = re.compile(rf"{MANIFESTS}(?P<node>\w+)(?:\.(?P<sequence>\d+)-\w+)?\.json")
 ATTEMPT_NAME = re.compile(rf"{ATTEMPTS}(?P<number>\d+)(?:-\w+)?\.json")
@@ -55,7 +55,7 @@ class Manifest:
     started: float = 0.0  # the first upload by the store's clock, seconds since the epoch
     attempts: Mapping[int, int] = field(default_factory=dict)  # the folder's number: the bucket's
     growing: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)  # each from byte 0 on
-    whole: Mapping[str, Piece] = field(default_factory=dict)  # files that are rewritten
+    rewritten: Mapping[str, Piece] = field(default_factory=dict)  # files that are rewritten
     heads: Mapping[str, str] = field(default_factory=dict)  # checksum of a growing file's beginning
     closed: bool = False  # no process writes the folder, and all of it is here
     cost: Mapping[str, int] = field(default_factory=dict)  # requests and bytes so far
@@ -69,7 +69,9 @@ class Manifest:
     def packed(self) -> set[str]:
         """The block files that a compacted one has replaced."""
         suffix = ".packed.rlv"
-        return {f"{file.removesuffix(suffix)}.rlv" for file in self.whole if file.endswith(suffix)}
+        return {
+            f"{file.removesuffix(suffix)}.rlv" for file in self.rewritten if file.endswith(suffix)
+        }
 
     def segments(self) -> dict[str, int]:
         """Return the segments in use and how many bytes of each are."""
@@ -82,23 +84,35 @@ class Manifest:
         """Iterate over all pieces."""
         for pieces in self.growing.values():
             yield from pieces
-        yield from self.whole.values()
+        yield from self.rewritten.values()
 
-    def add(self, growing: Mapping[str, Piece], whole: Mapping[str, Piece]) -> "Manifest":
+    def add(self, growing: Mapping[str, Piece], rewritten: Mapping[str, Piece]) -> "Manifest":
         """Return the manifest with a segment's pieces and the next sequence."""
         longer = {name: (*self.growing.get(name, ()), piece) for name, piece in growing.items()}
         return replace(
             self,
             sequence=self.sequence + 1,
             growing={**self.growing, **longer},
-            whole={**self.whole, **whole},
+            rewritten={**self.rewritten, **rewritten},
+        )
+
+    def moved(self, moves: Mapping[Piece, Piece]) -> "Manifest":
+        """Return the manifest with pieces that lie elsewhere now and the next sequence."""
+        return replace(
+            self,
+            sequence=self.sequence + 1,
+            growing={
+                name: _joined(moves.get(piece, piece) for piece in pieces)
+                for name, pieces in self.growing.items()
+            },
+            rewritten={name: moves.get(piece, piece) for name, piece in self.rewritten.items()},
         )
 
     def encode(self) -> bytes:
         """Return the manifest as JSON, its checksum last."""
         numbers = {name: number for number, name in enumerate(self.segments())}
         record = {
-            "format": MANIFEST_FORMAT,
+            "format": BUCKET_FORMAT,
             "node": self.node,
             "sequence": self.sequence,
             "started": self.started,
@@ -108,7 +122,7 @@ class Manifest:
                 name: [_numbers(piece, numbers) for piece in pieces]
                 for name, pieces in self.growing.items()
             },
-            "whole": {name: _numbers(piece, numbers) for name, piece in self.whole.items()},
+            "whole": {name: _numbers(piece, numbers) for name, piece in self.rewritten.items()},
             "heads": dict(self.heads),
             "closed": self.closed,
             "cost": dict(self.cost),
@@ -121,6 +135,23 @@ def _numbers(piece: Piece, segments: Mapping[str, int]) -> list[int]:
     return [piece.start, piece.size, segments[piece.segment], piece.offset]
 
 
+def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Join neighbours in a file that are neighbours in a segment too."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if (
+            last is not None
+            and last.segment == piece.segment
+            and last.end == piece.start
+            and last.offset + last.size == piece.offset
+        ):
+            result[-1] = replace(last, size=last.size + piece.size)
+        else:
+            result.append(piece)
+    return tuple(result)
+
+
 def decode(data: bytes, name: str) -> Manifest:
     """Parse a manifest; `name` is what errors call it. Raises UnreadableLog."""
     body, _, end = data.rpartition(b',"checksum":"')
@@ -129,7 +160,7 @@ def decode(data: bytes, name: str) -> Manifest:
             problem = "a manifest is not as it was written: its checksum differs"
             raise UnreadableLog(problem, where=name)
         record: dict[str, Any] = dict(Fields(typed.load(body + b"}"), name).values)
-        if record["format"] != MANIFEST_FORMAT:
+        if record["format"] != BUCKET_FORMAT:
             hint = "pip install --upgrade rlvitals"
             raise UnreadableLog("a bucket of a newer rlvitals", where=name, hint=hint)
         names = record["segments"]
@@ -137,11 +168,11 @@ def decode(data: bytes, name: str) -> Manifest:
             file: tuple(_piece(item, names) for item in items)
             for file, items in record["growing"].items()
         }
-        whole = {file: _piece(item, names) for file, item in record["whole"].items()}
+        rewritten = {file: _piece(item, names) for file, item in record["whole"].items()}
         attempts = {int(local): int(number) for local, number in record["attempts"].items()}
         return Manifest(
             str(record["node"]), int(record["sequence"]), float(record["started"]), attempts,
-            growing, whole, dict(record["heads"]), bool(record["closed"]), dict(record["cost"]),
+            growing, rewritten, dict(record["heads"]), bool(record["closed"]), dict(record["cost"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UnreadableLog(f"no manifest of rlvitals: {error!r}", where=name) from None
@@ -192,7 +223,7 @@ def distinct(nodes: Mapping[str, Manifest]) -> dict[str, Manifest]:
     attempt, by different beginnings, are two starts of one launch that its variables do not tell
     apart: the later one, by the store's clock, gets a number of its own.
     """
-    taken: dict[str, tuple[str, str]] = {}  # a reader's name: node and checksum of the beginning
+    owners: dict[str, tuple[str, str]] = {}  # a reader's name: node and checksum of the beginning
     moved: dict[tuple[int, int], int] = {}  # number and how many starts before: new number
     last = max((number for node in nodes.values() for number in node.attempts.values()), default=0)
     result: dict[str, Manifest] = {}
@@ -201,14 +232,14 @@ def distinct(nodes: Mapping[str, Manifest]) -> dict[str, Manifest]:
         attempts = dict(node.attempts)
         for local, number in sorted(node.attempts.items()):
             depth = 0
-            while _has_other(node, local, attempts[local], taken):
+            while _has_other(node, local, attempts[local], owners):
                 depth += 1
                 attempts[local] = moved.setdefault((number, depth), last + len(moved) + 1)
         node = replace(node, attempts=attempts)
         growing = {}
         for file, pieces in node.growing.items():
-            place = reader_name(file, attempts) or f"{file} {node.heads.get(file, name)}"
-            owner = taken.get(place, (name, ""))[0]
+            file_name = reader_name(file, attempts) or f"{file} {node.heads.get(file, name)}"
+            owner = owners.get(file_name, (name, ""))[0]
             if owner != name and result[owner].size(file) >= node.size(file):
                 continue
             if owner != name:
@@ -216,19 +247,19 @@ def distinct(nodes: Mapping[str, Manifest]) -> dict[str, Manifest]:
                     key: item for key, item in result[owner].growing.items() if key != file
                 }
                 result[owner] = replace(result[owner], growing=remaining)
-            taken[place] = name, node.heads.get(file, "")
+            owners[file_name] = name, node.heads.get(file, "")
             growing[file] = pieces
         result[name] = replace(node, growing=growing)
     return result
 
 
 def _has_other(
-    node: Manifest, local: int, number: int, taken: Mapping[str, tuple[str, str]]
+    node: Manifest, local: int, number: int, owners: Mapping[str, tuple[str, str]]
 ) -> bool:
     """Return whether another file has the place of one of an attempt's."""
     for file in node.growing:
         if local_attempt(file) == local and file.startswith("blocks/"):
-            head = taken.get(reader_name(file, {local: number}), ("", ""))[1]
+            head = owners.get(reader_name(file, {local: number}), ("", ""))[1]
             if head and head != node.heads.get(file, head):
                 return True
     return False

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rlvitals.bucket import run_index, uploader
-from rlvitals.bucket.store import ObjectStore
+from rlvitals.bucket.object_store import ObjectStore
 from rlvitals.bucket.uploader import Uploader
 from rlvitals.checkpoints import naming
 from rlvitals.checkpoints.transfer.fsspec_remote import open_url
@@ -23,14 +23,14 @@ from rlvitals.errors import UsageError, VitalsError
 from rlvitals.storage import redact, tail_index
 from rlvitals.storage.safe_files import atomic_write, open_append
 from rlvitals.tracking import heartbeat
-from rlvitals.tracking.mirror import STATE_FILE
+from rlvitals.tracking.spool import UPLOAD_STATE_FILE
 
-BEAT_SECONDS = 30.0  # between heartbeats, of the 300 after which a process counts as lost
+BEAT_UPLOAD_SECONDS = 30.0  # between heartbeats, of the 300 after which a process counts as lost
 INDEX_SECONDS = 60.0  # between two entries of a run in its bucket's index
-MAX_PAUSE_SECONDS = 300.0  # between two tries of a bucket that does not answer
-MAX_RETRY_SECONDS = 86_400.0  # that an upload is tried after its run is over
+MAX_BACKOFF_SECONDS = 300.0  # between two tries of a bucket that does not answer
+MAX_OVERTIME_SECONDS = 86_400.0  # that an upload is tried after its run is over
 MAX_EXIT_SECONDS = 30.0  # after the end, for the exit codes of its processes
-LOOK_SECONDS = 0.5  # between two looks whether the run is over
+WRITER_CHECK_SECONDS = 0.5  # between two looks whether the run is over
 
 
 class Mirror:
@@ -58,7 +58,7 @@ class Mirror:
             is_complete = self.round(closing=is_over)
             if is_over and is_complete:
                 break
-            if over_s is not None and clock.monotonic() > over_s + MAX_RETRY_SECONDS:
+            if over_s is not None and clock.monotonic() > over_s + MAX_OVERTIME_SECONDS:
                 return False
             self._pause(is_over=is_over, has_more=not is_complete and not self.error)
         self.save_checkpoints(wait=True)
@@ -72,7 +72,7 @@ class Mirror:
             is_complete = self.uploader.upload(closing=closing)
             if clock.monotonic() >= self._beat_due or (closing and is_complete):
                 self.uploader.beat()
-                self._beat_due = clock.monotonic() + BEAT_SECONDS
+                self._beat_due = clock.monotonic() + BEAT_UPLOAD_SECONDS
         except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
             self._failures += 1
             self.error = redact.text(str(error)) or type(error).__name__
@@ -100,12 +100,12 @@ class Mirror:
         pause_s = self._every if not self._failures else self._backoff()
         deadline = clock.monotonic() + pause_s
         while clock.monotonic() < deadline:
-            clock.sleep(min(LOOK_SECONDS, pause_s))
+            clock.sleep(min(WRITER_CHECK_SECONDS, pause_s))
             if not is_over and not self._failures and not tail_index.has_writer(self.folder):
                 return
 
     def _backoff(self) -> float:
-        limit_s = min(MAX_PAUSE_SECONDS, max(1.0, self._every) * 2.0 ** (self._failures - 1))
+        limit_s = min(MAX_BACKOFF_SECONDS, max(1.0, self._every) * 2.0 ** (self._failures - 1))
         return random.uniform(limit_s / 2, limit_s)  # noqa: S311 - so that ranks do not meet again
 
     def save_checkpoints(self, *, wait: bool) -> None:
@@ -129,7 +129,7 @@ class Mirror:
         """Upload the exit codes, which processes write last."""
         deadline = clock.monotonic() + MAX_EXIT_SECONDS
         while self._has_process() and clock.monotonic() < deadline:
-            clock.sleep(LOOK_SECONDS)
+            clock.sleep(WRITER_CHECK_SECONDS)
         return self.round(closing=True)
 
     def _has_process(self) -> bool:
@@ -148,7 +148,7 @@ class Mirror:
             "url": redact.text(self.url), "uploaded": self.uploader.uploaded, "unsent": unsent,
             "error": self.error, "done": self._is_done, **asdict(self.store.cost),
         }  # fmt: skip
-        with suppress(OSError), atomic_write(self.folder / STATE_FILE) as file:
+        with suppress(OSError), atomic_write(self.folder / UPLOAD_STATE_FILE) as file:
             file.write(json.dumps(record).encode())
 
 

@@ -26,7 +26,7 @@ from rlvitals.tracking.run import Run
 from rlvitals.tracking.sinks.native import Native
 
 URL = re.compile(r"\w+://.+")
-STATE_FILE = ".bucket.state"  # in the run folder: how far the upload is
+UPLOAD_STATE_FILE = ".bucket.state"  # in the run folder: how far the upload is
 MAX_FINISH_SECONDS = 60.0  # that the end of a run waits for its upload
 MAX_OFFLINE_SECONDS = 10.0  # the same, where the bucket cannot be reached
 ROOM_SECONDS = 5.0  # between two looks at how much waits for the bucket
@@ -56,7 +56,7 @@ def is_spool(folder: Path, url: str) -> bool:
 def read_state(folder: Path) -> Mapping[str, Any]:
     """Return what the uploading process last wrote about itself; empty where there is none."""
     with suppress(OSError, ValueError):
-        state = json.loads((folder / STATE_FILE).read_bytes())
+        state = json.loads((folder / UPLOAD_STATE_FILE).read_bytes())
         if isinstance(state, dict):
             return state
     return {}
@@ -65,7 +65,7 @@ def read_state(folder: Path) -> Mapping[str, Any]:
 def begin(run: Run, recording: Recording) -> None:
     """Start the process that uploads; the end of the run waits for it, with a bound."""
     with suppress(OSError):
-        (run.folder / STATE_FILE).unlink(missing_ok=True)
+        (run.folder / UPLOAD_STATE_FILE).unlink(missing_ok=True)
     url = recording.mirror
     arguments = ["mirror", str(run.folder), url, "--until-end"]
     arguments += ["--every", f"{recording.mirror_seconds}s"]

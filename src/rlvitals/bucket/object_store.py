@@ -163,8 +163,8 @@ class ObjectStore:
                 )
             )
         except OSError as error:
-            is_gone = "IfMatch" in condition and _code(error) == "NoSuchKey"
-            if condition and (is_gone or _code(error) in PRECONDITION_CODES):
+            is_missing = "IfMatch" in condition and _code(error) == "NoSuchKey"
+            if condition and (is_missing or _code(error) in PRECONDITION_CODES):
                 raise Conflict(name) from None
             raise
         return str(answer["ETag"])
@@ -233,11 +233,11 @@ class ObjectStore:
         """List the objects below a prefix that ends at a "/", by name."""
         self.cost.puts += 1
         try:
-            found = self._call(partial(_find, path=self._path(prefix.rstrip("/"))))
+            details_by_path = self._call(partial(_find, path=self._path(prefix.rstrip("/"))))
         except FileNotFoundError:
             return []
         start = len(self._root) + 1
-        entries = [_entry(path[start:], details) for path, details in found.items()]
+        entries = [_entry(path[start:], details) for path, details in details_by_path.items()]
         self.cost.puts += len(entries) // 1000  # a page of a listing has 1,000
         return sorted(entries, key=lambda entry: entry.name)
 
