@@ -82,7 +82,7 @@ def _update(
         state, changed = _State(), set(nodes)
     (folder / NODE_FOLDER).mkdir(exist_ok=True)
     _restore_events(folder, state)
-    for node in sorted(changed, key=lambda node: (nodes[node].started, node)):
+    for node in sorted(changed, key=lambda node: (_first_attempt(nodes[node]), node)):
         _Copier(store, folder, state, nodes[node]).copy()
     _remove_unlisted(folder, nodes)
     _write_run_file(folder, nodes)

@@ -93,8 +93,9 @@ class ObjectStore:
             files, root = call_within(self._seconds, partial(url_to_fs, self.url, **options))
         except ImportError as error:
             package = SCHEME_PACKAGES.get(self.url.partition(":")[0], "")
-            extra = "s3" if self.is_s3 else "remote"
-            hint = f'pip install "rlvitals[{extra}]"' + (f" {package}" if package else "")
+            hint = 'pip install "rlvitals[remote]"'
+            if not (error.name or "").startswith("fsspec"):
+                hint = 'pip install "rlvitals[s3]"' if self.is_s3 else f"pip install {package}"
             problem = f"a package for this kind of URL is not installed: {error.name or error}"
             raise VitalsError(problem, where=self.name, hint=hint) from None
         except ValueError as error:
