@@ -111,27 +111,28 @@ class Ratchet(NamedTuple):
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 8),
     "alerts": Ratchet(0.0, 0, 0, 20),
+    "bucket": Ratchet(0.0, 11, 0, 34),
     "capture": Ratchet(0.0, 0, 0, 16),
     "checkpoints": Ratchet(0.9, 10, 1, 88),
-    "cli": Ratchet(0.4, 0, 0, 76),
+    "cli": Ratchet(0.4, 0, 0, 77),
     "comparison": Ratchet(0.9, 3, 0, 38),
     "diagnosis": Ratchet(2.6, 0, 0, 84),
     "doctor": Ratchet(0.7, 0, 0, 21),
     "faults": Ratchet(0.9, 3, 0, 56),
     "following": Ratchet(2.2, 0, 1, 27),
-    "hosted": Ratchet(0.0, 0, 0, 20),
+    "hosted": Ratchet(0.0, 0, 0, 21),
     "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
     "metrics": Ratchet(1.0, 7, 2, 660),
     "readers": Ratchet(1.8, 29, 3, 465),
     "rollouts": Ratchet(2.5, 0, 0, 52),
-    "root": Ratchet(3.5, 7, 1, 14),
+    "root": Ratchet(3.4, 7, 1, 14),
     "rules": Ratchet(1.7, 4, 3, 931),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 62),
     "signals": Ratchet(0.9, 4, 0, 63),
     "storage": Ratchet(0.9, 8, 0, 107),
-    "tracking": Ratchet(0.3, 9, 0, 99),
+    "tracking": Ratchet(0.3, 9, 0, 104),
     "trainers": Ratchet(0.6, 13, 0, 220),
     "views": Ratchet(0.9, 4, 0, 171),
     "wandb": Ratchet(0.0, 1, 0, 3),
@@ -142,7 +143,7 @@ DESCRIPTORS = {
     *("TRAIN_COMMAND", "T"),
 }
 SHARED_CONSTANTS = 126  # names that several modules give to constants of their own
-SHARED_MODULE_NAMES = 84  # base names of modules in several folders; `errors`, `sb3` are W&B's
+SHARED_MODULE_NAMES = 85  # base names of modules in several folders; `errors`, `sb3` are W&B's
 
 
 def folder(path):

@@ -21,7 +21,12 @@ class Recording:
         "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
         choices=("on", "off"),
     )  # fmt: skip
-    folder: str = option("", "the run folder", item="FOLDER")
+    folder: str = option("", "the run folder, or a URL: `s3://bucket/runs/x`", item="FOLDER")
+    mirror: str = option("", "upload the run folder to this URL while it is recorded", item="URL")
+    mirror_seconds: float = option(10.0, "seconds between two uploads", item="N")
+    spool_gib: float = option(
+        8.0, "GiB that wait on disk for a URL's bucket; rows beyond are dropped", item="N"
+    )
     project: str = option("", "what the run belongs to", item="TEXT")
     name: str = option("", "the run's name", item="TEXT")
     framework: str = option(

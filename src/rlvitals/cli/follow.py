@@ -76,6 +76,7 @@ def run(args: Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
     from rlvitals.following.loop import Watch, follow
 
+    args.paths = [_local_copy(path, once=args.once) for path in args.paths]
     routes = flags.alert_routes(args)
     if args.once and (routes or args.stop_on):
         raise UsageError("one look neither sends alerts nor asks to stop", where="--once")
@@ -103,15 +104,23 @@ def run(args: Namespace) -> int:
     return diagnose.worst(_codes(watch, fail_on))
 
 
-def _check_paths(args: Namespace) -> None:
-    """Raise UsageError for a hosted run, UnreadableLog where one look finds nothing."""
-    from rlvitals.hosted import address
+def _local_copy(path: Path, *, once: bool) -> Path:
+    """Return the copy of a bucket, kept up to date. Raises UsageError for another hosted run."""
+    from rlvitals.hosted import address, fetch
 
+    hosted = address.parse(path)
+    if hosted is None:
+        return path
+    if hosted.kind != address.Source.FILES:
+        raise UsageError(
+            "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
+        )
+    return fetch.local_path(path) if once else fetch.keep_up_to_date(path)
+
+
+def _check_paths(args: Namespace) -> None:
+    """Raise UnreadableLog where one look finds nothing."""
     for path in args.paths:
-        if address.parse(path) is not None:
-            raise UsageError(
-                "a hosted run is not followed", where=str(path), hint="rlvitals triage SOURCE"
-            )
         if not os.path.lexists(path):
             if args.once:
                 hint = f"ls {path.parent}, or without --once to wait for it"

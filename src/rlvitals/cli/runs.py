@@ -5,8 +5,12 @@ status:x and verdict:x ask for one; lr=1e-3 or "lr<1e-3" for a setting.
 A run is judged when it is new, has changed or may be running; what is known of the folders is kept
 in an index beside them, which may be deleted.
 
+A bucket's runs (s3://bucket/runs) are listed by the index that lies there, without a judgement;
+words alone are looked for.
+
 examples:
   rlvitals runs runs
+  rlvitals runs s3://bucket/runs
   rlvitals runs runs --search tag:sweep lr=1e-3
   rlvitals runs runs --search verdict:learning
 """
@@ -35,7 +39,9 @@ LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the search."""
-    parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
+    parser.add_argument(
+        "root", type=Path, metavar="ROOT", help="a folder with run folders, or a URL"
+    )
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
     )
@@ -57,6 +63,10 @@ def run(args: Namespace) -> int:
     from rlvitals.views.console import emit
 
     root: Path = args.root
+    from rlvitals.hosted import address as hosted
+
+    if (bucket := hosted.parse(root)) is not None:
+        return _list_bucket(bucket.location, args)
     find_run_folders.run_folders(root)  # raises if there is none
     with Index(root) as index:
         (index.rebuild if args.rebuild else index.refresh)()
@@ -91,6 +101,36 @@ def _count_unpacked_bytes(folder: Path) -> int:
     from rlvitals.storage.run_folder import block_files
 
     return sum(block.path.stat().st_size for block in block_files(folder) if block.path.exists())
+
+
+def _list_bucket(url: str, args: Namespace) -> int:
+    """List the runs of a bucket by its index: a request for each shard, none for a run."""
+    from rlvitals.bucket import run_index
+    from rlvitals.bucket.object_store import ObjectStore
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
+
+    entries = run_index.read(ObjectStore(url))
+    if not entries:
+        hint = "rlvitals triage reads the logs that lie there"
+        raise UnreadableLog("no index of runs is in this bucket", where=url, hint=hint)
+    matches = {
+        name: entry for name, entry in entries.items()
+        if all(term.lower() in json.dumps(entry).lower() for term in args.search)
+    }  # fmt: skip
+    order = sorted(matches, key=lambda name: -(matches[name].get("time") or 0.0))
+    if args.json:
+        print(json.dumps([{"path": name, **matches[name]} for name in order], indent=1))
+        return 0
+    rows = [
+        (name, *(str(matches[name].get(key) or "") for key in ("status", "step", "attempts")),
+         " ".join(map(str, matches[name].get("tags") or ())))
+        for name in order
+    ]  # fmt: skip
+    emit(lists.columns(("run", "status", "step", "attempts", "tags"), rows))
+    if len(matches) < len(entries):
+        print(f"{len(matches)} of {len(entries)} runs fit")
+    return 0
 
 
 def _judge_id(root: Path) -> str:

@@ -58,6 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Print rollouts."""
+    from rlvitals.hosted import fetch
     from rlvitals.rollouts import rollout_index, step_pairs
     from rlvitals.views import rollout_list
     from rlvitals.views.console import emit
@@ -66,6 +67,7 @@ def run(args: Namespace) -> int:
         raise UsageError(
             "--against compares with --step", where="rlvitals samples RUN", hint="--step N"
         )
+    args.path = fetch.local_path(args.path)
     rollouts = rollout_index.read(args.path)
     if args.against is not None:
         moved = step_pairs.pair(rollouts, args.step, args.against)

@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the address."""
     parser.add_argument(
         "root", type=Path, nargs="?", default=Path(), metavar="ROOT",
-        help="a folder with runs (default: the working folder)",
+        help="a folder with runs, or a bucket's URL (default: the working folder)",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=8265, metavar="N",
@@ -63,8 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Serve until Ctrl-C."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    if not args.root.is_dir():
-        raise UnreadableLog("there is no folder at this path", where=str(args.root), hint="ls")
+    args.root = _root(args.root)
     try:
         from rlvitals.server import app
     except ModuleNotFoundError as error:
@@ -99,6 +98,16 @@ def run(args: Namespace) -> int:
     with contextlib.closing(sender) if sender else contextlib.nullcontext():
         app.Server(application).run([listener])
     return EXIT_OK
+
+
+def _root(path: Path) -> Path:
+    """Return the folder to serve: a bucket's copy is kept up to date. Raises UnreadableLog."""
+    from rlvitals.hosted import fetch
+
+    folder = fetch.keep_up_to_date(path)
+    if not folder.is_dir():
+        raise UnreadableLog("there is no folder at this path", where=str(path), hint="ls")
+    return folder
 
 
 def _start_alerts(

@@ -10,15 +10,49 @@ import hashlib
 import os
 import re
 import sys
+import threading
+import time
 from pathlib import Path
 
 from rlvitals.errors import VitalsError, harmless
 from rlvitals.hosted import mlflow_server, remote_files, wandb_history
-from rlvitals.hosted.address import Address, Source
+from rlvitals.hosted.address import Address, Source, parse
 from rlvitals.storage import redact
 
+FOLLOW_SECONDS = 5.0  # between two looks at a bucket: half of the interval of its uploads
 
-def fetch(address: Address, since_s: float | None = None) -> Path:
+
+def local_path(path: Path) -> Path:
+    """Return a local path as it is, and of a hosted address its copy, brought up to date."""
+    address = parse(path)
+    return path if address is None else fetch(address)
+
+
+def keep_up_to_date(path: Path) -> Path:
+    """Return what `local_path` does; a thread brings a copy up to date, with errors on stderr."""
+    address = parse(path)
+    if address is None:
+        return path
+    folder = fetch(address)
+
+    def repeat() -> None:
+        last_problem = ""
+        while True:
+            time.sleep(FOLLOW_SECONDS)
+            problem = ""
+            try:
+                fetch(address, quiet=True)
+            except VitalsError as error:
+                problem = str(error)
+            if problem and problem != last_problem:
+                sys.stderr.write(f"{harmless(problem)}\n")
+            last_problem = problem
+
+    threading.Thread(target=repeat, name="rlvitals-fetch", daemon=True).start()
+    return folder
+
+
+def fetch(address: Address, since_s: float | None = None, *, quiet: bool = False) -> Path:
     """Return a folder with the runs of an address, brought up to date.
 
     `since_s` (seconds since the epoch): a tracking server's runs that ended earlier are left out.
@@ -33,7 +67,7 @@ def fetch(address: Address, since_s: float | None = None) -> Path:
             f"nothing can be cached: {error.strerror}", where=str(folder), hint="XDG_CACHE_HOME"
         ) from error
     if address.kind == Source.FILES:
-        remote_files.fetch(address.location, folder, show)
+        remote_files.fetch(address.location, folder, _show_nothing if quiet else show)
     elif address.kind == Source.MLFLOW:
         mlflow_server.fetch(address.location, folder, since_s, show)
     else:
@@ -48,6 +82,10 @@ def cache_folder(address: Address) -> Path:
     digest = hashlib.sha256(f"{address.kind}:{plain}".encode()).hexdigest()[:12]
     name = re.sub(r"[^\w.=-]+", "_", plain.rstrip("/").rpartition("/")[2])[-80:].strip(".")
     return base / "rlvitals" / address.kind / digest / (name or "runs")
+
+
+def _show_nothing(count: int, total: int, name: str) -> None:
+    """Show no progress."""
 
 
 def show(count: int, total: int, name: str) -> None:

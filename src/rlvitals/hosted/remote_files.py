@@ -20,7 +20,9 @@ Show = Callable[[int, int, str], None]
 
 
 def fetch(url: str, folder: Path, show: Show) -> None:
-    """Bring the copy of a URL's logs up to date. Raises VitalsError."""
+    """Bring the copy of a URL's logs up to date, or of its recorded runs. Raises VitalsError."""
+    if not url.startswith(("sftp:", "hf:")) and _fetch_runs(url, folder, show):
+        return
     options = ssh_options(url) if url.startswith("sftp:") else {}
     files = open_url(url, options)
     try:
@@ -38,6 +40,34 @@ def fetch(url: str, folder: Path, show: Show) -> None:
     if not names:
         problem = "nothing is there" if not sizes else f"none of {len(sizes):,} files is a log"
         raise UnreadableLog(problem, where=redact.text(url), hint="rlvitals readers")
+
+
+def _fetch_runs(url: str, folder: Path, show: Show) -> bool:
+    """Copy the run at a URL, or those of its index; return whether there are any."""
+    from rlvitals.bucket import download, run_index  # noqa: PLC0415 - loads numpy
+    from rlvitals.bucket.object_store import ObjectStore  # noqa: PLC0415 - the same
+
+    store = ObjectStore(url)
+    try:
+        if download.download(store, folder):
+            return True
+        names = [name for name in sorted(run_index.read(store)) if _is_plain(name)]
+        for number, name in enumerate(names):
+            show(number, len(names), name)
+            run_folder = inside(folder, name)
+            download.download(ObjectStore(f"{store.url}/{name}"), run_folder)
+        show(len(names), len(names), "")
+    except VitalsError:
+        raise
+    except Exception as error:  # each back-end has errors of its own
+        text = redact.text(harmless(str(error))) or type(error).__name__
+        raise VitalsError(f"cannot be read: {text}", where=store.name) from error
+    return bool(names)
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a run's name is a safe name of a folder."""
+    return name not in {"", ".", ".."} and not set(name) & set("/\\\x00")
 
 
 def may_be_log(name: str, size: int) -> bool:

@@ -51,6 +51,8 @@ class Run(TrackerNames):
     `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
     """
 
+    at_close: Callable[[], object] = int  # called once all is written; this one does nothing
+
     def __init__(  # noqa: PLR0913 - what a run begins with, each by its name
         self,
         opening: Opening,
@@ -240,6 +242,7 @@ class Run(TrackerNames):
             atexit.unregister(self._at_exit)
             if self in _started:
                 _started.remove(self)
+            self.at_close()
 
     def __enter__(self) -> Self:
         """Record until the block ends."""

@@ -26,8 +26,9 @@ from rlvitals.storage.run_folder import (
     read_about,
 )
 from rlvitals.storage.write_buffer import Budget
-from rlvitals.tracking import companion, launcher_rank, media, run_services, tensors
+from rlvitals.tracking import companion, launcher_rank, media, run_services, spool, tensors
 from rlvitals.tracking.null_run import NullRun
+from rlvitals.tracking.redaction import NativeSink
 from rlvitals.tracking.run import Run
 from rlvitals.tracking.settings_mapping import as_mapping
 from rlvitals.tracking.sinks import native, selection
@@ -57,22 +58,22 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
     durable: bool = False,
     strict: bool | None = None,
     flush_seconds: float | None = None,
-    alerts: bool | None = None,
-    stop_on: str | None = None,
-) -> Run:
+    alerts: bool | None = None, stop_on: str | None = None, mirror: str | None = None,
+) -> Run:  # fmt: skip
     """Record a run into a folder; a folder with a run gets another attempt of it.
 
     `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
     `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
     into one table. `durable` writes each call before it returns. `alerts` and `stop_on` judge the
-    run in a process beside it. `strict`, the default under pytest, makes wrong calls raise.
+    run in a process beside it. `mirror`, or the folder, may be a URL to upload to. `strict`, the
+    default under pytest, makes wrong calls raise.
     Raises UsageError for a wrong option; an unwritable folder is a warning, VitalsError if strict.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)
     texts |= {"folder": None if folder is None else str(folder), "tags": _tags(tags) or None}
     texts |= {"durable": durable or None, "flush_seconds": flush_seconds, "alerts": alerts}
-    options, recording = _load_options(texts | {"stop_on": stop_on})
+    options, recording = _load_options(texts | {"stop_on": stop_on, "mirror": mirror})
     run_settings, wrong = _settings(settings, config, strict=is_strict)
     if recording.mode == "off":
         return NullRun(_path(recording), recording.name, run_settings)
@@ -145,7 +146,7 @@ def _load_options(arguments: Mapping[str, object]) -> tuple[options.Settings, Re
     checked = options.check("recording", values, "rlvitals.start()")
     near = Path(checked.get("folder") or Path.cwd())
     settings = options.load(near, {"recording": checked}, os.environ, records=True)
-    return settings, settings.recording
+    return settings, spool.resolve(settings.recording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,11 @@ class _Launch:
         sinks = selection.open_sinks(opening, self.sinks) if process.rank == 0 else []
         budget = Budget()
         folder = native.Native(opening, budget)
-        pump = WriterThread(folder, sinks, Notes(), self.recording.flush_seconds, budget)
+        sink: NativeSink = folder
+        if spool.is_spool(path, self.recording.mirror):
+            limit = self.recording.spool_gib * 2**30
+            sink = cast("NativeSink", spool.BoundedSink(folder, path, limit))
+        pump = WriterThread(sink, sinks, Notes(), self.recording.flush_seconds, budget)
         run = Run(
             opening,
             pump,
@@ -184,6 +189,8 @@ class _Launch:
         facts = {"resumed": opening.resumed, "compiled": run.compiled}
         if process.rank == 0:
             companion.begin(run, self.recording)
+        if process.first_of_node and self.recording.mirror:
+            spool.begin(run, self.recording)
         run.event("start", attempt=opening.attempt, pid=os.getpid(), **facts)
         return run
 

@@ -83,6 +83,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     remote: RemoteFiles,
     *,
     keep_all: bool = False,
+    logs: bool = True,
     patience: RetryPolicy | None = None,
     tell: Callable[[str], None] = lambda _: None,
     result: SyncResult | None = None,
@@ -91,7 +92,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
 
     On return the target contains what the run keeps, each file read back. Checkpoints that the run
     deleted are deleted there too, unless `keep_all`; the newest and files of other programs stay.
-    `result` is filled meanwhile: it shows how far an interrupted round came.
+    Without `logs` the checkpoints alone. `result` shows how far an interrupted round came.
     """
     patience, result = patience or RetryPolicy(), result or SyncResult(remote.name)
     check_separate(folder, remote)
@@ -102,8 +103,7 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
     result.left = content.skipped
     result.failed += content.unreadable
     sync = _Sync(remote, content, index, sizes, patience, result, tell)
-    if file_selection.BACKUP_INDEX_FILE not in sizes:
-        # Before the first file: the place is this run's from then on.
+    if file_selection.BACKUP_INDEX_FILE not in sizes:  # from now on the place is this run's
         backup_index.write_index(remote, index, patience)
     arrived = _CheckpointCopier(sync).copy_missing()
     for _ in range(MAX_COPY_TRIES):
@@ -114,10 +114,10 @@ def sync_run(  # noqa: PLR0913 - what, where to, how, each by its name
         arrived = _CheckpointCopier(sync).copy_missing()
     if not keep_all:
         _drop_checkpoints(sync, arrived)
-    _copy_logs(sync, content.logs)
+    _copy_logs(sync, content.logs if logs else ())
     _write_latest(sync, arrived)
     remote.tidy()
-    return sync.result
+    return result
 
 
 def check_separate(folder: Path, remote: RemoteFiles) -> None:

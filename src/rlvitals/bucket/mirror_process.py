@@ -1,0 +1,189 @@
+"""Upload a run folder until its run is over: retries, heartbeats, checkpoints, its index entry.
+
+Nothing ends the loop but the end of the run: a bucket that is down, throttles or refuses
+credentials is tried again with growing pauses, and what waits is on disk.
+"""
+
+import json
+import random
+import threading
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from rlvitals.bucket import run_index, uploader
+from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.bucket.uploader import Uploader
+from rlvitals.checkpoints import naming
+from rlvitals.checkpoints.transfer.fsspec_remote import open_url
+from rlvitals.checkpoints.transfer.sync import sync_run
+from rlvitals.errors import UsageError, VitalsError
+from rlvitals.storage import redact, tail_index
+from rlvitals.storage.safe_files import atomic_write, open_append
+from rlvitals.tracking import heartbeat
+from rlvitals.tracking.spool import UPLOAD_STATE_FILE
+
+BEAT_UPLOAD_SECONDS = 30.0  # between heartbeats, of the 300 after which a process counts as lost
+INDEX_SECONDS = 60.0  # between two entries of a run in its bucket's index
+MAX_BACKOFF_SECONDS = 300.0  # between two tries of a bucket that does not answer
+MAX_OVERTIME_SECONDS = 86_400.0  # that an upload is tried after its run is over
+MAX_EXIT_SECONDS = 30.0  # after the end, for the exit codes of its processes
+WRITER_CHECK_SECONDS = 0.5  # between two looks whether the run is over
+
+
+class Mirror:
+    """The upload of one folder; `run` returns when the run is over and all of it uploaded."""
+
+    def __init__(self, folder: Path, url: str, every: float) -> None:
+        """Connect. Raises UsageError, VitalsError. `every`: seconds between two uploads."""
+        self.folder, self.url, self._every = folder, url, every
+        self.store = ObjectStore(url)
+        self.uploader = Uploader(folder, self.store)
+        self._entry = run_index.RunEntry(url, folder)
+        self._beat_due = self._index_due = 0.0
+        self._failures = 0
+        self.error = ""
+        self._is_done = False
+        self._saving: threading.Thread | None = None
+
+    def run(self) -> bool:
+        """Upload until the run is over; return whether all is in the bucket."""
+        over_s = None
+        while True:
+            is_over = not tail_index.has_writer(self.folder)
+            if is_over and over_s is None:
+                over_s = clock.monotonic()
+            is_complete = self.round(closing=is_over)
+            if is_over and is_complete:
+                break
+            if over_s is not None and clock.monotonic() > over_s + MAX_OVERTIME_SECONDS:
+                return False
+            self._pause(is_over=is_over, has_more=not is_complete and not self.error)
+        self.save_checkpoints(wait=True)
+        self._is_done = True
+        self._write_state()
+        return self._wait_for_exit()
+
+    def round(self, *, closing: bool) -> bool:
+        """Upload what is new; return whether the bucket has all. Errors are kept in `error`."""
+        try:
+            is_complete = self.uploader.upload(closing=closing)
+            if clock.monotonic() >= self._beat_due or (closing and is_complete):
+                self.uploader.beat()
+                self._beat_due = clock.monotonic() + BEAT_UPLOAD_SECONDS
+        except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
+            self._failures += 1
+            self.error = redact.text(str(error)) or type(error).__name__
+            is_complete = False
+        else:
+            self._failures, self.error = 0, ""
+            self.save_checkpoints(wait=False)
+            self._list_run(has_ended=closing and is_complete)
+        self._write_state()
+        return is_complete
+
+    def _list_run(self, *, has_ended: bool) -> None:
+        """Update the bucket's index; a run that is not listed is complete all the same."""
+        if clock.monotonic() < self._index_due and not has_ended:
+            return
+        self._index_due = clock.monotonic() + INDEX_SECONDS
+        try:
+            self._entry.update(has_ended=has_ended)
+        except Exception as error:  # noqa: BLE001 - each back-end has errors of its own
+            self.error = f"not in the bucket's index: {redact.text(str(error))}"
+
+    def _pause(self, *, is_over: bool, has_more: bool) -> None:
+        if has_more:
+            return
+        pause_s = self._every if not self._failures else self._backoff()
+        deadline = clock.monotonic() + pause_s
+        while clock.monotonic() < deadline:
+            clock.sleep(min(WRITER_CHECK_SECONDS, pause_s))
+            if not is_over and not self._failures and not tail_index.has_writer(self.folder):
+                return
+
+    def _backoff(self) -> float:
+        limit_s = min(MAX_BACKOFF_SECONDS, max(1.0, self._every) * 2.0 ** (self._failures - 1))
+        return random.uniform(limit_s / 2, limit_s)  # noqa: S311 - so that ranks do not meet again
+
+    def save_checkpoints(self, *, wait: bool) -> None:
+        """Upload sealed checkpoints on a thread: they are large, and rows do not wait for them."""
+        if self._saving is not None and (wait or not self._saving.is_alive()):
+            self._saving.join()
+            self._saving = None
+        if self._saving is None and naming.find_checkpoints(self.folder):
+            self._saving = threading.Thread(target=self._sync, name="rlvitals-save", daemon=True)
+            self._saving.start()
+            if wait:
+                self._saving.join()
+
+    def _sync(self) -> None:
+        try:
+            sync_run(self.folder, open_url(self.url, {}), logs=False)
+        except Exception as error:  # noqa: BLE001 - the next round tries again
+            self.error = f"checkpoints: {redact.text(str(error)) or type(error).__name__}"
+
+    def _wait_for_exit(self) -> bool:
+        """Upload the exit codes, which processes write last."""
+        deadline = clock.monotonic() + MAX_EXIT_SECONDS
+        while self._has_process() and clock.monotonic() < deadline:
+            clock.sleep(WRITER_CHECK_SECONDS)
+        return self.round(closing=True)
+
+    def _has_process(self) -> bool:
+        beats = map(heartbeat.read_or_skip, (self.folder / "life").glob("*.beat"))
+        return any(
+            beat is not None
+            and beat.writer.boot == heartbeat.boot()
+            and heartbeat.start_time(beat.writer.pid) == beat.writer.born
+            for beat in beats
+            if beat is not None and beat.writer.born
+        )
+
+    def _write_state(self) -> None:
+        unsent = uploader.unsent_bytes(self.folder, self.uploader.uploaded)
+        record = {
+            "url": redact.text(self.url), "uploaded": self.uploader.uploaded, "unsent": unsent,
+            "error": self.error, "done": self._is_done, **asdict(self.store.cost),
+        }  # fmt: skip
+        with suppress(OSError), atomic_write(self.folder / UPLOAD_STATE_FILE) as file:
+            file.write(json.dumps(record).encode())
+
+
+def mirror(folder: Path, url: str, every: float | None, tell: Callable[[str], None]) -> bool:
+    """Upload a folder once, or each `every` seconds until its run is over; return if all is there.
+
+    Waits while another process uploads the folder. Raises UsageError, VitalsError, OSError.
+    """
+    with _alone(folder, tell):
+        job = Mirror(folder, url, every or 0.0)
+        if every is not None:
+            return job.run()
+        is_over = not tail_index.has_writer(folder)
+        while not job.round(closing=is_over):
+            if job.error:
+                raise VitalsError(job.error, where=job.store.name, hint="the same command goes on")
+        job.save_checkpoints(wait=True)
+        if job.error:
+            raise VitalsError(job.error, where=job.store.name, hint="the same command goes on")
+        return True
+
+
+@contextmanager
+def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
+    """Let one process upload a folder. Without locks of the file system the bucket decides."""
+    if not folder.is_dir():
+        raise UsageError("no run folder is here", where=str(folder))
+    with open(open_append(folder / ".bucket.upload"), "ab") as lock:  # noqa: PTH123 - a descriptor
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("another process uploads this folder: waiting for it")
+            fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            pass
+        yield

@@ -1,0 +1,132 @@
+"""The index of the runs in a bucket: a few objects that list each run with its last values.
+
+    <root>/.rlvitals/<shard>.json     {"runs": {name: entry}}, the shard by the name's hash
+
+Each run's uploading process rewrites its shard by If-Match. A store without that has an object for
+each run instead, in the same folder.
+"""
+
+import hashlib
+import json
+import random
+import time as clock
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from rlvitals.bucket.object_store import Conflict, ObjectStore
+from rlvitals.errors import UnreadableLog, VitalsError
+from rlvitals.storage import events, typed
+from rlvitals.storage.blocks import BlockCursor, scan
+from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, block_files, read_about
+
+INDEX_FOLDER = ".rlvitals/"
+SHARD_DIGITS = 2  # of a hexadecimal hash: 256 shards, of 10,000 runs 40 in each
+MAX_VALUES = 50  # last values in an entry: 2 kB of a shard that is rewritten each minute
+MAX_INDEX_TRIES = 20  # of a shard that others rewrite meanwhile
+
+
+class RunEntry:
+    """The entry of a run that is recorded into a folder: each update reads the new rows alone."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        """Set the run's URL and its folder on this machine."""
+        self._root, _, self._name = url.rstrip("/").rpartition("/")
+        self._folder = folder
+        self._cursors: dict[Path, BlockCursor] = {}
+        self._values: dict[str, float] = {}
+        self._step: int | None = None
+        self._time: float | None = None
+
+    def update(self, *, has_ended: bool) -> None:
+        """Write the entry. Raises the errors of the store's back-end."""
+        if self._root.endswith(":/") or "://" not in self._root:
+            return  # a run that is a whole bucket has no root
+        self._read_rows()
+        _write(ObjectStore(self._root), self._name, self._entry(has_ended=has_ended))
+
+    def _read_rows(self) -> None:
+        files = block_files(self._folder)
+        rank = min((file.rank for file in files), default=0)
+        for file in files:
+            if file.rank != rank or not file.path.exists():
+                continue
+            new_content = scan(file.path, self._cursors.get(file.path))
+            self._cursors[file.path] = new_content.cursor
+            for rows in new_content.scalars:
+                self._values.update(zip(rows.keys, map(float, rows.values[:, -1]), strict=True))
+                self._step, self._time = int(rows.steps[-1]), float(rows.times[-1])
+
+    def _entry(self, *, has_ended: bool) -> dict[str, object]:
+        run_info = read_about(self._folder / RUN_FILE)
+        status = _status(self._folder) if has_ended else "running"
+        # JSON has no NaN: a value that is none is left out.
+        values = {key: value for key, value in self._values.items() if isfinite(value)}
+        return {
+            "name": run_info.name, "project": run_info.project, "group": run_info.group,
+            "tags": list(run_info.tags), "created": run_info.created,
+            "attempts": len(run_info.attempts), "settings": dict(run_info.settings),
+            "status": status, "step": self._step, "time": self._time,
+            "values": dict(list(values.items())[:MAX_VALUES]),
+        }  # fmt: skip
+
+
+def _write(store: ObjectStore, name: str, entry: Mapping[str, object]) -> None:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    shard = digest[:SHARD_DIGITS]
+    if not store.is_s3:
+        store.write(f"{INDEX_FOLDER}{shard}-{digest[:32]}.json", _encode({name: entry}))
+        return
+    for attempt in range(MAX_INDEX_TRIES):
+        try:
+            _merge(store, f"{INDEX_FOLDER}{shard}.json", name, entry)
+        except Conflict:
+            clock.sleep(random.uniform(0.0, 0.05 * 2 ** min(attempt, 6)))  # noqa: S311 - a pause
+        else:
+            return
+    raise VitalsError("the bucket's index changes too fast to be written", where=store.name)
+
+
+def _merge(store: ObjectStore, shard: str, name: str, entry: Mapping[str, object]) -> None:
+    versions = {each.name: each.version for each in store.list(INDEX_FOLDER)}
+    if shard not in versions:
+        store.create(shard, _encode({name: entry}))
+        return
+    store.replace(shard, _encode({**_decode(store.read(shard)), name: entry}), versions[shard])
+
+
+def read(store: ObjectStore) -> dict[str, dict[str, Any]]:
+    """Return the entries of a root's runs by name; empty where it has no index."""
+    names = [entry.name for entry in store.list(INDEX_FOLDER)]
+    entries: dict[str, dict[str, Any]] = {}
+    for data in store.read_many(names).values():
+        entries.update(_decode(data))
+    return entries
+
+
+def _encode(runs: Mapping[str, Mapping[str, object]]) -> bytes:
+    return json.dumps({"format": 1, "runs": runs}).encode()
+
+
+def _decode(data: bytes) -> dict[str, dict[str, Any]]:
+    try:
+        record = typed.load(data)
+    except ValueError:
+        return {}
+    runs = record.get("runs") if isinstance(record, dict) else None
+    if not isinstance(runs, dict):
+        return {}
+    return {str(name): entry for name, entry in runs.items() if isinstance(entry, dict)}
+
+
+def _status(folder: Path) -> str:
+    """Return how the newest attempt ended by its events; "stopped" where none says."""
+    try:
+        history = events.read(folder / EVENTS_FILE).events
+    except (OSError, UnreadableLog):
+        return "stopped"
+    statuses: Iterator[object] = (
+        event.facts.get("status") for event in reversed(history) if event.kind == "finish"
+    )
+    return str(next(statuses, None) or "stopped")

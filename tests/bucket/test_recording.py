@@ -1,0 +1,147 @@
+"""A run that is recorded to a bucket by one process and read by others, through the program."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rlvitals
+from rlvitals.bucket import run_index
+from rlvitals.bucket.object_store import ObjectStore
+from rlvitals.cli import main
+from rlvitals.errors import VitalsError
+from rlvitals.storage.write_buffer import Budget
+from rlvitals.tracking import spool
+from rlvitals.tracking.sinks.native import Native
+
+TRAINING = """
+import sys, time, rlvitals
+run = rlvitals.start(sys.argv[1], settings={"lr": 1e-3}, tags=["sweep"])
+for step in range(400):
+    run.log(step, {"reward": float(step), "loss": 1.0 / (step + 1)})
+run.log_rollouts(1, [{"prompt": "p", "completion": "c", "reward": 1.0}])
+run.flush()
+print(run.folder, flush=True)
+if sys.argv[2] == "finish":
+    run.finish()
+else:
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*argv):
+        capsys.readouterr()
+        code = main([str(a) for a in argv])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def wait_for(condition, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+
+
+def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
+    cloud, call, tmp_path, monkeypatch
+):
+    """The training is killed as it trains; its last rows arrive by the process beside it."""
+    url = f"{cloud}/walk"
+    command = [sys.executable, "-c", TRAINING, url, "sleep"]
+    training = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    folder = spool.spool_folder(url)
+    assert training.stdout.readline().strip() == str(folder)
+    os.kill(training.pid, signal.SIGKILL)
+    training.wait()
+    training.stdout.close()
+    wait_for(lambda: spool.read_state(folder).get("done"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    document = json.loads(call("diagnose", url, "--json")[1])
+    assert "ended-early" in {finding["rule"] for finding in document["findings"]}
+    series = rlvitals.read(url)[0].series["reward"]
+    assert series.steps.tolist() == list(range(400))
+    assert "1 of 1 rollouts" in call("samples", url)[1]
+    assert call("compare", url, url)[0] in (0, 4)
+    assert call("triage", cloud)[0] in (0, 1, 4)
+    assert call("status", url)[0] == 0
+    assert call("follow", url, "--once")[0] in (0, 1, 4)
+    _, out, _ = call("runs", cloud, "--search", "sweep", "--json")
+    (entry,) = json.loads(out)
+    assert entry["path"] == "walk"
+    assert entry["step"] == 399
+    assert entry["values"]["reward"] == 399.0
+
+
+def test_the_end_of_a_run_waits_for_its_upload(cloud, tmp_path, monkeypatch):
+    url = f"{cloud}/walk"
+    monkeypatch.setattr(spool, "MAX_FINISH_SECONDS", 120.0)
+    run = rlvitals.start(tmp_path / "run", mirror=url)
+    run.log(1, {"reward": 2.0})
+    run.finish()
+    assert spool.read_state(run.folder)["done"]
+    assert spool.read_state(run.folder)["unsent"] == 0
+    assert run_index.read(ObjectStore(cloud))["walk"]["status"] == "finished"
+
+
+def test_a_bucket_that_is_not_there_is_named_at_the_end(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = rlvitals.start("nonsense://bucket/x")
+    run.log(1, {"reward": 2.0})
+    run.finish()
+    error = capfd.readouterr().err
+    assert "not at nonsense://bucket/x" in error
+    assert f"rlvitals mirror {run.folder}" in error
+    assert len(rlvitals.read(run.folder)[0].series["reward"].steps) == 1
+
+
+def test_a_full_spool_takes_no_rows_until_the_bucket_has_some(tmp_path, monkeypatch):
+    from bucket_checks import Folder
+
+    from rlvitals.tracking.sinks.sink import Opening
+
+    folder = Folder(tmp_path / "run")
+    opening = Opening(folder.path, "id", "x", "", "", {}, folder.attempt, 0, False, {})
+    sink = spool.BoundedSink(Native(opening, Budget()), folder.path, limit=2_000)
+    monkeypatch.setattr(spool, "ROOM_SECONDS", 0.0)
+    sink.flush()
+    folder.log(500)
+    with pytest.raises(OSError, match="spool folder is full"):
+        sink.flush()
+    state = {"uploaded": (folder.path / "blocks" / "1-0.rlv").stat().st_size}
+    (folder.path / spool.UPLOAD_STATE_FILE).write_text(json.dumps(state))
+    sink.flush()
+    sink.close("finished")
+
+
+def test_many_runs_write_one_shard_of_the_index(cloud, tmp_path, monkeypatch):
+    from bucket_checks import Folder
+
+    monkeypatch.setattr(run_index, "SHARD_DIGITS", 0)
+    for number in range(3):
+        folder = Folder(tmp_path / str(number))
+        folder.log(number + 1)
+        run_index.RunEntry(f"{cloud}/run-{number}", folder.path).update(has_ended=True)
+    entries = run_index.read(ObjectStore(cloud))
+    assert {name: entry["step"] for name, entry in entries.items()} == {
+        f"run-{number}": number for number in range(3)
+    }
+    assert len(ObjectStore(cloud).list(run_index.INDEX_FOLDER)) == 1
+
+
+def test_mirror_by_hand_uploads_what_a_lost_machine_left(cloud, call, tmp_path):
+    with rlvitals.start(tmp_path / "run") as run:
+        run.log(1, {"reward": 2.0})
+    assert call("mirror", run.folder, f"{cloud}/x")[0] == 0
+    assert call("diagnose", f"{cloud}/x")[0] in (0, 4)
+    assert call("mirror", tmp_path / "nothing", f"{cloud}/x")[0] == 2
+    with pytest.raises(VitalsError, match="nothing is there"):
+        rlvitals.read(f"{cloud}/nothing")
