@@ -56,6 +56,7 @@ results: $(VENV)/.installed ## every trainer with its defaults and five seeds: d
 	$(BIN)/python benchmarks/results.py $(ARGS)
 
 soak: $(VENV)/.installed ## the long tests
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .[soak]
 	RLVITALS_TEST_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) -m "soak or effort or hypothesis"
 
 release: $(VENV)/.installed ## version, changelog, wheels and a trial in a fresh environment

@@ -127,6 +127,15 @@ def alert_routes(args: Namespace) -> "tuple[Route, ...]":
     return (*file_routes, *flag_routes)
 
 
+def add_index(parser: ArgumentParser) -> None:
+    """Add `--index`."""
+    parser.add_argument(
+        "--index", default="", metavar="URL",
+        help="ask ClickHouse, which `rlvitals index ROOT --to URL` fills, and no folder: "
+        "clickhouse://user@host:port/database, chdb:FOLDER",
+    )  # fmt: skip
+
+
 def add_run_path(parser: ArgumentParser) -> None:
     """Declare the path of one or several native run folders."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a run folder, or one with several")

@@ -1,17 +1,28 @@
-"""Read, judge and label the runs of several paths."""
+"""Read, judge and label the runs of several paths or of an index."""
 
+import json
+import math
+import os
+import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.cli import flags
-from rlvitals.errors import UnreadableLog, UsageError
+from rlvitals import settings
+from rlvitals.cli import diagnose, flags
+from rlvitals.cli.command import EXIT_PROBLEM
+from rlvitals.errors import UnreadableLog, UsageError, harmless
+from rlvitals.settings import Settings
+from rlvitals.storage import toml_files
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.readers.discovery.sources import Run
+    from rlvitals.storage.index import Index
+    from rlvitals.storage.run_query import IndexedFinding
 
 
 def judge_runs(
@@ -72,3 +83,84 @@ def labels(
             name = user_labels[number]
         names.append(name)
     return names
+
+
+def judge_index(index: "Index", *, judge_all: bool = False) -> None:
+    """Judge the runs of an index that are new, have changed or may be running, or every one.
+
+    An index keeps the verdict, the findings and, as JSON, the row of `triage`: `row`, `rank` among
+    the worst first, and exit `code`. Runs with wrong settings are not judged: stderr names them.
+    """
+    from rlvitals.diagnosis import batch
+    from rlvitals.views.progress import progress
+
+    root, judge = index.root, _judge_id(index.root)
+    paths = index.unjudged("" if judge_all else judge)
+    requests: dict[str, tuple[Run, Settings]] = {}
+    verdicts = dict.fromkeys(paths, "unreadable")
+    for path in paths:
+        if (run := _native_run(root / path)) is None:
+            continue
+        try:
+            requests[path] = (run, settings.load(root / path, {}, os.environ))
+        except UsageError as error:
+            del verdicts[path]
+            text = f"{path} is not judged: {error.problem} ({error.where})"
+            sys.stderr.write(f"{harmless(text)}\n")
+    findings: dict[str, list[IndexedFinding]] = {path: [] for path in verdicts}
+    summaries = {}
+    answers = progress(batch.diagnose([*requests.values()]), len(requests))
+    for (path, (_, options)), answer in zip(requests.items(), answers, strict=True):
+        if not isinstance(answer, UnreadableLog):
+            verdicts[path] = str(answer.verdict.word)
+            findings[path] = _index_findings(answer)
+        summaries[path] = _summarize(path, answer, options.diagnose.fail_on)
+    index.note(verdicts, judge, summaries, findings)
+
+
+def _judge_id(root: Path) -> str:
+    """Identify the judging version and settings: another one may give other verdicts."""
+    import rlvitals
+
+    states = [file.path.stat() for file in toml_files.find(root, os.environ)]
+    return rlvitals.__version__ + "".join(
+        f" {state.st_size} {state.st_mtime_ns}" for state in states
+    )
+
+
+def _native_run(folder: Path) -> "Run | None":
+    """Return the run of a folder, the native one if several formats are present."""
+    from rlvitals.diagnosis import load
+
+    try:
+        runs = load.runs(folder)
+    except UnreadableLog:
+        return None
+    native = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
+    return next(native, runs[0])
+
+
+def _index_findings(diagnosis: "Diagnosis") -> "list[IndexedFinding]":
+    from rlvitals.storage.run_query import IndexedFinding
+
+    return [
+        IndexedFinding(
+            rule.name,
+            finding.severity.name.lower(),
+            finding.metric,
+            finding.began,
+            finding.ended,
+            float(finding.observed) if math.isfinite(finding.observed) else None,
+            finding.summary,
+        )
+        for rule, finding in diagnosis.findings
+    ]
+
+
+def _summarize(path: str, answer: "Diagnosis | UnreadableLog", fail_on: str) -> str:
+    from rlvitals.views import runs_table, triage_table
+
+    code = diagnose.code(answer, fail_on)
+    row = triage_table.row(path, answer, broken=code == EXIT_PROBLEM)
+    rank = runs_table.badness((path, answer))[:2]
+    return json.dumps({"row": asdict(row), "rank": rank, "code": code})

@@ -12,26 +12,24 @@ examples:
   rlvitals runs runs
   rlvitals runs s3://bucket/runs
   rlvitals runs runs --search tag:sweep lr=1e-3
-  rlvitals runs runs --search verdict:learning
+  rlvitals runs runs --search verdict:learning --sort step --limit 20
+  rlvitals runs --index clickhouse://host/runs --search "lr<1e-3"
 """
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from rlvitals import settings
+from rlvitals.cli import flags, judging
 from rlvitals.cli.command import Command
 from rlvitals.errors import UnreadableLog, UsageError, harmless
-from rlvitals.storage import toml_files
 
 if TYPE_CHECKING:
-    from rlvitals.readers.discovery.sources import Run
-    from rlvitals.storage.index import Indexed
+    from rlvitals.storage.run_query import Indexed
 
 
 LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1 s
@@ -40,14 +38,20 @@ LARGE_RUN_BYTES = 64 << 20  # reading the last values of so many bytes takes 0.1
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the root and the search."""
     parser.add_argument(
-        "root", type=Path, metavar="ROOT", help="a folder with run folders, or a URL"
+        "root", type=Path, nargs="?", metavar="ROOT", help="a folder with run folders, or a URL"
     )
     parser.add_argument(
         "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
     )
-    judging = parser.add_mutually_exclusive_group()
-    judging.add_argument("--diagnose", action="store_true", help="judge every run again")
-    judging.add_argument(
+    parser.add_argument(
+        "--sort", choices=("newest", "name", "step"), default="newest",
+        help="last row first, by path, or most steps first (default: newest)",
+    )  # fmt: skip
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N runs")
+    flags.add_index(parser)
+    freshness = parser.add_mutually_exclusive_group()
+    freshness.add_argument("--diagnose", action="store_true", help="judge every run again")
+    freshness.add_argument(
         "--quick", action="store_true", help="judge none: show the verdicts that are known"
     )
     parser.add_argument("--rebuild", action="store_true", help="make the index again")
@@ -56,32 +60,25 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Update the index and list the runs that match."""
-    from rlvitals.errors import harmless
+    from rlvitals.hosted import address as hosted
     from rlvitals.storage import find_run_folders
     from rlvitals.storage.index import Index
-    from rlvitals.views import lists
-    from rlvitals.views.console import emit
 
-    root: Path = args.root
-    from rlvitals.hosted import address as hosted
-
+    if args.index:
+        return _list_from_store(args)
+    root: Path = args.root or _refuse()
     if (bucket := hosted.parse(root)) is not None:
         return _list_bucket(bucket.location, args)
     find_run_folders.run_folders(root)  # raises if there is none
     with Index(root) as index:
         (index.rebuild if args.rebuild else index.refresh)()
         if not args.quick:
-            judge = _judge_id(root)
-            paths = index.unjudged("" if args.diagnose else judge)
-            index.note(_verdicts(root, paths), judge)
-        entries, count = index.search(" ".join(args.search)), len(index)
+            judging.judge_index(index, judge_all=args.diagnose)
+        entries = index.search(" ".join(args.search), args.sort, args.limit)
+        count = len(index)
+    _print_entries(entries, count, as_json=args.json)
     if args.json:
-        print(json.dumps([asdict(entry) for entry in entries], indent=1))
         return 0
-    heads = ("run", "status", "step", "verdict", "attempts", "tags")
-    emit(lists.columns(heads, [_row(entry) for entry in entries]))
-    if len(entries) < count:
-        print(f"{len(entries)} of {count} runs fit")
     for entry in entries:
         for line in entry.wrong.splitlines():
             sys.stderr.write(f"{entry.path}: {harmless(line)}\n")
@@ -94,6 +91,39 @@ def run(args: Namespace) -> int:
         are = "1 run is" if len(large) == 1 else f"{len(large)} runs are"
         print(f"{are} large and read faster once packed: rlvitals compact {root}")
     return 0
+
+
+def _refuse() -> NoReturn:
+    hint = "rlvitals runs ROOT, or --index clickhouse://host/db"
+    raise UsageError("no folder is named", where="ROOT", hint=hint)
+
+
+def _list_from_store(args: Namespace) -> int:
+    """List the runs that ClickHouse knows: no folder is read, no run is judged."""
+    from rlvitals.clickhouse.run_store import RunStore
+
+    if args.diagnose or args.rebuild:
+        hint = f"rlvitals index ROOT --to {args.index}"
+        raise UsageError("--index reads no folder", where="--diagnose, --rebuild", hint=hint)
+    with RunStore(args.index) as store:
+        entries = store.search(" ".join(args.search), args.sort, args.limit)
+        count = len(store)
+    _print_entries(entries, count, as_json=args.json)
+    return 0
+
+
+def _print_entries(entries: "Sequence[Indexed]", count: int, *, as_json: bool) -> None:
+    """Print the runs that fit, and of how many they are."""
+    from rlvitals.views import lists
+    from rlvitals.views.console import emit
+
+    if as_json:
+        print(json.dumps([asdict(entry) for entry in entries], indent=1))
+        return
+    heads = ("run", "status", "step", "verdict", "attempts", "tags")
+    emit(lists.columns(heads, [_row(entry) for entry in entries]))
+    if len(entries) < count:
+        print(f"{len(entries)} of {count} runs fit")
 
 
 def _count_unpacked_bytes(folder: Path) -> int:
@@ -118,7 +148,11 @@ def _list_bucket(url: str, args: Namespace) -> int:
         name: entry for name, entry in entries.items()
         if all(term.lower() in json.dumps(entry).lower() for term in args.search)
     }  # fmt: skip
-    order = sorted(matches, key=lambda name: -(matches[name].get("time") or 0.0))
+    order = sorted(matches)
+    if args.sort != "name":
+        field = "step" if args.sort == "step" else "time"
+        order.sort(key=lambda name: -(matches[name].get(field) or 0.0))
+    order = order[: args.limit]
     if args.json:
         print(json.dumps([{"path": name, **matches[name]} for name in order], indent=1))
         return 0
@@ -128,53 +162,9 @@ def _list_bucket(url: str, args: Namespace) -> int:
         for name in order
     ]  # fmt: skip
     emit(lists.columns(("run", "status", "step", "attempts", "tags"), rows))
-    if len(matches) < len(entries):
-        print(f"{len(matches)} of {len(entries)} runs fit")
+    if len(order) < len(entries):
+        print(f"{len(order)} of {len(entries)} runs fit")
     return 0
-
-
-def _judge_id(root: Path) -> str:
-    """Identify the judging version and settings: another one may give other verdicts."""
-    import rlvitals
-
-    states = [file.path.stat() for file in toml_files.find(root, os.environ)]
-    return rlvitals.__version__ + "".join(
-        f" {state.st_size} {state.st_mtime_ns}" for state in states
-    )
-
-
-def _verdicts(root: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return the verdict of each run, "unreadable" where its log is; skip wrong settings."""
-    from rlvitals.diagnosis import batch
-    from rlvitals.views.progress import progress
-
-    requests, verdicts = {}, dict.fromkeys(paths, "unreadable")
-    for path in paths:
-        if (run := _run(root / path)) is None:
-            continue
-        try:
-            requests[path] = (run, settings.load(root / path, {}, os.environ))
-        except UsageError as error:
-            del verdicts[path]
-            text = f"{path} is not judged: {error.problem} ({error.where})"
-            sys.stderr.write(f"{harmless(text)}\n")
-    answers = progress(batch.diagnose([*requests.values()]), len(requests))
-    for path, answer in zip(requests, answers, strict=True):
-        if not isinstance(answer, UnreadableLog):
-            verdicts[path] = str(answer.verdict.word)
-    return verdicts
-
-
-def _run(folder: Path) -> "Run | None":
-    """Return the run of a folder, the native one if several formats are present."""
-    from rlvitals.diagnosis import load
-
-    try:
-        runs = load.runs(folder)
-    except UnreadableLog:
-        return None
-    ours = (run for run in runs if any(reader.name == "rlvitals" for _, reader in run.files))
-    return next(ours, runs[0])
 
 
 def _row(entry: "Indexed") -> tuple[str, ...]:

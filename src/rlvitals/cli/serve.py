@@ -5,6 +5,9 @@ the background. A run's page shows its verdict, its findings and its charts, and
 1.5 s. The server only reads: it changes nothing below ROOT and takes no settings from there.
 With --control the page of a run can mark it as healthy or broken, mark a finding as wrong, mute
 a finding, and ask a running process to save a checkpoint or to stop.
+With --index the runs, their verdicts and their filter come from ClickHouse, as
+`rlvitals index ROOT --to URL` filled it: no folder is walked, and none is judged but that of a run
+whose page is opened.
 
 It listens on this machine alone. With --control or elsewhere (--host) each browser needs the token
 that is printed with the address. Ctrl-C ends it.
@@ -15,6 +18,7 @@ examples:
   rlvitals serve runs --control
   rlvitals serve runs --host 0.0.0.0
   rlvitals serve runs --alerts
+  rlvitals serve runs --index clickhouse://host/runs
 """
 
 import contextlib
@@ -36,6 +40,7 @@ if TYPE_CHECKING:  # loaded where they are used
 
     from rlvitals.alerts.routes import Route
     from rlvitals.alerts.sender import Sender
+    from rlvitals.storage.run_query import RunQuery
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,6 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--control", action="store_true",
         help="offer marks, mutes and requests to running processes (default: read-only)",
     )  # fmt: skip
+    flags.add_index(parser)
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     flags.add_alerts(parser)
 
@@ -85,7 +91,8 @@ def run(args: Namespace) -> int:
     token = "" if is_loopback and not args.control else secrets.token_urlsafe(24)
     address = _address(args.host, listener.getsockname()[1], token)
     names = () if is_loopback else (args.host, socket.gethostname())
-    application = app.build(args.root.absolute(), options, names, token, control=args.control)
+    more = {"control": args.control, "store": _store(args.index)}
+    application = app.build(args.root.absolute(), options, names, token, **more)
     sender = _start_alerts(application, routes, address.partition("?")[0])
     print(f"serving {args.root} at {address}", flush=True)
     if not is_loopback:
@@ -146,6 +153,15 @@ def _address(host: str, port: int, token: str) -> str:
         host = socket.gethostname()
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _store(url: str) -> "RunQuery | None":
+    """Connect to ClickHouse; None without a URL."""
+    if not url:
+        return None
+    from rlvitals.clickhouse.run_store import RunStore
+
+    return RunStore(url)
 
 
 COMMAND = Command("serve", __doc__, add_arguments, run)

@@ -7,6 +7,7 @@ the tool's own client into a cache; the next call fetches what is new alone.
 A run is broken where `diagnose` would end with 1. Its hours are those that it trained, pauses left
 out, and those since its worst fault began. With `--alert` the alarms of all runs listed are one
 message; an alert that cannot be delivered is a line on stderr and changes no exit code.
+With `--index` the last judgements of `rlvitals index ROOT --to URL` are listed; no run is read.
 
 exit code: 0  no run is broken
            1  a run is broken
@@ -18,9 +19,11 @@ examples:
   rlvitals triage runs --since 1d --markdown
   rlvitals triage wandb:entity/project --since 12h
   rlvitals triage mlflow:http://localhost:5000 --json
+  rlvitals triage --index clickhouse://host/runs --since 12h
   rlvitals triage wandb:entity/project --since 1d --alert slack='$SLACK_WEBHOOK'
 """
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -28,18 +31,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvitals.cli import diagnose, flags, judging
-from rlvitals.cli.command import EXIT_PROBLEM, Command, diagnose_command
+from rlvitals.cli.command import EXIT_PROBLEM, EXIT_UNDECIDED, Command, diagnose_command
+from rlvitals.errors import UsageError
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # they load numpy
     from rlvitals.alerts.routes import Route
     from rlvitals.diagnosis.engine import Diagnosis
     from rlvitals.errors import VitalsError
+    from rlvitals.views.triage_table import TriageRow
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the sources, the age and the output."""
-    parser.add_argument("paths", nargs="+", type=Path, metavar="SOURCE", help="where the runs lie")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="SOURCE", help="where the runs lie")
+    flags.add_index(parser)
     parser.add_argument(
         "--since", type=flags.seconds, metavar="AGE", help="only runs that logged within: 12h, 1d"
     )
@@ -55,9 +61,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Judge every run, print the table and return the worst exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in `diagnose`: no work for threads
-    from rlvitals.views import json_view, runs_table, triage_table
-    from rlvitals.views.console import emit
+    from rlvitals.views import runs_table, triage_table
 
+    if bool(args.paths) == bool(args.index):
+        hint = "rlvitals triage runs, or rlvitals triage --index clickhouse://host/db"
+        raise UsageError("name either sources or --index", where="triage", hint=hint)
+    if args.index:
+        return _triage_index(args)
     settings = flags.settings_for(args.paths[0], args)
     routes = flags.alert_routes(args)
     since_s = None if args.since is None else clock.now(settings.diagnose.now) - args.since
@@ -82,13 +92,46 @@ def run(args: Namespace) -> int:
     if routes:
         roots = {name: files.root for name, (_, files, _) in zip(names, results, strict=True)}
         _send_alerts(routes, judged, roots, clock.now(settings.diagnose.now))
+    _print_rows(rows, args)
+    return diagnose.worst(list(codes.values()))
+
+
+def _triage_index(args: Namespace) -> int:
+    """List the runs of an index as they were judged last. Runs that were not judged are unknown."""
+    from rlvitals.clickhouse.run_store import RunStore
+    from rlvitals.views.triage_table import TriageRow
+
+    if args.alert or args.alerts:
+        raise UsageError("--index sends no alerts", where="--alert", hint="rlvitals triage ROOT")
+    since_s = 0.0 if args.since is None else clock.now() - args.since
+    with RunStore(args.index) as store:
+        entries, summaries = store.search(sort="name"), store.summaries()
+    judged: list[tuple[TriageRow, tuple[int, int], int]] = []  # with rank and exit code
+    for entry in entries:
+        if (entry.time or entry.created or 0.0) < since_s:
+            continue
+        if entry.path in summaries:
+            summary = json.loads(summaries[entry.path])
+            rank, code = tuple(summary["rank"]), summary["code"]
+            judged.append((TriageRow(**summary["row"]), rank, code))
+        else:
+            blank = TriageRow(entry.path, "unknown", False, None, None, "", "not judged")
+            judged.append((blank, (0, 0), EXIT_UNDECIDED))
+    judged.sort(key=lambda item: (not item[0].broken, item[1]))
+    _print_rows([row for row, _, _ in judged], args)
+    return diagnose.worst([code for _, _, code in judged])
+
+
+def _print_rows(rows: "list[TriageRow]", args: Namespace) -> None:
+    from rlvitals.views import json_view, triage_table
+    from rlvitals.views.console import emit
+
     if args.json:
         print(json_view.document({"runs": rows, "total": triage_table.total(rows)}))
     elif args.markdown:
         print(triage_table.markdown_table(rows))
     else:
         emit(triage_table.table(rows))
-    return diagnose.worst(list(codes.values()))
 
 
 def _send_alerts(

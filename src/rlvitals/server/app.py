@@ -25,25 +25,27 @@ from rlvitals.server.fleet import Fleet
 from rlvitals.server.live_runs import LiveRuns
 from rlvitals.server.page_shell import NO_STORE
 from rlvitals.settings import Settings
+from rlvitals.storage.run_query import RunQuery
 
 if TYPE_CHECKING:  # the module that opens runs loads what judges
     from rlvitals.server.live_run import LiveRun
 
 
-def build(
+def build(  # noqa: PLR0913 - what a person chooses
     root: Path,
     settings: Settings,
     hosts: Iterable[str] = (),
     token: str = "",
     *,
     control: bool = False,
+    store: RunQuery | None = None,
 ) -> Starlette:
     """Return the application that serves the runs below a root.
 
     `hosts`: further names that browsers reach it by. `token`: needed by each browser; empty: none.
-    `control`: pages may mark and mute, and send requests to a run's process; else all is read-only.
+    `control`: pages may mark, mute and send requests to a run's process. `store`: lists the runs.
     """
-    fleet, live = _runs(root, settings)
+    fleet, live = _runs(root, settings, store)
     control_token = secrets.token_urlsafe(24) if control else ""
 
     def run_routes() -> Sequence[Route]:
@@ -109,9 +111,9 @@ class DeferredRoutes:
             return self._router
 
 
-def _runs(root: Path, settings: Settings) -> tuple[Fleet, LiveRuns]:
+def _runs(root: Path, settings: Settings, store: RunQuery | None) -> tuple[Fleet, LiveRuns]:
     """Return the lines of all runs, and the runs that somebody looks at."""
-    fleet = Fleet(root, settings)
+    fleet = Fleet(root, settings, store)
 
     def open_run(key: str, time_s: float) -> "LiveRun":
         from rlvitals.server import run_files  # noqa: PLC0415 - it loads the readers

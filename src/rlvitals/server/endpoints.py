@@ -111,6 +111,9 @@ class Api:
             )),
             Endpoint("/api/series", "Return the points of a metric", self.series,
                      (KEY_QUERY, metric, *RANGE_QUERY)),
+            Endpoint("/api/pixels", "Return what a plot shows of a metric, by its logged name",
+                     self.pixels, (KEY_QUERY, metric, *RANGE_QUERY,
+                                   Parameter("width", "columns of pixels", "integer"))),
             Endpoint("/api/series.csv", "Return the points of a metric as CSV", self.series_csv,
                      (KEY_QUERY, metric, *RANGE_QUERY), CSV_TYPE),
             Endpoint("/api/trace", "Return all that rules judge, as `rlvitals.open` reads it",
@@ -227,6 +230,22 @@ class Api:
         trace = self.get_run(request).trace
         content = trace_stream.encode(trace)
         return StreamingResponse(content, media_type="application/octet-stream")
+
+    def pixels(self, request: Request) -> Response:
+        """Return the points of a plot as JSON: the run is not judged, nor read where stored."""
+        metric = request.query_params.get("metric", "")
+        width = max(1, min(_integer(request, "width") or 800, 10_000))
+        steps = _integer(request, "first"), _integer(request, "last")
+        key = request.query_params.get("key", "")
+        points = self.fleet.points(key, metric, width, steps)
+        return JSONResponse({
+            "steps": points.steps.tolist(),
+            "values": points.values.tolist(),
+            "nan": points.nan.tolist(),
+            "above": points.above.tolist(),
+            "below": points.below.tolist(),
+            "count": points.count,
+        })  # fmt: skip
 
     def compare(self, request: Request) -> Response:
         """Return a comparison's nouns and its chart."""

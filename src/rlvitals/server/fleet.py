@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rlvitals
-from rlvitals.errors import UnreadableLog
+from rlvitals.errors import UnreadableLog, UsageError
 from rlvitals.server import fleet_line, run_files
 from rlvitals.server.channel import Channel
 from rlvitals.server.fleet_line import LAMPS, Summary
@@ -21,7 +21,9 @@ from rlvitals.server.mutes import Mutes
 from rlvitals.server.run_files import Entry
 from rlvitals.settings import Settings
 from rlvitals.storage import find_run_folders
-from rlvitals.storage.index import Index, Indexed
+from rlvitals.storage.downsample import Points
+from rlvitals.storage.index import Index
+from rlvitals.storage.run_query import Indexed, RunQuery
 from rlvitals.tracking import clock
 
 if TYPE_CHECKING:  # loaded behind the first page
@@ -46,9 +48,15 @@ class _Judgement:
 class Fleet:
     """The lines of all runs. `start` reads the index; a thread keeps the lines current."""
 
-    def __init__(self, root: Path, settings: Settings) -> None:
-        """Open the index of a root. Raises OSError where the root cannot be listed."""
+    def __init__(self, root: Path, settings: Settings, store: RunQuery | None = None) -> None:
+        """Open the index of a root. Raises OSError where the root cannot be listed.
+
+        `store`: an index that another program fills; its runs and judgements are shown as they
+        are, and no folder is read but that of a run that is opened.
+        """
         self.root, self.settings = root, settings
+        self._run_query = store
+        self._stored: dict[str, tuple[Indexed, str]] = {}  # what the store said of each run
         self.channel = Channel()
         self.open_keys: Callable[[], frozenset[str]] = frozenset  # runs that are judged elsewhere
         self.on_judged: Callable[[str, Diagnosis], None] = lambda *_: None
@@ -75,6 +83,10 @@ class Fleet:
 
     def start(self) -> None:
         """Show what the index knows, then begin to look and to judge in a thread."""
+        if self._run_query is not None:
+            self._refresh_from_store(self._run_query)
+            self._thread.start()
+            return
         self._show(self._index.search())
         for path, text in self._index.summaries(self._judge_id).items():
             if path in self.rows:
@@ -114,9 +126,17 @@ class Fleet:
             rows = list(self.rows.values())
         if query.strip():
             with self._index_lock:
-                keys = {indexed.path for indexed in self._index.search(query)}
+                keys = {entry.path for entry in (self._run_query or self._index).search(query)}
             rows = [row for row in rows if row.key in keys or self._fits(row, query)]
         return sorted(rows, key=_badness)
+
+    def points(
+        self, key: str, metric: str, width: int, steps: tuple[int | None, int | None]
+    ) -> Points:
+        """Return what a plot shows of a logged metric. Raises KeyError for an unknown one."""
+        self.entry(key)
+        with self._index_lock:
+            return (self._run_query or self._index).points(key, metric, width, *steps)
 
     def sum_training_time(self) -> dict[str, float]:
         """Return the training time of broken runs and of all judged runs, in seconds."""
@@ -142,15 +162,18 @@ class Fleet:
         while not self._stop.wait(pause):
             start = time.monotonic()
             with contextlib.suppress(OSError):
-                if not self._is_listed.is_set():
-                    self._list_folders()
-                self._refresh()
+                if self._run_query is not None:
+                    self._refresh_from_store(self._run_query)
+                else:
+                    if not self._is_listed.is_set():
+                        self._list_folders()
+                    self._refresh()
             self._has_rows.set()
             self._is_listed.set()
             until = time.monotonic() + max(
                 REFRESH_SECONDS, REFRESH_REST * (time.monotonic() - start)
             )
-            for key in self._pending():
+            for key in self._pending() if self._run_query is None else ():
                 if self._stop.is_set() or time.monotonic() >= until:
                     break
                 self._judge(key)
@@ -196,6 +219,28 @@ class Fleet:
                     self._put(Summary(key, entry.run.name if entry.run else key))
             for key in self.rows.keys() - foreign.keys() - {item.path for item in indexed}:
                 self._remove(key)
+
+    def _refresh_from_store(self, store: RunQuery) -> None:
+        """Show what the store knows of its runs; it is asked again where it cannot answer."""
+        from rlvitals.server import run_summary  # noqa: PLC0415 - it loads what judges
+
+        with self._index_lock:
+            try:
+                indexed, texts = store.search(), store.summaries()
+            except UsageError:
+                return
+        with self._lock:
+            for item in indexed:
+                state = item, texts.get(item.path, "")
+                if self._stored.get(item.path) != state:
+                    self._stored[item.path] = state
+                    self.entries[item.path] = Entry(item.path, self.root / item.path, None)
+                    self._put(run_summary.from_store(*state))
+            for key in self.rows.keys() - {item.path for item in indexed}:
+                self._remove(key)
+                self._stored.pop(key, None)
+        self._has_rows.set()
+        self._is_listed.set()
 
     def _show(self, indexed: Sequence[Indexed]) -> None:
         """Add the runs of the index, and update the steps of those that are shown."""

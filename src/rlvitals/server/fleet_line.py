@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 
-from rlvitals.storage.index import Indexed
+from rlvitals.storage.run_query import Indexed
 
 # Unknown is not green; what is not judged yet is neither.
 LAMPS = ("bad", "watch", "unknown", "pending", "good")  # the worst first

@@ -1,6 +1,7 @@
 """Sum up a judged run in the line that the fleet shows."""
 
 import itertools
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from rlvitals.diagnosis.verdict import Word
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.rule import Severity
 from rlvitals.rules.standing import label
+from rlvitals.server import fleet_line
 from rlvitals.server.fleet_line import Summary
+from rlvitals.storage.run_query import Indexed
 from rlvitals.types import Series, Trace
 from rlvitals.views import phrases
 
@@ -24,6 +27,31 @@ SPARK_LEVELS = 100  # heights of a sparkline
 RECORDER_PREFIX = "rlvitals/"  # of what the recorder adds: name, tags, id
 MAX_SETTING_CHARS = 40  # of a setting's value
 BAD_VERDICTS = (Word.FAILED, Word.HUNG, Word.COLLAPSED, Word.UNSTABLE)
+
+
+def from_store(entry: Indexed, text: str) -> Summary:
+    """Return the line of a run in an index that another program fills; `text`: its judgement."""
+    summary = fleet_line.from_index(entry)
+    if not text:
+        return summary
+    judgement = json.loads(text)
+    row, worst = judgement["row"], -judgement["rank"][0]
+    lamp_name = "good"
+    if row["verdict"] in {*BAD_VERDICTS, "unreadable"} or worst >= Severity.ERROR:
+        lamp_name = "bad"
+    elif worst == Severity.WARNING or row["verdict"] in {Word.STALLED, Word.PLATEAU}:
+        lamp_name = "watch"
+    elif row["verdict"] == Word.UNKNOWN:
+        lamp_name = "unknown"
+    hours = row["hours"]
+    return replace(
+        summary,
+        lamp=lamp_name,
+        verdict=row["verdict"],
+        reason=row["reason"],
+        rule=row["cause"],
+        trained=None if hours is None else 3600 * hours,
+    )
 
 
 def from_diagnosis(summary: Summary, diagnosis: Diagnosis, folder: Path, time_s: float) -> Summary:

@@ -10,22 +10,34 @@ The folders are authoritative; the index copies their `run.json`, events and las
 
 import json
 import os
-import re
 import sqlite3
 import stat
 import time as clock
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rlvitals.errors import UnreadableLog, UsageError
-from rlvitals.storage import events, find_run_folders, tail_index, typed
+from rlvitals.errors import UnreadableLog
+from rlvitals.storage import events, find_run_folders, search_terms, tail_index, typed
+from rlvitals.storage.downsample import Points
+from rlvitals.storage.query import View
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE, About, RunFolder, block_files
+from rlvitals.storage.run_query import (
+    Indexed,
+    IndexedFinding,
+    IndexRecord,
+    Point,
+    RunQuery,
+    SettingCell,
+    check_sort,
+)
+from rlvitals.storage.search_terms import FieldTerm, SettingTerm, TagTerm, Term, TextTerm
 
 INDEX_FILE = ".rlvitals.index"
-INDEX_VERSION = 4  # of the tables: another one is made again
+INDEX_VERSION = 5  # of the tables: another one is made again
 INDEX_SCHEMA = """
 CREATE TABLE runs (path TEXT PRIMARY KEY, mark TEXT, id TEXT, name TEXT, project TEXT, grp TEXT,
   seed INTEGER, created REAL, attempts INTEGER, status TEXT, step INTEGER, time REAL,
@@ -34,6 +46,9 @@ CREATE TABLE verdicts (path TEXT PRIMARY KEY, verdict TEXT, mark TEXT, judge TEX
   summary TEXT DEFAULT '');
 CREATE TABLE tags (path TEXT, tag TEXT);
 CREATE TABLE settings (path TEXT, key TEXT, value TEXT, number REAL);
+CREATE TABLE findings (path TEXT, rule TEXT, severity TEXT, metric TEXT, onset INTEGER,
+  last_step INTEGER, observed REAL, summary TEXT);
+CREATE INDEX findings_of ON findings (path);
 CREATE INDEX tags_of ON tags (path);
 CREATE INDEX settings_of ON settings (path);
 CREATE INDEX settings_by ON settings (key);
@@ -45,35 +60,24 @@ SELECT_RUNS = """SELECT runs.path, id, name, project, grp, seed, created, attemp
 SELECT_UNJUDGED = """SELECT runs.path FROM runs LEFT JOIN verdicts USING (path)
   WHERE verdict IS NULL OR verdicts.mark != runs.mark OR judge != ? OR status = 'running'
   OR (status = 'stopped' AND verdicts.time < COALESCE(runs.time, created) + ?)"""
-SEARCH_FIELDS = {"name": "name", "project": "project", "group": "grp", "status": "status",
-          "verdict": "verdict", "id": "id", "notes": "notes"}  # fmt: skip
+SEARCH_COLUMNS = {"group": "grp", "verdict": "COALESCE(verdict, '')"}
+# Both compare ASCII letters without their case; no character of the text is special.
+CONTAINS = "instr(lower({}), lower(?))"
+ENDS_WITH = "substr(lower(key), -length(?)) = lower(?)"
+OF_TABLE = "runs.path IN (SELECT path FROM {} WHERE {})"
+ORDERS = {
+    "newest": "COALESCE(runs.time, created) DESC, runs.path",
+    "name": "runs.path",
+    "step": "step IS NULL, step DESC, runs.path",
+}
 FOLDER_TABLES = ("runs", "tags", "settings")  # what is made anew from a folder
-INDEX_TABLES = (*FOLDER_TABLES, "verdicts")
-INDEXED_TEXT_COLUMNS = ("runs.path", "name", "project", "grp", "notes", "status", "verdict")
+INDEX_TABLES = (*FOLDER_TABLES, "verdicts", "findings")
+INDEXED_TEXT_COLUMNS = (
+    "runs.path", "name", "project", "grp", "notes", "status", "COALESCE(verdict, '')",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """The index entry of a run."""
-
-    path: str  # within the root
-    id: str
-    name: str
-    project: str
-    group: str
-    seed: int | None
-    created: float  # seconds since the epoch
-    attempts: int
-    status: str  # "running", the status of its last event, or "stopped" without one
-    step: int | None  # the last that was logged
-    time: float | None  # when it was logged, seconds since the epoch
-    verdict: str
-    problem: str  # why the folder cannot be read
-    wrong: str  # fields of its run.json that were dropped, a line each
-    tags: tuple[str, ...] = ()
-
-
-class Index:
+class Index(RunQuery):
     """The run folders under a root."""
 
     def __init__(self, root: Path, file: Path | None = None, *, threads: bool = False) -> None:
@@ -157,11 +161,12 @@ class Index:
         verdicts: Mapping[str, str],
         judge: str = "",
         summaries: Mapping[str, str] | None = None,
+        findings: Mapping[str, Sequence[IndexedFinding]] | None = None,
     ) -> None:
         """Store verdicts, by path within the root, on the state that `refresh` last read.
 
         `judge` identifies what made them: verdicts of another judge are stale. `summaries`: a text
-        to store with each.
+        to store with each; `findings`: the worst first.
         """
         time = clock.time()
         with self._db:
@@ -173,11 +178,26 @@ class Index:
                     for path, verdict in verdicts.items()
                 ],
             )
+            for path, rows in (findings or {}).items():
+                self._forget(path, ("findings",))
+                marks = ", ".join("?" * (1 + len(IndexedFinding._fields)))
+                self._db.executemany(
+                    f"INSERT INTO findings VALUES ({marks})",  # noqa: S608
+                    [(path, *row) for row in rows],
+                )
 
     def summaries(self, judge: str = "") -> dict[str, str]:
-        """Return the texts that `note` stored with the verdicts of a judge, current or stale."""
-        query = "SELECT path, summary FROM verdicts WHERE judge = ? AND summary != ''"
+        """Return the texts that `note` stored with the verdicts of a judge, current or stale.
+
+        Those of any judge for an empty one.
+        """
+        query = "SELECT path, summary FROM verdicts WHERE ? IN (judge, '') AND summary != ''"
         return dict(self._db.execute(query, (judge,)))
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The database."""
+        return self._db
 
     def rebuild(self) -> None:
         """Delete all entries and read every run folder."""
@@ -215,26 +235,67 @@ class Index:
         """Count the runs."""
         return int(self._db.execute("SELECT COUNT(*) FROM runs").fetchone()[0])
 
-    def search(self, terms: str = "") -> tuple[Indexed, ...]:
-        """Return the runs that fit every word, the newest first.
-
-        A word is looked for in names, tags and notes; `tag:x`, `project:x`, `group:x`, `status:x`
-        and `verdict:x` ask for one; `lr=1e-3`, `lr<1e-3` for a setting. Raises UsageError.
-        """
-        clauses, values = ["1"], []
-        for term in terms.split():
-            clause, arguments = _clause(term)
+    def search(
+        self, terms: str = "", sort: str = "newest", limit: int | None = None
+    ) -> tuple[Indexed, ...]:
+        """Return the runs that fit every word: see `RunQuery`. Raises UsageError."""
+        clauses: list[str] = ["1"]
+        values: list[str | float] = []
+        for term in search_terms.parse(terms):
+            clause, arguments = _compile(term)
             clauses.append(clause)
             values += arguments
-        order = "ORDER BY COALESCE(runs.time, created) DESC, runs.path"
-        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} {order}"
-        tags: dict[str, list[str]] = {}
+        query = f"{SELECT_RUNS} WHERE {' AND '.join(clauses)} ORDER BY {ORDERS[check_sort(sort)]}"
+        rows = self._db.execute(f"{query} LIMIT ?", [*values, -1 if limit is None else limit])
+        tags = self._tags()
+        return tuple(replace(Indexed(*row), tags=tags.get(row[0], ())) for row in rows)
+
+    def records(self) -> Iterator[IndexRecord]:
+        """Yield all that is known of each run, in order of their paths."""
+        columns = ", ".join(("path", *IndexedFinding._fields))
+        findings, settings = defaultdict(list), defaultdict(list)
+        for path, *row in self._db.execute(f"SELECT {columns} FROM findings ORDER BY rowid"):  # noqa: S608
+            findings[path].append(IndexedFinding(*row))
+        for path, *cell in self._db.execute("SELECT * FROM settings ORDER BY rowid"):
+            settings[path].append(SettingCell(*cell))
+        query = """SELECT path, notes, runs.mark, COALESCE(judge, ''), COALESCE(summary, '')
+            FROM runs LEFT JOIN verdicts USING (path)"""
+        texts = {path: row for path, *row in self._db.execute(query)}
+        for entry in self.search(sort="name"):
+            path = entry.path
+            notes, mark, judge, summary = texts[path]
+            cells, rows = tuple(settings[path]), tuple(findings[path])
+            yield IndexRecord(entry, notes, mark, judge, summary, cells, rows)
+
+    def _tags(self) -> dict[str, tuple[str, ...]]:
+        tags: dict[str, tuple[str, ...]] = {}
         for path, tag in self._db.execute("SELECT path, tag FROM tags ORDER BY rowid"):
-            tags.setdefault(path, []).append(tag)
-        return tuple(
-            replace(Indexed(*row), tags=tuple(tags.get(row[0], ())))
-            for row in self._db.execute(query, values)
-        )
+            tags[path] = (*tags.get(path, ()), tag)
+        return tags
+
+    def last(self, path: str) -> dict[str, Point]:
+        """Return the newest point of every metric of a run, read from its folder."""
+        try:
+            with View(self.root / path) as view:
+                return view.last()
+        except UnreadableLog:
+            return {}
+
+    def points(
+        self, path: str, key: str, width: int, first: int | None = None, last: int | None = None
+    ) -> Points:
+        """Return what a plot shows of a metric, read from its folder. Raises KeyError."""
+        try:
+            with View(self.root / path) as view:
+                return view.m4(key, width, first, last)
+        except UnreadableLog:
+            raise KeyError(key) from None
+
+    def findings(self, path: str) -> tuple[IndexedFinding, ...]:
+        """Return the findings of a run's last judgement, the worst first."""
+        columns = ", ".join(IndexedFinding._fields)
+        query = f"SELECT {columns} FROM findings WHERE path = ? ORDER BY rowid"  # noqa: S608
+        return tuple(IndexedFinding(*row) for row in self._db.execute(query, (path,)))
 
 
 def _is_plain(path: Path) -> bool:
@@ -286,35 +347,22 @@ def _is_failure(event: events.Event) -> bool:
     )
 
 
-def _clause(term: str) -> tuple[str, list[str | float]]:
-    match = re.fullmatch(r"(?P<key>[\w./-]+?)(?P<how><=|>=|!=|=|<|>|:)(?P<value>.*)", term)
-    if match is None:
-        like = f"%{term}%"
-        fields = " OR ".join(f"{name} LIKE ?" for name in INDEXED_TEXT_COLUMNS)
-        tag_clause = "runs.path IN (SELECT path FROM tags WHERE tag LIKE ?)"
-        return f"({fields} OR {tag_clause})", [like] * (len(INDEXED_TEXT_COLUMNS) + 1)
-    key, how, value = match["key"], match["how"], match["value"]
-    if how == ":":
-        if key == "tag":
-            return "runs.path IN (SELECT path FROM tags WHERE tag = ?)", [value]
-        if key not in SEARCH_FIELDS:
-            hint = f"one of tag, {', '.join(SEARCH_FIELDS)}; KEY=VALUE asks for a setting"
-            raise UsageError(f"nothing is called {key!r}", where=term, hint=hint)
-        return f"{SEARCH_FIELDS[key]} LIKE ?", [f"%{value}%"]
-    return _setting(key, how, value)
-
-
-def _setting(key: str, how: str, value: str) -> tuple[str, list[str | float]]:
-    """Return the clause for a setting, given by its name or the last part of it."""
-    operand: str | float
-    try:
-        column, operand = "number", float(value)
-    except ValueError:
-        if how not in {"=", "!="}:
-            raise UsageError(f"{value!r} is no number", where=f"{key}{how}{value}") from None
-        column, operand = "value", value
-    subquery = "runs.path IN (SELECT path FROM settings WHERE (key = ? OR key LIKE ?) AND"
-    return f"{subquery} {column} {how} ?)", [key, f"%/{key}", operand]
+def _compile(term: Term) -> tuple[str, list[str | float]]:
+    """Return the condition of a term and its bound values."""
+    match term:
+        case TextTerm(text):
+            conditions = [CONTAINS.format(name) for name in INDEXED_TEXT_COLUMNS]
+            conditions.append(OF_TABLE.format("tags", CONTAINS.format("tag")))
+            return f"({' OR '.join(conditions)})", [text] * (len(INDEXED_TEXT_COLUMNS) + 1)
+        case TagTerm(tag):
+            return OF_TABLE.format("tags", "tag = ?"), [tag]
+        case FieldTerm(field, text):
+            return CONTAINS.format(SEARCH_COLUMNS.get(field, field)), [text]
+        case SettingTerm(key, operator, operand):
+            column = "value" if isinstance(operand, str) else "number"
+            condition = f"(key = ? OR {ENDS_WITH}) AND {column} {operator} ?"
+            suffix = f"/{key}"
+            return OF_TABLE.format("settings", condition), [key, suffix, suffix, operand]
 
 
 def _leaves(settings: Mapping[str, object], within: str = "") -> Iterator[tuple[str, object]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from rlvitals.storage import blocks, columns, downsample, reader
 from rlvitals.storage.blocks import BlockCursor, Scalars
@@ -19,15 +19,8 @@ from rlvitals.storage.compacted import PackedFile
 from rlvitals.storage.downsample import Points
 from rlvitals.storage.reader import Place, RunCursor
 from rlvitals.storage.run_folder import About, BlockFile, LostRun, RunFolder, block_files
+from rlvitals.storage.run_query import Point
 from rlvitals.types import Series
-
-
-class Point(NamedTuple):
-    """A logged number with its step and time."""
-
-    step: int
-    time: float  # seconds since the epoch
-    value: float
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ Judged = tuple[str, Diagnosis | VitalsError]  # name and diagnosis, or error
 
 def worst_first(runs: Sequence[Judged]) -> list[Judged]:
     """Sort runs: unreadable first, then by worst finding, verdict and name."""
-    return sorted(runs, key=_badness)
+    return sorted(runs, key=badness)
 
 
 def table(runs: Sequence[Judged]) -> RenderableType:
@@ -134,7 +134,8 @@ def _counts(result: Diagnosis | VitalsError) -> Text:
     return text
 
 
-def _badness(run: Judged) -> tuple[int, int, str]:
+def badness(run: Judged) -> tuple[int, int, str]:
+    """Return the sort key of a run among the worst first."""
     name, result = run
     if isinstance(result, VitalsError):
         return (-len(Severity), 0, name)

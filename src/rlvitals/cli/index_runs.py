@@ -1,0 +1,75 @@
+"""Index the runs of a folder, here or in ClickHouse, for `runs`, `triage`, `serve` and `sql`.
+
+Without --to the index lies next to the runs, in SQLite. With --to the database gets each run, its
+settings, findings and rollouts, and every logged number: what is new since the last time alone.
+A database holds the runs of one ROOT. The password is the URL's or that of CLICKHOUSE_PASSWORD.
+
+examples:
+  rlvitals index runs
+  rlvitals index runs --to clickhouse://me@host:8123/runs
+  rlvitals index runs --to clickhouse://me@host:8443/runs?secure=1 --follow
+  rlvitals index runs --to chdb:runs.chdb
+"""
+
+import time
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack
+from pathlib import Path
+
+from rlvitals.cli import judging
+from rlvitals.cli.command import EXIT_OK, Command
+
+JUDGING_INTERVAL = 60.0  # seconds between two judgements of runs that are being written
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the root, the database and how long to follow."""
+    parser.add_argument("root", type=Path, metavar="ROOT", help="a folder with run folders")
+    parser.add_argument(
+        "--to", default="", metavar="URL",
+        help="clickhouse://user@host:port/database?secure=1, or chdb:FOLDER",
+    )  # fmt: skip
+    parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument(
+        "--every", type=float, default=5.0, metavar="SECONDS",
+        help="pause between two looks with --follow (default: 5)",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="judge no run")
+
+
+def run(args: Namespace) -> int:
+    """Refresh the index, judge what changed and copy what is new."""
+    from rlvitals.storage import find_run_folders
+    from rlvitals.storage.index import Index
+
+    find_run_folders.run_folders(args.root)  # raises if there is none
+    judging_time = -JUDGING_INTERVAL
+    with ExitStack() as stack:
+        index = stack.enter_context(Index(args.root))
+        filler = None
+        if args.to:
+            from rlvitals.clickhouse.fill import Filler
+            from rlvitals.clickhouse.run_store import RunStore
+
+            store = RunStore.create(args.to, str(args.root.resolve()))
+            filler = Filler(index, stack.enter_context(store))
+        while True:
+            index.refresh()
+            if not args.quick and time.monotonic() - judging_time >= JUDGING_INTERVAL:
+                judging.judge_index(index)
+                judging_time = time.monotonic()
+            if filler is None:
+                print(f"{len(index):,} runs")
+            else:
+                counts = filler.fill()
+                print(
+                    f"{counts.runs:,} runs written, {counts.points:,} points,"
+                    f" {counts.rollouts:,} rollouts, {counts.removed:,} runs removed",
+                    flush=True,
+                )
+            if not args.follow:
+                return EXIT_OK
+            time.sleep(args.every)
+
+
+COMMAND = Command("index", __doc__, add_arguments, run)

@@ -1,0 +1,1 @@
+"""Keep the index of many runs in ClickHouse: a server's database, or chdb's folder."""
