@@ -72,7 +72,10 @@ def test_a_killed_training_is_in_the_bucket_and_every_command_reads_it(
     assert "1 of 1 rollouts" in call("samples", url)[1]
     assert call("compare", url, url)[0] in (0, 4)
     assert call("triage", cloud)[0] in (0, 1, 4)
-    assert call("status", url)[0] == 0
+    cost = json.loads(call("status", url, "--json")[1])["upload"]
+    assert cost["writes"] >= 3  # the attempt, a segment, the manifest
+    assert cost["sent"] > folder.joinpath("blocks").stat().st_size > 0
+    assert "bucket " in call("status", folder)[1]
     assert call("follow", url, "--once")[0] in (0, 1, 4)
     _, out, _ = call("runs", cloud, "--search", "sweep", "--json")
     (entry,) = json.loads(out)

@@ -20,9 +20,9 @@ from rlvitals.storage import typed
 from rlvitals.storage.run_folder import EVENTS_FILE, RUN_FILE
 from rlvitals.storage.safe_files import atomic_write, inside, open_append
 from rlvitals.tracking import clock, heartbeat
+from rlvitals.tracking.spool import NODE_FOLDER
 
 COPY_STATE_FILE = ".bucket.json"  # in the copy: what of the bucket it has
-NODE_FOLDER = ".bucket"  # in the copy: each node's manifest and run.json
 MAX_FETCH_BYTES = 64 << 20  # fetched at once: they are in memory
 MAX_COPY_LOOKS = 5  # of a look whose segments are replaced while it reads
 COPY_FORMAT = 1  # of the state; another one is made anew

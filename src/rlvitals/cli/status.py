@@ -83,14 +83,16 @@ def _standing(run: "Run", args: Namespace) -> "Standing":
     from rlvitals.checkpoints import inspect_run, progress
     from rlvitals.diagnosis import batch, load
     from rlvitals.diagnosis.status import standing
+    from rlvitals.tracking.spool import upload_cost
 
     settings = flags.settings_for(args.path, args)
     now_s = clock.now(settings.diagnose.now)
     trace = load.load(run, load.run_overrides(settings), now_s)
     judged = batch.judge_trace((run, settings), trace)
     return standing(
-        run.name, judged, progress.read(run.root), inspect_run.try_inspect(run.root), now_s
-    )
+        run.name, judged, progress.read(run.root), inspect_run.try_inspect(run.root), now_s,
+        upload_cost(run.root),
+    )  # fmt: skip
 
 
 def _print_standings(args: Namespace, standings: "list[Standing]") -> None:

@@ -99,7 +99,7 @@ class Connection:
         except self._error as error:
             raise self._problem(error) from error
 
-    def insert(self, table: str, names: Sequence[str], columns: Sequence[object]) -> None:
+    def insert(self, table: str, names: Sequence[str], columns: Sequence[Any]) -> None:
         """Append rows, given as columns, and wait until they are stored. Raises UsageError."""
         try:
             self._client.insert(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from rlvitals.metrics.catalogue.value import LOSS as VALUE_LOSS
 from rlvitals.rules.answers import verdict_trend
 from rlvitals.rules.going_on import LIVE, liveness
 from rlvitals.types import Series, Trace
+
+if TYPE_CHECKING:  # it loads what records a run
+    from rlvitals.tracking.spool import UploadCost
 
 BRIEF = 7  # metrics that are told unless all are asked for
 FIRST = (
@@ -73,14 +77,16 @@ class Standing:
     diagnosis: Diagnosis
     progress: Progress | None
     checkpoints: Inspection | None
+    upload: "UploadCost | None" = None
 
 
-def standing(
+def standing(  # noqa: PLR0913, PLR0917 - what is known of a run, from each of its files
     name: str,
     diagnosis: Diagnosis,
     progress: Progress | None = None,
     checkpoints: Inspection | None = None,
     now: float = 0.0,
+    upload: "UploadCost | None" = None,
 ) -> Standing:
     """Put together where a run stands. `now`: seconds since the epoch."""
     trace = diagnosis.trace
@@ -109,6 +115,7 @@ def standing(
         diagnosis=diagnosis,
         progress=progress,
         checkpoints=checkpoints,
+        upload=upload,
     )
 
 

@@ -14,7 +14,7 @@ import sys
 import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from rlvitals.tracking.sinks.native import Native
 
 URL = re.compile(r"\w+://.+")
 UPLOAD_STATE_FILE = ".bucket.state"  # in the run folder: how far the upload is
+NODE_FOLDER = ".bucket"  # in a bucket's copy: each node's manifest and run.json
 MAX_FINISH_SECONDS = 60.0  # that the end of a run waits for its upload
 MAX_OFFLINE_SECONDS = 10.0  # the same, where the bucket cannot be reached
 ROOM_SECONDS = 5.0  # between two looks at how much waits for the bucket
@@ -60,6 +61,39 @@ def read_state(folder: Path) -> Mapping[str, Any]:
         if isinstance(state, dict):
             return state
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadCost:
+    """The requests of a run's uploads so far, and what still waits."""
+
+    writes: int  # PUT and LIST requests
+    reads: int  # GET and HEAD requests
+    sent: int  # bytes
+    unsent: int  # bytes on this machine's disk; 0 in a copy of a bucket
+    error: str  # of the last try; "" where it got through
+
+
+def upload_cost(folder: Path) -> UploadCost | None:
+    """Return the cost of a run's uploads: a recorded folder's, or of all nodes of a bucket's copy.
+
+    None for a run that is in no bucket.
+    """
+    records = [state] if (state := read_state(folder)) else []
+    for path in sorted((folder / NODE_FOLDER).glob("*.json")):
+        with suppress(OSError, ValueError):
+            record = json.loads(path.read_bytes())
+            if isinstance(record, dict) and isinstance(record.get("cost"), dict):
+                records.append(record["cost"])
+    if not records:
+        return None
+
+    def total(key: str) -> int:
+        counts = (record.get(key) for record in records)
+        return sum(count for count in counts if isinstance(count, int))
+
+    error = state.get("error") or ""
+    return UploadCost(total("puts"), total("gets"), total("sent"), total("unsent"), str(error))
 
 
 def begin(run: Run, recording: Recording) -> None:

@@ -1,8 +1,10 @@
 """Render the status of runs for the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,6 +13,7 @@ from rich.text import Text
 from rlvitals import metrics
 from rlvitals.checkpoints.inspect_run import CheckpointState, Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, Chunk
+from rlvitals.checkpoints.transfer.byte_text import format_bytes
 from rlvitals.diagnosis.status import BESIDE, BRIEF, Change, Standing
 from rlvitals.errors import harmless
 from rlvitals.following.duration_text import format_duration
@@ -20,6 +23,9 @@ from rlvitals.types import Trace
 from rlvitals.views import lists, phrases
 from rlvitals.views.console import grid
 from rlvitals.views.sparkline import sparkline
+
+if TYPE_CHECKING:  # it loads what records a run
+    from rlvitals.tracking.spool import UploadCost
 
 BAR_COLUMNS = 40
 MAX_NAMED_PROBLEMS = 3  # in one line
@@ -158,6 +164,16 @@ def _fact_rows(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "chunks", f"{progress.completed_chunks} of {total} done"
     if progress is not None and progress.damage:
         yield "progress", progress.damage
+    if standing.upload is not None:
+        yield "bucket", _upload(standing.upload)
+
+
+def _upload(cost: "UploadCost") -> str:
+    """Return what a bucket has cost so far, and what it lacks."""
+    text = f"{format_bytes(cost.sent)} sent in {cost.writes:,} write requests, {cost.reads:,} reads"
+    if cost.unsent:
+        text += f"; {format_bytes(cost.unsent)} wait on this machine's disk"
+    return text + (f"; last try: {cost.error}" if cost.error else "")
 
 
 def checkpoint(inspection: Inspection) -> str:
@@ -319,6 +335,7 @@ def facts(standing: Standing) -> dict[str, object]:
         },
         "progress": None if progress is None else dict(progress.said),
         "progress_damage": "" if progress is None else progress.damage,
+        "upload": None if standing.upload is None else asdict(standing.upload),
     }
 
 
