@@ -381,6 +381,8 @@ MAY_READ_A_TIME = {
     "integrations/": "hooks record",
     "readers/formats/sqlite.py": "whether a database has changed while it is read",
     "tracking/": "records when things happen",
+    "bucket/": "records when things happen; whether a file has changed since its upload",
+    "cli/judging.py": "whether the settings have changed since the verdicts of an index",
     "checkpoints/": "records when things happen; clears what is left over",
     "rollouts/rollout_index.py": "whether a file has changed since its index was made",
     "server/channel.py": "which start of the server a message is of",

@@ -111,7 +111,7 @@ class Ratchet(NamedTuple):
 RATCHETS = {
     "agents": Ratchet(0.0, 0, 0, 8),
     "alerts": Ratchet(0.0, 0, 0, 20),
-    "bucket": Ratchet(0.0, 11, 0, 34),
+    "bucket": Ratchet(0.0, 11, 0, 33),
     "capture": Ratchet(0.0, 0, 0, 16),
     "checkpoints": Ratchet(0.9, 10, 1, 88),
     "cli": Ratchet(0.4, 0, 0, 80),
@@ -133,7 +133,7 @@ RATCHETS = {
     "server": Ratchet(0.0, 0, 0, 62),
     "signals": Ratchet(0.9, 4, 0, 63),
     "storage": Ratchet(0.9, 8, 0, 116),
-    "tracking": Ratchet(0.3, 9, 0, 104),
+    "tracking": Ratchet(0.3, 9, 0, 105),
     "trainers": Ratchet(0.6, 13, 0, 220),
     "views": Ratchet(0.9, 4, 0, 171),
     "wandb": Ratchet(0.0, 1, 0, 3),

@@ -94,7 +94,7 @@ def courses(case: Case):
         for series in columns(case, name):
             for each in (series, by_steps(series)):
                 if len(each) >= 20:
-                    yield each, course_of(each)
+                    yield each, course_of(each.values)
 
 
 def block_starts(case: Case):

@@ -6,7 +6,7 @@ import numpy as np
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, EPSILON
 from rlvitals.metrics.catalogue.outcome import RETURN
-from rlvitals.rules.course import course_of, falls
+from rlvitals.rules.course import PLAIN, course_of, falls
 from rlvitals.rules.curves import (
     AMPLE,
     AT_ONCE,
@@ -130,6 +130,9 @@ def flat_unless_good(
 
     Blocks of a smoothed outcome scatter by its own swings: its last fifth has to tell the same.
     """
+    course = course_of(values)
+    if course.gain > max(trend.material, PLAIN * course.noise):
+        return trend  # it moved and came back: whether it kept its gain is for other rules
     flat = replace(trend, state="flat", why="", low=level.low, high=level.high)
     if knows_way(trace, trend.metric, values):
         return flat

@@ -21,7 +21,7 @@ CONFIG_VARIABLE = "RLVITALS_CONFIG"
 MAX_SETTINGS_BYTES = 1 << 20  # of a settings file
 RESTRICTED_OPTIONS = {
     "diagnose": ("jobs",),
-    "recording": ("mode", "folder", "sinks", "alerts", "stop_on"),
+    "recording": ("mode", "folder", "mirror", "sinks", "alerts", "stop_on"),
 }
 CONFINED_OPTIONS = {"diagnose": ("baseline", "rates")}  # paths that must stay in the file's folder
 

@@ -1,8 +1,8 @@
 """Start commands of rlvitals beside a run that is recorded, as processes of their own.
 
-`rlvitals follow` judges the run, sends alerts and asks the run to stop. A process takes no time
-from the training loop's interpreter and outlives it, so that the end of a killed training is told
-as well.
+`rlvitals follow PATH` judges the run, sends alerts and asks the run to stop. A process takes no
+time from the training loop's interpreter and outlives it, so that the end of a killed training is
+told as well.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Record a run into a bucket: a local folder, and `rlvitals mirror` beside it that uploads it.
+"""Record a run into a bucket: a local folder, and `rlvitals mirror RUN URL`, which uploads it.
 
 The training writes files as always and talks to no network. The uploading process outlives a
 training that is killed, and sends the rest.

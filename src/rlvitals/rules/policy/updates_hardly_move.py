@@ -39,7 +39,11 @@ the learning rate is below 30 % of its peak this rule is silent. Language models
 - Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients".
 """
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rlvitals.metrics.catalogue.exploration import ENTROPY, ENTROPY_COEF, ENTROPY_COEF_LOSS
 from rlvitals.metrics.catalogue.optimiser import GRAD_NORM, LEARNING_RATE
@@ -55,6 +59,7 @@ from rlvitals.rules.spent import too_early
 from rlvitals.rules.standing import LEAST, standing, way_share
 from rlvitals.rules.untaught import MAX_CHANGED, SAME_ENTROPY, no_movement
 from rlvitals.rules.untrained import find_constant_error
+from rlvitals.signals.finite import Array
 from rlvitals.signals.spread import median
 from rlvitals.types import Profile, Series, Trace
 
@@ -78,38 +83,59 @@ def check(trace: Trace) -> Answer:
     return _by_rate(trace) or _by_sum(trace) or _by_temperature(trace) or _by_updates(trace)
 
 
-def _by_temperature(trace: Trace) -> Finding | None:
-    """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
+@dataclass(frozen=True, slots=True)
+class _EntropyExcess:
+    """Entropy of a SAC policy above its target, where the loss of alpha tells it."""
+
+    steps: NDArray[np.int64]  # [n]
+    alpha: Array  # [n]
+    values: Array  # [n], nats
+
+
+def _entropy_excess(trace: Trace) -> _EntropyExcess | None:
     alpha = trace.numbers(ENTROPY_COEF.name, 2 * LEAST)
     loss = trace.numbers(ENTROPY_COEF_LOSS.name, 2 * LEAST)
     measured = trace.measured.get(ENTROPY_COEF_LOSS.name)
     if alpha is None or loss is None or measured is None or measured.framework != "sb3":
         return None
     steps, alpha_rows, loss_rows = np.intersect1d(alpha.steps, loss.steps, return_indices=True)
-    with np.errstate(divide="ignore"):
-        log_alpha = np.log(alpha.values[alpha_rows])
-    # Nearer to 0, the loss over log alpha is noise.
-    usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)  # noqa: PLR2004
-    if np.count_nonzero(usable) < 2 * LEAST or too_early(trace):
+    alphas = alpha.values[alpha_rows]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_alpha = np.log(alphas)
+        # Nearer to 0, the loss over log alpha is noise.
+        usable = np.isfinite(log_alpha) & (np.abs(log_alpha) >= 0.05)  # noqa: PLR2004
+    if np.count_nonzero(usable) < 2 * LEAST:
         return None
-    excess = (loss.values[loss_rows] / log_alpha)[usable]  # entropy less its target
-    levels = [float(np.median(values)) for values in np.array_split(excess, 6)]
-    fall = float(log_alpha[usable][0] - log_alpha[usable][-1])
+    excess = loss.values[loss_rows][usable] / log_alpha[usable]
+    return _EntropyExcess(steps[usable], alphas[usable], excess)
+
+
+def _by_temperature(trace: Trace) -> Finding | None:
+    """Find a policy of SAC whose entropy stands still while the bonus for it fades."""
+    excess = _entropy_excess(trace)
+    if excess is None or too_early(trace):
+        return None
+    levels = [float(np.median(values)) for values in np.array_split(excess.values, 6)]
+    first_alpha, last_alpha = (float(alpha) for alpha in excess.alpha[[0, -1]])
     # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
     bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
     is_constant = max(levels) - min(levels) <= bound.value
-    if fall < 2.0 or not is_constant or weigh.content(verdict_trend(trace)):  # noqa: PLR2004
+    if (
+        math.log(first_alpha / last_alpha) < 2.0
+        or not is_constant
+        or weigh.content(verdict_trend(trace))
+    ):  # noqa: PLR2004
         return None
     if isinstance(find_constant_error(trace), Finding):
         return None  # a policy has nothing to follow where the critic learned nothing
     return Finding(
-        f"updates do not move the policy: alpha falls from {alpha.values[0]:.3g} to "
-        f"{alpha.values[-1]:.3g}, and the policy's entropy stays {levels[0]:.3g} to "
+        f"updates do not move the policy: alpha falls from {first_alpha:.3g} to "
+        f"{last_alpha:.3g}, and the policy's entropy stays {levels[0]:.3g} to "
         f"{levels[-1]:.3g} nats above its target",
         severity=Severity.WARNING,
         metric=ENTROPY_COEF_LOSS.name,
-        began=int(steps[0]),
-        ended=int(steps[-1]),
+        began=int(excess.steps[0]),
+        ended=int(excess.steps[-1]),
         observed=max(levels) - min(levels),
         bound=bound,
         causes=(
