@@ -120,11 +120,8 @@ def _by_temperature(trace: Trace) -> Finding | None:
     # In healthy runs whose alpha falls so far, entropy changes by 0.8 nats at least.
     bound = Bound(0.15, "default: nats, between the medians of six parts of the run")
     is_constant = max(levels) - min(levels) <= bound.value
-    if (
-        math.log(first_alpha / last_alpha) < 2.0
-        or not is_constant
-        or weigh.content(verdict_trend(trace))
-    ):  # noqa: PLR2004
+    has_faded = math.log(first_alpha / last_alpha) >= 2.0  # noqa: PLR2004
+    if not (has_faded and is_constant) or weigh.content(verdict_trend(trace)):
         return None
     if isinstance(find_constant_error(trace), Finding):
         return None  # a policy has nothing to follow where the critic learned nothing
