@@ -21,7 +21,9 @@ from rlvitals.cli.command import Command
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the archive and the destination."""
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="a file of `rlvitals bundle RUN`")
+    parser.add_argument(
+        "archive", type=Path, metavar="ARCHIVE", help="a file of `rlvitals bundle RUN`"
+    )
     restore.add_destination(parser)
     parser.add_argument(
         "--max-ratio",
