@@ -44,17 +44,17 @@ def _ppo_settings() -> str:
 
 PPO_PRESETS = """## Presets
 
-The defaults above are the cluster's. Any other environment starts from a preset over them:
-`--env ID --help` shows it, the first lines of the log say it, a file (`--config`) is above it and a
-flag above both. What these come to: [benchmarks](../benchmarks.md). Environments other than the
-cluster have no scheduler to begin from: the warm start is left out, and the log says so once.
+The table above has the defaults for the cluster. Other environments start from a preset, which
+`--env ID --help` and the first lines of the log show. A file (`--config`) takes precedence over the
+preset, and a flag over both. See the [results](../benchmarks.md). Other environments have no
+scheduler to clone: the warm start is skipped, and the log says so once.
 """
 
 PPO_SETTINGS = """# Settings of `rlvitals train ppo`
 
-One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
-file. The defaults, as a file: `rlvitals train ppo --write-config FILE`. A key that is not here is
-refused by name. Other spellings of flags: `--total-requests` and `--ppo-requests` are
+Every setting is a flag and a key of a JSON file with these sections (`--config FILE`). Flags take
+precedence over the file. `rlvitals train ppo --write-config FILE` writes the defaults. An unknown
+key is an error. Other spellings of flags: `--total-requests` and `--ppo-requests` are
 `--total-steps`, `--num-replicas` is `--replicas`, `--pretrained-actor-path` is
 `--external-pretrain`, `--skip-bc-training` is `--skip-warmstart`. A flag of `true` or `false` may
 stand alone: `--wandb`.
@@ -63,31 +63,31 @@ stand alone: `--wandb`.
 
 LANGUAGE_PRESETS = """## Presets
 
-The defaults above are for models of billions of weights. The two that are made here start from a
-preset over them; a file is above it and a flag above both. What the language model comes to:
-[benchmarks](../benchmarks.md). The one that sees learns the form of an answer in a hundred steps,
-and to read charts not at all: what counts as right of its answers is their form.
+The table above has the defaults for models with billions of weights. The two tiny models start from
+a preset. A file takes precedence over the preset, and a flag over both. See the
+[results](results.md).
 """
 
 LANGUAGE_SETTINGS = """# Settings of the language trainers
 
-Of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce`: each is a flag, and a key of its section
-in the JSON file that `--config` reads. A tiny model starts from a preset, which `--help` shows. How
-the modes differ stands in [Train a language model](../how-to/train-a-language-model.md).
+The settings of `rlvitals train grpo`, `psr`, `nsr` and `w-reinforce` are flags, and keys of the
+sections in the JSON file that `--config` reads. A tiny model starts from a preset, which `--help`
+shows. [Train a language model](../how-to/train-a-language-model.md#choose-a-mode) explains the
+modes.
 """
 
 RLHF_SETTINGS = """# Settings of `rlvitals train rlhf`
 
-One JSON file with these sections (`--config FILE`), and a flag for each key, which is above the
-file. These are the defaults for a large model; the tiny one, which is trained where no other is
-named, starts from a preset that `rlvitals train rlhf --help` shows. `lora_dropout` and
-`rewards.correctness` do nothing here: [RLHF](rlhf.md) says why. Other spellings of flags:
+Every setting is a flag and a key of a JSON file with these sections (`--config FILE`). Flags take
+precedence over the file. The table has the defaults for a large model. The tiny model, which is the
+default model, starts from a preset that `rlvitals train rlhf --help` shows. `lora_dropout` and
+`rewards.correctness` have no effect: see [RLHF](rlhf.md). Other spellings of flags:
 `--model-name`, `--learning-rate`, `--init-kl-coef`, `--save-total-limit`.
 """
 
 
 def _decisions() -> str:
-    lines = ["# Decisions", "", "Choices that a successor would question, a page each.", ""]
+    lines = ["# Decisions", "", "Design decisions with their reasons, one page each.", ""]
     for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         lines.append(f"- {path.name[:4].lstrip('0')}: [{title}]({path.name})")
@@ -98,22 +98,21 @@ def _readers() -> str:
     rows = [(r.name, r.title, r.looks_for.replace("*", "\\*"), f"`{r.example}`") for r in READERS]
     return f"""# What it reads
 
-Point at a file, at a run's folder, or at a folder of many runs
-([where each tool's log lies](how-to/read-your-logs.md)). The first of these readers that claims a
-file reads it; files that belong to one run are read together and counted once.
+Pass a file, a run's folder, or a folder of many runs
+([the log of each tool](how-to/read-your-logs.md)). The first reader that recognises a file reads
+it. Files of one run are read together.
 
 {table(("reader", "reads", "looks for", "such as"), rows)}
 
-Every reader reads a growing file as a prefix of the finished one, keeps NaN and infinity as data,
-refuses damaged rows one by one, and says in the notes how many and why. A file that gzip or zstd
-packed is read as if it were not. Of Weights & Biases the `.wandb` file that lies in the run's
-folder is read, synced or not: no account is needed. A database holds many runs: `mlflow.db` is all
-of them, `mlflow.db/EXPERIMENT/RUN` is one.
+Every reader reads a growing file up to its last complete row, keeps NaN and infinity, and skips
+damaged rows; the notes give their number and the reason. Files compressed by gzip or zstd are read
+directly. For Weights & Biases, the local `.wandb` file is read, synced or not; no account is
+needed. A database contains many runs: `mlflow.db` is all, `mlflow.db/EXPERIMENT/RUN` is one.
 
 ## Saved rollouts
 
-What a framework saves of its samples is listed by [`rlvitals samples`](how-to/look-at-rollouts.md)
-and judged together with the run that it lies beside, or alone where no log does.
+[`rlvitals samples`](how-to/look-at-rollouts.md) lists the rollouts that a framework saves. They are
+judged with the run in whose folder they are, or alone if there is no log.
 
 {table(("dialect", "reads", "looks for", "such as"), _rollout_rows())}
 
@@ -130,24 +129,26 @@ def _rollout_rows() -> list[tuple[str, ...]]:
 
 READER_DOC = """## One run or many
 
-Files of one run are put together: TensorBoard files of one folder, `train/` and `eval/` beside
-each other, `tensorboard/` beside `metrics/`, what the process printed beside either, monitors
-`0.monitor.csv` and `1.monitor.csv` of parallel environments, checkpoints' `trainer_state.json`
-(the newest). Sibling folders, and the trials of a tuner, are runs of their own. What is logged
-twice is judged once, from the fullest, and a note says where from. Files of settings
-(`config.yaml`, `args.json`, `.hydra/`, ...) are read with the run that they lie beside.
+Files of one run are merged: TensorBoard files of one folder, sibling folders `train/` and `eval/`
+or `tensorboard/` and `metrics/`, console output in the same folder, `0.monitor.csv` and
+`1.monitor.csv` of parallel environments, and the newest `trainer_state.json` of the checkpoints.
+Other sibling folders, and the trials of a tuner, are separate runs. A metric that is logged twice
+is taken from the log with the most points, and a note names it. Files of settings (`config.yaml`,
+`args.json`, `.hydra/`, ...) are read with the run in the same folder.
 """
 
 
 def _settings() -> str:
     return f"""# Settings
 
-Command line over environment (`RLVITALS_*`) over the nearest `rlvitals.toml` over your own,
-`~/.config/rlvitals/rlvitals.toml`, over default. The nearest file is the first one found from the
-run's folder upward, else the one in the working folder; `--config FILE` or `RLVITALS_CONFIG` names
-another instead. A file that lies with a run cannot set what acts:
-[keep secrets out of a run](how-to/keep-secrets-out.md#settings-files-that-came-with-a-run).
-An unknown name is an error that names the nearest known one.
+A setting is taken from the first of these sources that has it: the command line, the environment
+(`RLVITALS_*`), the nearest `rlvitals.toml`, your own `~/.config/rlvitals/rlvitals.toml`, the
+default.
+
+The nearest file is the first one from the run's folder upward, else the one in the working folder.
+`--config FILE` or `RLVITALS_CONFIG` selects another one. A file that comes with a run cannot set
+[everything](how-to/keep-secrets-out.md#settings-files-that-came-with-a-run). An unknown name is an
+error that suggests the nearest one.
 
 ```toml
 [diagnose]
@@ -169,8 +170,8 @@ reason = "the sweep tries clip ranges that are too small"
 until = 2030-12-31
 ```
 
-`rlvitals explain RULE` lists the numbers that a rule judges by. Mutes and baselines at work:
-[fail a CI run on new findings](how-to/fail-a-ci-run.md).
+`rlvitals explain RULE` lists the thresholds of a rule. [Fail a CI run on new
+findings](how-to/fail-a-ci-run.md) shows the use of mutes and baselines.
 
 {settings_table()}
 """
@@ -182,7 +183,7 @@ def _commands() -> str:
     subs = next(a for a in top._actions if isinstance(a, _SubParsersAction))
     sections = [
         "# Commands",
-        "`rlvitals COMMAND --help` says the same. See also [exit codes](exit-codes.md).",
+        "`rlvitals COMMAND --help` prints the same texts. See also [exit codes](exit-codes.md).",
     ]
     sections += [_command(command.name, subs.choices[command.name]) for command in COMMANDS]
     return "\n\n".join(sections)
@@ -202,7 +203,7 @@ def _command(name: str, sub: ArgumentParser) -> str:
 def _argument(action: Action) -> tuple[str, str]:
     value = str(action.metavar or ("" if action.nargs == 0 else action.dest.upper()))
     usage = " ".join(item for item in (", ".join(action.option_strings), value) if item)
-    count = {"?": " (may be left out)", "+": " (one or more)"}.get(str(action.nargs), "")
+    count = {"?": " (optional)", "+": " (one or more)"}.get(str(action.nargs), "")
     choices = f": {', '.join(map(str, action.choices))}" if action.choices else ""
     return f"`{usage}`", f"{action.help or ''}{count}{choices}"
 
@@ -244,9 +245,9 @@ def _environments() -> str:
     _, _, wrappers = doc(environments.__doc__).partition("\n\n")
     return f"""# Environments
 
-What is known of {len(rows)} standard environments decides what counts as learning (a share of the
-way from random to solved), as converged, and as an impossible return. Where a run's environment
-is not logged, say it: `--set env_id=CartPole-v1`.
+The returns of {len(rows)} standard environments determine what counts as learning (a share of the
+distance from random to solved), as converged, and as an impossible return. If a run's environment
+is not logged, pass it: `--set env_id=CartPole-v1`.
 
 {wrappers}
 

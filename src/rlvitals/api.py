@@ -43,12 +43,14 @@ def diagnose(  # noqa: PLR0913 - the command's options, each by its name
 ) -> Diagnosis:
     """Diagnose a run: a log, a run's folder, or a trace.
 
-    `replay` also judges growing parts of it, to say what was warned of and taken back. `live`
-    says that the run goes on, or that it is over (False); without it the evidence decides. `now`
-    is the moment of the judgement: seconds since the epoch, or a date of ISO 8601.
+    `settings`, `map` and `thresholds` are those of `--set`, `--map` and `--threshold`. `replay`
+    also judges the run as it grew, and adds warnings that were cleared. `live`: the run is still
+    training (True) or has ended (False); by default this follows from the log. `now`: time of the
+    judgement, as seconds since the epoch or an ISO 8601 date.
 
-    What is not given comes from `RLVITALS_*` and `rlvitals.toml`, as on the command line; a
-    trace is judged by the arguments alone. Raises UnreadableLog, UsageError.
+    Other arguments default to `RLVITALS_*` and `rlvitals.toml`, as on the command line; for a
+    trace only the arguments count. Raises UnreadableLog if the path cannot be read, UsageError for
+    an invalid argument.
     """
     notebook.register()
     if isinstance(run, Trace):
@@ -75,9 +77,10 @@ def summarise(run: Where) -> str:
 
 
 def report(run: Where, path: Where = "report.html") -> Path:
-    """Write the page about a run that `rlvitals report RUN` writes; return its path.
+    """Write the HTML page of `rlvitals report RUN`; return its path.
 
-    Raises UnreadableLog, UsageError, and OSError where the page cannot be written.
+    Raises UnreadableLog if the run cannot be read, OSError if the page cannot be written, and
+    UsageError for invalid settings.
     """
     from rlvitals.views.report import contents, html
     from rlvitals.views.report.run_subject import subject
@@ -100,11 +103,11 @@ def plot(
     theme: str = "light",
     format: str = "png",  # noqa: A002 - as the command line calls it
 ) -> tuple[Path, ...]:
-    """Draw a run's curves into files, as `rlvitals plot` does; return their paths.
+    """Draw the pictures of `rlvitals plot` into files; return their paths.
 
-    `only` names figures; without it all are drawn whose metrics are logged. `format` is "png",
-    "svg", "pdf", or "json" for the numbers. Raises UnreadableLog, UsageError for an unknown name,
-    VitalsError without matplotlib.
+    `only`: names of pictures (default: all whose metrics are logged). `format`: "png", "svg",
+    "pdf", or "json" for the data. Raises UnreadableLog if the run cannot be read, UsageError for
+    an unknown name, VitalsError without matplotlib.
     """
     from rlvitals.views import figures
     from rlvitals.views.drawing import picture_folder
@@ -136,10 +139,12 @@ def compare(  # noqa: PLR0913 - the command's options, each by its name
 ) -> Comparison:
     """Compare groups of runs: paths of runs, folders of runs, or traces.
 
-    Runs that share every setting but the seed are a group; `by` names the settings to group by.
-    `level` is in the unit of the metric, `at` is "last", "best" or "mean of last N %". `axis`
-    is "steps", "episodes", "tokens" or "time". A run that ends before the others cuts them, or
-    failed if `short_fails`. `live` is that of `diagnose`. Raises UnreadableLog, UsageError.
+    Runs with equal settings except the seed form a group; `by` lists the settings to group by.
+    `level` is in the unit of the metric. `at` is "last", "best" or "mean of last N %". `axis` is
+    "steps", "episodes", "tokens" or "time". If a run ends before the others, all are cut there;
+    with `short_fails` it counts as failed. `live` is that of `diagnose`.
+
+    Raises UnreadableLog if a path cannot be read, UsageError for an invalid argument.
     """
     members: list[Member] = []
     seen_runs: set[tuple[Path, str]] = set()
@@ -172,24 +177,27 @@ def trace(
     map: Mapping[str, str] | None = None,  # noqa: A002 - as the command line calls it
     live: bool | None = None,
 ) -> Trace:
-    """Read one run under canonical names. Raises UnreadableLog, UsageError."""
+    """Read one run with canonical metric names; the arguments are those of `diagnose`.
+
+    Raises UnreadableLog if the path cannot be read, UsageError for an invalid argument.
+    """
     notebook.register()
     chosen_options = _load_options(path, profile, settings, map, live=live)
     return load.load(_find_run(path), load.run_overrides(chosen_options))
 
 
 def runs(path: Where) -> tuple[Trace, ...]:
-    """Read every run under a folder. Raises UnreadableLog for one that cannot be read."""
+    """Read every run below a folder. Raises UnreadableLog if one of them cannot be read."""
     given_options = load.run_overrides(_load_options(path))
     return tuple(load.load(run, given_options) for run in load.runs(Path(path)))
 
 
 def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of other readers of files
-    """Read the run of a folder, a log or a page of `rlvitals serve`; several runs by name.
+    """Read a folder, a log or a page of `rlvitals serve`: one trace, or several by name.
 
-    `http://host:8265/run/KEY` is a run, `http://host:8265` all runs of the server, each read when
-    it is asked for. A server that needs its token gets it from the address: `?token=...`.
-    Raises UnreadableLog, UsageError, and VitalsError where the server cannot be reached.
+    `http://host:8265/run/KEY` is one run. `http://host:8265` is all runs of the server, each read
+    on first access. The address may contain the server's token: `?token=...`. Raises
+    UnreadableLog, UsageError for an invalid address, VitalsError if the server is unreachable.
     """
     from rlvitals.hosted import served_runs
 
@@ -203,9 +211,9 @@ def open(address: Where) -> Trace | Mapping[str, Trace]:  # noqa: A001 - as of o
 
 
 def read(path: Where) -> tuple[Log, ...]:
-    """Read one run's files as they are, under the names their source gave them.
+    """Read one run's files with their original names; one log for each program that wrote them.
 
-    One log for each program that wrote there. Raises UnreadableLog.
+    Raises UnreadableLog if the path cannot be read.
     """
     return sources.read(_find_run(path))
 

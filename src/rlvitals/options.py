@@ -18,36 +18,44 @@ class Recording:
     """The defaults of `rlvitals.start()`."""
 
     mode: str = option(
-        "on", "off: nothing is recorded and every call is free; also `RLVITALS_MODE`",
+        "on", "off: record nothing, every call returns at once; also `RLVITALS_MODE`",
         choices=("on", "off"),
     )  # fmt: skip
     folder: str = option("", "the run folder, or a URL: `s3://bucket/runs/x`", item="FOLDER")
     mirror: str = option("", "upload the run folder to this URL while it is recorded", item="URL")
     mirror_seconds: float = option(10.0, "seconds between two uploads", item="N")
     spool_gib: float = option(
-        8.0, "GiB that wait on disk for a URL's bucket; rows beyond are dropped", item="N"
+        8.0, "GiB on disk that wait for the upload to a URL; further rows are dropped", item="N"
     )
-    project: str = option("", "what the run belongs to", item="TEXT")
-    name: str = option("", "the run's name", item="TEXT")
+    project: str = option("", "project of the run", item="TEXT")
+    name: str = option("", "name of the run", item="TEXT")
     framework: str = option(
-        "", "whose names the logged keys are, where they do not tell: `sb3`, `trl-grpo`, `verl`",
+        "", "framework of the logged keys, if ambiguous: `sb3`, `trl-grpo`, `verl`",
         item="NAME",
     )  # fmt: skip
-    group: str = option("", "runs that differ in their seed alone", item="TEXT")
-    tags: tuple[str, ...] = option((), "words to find the run by", item="TAG")
-    sinks: tuple[str, ...] = option((), "what else to write", item="SINK")
-    durable: bool = option(False, "write each call at once: nothing is lost on SIGKILL")
-    flush_seconds: float = option(0.15, "seconds that rows wait in memory at most", item="N")
+    group: str = option("", "group of runs that differ only in their seed", item="TEXT")
+    tags: tuple[str, ...] = option((), "tags for searching runs", item="TAG")
+    sinks: tuple[str, ...] = option(
+        (), "sinks besides the run folder: `tensorboard`, `csv`, `wandb`", item="SINK"
+    )
+    durable: bool = option(False, "write each call immediately, so that SIGKILL loses no rows")
+    flush_seconds: float = option(
+        0.15, "longest time in seconds that rows wait in memory", item="N"
+    )
     facts: bool = option(
-        True, "store git commit and diff, packages, host and seeds: what a repetition needs"
+        True, "store git commit and diff, packages, host and seeds, for reproduction"
     )
     rollouts_mib: float = option(
-        1024.0, "MiB of rollouts in the run folder, without secrets (0: none)", item="N"
+        1024.0, "limit of the rollouts in the run folder, in MiB (0: record none)", item="N"
     )
     alerts: bool = option(False, "send the alerts of your own `alerts.toml`")
-    stop_on: str = option("", "ask the training to stop where this stands", choices=("error",))
+    stop_on: str = option(
+        "",
+        "request a stop of the training on a persistent finding of this severity",
+        choices=("error",),
+    )
     machine_seconds: float = option(
-        10.0, "seconds between two looks at the machine (0: none)", item="N"
+        10.0, "seconds between two samples of CPU, memory and GPU (0: none)", item="N"
     )
 
 
@@ -59,16 +67,16 @@ class Monitoring:
     """
 
     metrics_export_enabled: bool = option(default=True, doc="write rows under `<run>/metrics/`")
-    metrics_export_format: str = option("csv", "as what", choices=("csv", "parquet"))
-    metrics_export_interval: int = option(50, "rows that are written together", item="N")
+    metrics_export_format: str = option("csv", "format of the rows", choices=("csv", "parquet"))
+    metrics_export_interval: int = option(50, "rows per write", item="N")
     metrics_subsamples: int = option(
         200_000,
-        "rows of a kind that are kept in full; after them every 2nd for as many rows, then every "
-        "4th, and so on (0: all). The run's own files keep all",
+        "rows per file without subsampling; then every 2nd row for as many rows, then every 4th, "
+        "and so on (0: all). The run folder keeps all rows",
         item="N",
     )
     tensorboard_port: int = option(
-        6006, "the command that shows the run is printed with this port (0: it is not)", item="N"
+        6006, "port in the printed TensorBoard command (0: do not print it)", item="N"
     )
 
 
@@ -78,22 +86,24 @@ class Plot:
 
     theme: str = option("light", "colours of the pictures", choices=("light", "dark"))
     format: tuple[str, ...] = option(
-        ("png",), "files of each picture: png, svg, pdf, or json for the numbers drawn",
+        ("png",), "file formats of each picture: png, svg, pdf, or json for its data",
         item="FORMAT",
     )  # fmt: skip
-    dpi: int = option(110, "pixels to the inch of a PNG", item="N")
+    dpi: int = option(110, "resolution of a PNG in pixels per inch", item="N")
 
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Findings that are known and accepted: they are counted and named, and fail nothing."""
+    """Accepted findings: they are counted and listed, but do not fail the check."""
 
     rule: str = option("", "the rule whose findings are muted", item="RULE")
-    reason: str = option("", "why: it is shown beside them", item="TEXT")
-    run: str = option("", "runs by name, `*` for anything; every run without it", item="PATTERN")
+    reason: str = option("", "the reason, shown with the findings", item="TEXT")
+    run: str = option("", "names of runs, with `*` as wildcard (default: all runs)", item="PATTERN")
     until: date | None = field(
         default=None,
-        metadata={"doc": "the last day on which it holds", "choices": (), "item": "DATE"},
+        metadata={"doc": "the last day on which the entry applies", "choices": (), "item": "DATE"},
     )
-    until_step: int | None = option(None, "the last step of a run for which it holds", item="N")
+    until_step: int | None = option(
+        None, "the last step of a run to which the entry applies", item="N"
+    )
     where: str = ""  # the file of this entry

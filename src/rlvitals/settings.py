@@ -37,18 +37,24 @@ class Diagnose:
     fail_on: str = _option(
         "warning", "lowest severity of a finding that makes the exit code 1", choices=FAIL_LEVELS
     )
-    only: tuple[str, ...] = _option((), "ask these rules alone", item="RULE")
-    ignore: tuple[str, ...] = _option((), "leave these rules out", item="RULE")
-    profile: str = _option("", "kind of training, where the log is wrong", choices=PROFILE_CHOICES)
-    baseline: str = _option(
-        "", "known findings, as `--write-baseline` wrote them: only others fail", item="FILE"
+    only: tuple[str, ...] = _option((), "use only these rules", item="RULE")
+    ignore: tuple[str, ...] = _option((), "do not use these rules", item="RULE")
+    profile: str = _option(
+        "", "kind of training, if it is detected wrongly", choices=PROFILE_CHOICES
     )
-    rates: str = _option("", "your own rates, of `rlvitals calibrate ROOT`", item="FILE")
-    price: float = _option(0.0, "an hour of the machine costs this: waste is told in it", item="N")
-    jobs: int = _option(0, "processes that judge many runs (0: one for each core)", item="N")
-    live: bool = _option(default=False, doc="the runs go on, where no end is recorded")
-    finished: bool = _option(default=False, doc="the runs are over, even where no end is recorded")
-    now: str = _option("", "judge as of this moment: an epoch or a date", item="EPOCH|ISO")
+    baseline: str = _option(
+        "", "file of `--write-baseline`: findings listed in it do not fail", item="FILE"
+    )
+    rates: str = _option(
+        "", "false-alarm rates of `rlvitals calibrate ROOT --write FILE`", item="FILE"
+    )
+    price: float = _option(0.0, "price of a machine hour, to show wasted time as cost", item="N")
+    jobs: int = _option(0, "processes for judging many runs (0: one per core)", item="N")
+    live: bool = _option(default=False, doc="treat runs without a recorded end as running")
+    finished: bool = _option(default=False, doc="treat runs without a recorded end as finished")
+    now: str = _option(
+        "", "judge as of this time: seconds since the epoch, or a date", item="EPOCH|ISO"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +73,9 @@ class Settings:
 
 # Sections with free keys: the meaning of a value, and the equivalent flag.
 FREE_SECTIONS = {
-    "metrics": ('what your own keys mean: `"my/score" = "outcome/return"`', "--map"),
-    "settings": ("settings that the log does not hold: `target_kl = 0.02`", "--set"),
-    "thresholds": ("numbers that rules judge by: `kl-spike.factor = 12`", "--threshold"),
+    "metrics": ('meaning of your own keys: `"my/score" = "outcome/return"`', "--map"),
+    "settings": ("settings of the run that the log lacks: `target_kl = 0.02`", "--set"),
+    "thresholds": ("thresholds of rules: `kl-spike.factor = 12`", "--threshold"),
 }
 PAIR_EXAMPLES = {
     "--map": "my/score=outcome/return",

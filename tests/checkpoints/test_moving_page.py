@@ -11,7 +11,7 @@ from moving_runs import moved, whole
 from rlvitals.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-move.md"
-TEXT = PAGE.read_text()
+TEXT = PAGE.read_text().partition("## Back up and restore\n")[2]
 (CODE,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 (SHELL,) = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
 COMMANDS = re.findall(r"^\$ rlvitals (.*)$", TEXT, flags=re.MULTILINE)

@@ -14,12 +14,11 @@ pytestmark = pytest.mark.filterwarnings("ignore", "error:::rlvitals")
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 
 
-def blocks(page, heading=""):
-    """Return the Python of a page, or of the part under a heading."""
+def blocks(page, *headings):
+    """Return the Python of the parts of a page under the headings."""
     text = (PAGES / page).read_text()
-    if heading:
-        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    parts = [text.split(f"\n## {heading}\n")[1].split("\n## ")[0] for heading in headings]
+    return "\n".join(re.findall(r"```python\n(.*?)```", "\n".join(parts), re.DOTALL))
 
 
 @pytest.fixture(autouse=True)
@@ -47,15 +46,16 @@ def names(base):
 
 
 def test_trl(names):
-    exec(blocks("record-trl.md"), names)  # noqa: S102 - our own page
+    code = blocks("record-trl.md", "Record", "Record completions", "Check the first updates")
+    exec(code, names)  # noqa: S102 - our own page
     assert [step for step, _ in Recorded.read("runs/sums").series("reward")] == [1, 2, 3]
     kinds = [type(one).__name__ for one in names["trainer"].callback_handler.callbacks]
     assert kinds[-2:] == ["Record", "Preflight"]
 
 
 def test_resuming(names, capsys):
-    page = "resume-a-hugging-face-training.md"
-    first = blocks(page).split("def health")[0]
+    page = "record-trl.md"
+    first = blocks(page, "Resume")
     exec(first, names)  # noqa: S102 - our own page
     assert "this is a fresh start" in capsys.readouterr().err
     shutil.rmtree("runs/sums/checkpoint-6")
@@ -63,7 +63,7 @@ def test_resuming(names, capsys):
     assert "resumed at step 4 from checkpoint-4: bit-exact" in capsys.readouterr().err
     trainer = names["trainer"]
     trainer.remove_callback(Record)
-    exec(blocks(page, "Which are kept"), names)  # noqa: S102 - our own page
+    exec(blocks(page, "Choose which checkpoints are kept"), names)  # noqa: S102 - our own page
     trainer.args.max_steps = 10
     trainer.train()
     sealed = manifest.read(Path("runs/sums/checkpoint-10"))
@@ -106,7 +106,7 @@ def test_lightning():
         "module": Line(),
         "batches": torch.utils.data.DataLoader(torch.rand(8, 1), batch_size=4),
     }
-    exec(blocks("record-lightning-and-rllib.md", "Lightning"), names)  # noqa: S102 - our own page
+    exec(blocks("record-a-training.md", "Lightning"), names)  # noqa: S102 - our own page
     names["trainer"].logger.finish()
     assert len(Recorded.read("runs/line").series("loss")) == 4
 
@@ -114,7 +114,7 @@ def test_lightning():
 def test_accelerate():
     from accelerate import Accelerator
 
-    page = blocks("record-lightning-and-rllib.md", "accelerate")
+    page = blocks("record-a-training.md", "accelerate")
     exec(page, {"Accelerator": lambda **said: Accelerator(**said, cpu=True)})  # noqa: S102 - ours
     run = Recorded.read("runs/loop")
     assert run.series("loss") == [(1, 0.5)]
@@ -127,5 +127,5 @@ def test_rllib():
     from ray.tune import RunConfig, Tuner
 
     names = {"PPO": PPO, "PPOConfig": PPOConfig, "RunConfig": RunConfig, "Tuner": Tuner}
-    exec(blocks("record-lightning-and-rllib.md", "RLlib and Ray Tune"), names)  # noqa: S102 - ours
+    exec(blocks("record-a-training.md", "RLlib and Ray Tune"), names)  # noqa: S102 - ours
     assert names["config"].callbacks_class.folder == "runs/cartpole"

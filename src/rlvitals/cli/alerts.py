@@ -1,12 +1,12 @@
 """Send a test message to the channels of your own alerts.toml.
 
-Alerts are sent by `rlvitals follow PATH` and `rlvitals serve`, with --alerts or --alert. The file
-lies in the configuration folder, ~/.config/rlvitals/alerts.toml; no file near a run is read. Each
-section [[alert]] is one channel: desktop, ntfy, slack, discord, teams, webhook, email, command.
+`rlvitals follow PATH` and `rlvitals serve` send alerts with --alerts or --alert. The file is
+~/.config/rlvitals/alerts.toml; files in the folders of runs are not read. Each section [[alert]]
+is one channel: desktop, ntfy, slack, discord, teams, webhook, email, command.
 
-exit code: 0  each message was taken
-           1  one was not
-           2  the file or the channel is wrong
+exit code: 0  all messages were delivered
+           1  a message was not delivered
+           2  the file or the channel is invalid
 
 examples:
   rlvitals alerts test
@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("test",), help="send a test message")
     parser.add_argument(
         "channel", nargs="?", default="", metavar="CHANNEL[=URL]",
-        help="this channel alone (default: all of the file)",
+        help="only this channel (default: all in the file)",
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """Ask a running training to save, to stop or to lower its learning rate, or kill it.
 
-The training must look: `run.requests()` in its loop tells what was asked. The hooks into
-Stable-Baselines3 and transformers do all of it, `rlvitals train ppo` and `rlhf` save and stop.
-`kill` needs no loop: the run's processes on this machine get SIGTERM, and SIGKILL where they run
-on after the grace period. Each request is an event of the run.
+The training must check for requests by `run.requests()` in its loop. The hooks for
+Stable-Baselines3 and transformers obey all of them, `rlvitals train ppo` and `rlhf` obey save and
+stop. `kill` needs no check: the run's processes on this machine get SIGTERM, and SIGKILL after
+the grace period. Each request is an event of the run.
 
 examples:
   rlvitals ask runs/my_run save
@@ -30,15 +30,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "what",
         choices=("save", "stop", "lower-rate", "kill"),
-        help="save: a checkpoint now; stop: end gently; lower-rate: multiply the learning rate;"
-        " kill: end its processes on this machine",
+        help="save: write a checkpoint; stop: end gracefully; lower-rate: multiply the learning"
+        " rate; kill: end its processes on this machine",
     )
     parser.add_argument(
-        "--factor", type=float, default=0.5, help="of lower-rate, between 0 and 1 (default: 0.5)"
+        "--factor",
+        type=float,
+        default=0.5,
+        help="factor of lower-rate, between 0 and 1 (default: 0.5)",
     )
     parser.add_argument(
         "--grace", type=flags.seconds, default=30.0, metavar="TIME",
-        help="of kill: from SIGTERM to SIGKILL (default: 30s)",
+        help="with kill: time from SIGTERM to SIGKILL (default: 30s)",
     )  # fmt: skip
 
 

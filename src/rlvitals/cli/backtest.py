@@ -1,9 +1,9 @@
-"""Score saved rollouts again under changed reward functions: who gains, which groups get a signal.
+"""Score saved rollouts again with changed reward functions, and compare the rewards.
 
 This executes the Python file that you name. Each function in it that takes `completions` is a
-reward function as TRL calls them; it may also take `prompts`, `answer`, `task`, `turns`,
+reward function with TRL's interface; it may also take `prompts`, `answer`, `task`, `turns`,
 `stop_reason` and `error`, and returns a number or None for each completion. `WEIGHTS` in the file
-weighs them, 1 each by default. The rewards are compared with those that the rollouts were paid.
+has their weights, 1 by default. The rewards are compared with those in the rollouts.
 
 exit code: 0  scored
            2  wrong usage, or a function that fails
@@ -25,10 +25,19 @@ from rlvitals.cli.command import Command
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the rewards, the run and the output."""
-    parser.add_argument("rewards", type=Path, metavar="REWARDS.py", help="it is executed")
+    parser.add_argument(
+        "rewards",
+        type=Path,
+        metavar="REWARDS.py",
+        help="the file with reward functions; it is executed",
+    )
     parser.add_argument("path", type=Path, metavar="RUN", help="a run's folder, or rollouts")
     parser.add_argument(
-        "--limit", type=int, default=10, metavar="N", help="changed rollouts shown (default: 10)"
+        "--limit",
+        type=int,
+        default=10,
+        metavar="N",
+        help="number of changed rollouts to show (default: 10)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -1,15 +1,15 @@
 """Mirror a run's sealed checkpoints and its logs to a folder or a URL, each file verified there.
 
-What is there already is not copied again, and a checkpoint is there whole or not at all. The
-target holds what the run keeps: checkpoints that the run deleted go there too, once a newer one
-is there (--keep-all: they stay). Files of others are never touched.
+Only new data is copied, and the target contains a checkpoint completely or not at all. Checkpoints
+that the run deleted are deleted at the target once a newer one is complete there (--keep-all:
+never). Files of other programs are not touched.
 
-With --every it goes on until the run is over, and does a last round then, or after Ctrl-C or
-SIGTERM; a second one ends it at once. A URL needs fsspec: pip install "rlvitals[remote]", and its
-back-end: s3fs for s3://, gcsfs for gs://, paramiko for sftp://.
+With --every it repeats until the run has ended, and then copies once more, also after Ctrl-C or
+SIGTERM; a second signal ends it at once. A URL needs fsspec: pip install "rlvitals[remote]", and
+its back-end: s3fs for s3://, gcsfs for gs://, paramiko for sftp://.
 
 exit code: 0  the backup is complete
-           1  it is not: a broken link, a damaged file; the same command goes on where it stopped
+           1  it is incomplete (connection lost, damaged file); the same command continues it
            2  wrong usage
            3  nothing to back up
 
@@ -39,19 +39,21 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, the target and the interval."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
-    parser.add_argument("target", metavar="TARGET", help="a folder of its own, or a URL")
+    parser.add_argument("target", metavar="TARGET", help="a folder for this run only, or a URL")
     parser.add_argument(
-        "--every", type=flags.seconds, metavar="TIME", help="go on, a round each time: 30m, 1h"
+        "--every", type=flags.seconds, metavar="TIME", help="repeat at this interval: 30m, 1h"
     )
     parser.add_argument(
         "--stall",
         type=flags.seconds,
         default="5m",
         metavar="TIME",
-        help="silence after which a URL's link hangs, and its round ends (default: 5m)",
+        help="timeout of a stalled transfer to a URL (default: 5m)",
     )
     parser.add_argument(
-        "--keep-all", action="store_true", help="keep checkpoints that the run deleted"
+        "--keep-all",
+        action="store_true",
+        help="keep checkpoints at the target that the run deleted",
     )
 
 

@@ -1,10 +1,10 @@
 """Pack a run into one archive: its logs and its sealed checkpoints, each verified.
 
-The archive's name says its kind: .tar.zst, .tar.gz, .tar or .zip. What it holds stands first in
-it, and the same run gives the same bytes. It is there whole or not at all.
+The suffix selects the format: .tar.zst, .tar.gz, .tar or .zip. The archive starts with a list of
+its contents, and the same run gives the same bytes. It appears once it is complete.
 
 exit code: 0  packed
-           1  packed, but for a checkpoint that is damaged
+           1  packed without a damaged checkpoint
            2  wrong usage
            3  nothing to pack
 
@@ -28,15 +28,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="ARCHIVE",
-        help="the archive (default: the folder's name, here, with .tar.zst)",
+        help="the archive (default: the folder's name with .tar.zst, in the working folder)",
     )
     parser.add_argument(
         "--checkpoints",
         choices=("all", "latest", "none"),
         default="all",
-        help="which to pack (default: all)",
+        help="checkpoints to pack (default: all)",
     )
-    parser.add_argument("--force", action="store_true", help="replace an archive that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing archive")
 
 
 def run(args: Namespace) -> int:

@@ -1,7 +1,7 @@
 """Count how often each rule fires on your own marked runs, for `diagnose` to print.
 
-Runs count by their marks alone (`rlvitals mark RUN --healthy`), never by their diagnosis. The rates
-are printed beside the shipped ones; thresholds and severities stay as they are.
+Runs count by their labels (`rlvitals mark RUN --healthy`), never by their diagnosis. The rates
+are printed next to the built-in ones; thresholds and severities do not change.
 
 examples:
   rlvitals calibrate runs

@@ -1,14 +1,13 @@
 """List a run's checkpoints with their state, and the one that a resume would use.
 
-A checkpoint counts once it is sealed: its manifest names every file with its size and hash. One
-that a trainer wrote without a manifest is `unsealed`: what it lacks is told, and `--seal` seals
-those that lack nothing. What is sealed is taken as it is then: nobody can tell whether a bit of
-it has flipped before.
+A resume uses only sealed checkpoints, whose manifest lists every file with its size and hash. A
+checkpoint without a manifest is `unsealed`: missing files are listed, and `--seal` seals the
+complete ones. Sealing cannot detect earlier damage.
 
-exit code: 0  a resume would go on from a checkpoint, and none is damaged
-           1  one is damaged or cannot be read, or there is none that a resume would take
+exit code: 0  a checkpoint can be resumed, and none is damaged
+           1  a checkpoint is damaged or unreadable, or none can be resumed
            2  wrong usage
-           3  there is no such folder
+           3  the folder does not exist
 
 examples:
   rlvitals checkpoints runs/my_run
@@ -32,10 +31,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run and the actions besides listing."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--verify", action="store_true", help="read every byte of every checkpoint")
-    parser.add_argument(
-        "--seal", action="store_true", help="seal the complete ones that a trainer left unsealed"
-    )
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    parser.add_argument("--seal", action="store_true", help="seal complete unsealed checkpoints")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: Namespace) -> int:

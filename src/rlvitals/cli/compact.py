@@ -1,10 +1,10 @@
 """Merge the small blocks of recorded runs into large ones: the same numbers, read faster.
 
-What is packed is read back and compared bit by bit before the old file is removed.
-A run that is still written to is left. A crash at any moment loses nothing: run it again.
+The merged blocks are read back and compared bit by bit before the old file is removed. Runs that
+are still written to are skipped. A crash loses no data: run the command again.
 
-exit code: 0  everything that could be packed is
-           1  a file was left because it is damaged, or its packed copy differs from it
+exit code: 0  done
+           1  a file was skipped because it is damaged, or its merged copy differs from it
            2  wrong usage
            3  nothing readable
 

@@ -1,19 +1,19 @@
 """Compare groups of runs: which does better, or how many more seeds would decide.
 
-Runs that share every setting but the seed are one group; --by names the settings to group by.
-Paths that hold several runs are groups of their own. Every group is compared with the first. A
-run that crashed, ended as NaN or stopped before its budget counts as the worst run of its task.
+Runs with equal settings except the seed form a group; --by selects the settings to group by. Each
+path with several runs is a group. Every group is compared with the first. A run that crashed,
+ended in NaN or stopped before its budget counts as the worst run of its task.
 
---gate asks one thing of a candidate against a baseline, for a pipeline:
+--gate tests one condition on a candidate and a baseline, for a pipeline:
   METRIC no worse than NUMBER [UNIT] [at last | best | mean of last N %]
   METRIC better than NUMBER [UNIT] [at ...]
-UNIT: % of the random-to-baseline range, % of baseline, or none: the metric's own.
+UNIT: % of the random-to-baseline range, % of baseline, or none: the unit of the metric.
 
-exit code: 0  told; of a gate: it holds
-           1  the gate is broken
+exit code: 0  printed; with --gate: the condition holds
+           1  the condition of --gate is violated
            2  wrong usage
            3  nothing readable
-           4  cannot tell whether the gate holds, which is never a pass
+           4  cannot tell whether the condition holds; this is not a pass
 
 examples:
   rlvitals compare runs/ppo runs/sac
@@ -50,14 +50,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY,...",
-        help='settings that make a group ("path": the paths given)',
+        help='settings to group by ("path": the given paths)',
     )
     _add_scoring(parser)
-    parser.add_argument("--gate", metavar="TEXT", help="ask one thing of BASELINE CANDIDATE")
-    parser.add_argument("--json", action="store_true", help="print the nouns as JSON")
+    parser.add_argument(
+        "--gate", metavar="TEXT", help="test a condition on the two paths BASELINE CANDIDATE"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "-o", "--output-dir", type=Path, metavar="FOLDER",
-        help="draw the performance profile and the sample efficiency there",
+        help="draw the performance profile and the sample efficiency into this folder",
     )  # fmt: skip
     flags.add(parser, "plot")
     flags.add_free(parser)
@@ -66,7 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add_scoring(parser: ArgumentParser) -> None:
     """Declare the flags that select the compared score of a run."""
     parser.add_argument(
-        "--metric", default="", metavar="NAME", help="what to compare (default: the outcome)"
+        "--metric", default="", metavar="NAME", help="metric to compare (default: the outcome)"
     )
     parser.add_argument(
         "--at",
@@ -78,17 +80,20 @@ def _add_scoring(parser: ArgumentParser) -> None:
         "--axis",
         choices=AXIS_CHOICES,
         default="steps",
-        help="what runs are aligned on (default: steps)",
+        help="axis on which runs are aligned (default: steps)",
     )
     parser.add_argument(
         "--short",
         choices=("cut", "failed"),
         default="cut",
-        help="of a run that ends before the others: compare all up to there, or call it failed"
+        help="if a run ends before the others: cut all runs there, or count it as failed"
         " (default: cut)",
     )
     parser.add_argument(
-        "--level", type=float, metavar="X", help="tell how soon runs hold this level of the metric"
+        "--level",
+        type=float,
+        metavar="X",
+        help="report when runs reach and keep this level of the metric",
     )
 
 

@@ -1,7 +1,7 @@
 """Print a script that completes commands, flags and values in a shell.
 
-It is made from the commands' own arguments: print it again after an update. In ~/.bashrc:
-eval "$(rlvitals completion bash)". Zsh reads it as _rlvitals from a folder of its fpath, fish as
+Repeat this after an update. For bash, add this to ~/.bashrc: eval "$(rlvitals completion bash)".
+For zsh, save the script as _rlvitals in a folder of fpath. For fish, save it as
 ~/.config/fish/completions/rlvitals.fish.
 
 examples:

@@ -1,7 +1,7 @@
-"""Collect demonstrations: states and decisions of schedulers that do not learn.
+"""Collect demonstrations for a warm start: states and decisions of heuristic schedulers.
 
-A warm start clones them: `rlvitals train ppo --demo-path demos.npz`. The cluster is that of
-a training's --config, with the flags below over it.
+A warm start clones them: `rlvitals train ppo --demo-path demos.npz`. --config sets the cluster;
+flags take precedence.
 
 exit code: 0; 2 for wrong settings.
 
@@ -38,14 +38,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--steps", type=int, default=DEFAULT_STEPS, metavar="N",
-        help=f"decisions of each in each cluster, at each load (default: {DEFAULT_STEPS})",
+        help=f"decisions per scheduler, cluster and load (default: {DEFAULT_STEPS})",
     )  # fmt: skip
     parser.add_argument(
         "--loads", nargs="+", type=float, default=DEFAULT_LOADS, metavar="X",
-        help=f"times the cluster's load (default: {' '.join(map(str, DEFAULT_LOADS))})",
+        help=f"multiples of the cluster's load (default: {' '.join(map(str, DEFAULT_LOADS))})",
     )  # fmt: skip
     parser.add_argument("--envs", type=int, default=16, metavar="N", help="clusters at once (16)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (0)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a training's JSON settings")
     cluster = parser.add_argument_group("the cluster, over --config")
     for name, (kind, item, doc) in CLUSTER_FLAGS.items():

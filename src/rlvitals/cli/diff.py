@@ -1,10 +1,10 @@
 """List what differs between two runs: settings, code, environment, and where metrics diverge.
 
-A metric parts where two runs lie further apart than the noise of their difference explains, for
-two stretches of steps in a row. Runs that differ in their seed alone part as well: whether a
-change helps is for a comparison of several seeds to say.
+Metrics diverge where the difference of two runs exceeds its noise in two consecutive intervals of
+steps. Runs that differ only in their seed diverge, too: to see whether a change helps, compare
+several seeds by `rlvitals compare PATH PATH`.
 
-exit code: 0  told
+exit code: 0  printed
            2  wrong usage
            3  nothing readable
 
@@ -33,8 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the two runs and the output."""
     parser.add_argument("first", type=Path, metavar="A", help="a run")
     parser.add_argument("second", type=Path, metavar="B", help="another")
-    parser.add_argument("--all", action="store_true", help="every package and metric")
-    parser.add_argument("--json", action="store_true", help="print the noun as JSON")
+    parser.add_argument("--all", action="store_true", help="list every package and metric")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     flags.add_free(parser)
 
 

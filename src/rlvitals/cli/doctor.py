@@ -1,11 +1,11 @@
 """Find out why logs are missing, why a run does not resume, or which folder is meant.
 
-Looks at the logs, the checkpoints, the name of the folder and those like it, the progress file,
-the processes that write, the disk, the rights, and runs that were never sent to W&B. It changes
-nothing, and the path need not exist.
+It checks the logs, the checkpoints, folders with similar names, the progress file, the writing
+processes, the disk, the permissions, and W&B runs that were not synced. It changes nothing, and
+the path need not exist.
 
-exit code: 0  nothing is wrong, notes aside
-           1  something is
+exit code: 0  no problem found (notes do not count)
+           1  a problem found
            2  wrong usage
 
 examples:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run and the output format."""
     parser.add_argument("path", type=Path, metavar="RUN", help="the run's folder")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     flags.add_free(parser)
 
 

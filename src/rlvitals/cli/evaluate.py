@@ -1,12 +1,12 @@
 """Evaluate a trained policy: its newest complete checkpoint, on held-out data.
 
-A run of `rlvitals train ppo`: a scheduler by the latency of held-out arrivals, beside schedulers
-that do not learn (--no-baselines: alone); any other policy by the return of whole episodes. A
-language model of `rlvitals train grpo | psr | nsr | w-reinforce | rlhf`: its likeliest answers to
-held-out questions, and pass@k: how likely one of k sampled answers is right. The run is not
-touched.
+A scheduler of `rlvitals train ppo` is evaluated by its latency on held-out arrivals, together with
+heuristic schedulers (--no-baselines: without them); any other policy of it by the return of whole
+episodes. A language model of `rlvitals train grpo | psr | nsr | w-reinforce | rlhf` is evaluated
+on held-out questions, by its greedy answers and by pass@k, the probability that one of k sampled
+answers is right. The run is not changed.
 
-exit code: 0; 2 where the folder holds no such run.
+exit code: 0; 2 if the folder contains no such run.
 
 examples:
   rlvitals evaluate outputs/ppo
@@ -42,8 +42,8 @@ STEPS_PER_REPLICA = 300  # decisions for each replica: equal simulated time at e
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, the extent of the evaluation and the output."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn (0)")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (0)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--checkpoint", type=_step, metavar="STEP",
         help="of this step, not the newest whole one; of rlvitals train ppo also `best`:"
@@ -52,28 +52,30 @@ def add_arguments(parser: ArgumentParser) -> None:
     ppo = parser.add_argument_group("a run of rlvitals train ppo")
     ppo.add_argument(
         "--baselines", action=BooleanOptionalAction, default=True,
-        help="schedulers that do not learn too (default: yes)",
+        help="evaluate heuristic schedulers, too (default: yes)",
     )  # fmt: skip
-    ppo.add_argument("--seeds", type=int, default=5, metavar="N", help="streams of arrivals (5)")
-    ppo.add_argument("--envs", type=int, default=32, metavar="N", help="clusters of each (32)")
+    ppo.add_argument("--seeds", type=int, default=5, metavar="N", help="arrival streams (5)")
+    ppo.add_argument("--envs", type=int, default=32, metavar="N", help="clusters per stream (32)")
     ppo.add_argument(
         "--steps",
         type=int,
         metavar="N",
         help=f"decisions of each cluster ({STEPS_PER_REPLICA} for each of its replicas)",
     )
-    ppo.add_argument("--replicas", type=int, metavar="N", help="of another cluster (the run's)")
-    ppo.add_argument("--load", type=float, metavar="X", help="another load (the run's)")
+    ppo.add_argument("--replicas", type=int, metavar="N", help="number of replicas (the run's)")
+    ppo.add_argument("--load", type=float, metavar="X", help="load of the cluster (the run's)")
     ppo.add_argument(
-        "--episodes", type=int, default=100, metavar="N", help="of other environments (100)"
+        "--episodes", type=int, default=100, metavar="N", help="in other environments (100)"
     )
     language = parser.add_argument_group("a language model")
-    language.add_argument("--base", action="store_true", help="beside it, as its training began")
     language.add_argument(
-        "--questions", type=int, default=0, metavar="N", help="the first so many (0: all)"
+        "--base", action="store_true", help="also evaluate the model before training"
     )
     language.add_argument(
-        "--samples", type=int, default=64, metavar="N", help="answers to each, for pass@k (64)"
+        "--questions", type=int, default=0, metavar="N", help="number of questions (0: all)"
+    )
+    language.add_argument(
+        "--samples", type=int, default=64, metavar="N", help="answers a question for pass@k (64)"
     )
 
 

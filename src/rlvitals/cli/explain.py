@@ -13,8 +13,8 @@ from rlvitals.cli.command import Command
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the name, which may contain spaces."""
-    parser.add_argument("name", nargs="+", help="any name: all its meanings are shown")
-    parser.add_argument("--markdown", action="store_true", help="print the page as it is written")
+    parser.add_argument("name", nargs="+", help="a name; all its meanings are printed")
+    parser.add_argument("--markdown", action="store_true", help="print the page as Markdown")
 
 
 def run(args: Namespace) -> int:

@@ -1,8 +1,7 @@
 """Write a run's numbers as a table, or any readable run as an rlvitals run folder.
 
-What TARGET ends with says the format: .csv, .jsonl, .parquet or .xlsx is one rectangular table, a
-column for each key and a row for each step; a name with another ending, or none, is a run folder to
-make.
+The suffix of TARGET selects the format. .csv, .jsonl, .parquet and .xlsx give one table with a
+column for each key and a row for each step. Any other name is a run folder to create.
 
 examples:
   rlvitals export runs/my_run numbers.csv
@@ -28,9 +27,11 @@ if TYPE_CHECKING:  # they load numpy
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the source, the target and the keys."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a log or a run's folder")
-    parser.add_argument("target", type=Path, metavar="TARGET", help="the table, or the run folder")
-    parser.add_argument("--keys", metavar="KEY,...", help="only these, under their logged names")
-    parser.add_argument("--force", action="store_true", help="replace a table that is there")
+    parser.add_argument(
+        "target", type=Path, metavar="TARGET", help="the table or run folder to write"
+    )
+    parser.add_argument("--keys", metavar="KEY,...", help="only these keys, by their logged names")
+    parser.add_argument("--force", action="store_true", help="replace an existing table")
 
 
 def run(args: Namespace) -> int:

@@ -1,14 +1,14 @@
 """Measure the diagnosis: record broken runs, and score what it reports.
 
-`run` trains the benchmark's runs, healthy and broken, with Stable-Baselines3 and keeps their logs;
-what is there already is left, so that it may be stopped and started again. `score` diagnoses
-every one of them and prints how often the root cause is named and how often a healthy run rings.
-`replay` diagnoses them as they grew, at each 5 %: when the cause is named, what is taken back.
+`run` trains the benchmark's healthy and broken runs with Stable-Baselines3 and stores their logs;
+existing ones are skipped, so it can be stopped and repeated. `score` diagnoses all of them and
+prints the recall of root causes and the false alarms on healthy runs. `replay` diagnoses them at
+each 5 % of their length, and prints when the cause is named and which findings are cleared.
 `score --tier 2` scores the worlds: other trainers, environments and faults, which
 `scripts/record_worlds.py` records.
 
 exit code: 0  done
-           1  `score --check`: recall fell, or false alarms rose, against the committed table
+           1  `score --check`: lower recall or more false alarms than in faults/score.json
 
 examples:
   rlvitals faults run --jobs 4
@@ -40,37 +40,41 @@ SCORE_FILE = Path("faults/score.json")
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare `run`, `score` and `replay`."""
     subs = parser.add_subparsers(required=True, metavar="run|score|replay", dest="what")
-    run_parser = subs.add_parser("run", help="record the runs that are missing")
-    run_parser.add_argument("--only", default="", help="runs whose task/name contains this")
-    score_parser = subs.add_parser("score", help="diagnose every run and count")
-    replay_parser = subs.add_parser("replay", help="diagnose every run as it grew, and count")
-    replay_parser.add_argument("--every", type=_count, default=1, help="one run in so many")
+    run_parser = subs.add_parser("run", help="record missing runs")
+    run_parser.add_argument("--only", default="", help="only runs whose task/name contains this")
+    score_parser = subs.add_parser("score", help="diagnose every run and score it")
+    replay_parser = subs.add_parser("replay", help="diagnose every run as it grew, and score it")
+    replay_parser.add_argument("--every", type=_count, default=1, help="use one run in N")
     for each in (score_parser, replay_parser):
         each.add_argument(
             "--split",
             choices=sorted({*TIERS[1][1], *TIERS[2][1]}),
             default="test",
-            help="which runs count; of the worlds: test, dev or all",
+            help="split to score; tier 2 has test, dev and all",
         )
     score_parser.add_argument(
         "--by",
         choices=sorted({*TIERS[1][2], *TIERS[2][2]}),
         action="append",
         default=[],
-        help="more tables; world and trainer are of the worlds, task of the control tasks",
+        help="additional tables; world and trainer for tier 2, task for tier 1",
     )
     doing = score_parser.add_mutually_exclusive_group()
     doing.add_argument("--check", action="store_true", help=f"compare with {SCORE_FILE}")
     doing.add_argument(
-        "--write", action="store_true", help=f"rewrite {SCORE_FILE} and what rests on it"
+        "--write", action="store_true", help=f"rewrite {SCORE_FILE} and the files derived from it"
     )
     doing.add_argument("--json", action="store_true", help="print the numbers as JSON")
     for each in (run_parser, score_parser, replay_parser):
         tiers = (1, 2) if each is score_parser else (1,)
         each.add_argument(
-            "--tier", type=int, choices=tiers, default=1, help="1: control tasks, 2: worlds"
+            "--tier",
+            type=int,
+            choices=tiers,
+            default=1,
+            help="1: control tasks; 2: worlds, for `score` only",
         )
-        each.add_argument("--folder", type=Path, help="where the traces are")
+        each.add_argument("--folder", type=Path, help="folder of the traces")
         each.add_argument("--jobs", type=int, default=2, help="processes")
 
 

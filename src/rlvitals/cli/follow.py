@@ -1,16 +1,15 @@
 """Follow running trainings: print each change once.
 
-Told are a run's verdict when it turns, findings that fire, clear or change their severity, and
-how the run lives: that it began, ended, went quiet, goes on. A run that comes up under a folder is
-followed too, and a path at which nothing is yet is waited for. A run is judged again when it has
-grown by 5 %, and not within 10 seconds.
+It prints changes of the verdict, findings that start, end or change their severity, and changes of
+the status: started, ended, silent, resumed. New runs below a folder are followed, too. It waits
+for paths that do not exist yet. A run is judged again when it has grown by 5 %, but at most every
+10 seconds.
 
-It goes on until Ctrl-C, which ends it with 130. With --once and --until-end it ends by itself,
-and then with
+Ctrl-C ends it with exit code 130. With --once and --until-end it ends by itself.
 
-exit code: 0  nothing stands at or above --fail-on
-           1  something does, or a run failed
-           3  nothing readable (with --until-end it waits for something)
+exit code: 0  no finding at or above --fail-on
+           1  such a finding, or a run failed
+           3  nothing readable (with --until-end it waits)
            4  cannot tell: too little was logged to judge
 as of diagnose.
 
@@ -54,21 +53,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
     )
     ends = parser.add_mutually_exclusive_group()
-    ends.add_argument("--once", action="store_true", help="say how things stand now, and end")
+    ends.add_argument("--once", action="store_true", help="print the current state and exit")
     ends.add_argument(
         "--until-end",
         action="store_true",
-        help="end when every run is over: it says so, its steps are done, or it is long silent",
+        help="exit when every run has ended: recorded end, all steps done, or long silent",
     )
     for key in ("fail_on", "only", "ignore", "profile", "baseline"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
     flags.add_alerts(parser)
     parser.add_argument(
-        "--stop-on", choices=("error",), help="ask a run to stop in which an error stands"
+        "--stop-on", choices=("error",), help="request a stop of runs with a persistent error"
     )
-    parser.add_argument("--notes", action="store_true", help="tell findings that are notes too")
-    parser.add_argument("--json", action="store_true", help="print an object a line, points too")
+    parser.add_argument("--notes", action="store_true", help="also print findings of severity note")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per line, with new points"
+    )
 
 
 def run(args: Namespace) -> int:

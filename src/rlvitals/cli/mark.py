@@ -1,7 +1,7 @@
-"""Label runs as healthy, broken or wrongly judged, for rates of your own.
+"""Label runs as healthy, broken or wrongly judged, to measure your own false-alarm rates.
 
-The label lies beside the run with what the rules said: in `marks.jsonl` of a recorded run, else in
-`.rlvitals-marks.jsonl` in the folder of the log. A later mark of the same run replaces it.
+The label is stored with the results of the rules: in `marks.jsonl` of a recorded run, else in
+`.rlvitals-marks.jsonl` in the folder of the log. A later label of the same run replaces it.
 
 examples:
   rlvitals mark runs/my_run --healthy
@@ -31,9 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "paths", nargs="+", type=Path, metavar="RUN", help="a log or a run's folder"
     )
     label = parser.add_mutually_exclusive_group(required=True)
-    label.add_argument("--healthy", action="store_true", help="nothing is wrong with these runs")
+    label.add_argument("--healthy", action="store_true", help="the runs are healthy")
     label.add_argument(
-        "--broken", metavar="CAUSE", help="what is wrong: a rule's name, or a word of your own"
+        "--broken", metavar="CAUSE", help="the cause: a rule's name, or a word of your own"
     )
     label.add_argument(
         "--wrong", metavar="FINDING", help="the rule whose finding is wrong for these runs"
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--export",
         type=Path,
         metavar="FILE",
-        help="write the labels of these runs to FILE, without names, paths, times or values",
+        help="write the labels to FILE, without names, paths, times and values of the runs",
     )
     flags.add_free(parser)
 

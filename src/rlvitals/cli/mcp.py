@@ -1,14 +1,14 @@
 """Serve the diagnosis to an agent by the Model Context Protocol, over stdin and stdout.
 
-Tools: list_runs, diagnose, why, evidence, samples, compare, changed; with --control, ask too. Each
-answers in at most 2 kB with a cursor for more. Without --control no run is written to. Nothing
-outside of the roots is read. Texts of a log are marked as data.
+Tools: list_runs, diagnose, why, evidence, samples, compare, changed; with --control, also ask. An
+answer has at most 2 kB and a cursor for more. Without --control the server only reads. It reads
+nothing outside of the roots, and marks texts of logs as data.
 
 In the settings of an agent:
   {"mcpServers": {"rlvitals": {"command": "rlvitals", "args": ["mcp", "/path/to/runs"]}}}
 
-exit code: 0  the client closed its end
-           2  a root is not there
+exit code: 0  the client closed the connection
+           2  a root does not exist
 
 examples:
   rlvitals mcp runs
@@ -27,10 +27,14 @@ from rlvitals.cli.command import EXIT_OK, Command
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the roots."""
     parser.add_argument(
-        "roots", nargs="*", type=Path, metavar="ROOT", help="folders of runs (default: this one)"
+        "roots",
+        nargs="*",
+        type=Path,
+        metavar="ROOT",
+        help="folders of runs (default: the working folder)",
     )
     parser.add_argument(
-        "--control", action="store_true", help="let the agent ask trainings to save and to stop"
+        "--control", action="store_true", help="let the agent request checkpoints and stops"
     )
 
 

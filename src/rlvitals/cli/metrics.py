@@ -20,8 +20,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "path", nargs="?", type=Path, metavar="PATH", help="a log or a run's folder"
     )
     parser.add_argument("--framework", metavar="NAME", help="the keys of one framework")
-    parser.add_argument("--unmapped", action="store_true", help="only keys that no table knows")
-    parser.add_argument("--json", action="store_true", help="print the run's trace, with columns")
+    parser.add_argument("--unmapped", action="store_true", help="only unknown keys")
+    parser.add_argument(
+        "--json", action="store_true", help="print the run's trace as JSON, with its columns"
+    )
     flags.add_free(parser)
 
 

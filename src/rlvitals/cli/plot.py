@@ -2,13 +2,13 @@
 
 Each picture whose metrics are logged becomes a file: training_loss, rewards, learning_rate,
 gradient_norm, nsr_metrics, policy, value, actions, temperature, reward_breakdown, throughput,
-distributions, lengths, domain, crucial, and dashboard. Of several runs each gets a folder of its
-own; with --compare they share their pictures.
-What the run comes to is printed, and written as summary.txt.
+distributions, lengths, domain, crucial, and dashboard. Several runs get one folder each; with
+--compare each picture contains all runs.
+A summary of the run is printed and written to summary.txt.
 
 exit code: 0  drawn
            2  wrong usage
-           3  nothing readable, or nothing logged of what was asked for; other runs are drawn
+           3  a run cannot be read, or no metric of --only is logged; the others are drawn
 
 examples:
   rlvitals plot runs/my_run
@@ -42,27 +42,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the runs, the pictures and the output folder."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a log or a run's folder")
     parser.add_argument(
-        "--checkpoint-dir", type=Path, metavar="FOLDER", help="the same as RUN: a trainer's folder"
+        "--checkpoint-dir", type=Path, metavar="FOLDER", help="same as RUN: a trainer's folder"
     )
     parser.add_argument(
         "--checkpoints", nargs="+", type=Path, default=[], metavar="RUN", help="the runs to compare"
     )
     parser.add_argument("--compare", action="store_true", help="draw all runs into each picture")
     parser.add_argument(
-        "--labels", nargs="+", default=[], metavar="LABEL", help="what the runs are called"
+        "--labels", nargs="+", default=[], metavar="LABEL", help="names of the runs"
     )
     parser.add_argument(
         "-o", "--output-dir", type=Path, default=Path("training_plots"), metavar="FOLDER",
         help="where the files go (default: training_plots)",
     )  # fmt: skip
     parser.add_argument(
-        "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw these alone"
+        "--only", action="append", dest="pictures", metavar="PICTURE,...", help="draw only these"
     )
     parser.add_argument(
         "--view",
         choices=("all", CRUCIAL_VIEW),
         default="all",
-        help="all, or the crucial values alone, as crucial.png and crucial.txt",
+        help="all, or only the key metrics, as crucial.png and crucial.txt",
     )
     flags.add(parser, "plot")
     flags.add_option(parser, "diagnose", "profile")

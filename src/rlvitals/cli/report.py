@@ -1,12 +1,12 @@
 """Write a self-contained page about runs: verdict, findings and evidence.
 
-The file holds its charts, its script and its style: it opens without a network, anywhere, and
-prints. Of several runs it begins with a table of them. --markdown writes a text for a pull
-request instead, on the standard output unless --output names a file.
+The file contains its charts, script and style: it opens without a network connection and can be
+printed. A page about several runs starts with a table. --markdown writes a text for a pull
+request instead, to the standard output or the file of --output.
 
 exit code: 0  written
            2  wrong usage
-           3  nothing readable; of several runs: one cannot be read, the others are written
+           3  a run cannot be read; the others are written
 
 examples:
   rlvitals report runs/my_run
@@ -43,15 +43,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     output_format.add_argument(
         "--markdown", action="store_true", help="write Markdown, for a pull request"
     )
-    output_format.add_argument(
-        "--open", action="store_true", help="show the page in the browser when it is written"
-    )
+    output_format.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
-        "--labels", nargs="+", default=[], metavar="LABEL", help="what the runs are called"
+        "--labels", nargs="+", default=[], metavar="LABEL", help="names of the runs"
     )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="more rollouts for each finding"
-    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="more rollouts per finding")
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)
 

@@ -1,13 +1,13 @@
 """Restore a run from its backup, each file verified; the same training command resumes it.
 
-The folder is there whole or not at all; broken off, the same command goes on where it stopped.
-A folder that holds the same run at an older step is set aside as <name>.before. One that is as
-new, or holds something else, is left, unless --force: then it is set aside too.
+The folder appears once it is complete; the same command continues an interrupted restore. An
+existing folder with the same run at an older step is renamed to <name>.before. Any other existing
+folder is an error; --force renames it, too.
 
-exit code: 0  everything is back
-           1  something was damaged in the backup: the rest is back
-           2  wrong usage: a folder is in the way
-           3  no backup there
+exit code: 0  everything is restored
+           1  a part of the backup is damaged; the rest is restored
+           2  wrong usage, or the folder exists
+           3  no backup at TARGET
 
 examples:
   rlvitals restore /mnt/backup/my_run
@@ -25,7 +25,7 @@ RESTORED_HINT = "  the same training command, writing to {}, goes on from there"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the backup and the destination."""
-    parser.add_argument("target", metavar="TARGET", help="where the backup lies")
+    parser.add_argument("target", metavar="TARGET", help="the folder or URL of the backup")
     add_destination(parser)
 
 
@@ -36,9 +36,11 @@ def add_destination(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="the run's folder (default: its name, here)",
+        help="the run folder to write (default: the run's name, in the working folder)",
     )
-    parser.add_argument("--force", action="store_true", help="set aside what is in the way")
+    parser.add_argument(
+        "--force", action="store_true", help="rename an existing folder to <name>.before"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -1,7 +1,7 @@
 """List the rules and what each detects; with --coverage, which of them can judge a run.
 
-`rlvitals explain RULE` shows a rule's page: when it applies, what it needs, what to do, when it
-is wrong, and the numbers it judges by.
+`rlvitals explain RULE` prints the page of a rule: when it applies, the metrics it needs, remedies,
+when it is wrong, and its thresholds.
 
 examples:
   rlvitals rules --profile grpo
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--coverage",
         type=Path,
         metavar="PATH",
-        help="which rules could judge this run, what to log for the others, which do not apply",
+        help="rules that can judge this run, metrics that the others need, rules that do not apply",
     )
     flags.add_option(parser, "diagnose", "profile")
     flags.add_free(parser)

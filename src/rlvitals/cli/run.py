@@ -2,8 +2,8 @@
 
 The calls that the command's Python processes make to wandb, trackio, swanlab, mlflow and to the
 SummaryWriter of torch and tensorboardX are recorded into a run folder. With --beside, the default,
-the libraries work as ever; with --instead, wandb, trackio, swanlab and the writers are replaced by
-look-alikes that need no account, no network and no installation.
+the libraries work as usual; with --instead, wandb, trackio, swanlab and the writers are replaced
+by substitutes that need no account, no network and no installation.
 
 At the end the folder and the verdict are printed on stderr. A second run of the same program is
 recorded into FOLDER-2, and so on; ranks of one launch share a folder.
@@ -11,7 +11,7 @@ recorded into FOLDER-2, and so on; ranks of one launch share a folder.
 exit code: that of the command
            2  wrong usage, or the command cannot be started
 
-Python's -I, -E and -S keep a process from recording.
+Processes started with Python's -I, -E or -S are not recorded.
 
 examples:
   rlvitals run -- python ppo.py --seed 1
@@ -42,14 +42,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_const",
         const="beside",
         default="beside",
-        help="record beside the real libraries (default)",
+        help="keep the real libraries working, too (default)",
     )
     mode.add_argument(
         "--instead",
         dest="mode",
         action="store_const",
         const="instead",
-        help="record in place of the libraries, which need not be installed",
+        help="replace the libraries, which need not be installed",
     )
     parser.add_argument(
         "-o",
@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "command_words",
         nargs=REMAINDER,
         metavar="-- COMMAND ...",
-        help="what to run, with its arguments",
+        help="the command to run, with its arguments",
     )
 
 

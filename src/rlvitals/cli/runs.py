@@ -1,12 +1,12 @@
 """List the runs that were recorded under a folder, the newest first.
 
-A plain word is looked for in names, tags and notes; tag:x, project:x, group:x,
-status:x and verdict:x ask for one; lr=1e-3 or "lr<1e-3" for a setting.
-A run is judged when it is new, has changed or may be running; what is known of the folders is kept
-in an index beside them, which may be deleted.
+A plain word matches names, tags and notes; tag:x, project:x, group:x, status:x and
+verdict:x match one field; lr=1e-3 or "lr<1e-3" matches a setting.
+A run is judged if it is new, has changed or may be running. The results are stored in an index in
+ROOT, which may be deleted.
 
-A bucket's runs (s3://bucket/runs) are listed by the index that lies there, without a judgement;
-words alone are looked for.
+Runs in a bucket (s3://bucket/runs) are listed from the index in the bucket, without verdicts; only
+plain words can be searched.
 
 examples:
   rlvitals runs runs
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "root", type=Path, nargs="?", metavar="ROOT", help="a folder with run folders, or a URL"
     )
     parser.add_argument(
-        "--search", nargs="+", default=[], metavar="WORD", help="only runs that fit every word"
+        "--search", nargs="+", default=[], metavar="WORD", help="only runs that match every word"
     )
     parser.add_argument(
         "--sort", choices=("newest", "name", "step"), default="newest",
@@ -52,9 +52,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     freshness = parser.add_mutually_exclusive_group()
     freshness.add_argument("--diagnose", action="store_true", help="judge every run again")
     freshness.add_argument(
-        "--quick", action="store_true", help="judge none: show the verdicts that are known"
+        "--quick", action="store_true", help="judge no run: show stored verdicts"
     )
-    parser.add_argument("--rebuild", action="store_true", help="make the index again")
+    parser.add_argument("--rebuild", action="store_true", help="rebuild the index")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON")
 
 

@@ -1,7 +1,7 @@
-"""List saved rollouts, compare those of two steps, or show those that prove a finding.
+"""List saved rollouts, compare those of two steps, or show the evidence of a finding.
 
 Rollouts of TRL, verl, prime-rl, verifiers, SkyRL, Tinker, NeMo RL, rLLM, miles, Harbor (ATIF) and
-of `run.log_rollouts` are read. An index with the place of each sample is kept in the cache folder.
+of `run.log_rollouts` are read. The cache folder contains an index of the samples.
 
 exit code: 0  printed
            2  wrong usage
@@ -30,28 +30,39 @@ if TYPE_CHECKING:  # it loads numpy
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, the filters, the order and the output."""
     parser.add_argument("path", type=Path, metavar="RUN", help="a run's folder, or rollouts")
-    parser.add_argument("--step", type=int, metavar="N", help="rollouts of one step")
+    parser.add_argument("--step", type=int, metavar="N", help="only rollouts of this step")
     parser.add_argument(
-        "--against", type=int, metavar="N", help="pair the prompts of --step with this step's"
+        "--against",
+        type=int,
+        metavar="N",
+        help="pair the prompts of --step with those of this step",
     )
-    parser.add_argument("--finding", metavar="RULE", help="rollouts that prove a finding")
+    parser.add_argument(
+        "--finding", metavar="RULE", help="rollouts that are evidence of this rule's finding"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="one rollout in full")
-    parser.add_argument("--task", default="", metavar="NAME", help="of one task or data set")
-    parser.add_argument("--group", default="", metavar="NAME", help="of one group")
-    parser.add_argument("--stop-reason", default="", metavar="NAME", help="that ended so")
+    parser.add_argument("--task", default="", metavar="NAME", help="only this task or data set")
+    parser.add_argument("--group", default="", metavar="NAME", help="only this group")
+    parser.add_argument("--stop-reason", default="", metavar="NAME", help="only this stop reason")
     parser.add_argument(
-        "--error", nargs="?", const="", metavar="TEXT", help="with an error (that has this text)"
+        "--error",
+        nargs="?",
+        const="",
+        metavar="TEXT",
+        help="only with an error (that contains TEXT)",
     )
-    parser.add_argument("--min-reward", type=float, metavar="X", help="paid this or more")
-    parser.add_argument("--max-reward", type=float, metavar="X", help="paid this or less")
+    parser.add_argument("--min-reward", type=float, metavar="X", help="only rewards of at least X")
+    parser.add_argument("--max-reward", type=float, metavar="X", help="only rewards of at most X")
     parser.add_argument(
         "--sort",
         choices=("reward", "length", "turns", "step"),
-        help="order (default: as they were saved)",
+        help="order (default: as saved)",
     )
-    parser.add_argument("--descending", action="store_true", help="the highest first")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="rollouts (default: 20)")
-    parser.add_argument("--full", action="store_true", help="texts in full")
+    parser.add_argument("--descending", action="store_true", help="highest first")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="number of rollouts (default: 20)"
+    )
+    parser.add_argument("--full", action="store_true", help="do not shorten texts")
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags.add_free(parser)
 

@@ -9,8 +9,8 @@ With --index the runs, their verdicts and their filter come from ClickHouse, as
 `rlvitals index ROOT --to URL` filled it: no folder is walked, and none is judged but that of a run
 whose page is opened.
 
-It listens on this machine alone. With --control or elsewhere (--host) each browser needs the token
-that is printed with the address. Ctrl-C ends it.
+It listens on this machine only. With --control or --host, each browser needs the token in the
+printed address. Ctrl-C ends it.
 
 examples:
   rlvitals serve runs
@@ -51,11 +51,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=8265, metavar="N",
-        help="port to listen on; 0: any that is free (default: 8265)",
+        help="port to listen on; 0: any free port (default: 8265)",
     )  # fmt: skip
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="NAME",
-        help="address to listen on (default: this machine alone)",
+        help="address to listen on (default: this machine only)",
     )  # fmt: skip
     parser.add_argument(
         "--control", action="store_true",

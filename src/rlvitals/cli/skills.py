@@ -1,10 +1,10 @@
-"""Add the page for agents that read skills: what to ask rlvitals, and what its answers mean.
+"""Add a skill page for agents: which commands to use, and what their answers mean.
 
-It is written to FOLDER/rlvitals/SKILL.md. Agents look for skills in folders of their own;
-.claude/skills of a project is the default.
+The page is written to FOLDER/rlvitals/SKILL.md. The default FOLDER is .claude/skills of the
+project; other agents use other folders.
 
-exit code: 0  the page is there
-           2  it cannot be written, or another page of that name is there
+exit code: 0  the page is written
+           2  it cannot be written, or another page of that name exists
 
 examples:
   rlvitals skills add
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "-o", "--output-dir", type=Path, default=Path(".claude", "skills"), metavar="FOLDER",
         help="the agent's folder of skills (default: .claude/skills)",
     )  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="replace a page that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing page")
 
 
 def run(args: Namespace) -> int:

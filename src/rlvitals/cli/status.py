@@ -1,9 +1,9 @@
 """Print the state of a run: progress, time left, checkpoint to resume from, findings.
 
-Any run that can be read, whoever logged it; of several runs under a folder, a line each.
-What is left is counted in time actually trained: pauses between attempts do not count.
+Works for any readable run; several runs below a folder get one line each.
+The time left is training time: pauses between attempts do not count.
 
-exit code: 0  told
+exit code: 0  printed
            2  wrong usage
            3  nothing readable
 
@@ -41,10 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="all metrics, chunks, settings and attempts"
     )
-    parser.add_argument(
-        "-w", "--watch", type=_seconds, metavar="N", help="look again every N seconds"
-    )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("-w", "--watch", type=_seconds, metavar="N", help="repeat every N seconds")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     flags.add_free(parser)
 
 

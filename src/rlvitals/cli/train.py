@@ -1,15 +1,14 @@
 """Train with rewards: recorded, diagnosed, and resumed by the same command.
 
-`rlvitals train ppo` learns to schedule requests over a cluster, or any other environment of
-Gymnasium. grpo, psr, nsr and w-reinforce train a language model, or one that sees, on what its own
-answers are paid; rlhf does so by PPO, and holds it to what it was. Each takes every setting as a
-flag, or a JSON file of them by --config, and --write-config writes what a command line comes to.
---plan prints what memory and time an update of a language model takes, and trains nothing.
-The defaults of ppo are configs/ppo_warmstart.json, for another environment than the cluster its
-preset over them (shown by --env ID --help).
+`rlvitals train ppo` trains a request scheduler for a cluster, or a policy for another Gymnasium
+environment. grpo, psr, nsr and w-reinforce train a language or vision-language model with reward
+functions; rlhf does so by PPO with a KL penalty to the initial model. Every setting is a flag and
+a key of a JSON file, which --config reads and --write-config writes. --plan prints the memory and
+time of an update of a language model, and trains nothing. The defaults of ppo are
+configs/ppo_warmstart.json; other environments have presets (shown by --env ID --help).
 
-exit code: 0 trained to its end, or stopped as asked; 1 it failed; 2 wrong settings; 130 Ctrl-C,
-143 SIGTERM, 129 the terminal is gone: each saves first, a second one does not.
+exit code: 0 completed, or stopped on request; 1 failed; 2 wrong settings; 130 Ctrl-C, 143 SIGTERM,
+129 closed terminal: each saves a checkpoint first, a second signal ends at once.
 
 examples:
   rlvitals train ppo --quick-test --output-dir /tmp/quick
@@ -38,9 +37,11 @@ LANGUAGE_ALGORITHMS = ("grpo", "psr", "nsr", "w-reinforce")
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the algorithm; its own flags are read by its own parser."""
     parser.add_argument(
-        "algorithm", choices=("ppo", *LANGUAGE_ALGORITHMS, "rlhf"), help="what is trained with"
+        "algorithm", choices=("ppo", *LANGUAGE_ALGORITHMS, "rlhf"), help="the algorithm"
     )
-    parser.add_argument("options", nargs=REMAINDER, help="its flags: rlvitals train ppo --help")
+    parser.add_argument(
+        "options", nargs=REMAINDER, help="flags of the algorithm: rlvitals train ppo --help"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -1,18 +1,20 @@
 """List the runs of a folder, a project or a server, worst first, with the hours they took.
 
 SOURCE is a folder, wandb:entity/project, mlflow:http://host:5000, hf:user/repo, s3://bucket/runs,
-ssh://host/path, or a page of W&B or the hub as pasted from the browser. Hosted runs are fetched by
-the tool's own client into a cache; the next call fetches what is new alone.
+ssh://host/path, or a page of W&B or the hub as pasted from the browser. Hosted runs are
+downloaded by the tool's own client into a cache; the next call downloads only new data.
 
-A run is broken where `diagnose` would end with 1. Its hours are those that it trained, pauses left
-out, and those since its worst fault began. With `--alert` the alarms of all runs listed are one
-message; an alert that cannot be delivered is a line on stderr and changes no exit code.
+A run is broken if `diagnose` would exit with 1. The hours are the training time without pauses,
+and the time since the onset of the worst fault. With `--alert` the alarms of all listed runs are
+sent in one message. An alert that cannot be delivered is reported on stderr and does not change
+the exit code.
 With `--index` the last judgements of `rlvitals index ROOT --to URL` are listed; no run is read.
 
 exit code: 0  no run is broken
            1  a run is broken
+           2  wrong usage
            3  nothing readable
-           4  no run is broken, and of some nobody can tell
+           4  no run is broken, but some cannot be judged
 
 examples:
   rlvitals triage runs
@@ -44,10 +46,15 @@ if TYPE_CHECKING:  # they load numpy
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the sources, the age and the output."""
-    parser.add_argument("paths", nargs="*", type=Path, metavar="SOURCE", help="where the runs lie")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, metavar="SOURCE", help="location of the runs"
+    )
     flags.add_index(parser)
     parser.add_argument(
-        "--since", type=flags.seconds, metavar="AGE", help="only runs that logged within: 12h, 1d"
+        "--since",
+        type=flags.seconds,
+        metavar="AGE",
+        help="only runs with rows in this time: 12h, 1d",
     )
     for key in ("fail_on", "profile"):
         flags.add_option(parser, "diagnose", key)

@@ -1,11 +1,11 @@
 """Unpack a bundle of a run: each file verified, the whole folder or nothing.
 
-The archive may come from anybody: names that lead out of the folder, links, devices, doubles and
-bombs are refused, and then nothing of it stays.
+The archive need not be trusted: paths outside the folder, links, devices, duplicate names and
+decompression bombs are refused, and then nothing is written.
 
 exit code: 0  unpacked
-           2  wrong usage: a folder is in the way
-           3  no bundle, damaged, or refused
+           2  wrong usage, or the folder exists
+           3  not a bundle, damaged, or refused
 
 examples:
   rlvitals unbundle my_run.tar.zst
@@ -21,14 +21,16 @@ from rlvitals.cli.command import Command
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the archive and the destination."""
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="what was packed")
+    parser.add_argument(
+        "archive", type=Path, metavar="ARCHIVE", help="a file of `rlvitals bundle RUN`"
+    )
     restore.add_destination(parser)
     parser.add_argument(
         "--max-ratio",
         type=float,
         default=1000.0,
         metavar="NUMBER",
-        help="unpacked bytes for each packed one, above which it is a bomb (default: 1000)",
+        help="refuse archives with more unpacked bytes per packed byte (default: 1000)",
     )
 
 

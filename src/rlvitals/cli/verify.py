@@ -1,10 +1,10 @@
 """Verify every byte of recorded runs, and name what is damaged.
 
-What is damaged is left out when the run is read, and the rest is read. The end of a file that a
-killed process left torn is no damage: it is what was not flushed yet.
+Readers skip damaged blocks and read the rest. The incomplete end of a file after a kill is not
+damage: it was not flushed.
 
-exit code: 0  every block is whole
-           1  something is damaged
+exit code: 0  every block is valid
+           1  a block is damaged
            2  wrong usage
            3  nothing readable
 

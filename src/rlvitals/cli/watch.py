@@ -1,8 +1,8 @@
 """Watch growing runs on a screen: verdicts, findings, four curves and the console's last lines.
 
-Up and down select a run, q ends. The runs are read and judged as `rlvitals follow PATH` does it.
-The console is the newest file *.log or *.out in the run's folder. --once prints the screen as it
-stands now and needs no terminal.
+Up and down select a run, q quits. Runs are read and judged as by `rlvitals follow PATH`. The
+console is the newest *.log or *.out file in the run's folder. --once prints the screen once and
+needs no terminal.
 
 examples:
   rlvitals watch runs
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a log, a run's folder, or one of runs"
     )
-    parser.add_argument("--once", action="store_true", help="print the screen once, and end")
+    parser.add_argument("--once", action="store_true", help="print the screen once and exit")
     for key in ("only", "ignore", "profile"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)

@@ -35,7 +35,7 @@ class Muted:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """Every rule that applies ends in one of `cases`, `muted`, `clear` and `undecided`."""
+    """A diagnosis. Each applicable rule is in `cases`, `muted`, `clear` or `undecided`."""
 
     trace: Trace
     verdict: Verdict
@@ -68,14 +68,14 @@ class Diagnosis:
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst finding, None where nothing was found."""
+        """The severity of the worst finding; None without findings."""
         return max((case.severity for case in self.cases), default=None)
 
     @property
     def can_tell(self) -> bool:
-        """Whether the run can be judged at all: silence about a blank run is not health.
+        """True if enough was logged to judge the run: no finding alone does not mean healthy.
 
-        A run that is called stalled by notes alone is not: its level may be a good one.
+        False for a run that is called stalled only because of notes: its level may be good.
         """
         stalls = [finding for rule, finding in self.findings if rule.verdict == Word.STALLED]
         doubtful = self.verdict.word is Word.STALLED and bool(stalls)

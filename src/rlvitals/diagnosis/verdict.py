@@ -17,7 +17,7 @@ from rlvitals.types import Trace
 
 
 class Word(StrEnum):
-    """The verdicts, worst first: their order is the order in which they are tried."""
+    """The verdicts, worst first; the first one that applies is taken."""
 
     FAILED = "failed"
     HUNG = "hung"
@@ -32,7 +32,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The word, and the numbers it rests on."""
+    """The verdict of a run: one word, and the numbers that support it."""
 
     word: Word
     why: str

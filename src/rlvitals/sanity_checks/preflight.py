@@ -26,11 +26,12 @@ def preflight(  # noqa: PLR0913 - one argument for each fact that a loop may hav
     samples: Sequence[Sequence[str]] | None = None,
     known_answers: Sequence[language.Scored] | None = None,
 ) -> Preflight:
-    """Check the given values of the first update; nothing else is judged.
+    """Check the given values of the first update; arguments that are not given are not checked.
 
-    `returns` are those of each environment's first episode; `weights` those before and after the
-    update. The arguments after them are of language models: those of the checks in `language`.
-    `checks` are made elsewhere and join the report. Environments are not closed.
+    `returns`: returns of each environment's first episode. `weights`: arrays by name, before and
+    after the update. `group_advantages` and the later arguments are for language models, as
+    described at the checks in `sanity_checks.language`. `checks`: results to add to the report.
+    Environments are not closed.
     """
     return Preflight(
         join_checks(

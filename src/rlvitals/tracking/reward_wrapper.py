@@ -26,12 +26,12 @@ def observe(
     name: str = "",
     step: Callable[[], int] | None = None,
 ) -> Callable[CallParams, ResultT]:
-    """Watch a reward function without changing what it takes, returns or raises.
+    """Wrap a reward function to record its results; its behaviour does not change.
 
-    It may return a number, a batch of numbers with None among them, a dict of parts, or a total
-    with such a dict. Recorded are the mean and the spread of each part, the share of None and of
-    NaN, seconds a call, calls and exceptions. `run` is the one started last where none is given;
-    `step` returns the step; by default it is the last one that the run logged.
+    The function may return a number, a batch of numbers and None, a dict of parts, or a total and
+    such a dict. The wrapper records mean and standard deviation of each part, the shares of None
+    and NaN, seconds per call, calls and exceptions. `run` defaults to the run started last. `step`
+    returns the step (default: the last step that the run logged).
     """
     calls = _CallStats(name or getattr(fn, "__name__", type(fn).__name__), run, step)
 

@@ -42,13 +42,13 @@ _started: "list[Run]" = []  # in this process, until they finish
 
 
 class Run(TrackerNames):
-    """Records one process of one run. Its calls never raise into the loop and never wait.
+    """Records one process of one run. Its calls do not raise and do not block.
 
-    A `durable` run alone waits: until the system has taken the row, microseconds on a sound disk.
+    Only a `durable` run blocks, until the operating system has the row (about 10 microseconds).
 
-    What goes wrong (a full disk, a value that is no number, a sink that fails) is counted and
-    noted in the run. Where `strict`, a wrong call raises at once instead. Wrong arguments of
-    `note`, `requests`, `at_finish`, `flush` and `finish` alone raise TypeError everywhere.
+    Problems (a full disk, a value that is not a number, a failing sink) are counted and noted in
+    the run. With `strict`, an invalid call raises at once. Invalid arguments of `note`,
+    `requests`, `at_finish`, `flush` and `finish` always raise TypeError.
     """
 
     at_close: Callable[[], object] = int  # called once all is written; this one does nothing
@@ -96,17 +96,17 @@ class Run(TrackerNames):
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The settings as they are now."""
+        """The current settings."""
         return MappingProxyType(self._settings)
 
     @property
     def step(self) -> int:
-        """The step logged last; 0 before the first."""
+        """The last logged step; 0 before the first row."""
         return self._last() or 0
 
     @property
     def overhead(self) -> float:
-        """CPU seconds that recording took on its own thread so far."""
+        """CPU seconds used by the recording thread."""
         return self._pump.spent
 
     @overload

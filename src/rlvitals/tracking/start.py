@@ -62,12 +62,12 @@ def start(  # noqa: PLR0913 - what a run is, each by its name
 ) -> Run:  # fmt: skip
     """Record a run into a folder; a folder with a run gets another attempt of it.
 
-    `config` is another name of `settings`; `framework` is the source of the keys' names: "verl".
-    `sinks` names what else to write, or maps names to options; `columns`: what CSV and Parquet put
-    into one table. `durable` writes each call before it returns. `alerts` and `stop_on` judge the
-    run in a process beside it. `mirror`, or the folder, may be a URL to upload to. `strict`, the
-    default under pytest, makes wrong calls raise.
-    Raises UsageError for a wrong option; an unwritable folder is a warning, VitalsError if strict.
+    `settings` (or `config`): hyperparameters. `framework`: the naming scheme of the keys, such as
+    "verl". `sinks`: names of further outputs, or a mapping of names to options. `columns`: keys
+    that share one CSV or Parquet table. `durable`: write each call before it returns. `alerts` and
+    `stop_on`: judge the run in a separate process. `mirror`: URL for uploads; `folder` may also be
+    one. `strict`: invalid calls raise (default under pytest). Raises UsageError for an invalid
+    option. An unwritable folder is a warning, or VitalsError if `strict`.
     """
     is_strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
     texts = _texts(strict=is_strict, project=project, name=name, group=group, framework=framework)

@@ -1,6 +1,7 @@
 """Write the options as tables for the manual, from their schema."""
 
 from dataclasses import fields
+from inspect import cleandoc
 
 from rlvitals import settings
 from rlvitals.options import Mute
@@ -10,7 +11,7 @@ def settings_table() -> str:
     """Return every section of `rlvitals.toml` as Markdown."""
     lines: list[str] = []
     for section, schema in settings.SECTIONS.items():
-        doc_text = (schema.__doc__ or "").strip()
+        doc_text = cleandoc(schema.__doc__ or "")
         lines += [f"## `[{section}]`", "", doc_text, ""]
         flags = section in settings.FLAG_SECTIONS
         heads = ["option", "meaning", "default", *(["flag"] if flags else []), "variable"]
@@ -44,12 +45,12 @@ def _mute_section() -> list[str]:
         for f in fields(Mute)
         if f.metadata
     ]
-    doc_text = (Mute.__doc__ or "").strip()
+    doc_text = cleandoc(Mute.__doc__ or "")
     head = [
         f"## `[[{settings.MUTED_SECTION}]]`",
         "",
         doc_text,
-        "A rule and a reason are asked for.",
+        "`rule` and `reason` are required.",
         "",
     ]
     return [*head, "| key | meaning | value |", "|---|---|---|", *rows, ""]
