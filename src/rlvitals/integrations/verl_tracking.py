@@ -17,8 +17,6 @@ from typing import Any
 from rlvitals.capture import imports, mirror
 from rlvitals.wandb.recorded import Run
 
-VERL_LOGGER = "rlvitals"
-
 
 def register() -> None:
     """Let `Tracking` know the logger in this process, also where it is imported later."""
@@ -27,10 +25,10 @@ def register() -> None:
 
 def follow(module: Any) -> None:
     """Add the logger to the `Tracking` class of a module; a second call does nothing."""
-    tracking = module.Tracking
-    if VERL_LOGGER in tracking.supported_backend:
+    tracking, name = module.Tracking, "rlvitals"
+    if name in tracking.supported_backend:
         return
-    tracking.supported_backend = [*tracking.supported_backend, VERL_LOGGER]
+    tracking.supported_backend = [*tracking.supported_backend, name]
     original = tracking.__init__
 
     @wraps(original)
@@ -44,10 +42,8 @@ def follow(module: Any) -> None:
         **kwargs: Any,
     ) -> None:
         original(self, project_name, experiment_name, default_backend, config, *args, **kwargs)
-        if VERL_LOGGER in (
-            [default_backend] if isinstance(default_backend, str) else default_backend
-        ):
-            self.logger[VERL_LOGGER] = Logger(project_name, experiment_name, config)
+        if name in ([default_backend] if isinstance(default_backend, str) else default_backend):
+            self.logger[name] = Logger(project_name, experiment_name, config)
 
     tracking.__init__ = begin
     finish = tracking.finish
@@ -55,7 +51,7 @@ def follow(module: Any) -> None:
     @wraps(finish)
     def end(self: Any, *args: Any, **kwargs: Any) -> None:
         finish(self, *args, **kwargs)
-        if (ours := getattr(self, "logger", {}).get(VERL_LOGGER)) is not None:
+        if (ours := getattr(self, "logger", {}).get(name)) is not None:
             ours.finish(*args, **kwargs)
 
     tracking.finish = end
