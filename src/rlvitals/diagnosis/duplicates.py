@@ -9,26 +9,27 @@ a training that was repeated with the same tracker, are two runs.
 
 from collections import defaultdict
 from collections.abc import Mapping
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
 
 from rlvitals.types import Series, Trace
 
-MIN_SAME_OUTCOMES = 10  # different values of an outcome: fewer are the same in many failed runs
-CLOCKS = ("throughput/", "progress/")  # metrics that each tracker measures by itself
 
-
-def find(runs: Mapping[int, tuple[frozenset[str], Trace]]) -> dict[int, int]:
+def find(runs: Mapping[int, tuple[frozenset[str], Trace]], min_values: int = 10) -> dict[int, int]:
     """Return the index of each copy, and that of the run which it is a copy of.
 
     `runs` are (trackers, trace). Of several copies the run with the most series and settings is
-    the one that is kept.
+    the one that is kept. An outcome of fewer than `min_values` different values proves nothing:
+    many failed runs have the same.
     """
+    if len({trackers for trackers, _ in runs.values()}) == 1:
+        return {}
     by_outcome: dict[tuple[str, bytes], list[int]] = defaultdict(list)
     for index, (_, trace) in runs.items():
         for name, series in trace.series.items():
-            if name.startswith("outcome/") and _count_values(series) >= MIN_SAME_OUTCOMES:
+            if name.startswith("outcome/") and _count_values(series) >= min_values:
                 by_outcome[name, _content(series)].append(index)
     groups: dict[int, set[int]] = {}  # the runs of each run's training
     for indices in by_outcome.values():
@@ -51,7 +52,7 @@ def _is_same(trace: Trace, second: Trace) -> bool:
     return _agree(trace.settings, second.settings) and all(
         _content(trace.series[name]) == _content(second.series[name])
         for name in trace.series.keys() & second.series.keys()
-        if not name.startswith(CLOCKS)
+        if not name.startswith(("throughput/", "progress/"))  # each tracker's own clock
     )
 
 
@@ -61,11 +62,11 @@ def _agree(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
 
 
 def _content(series: Series) -> bytes:
-    """Return steps and finite values as bytes; values as TensorBoard stores them, in 32 bits."""
+    """Return a digest of the steps and finite values, as TensorBoard stores them: in 32 bits."""
     points = series.finite()
     with np.errstate(over="ignore"):
         values = points.values.astype(np.float32)
-    return points.steps.astype(np.int64).tobytes() + values.tobytes()
+    return sha256(points.steps.astype(np.int64).tobytes() + values.tobytes()).digest()
 
 
 def _count_values(series: Series) -> int:
