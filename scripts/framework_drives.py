@@ -1,9 +1,10 @@
 """Call the logger of each language-RL framework as its trainer does, for 30 steps."""
 
 import asyncio
+import importlib
 import logging
 import os
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -216,6 +217,51 @@ def drive_tinker(ml_log: Any) -> None:
     log.close()
 
 
+def drive_verl_backend(tracking: Any) -> None:
+    log = tracking.Tracking("p", "e", ["rlvitals", "console"], config={"trainer": {"lr": 1e-6}})
+    for step in range(STEPS):
+        log.log({"critic/rewards/mean": reward(step), **ROW}, step)
+    log.finish()
+
+
+def drive_rllm_backend(tracking: Any) -> None:
+    log = tracking.Tracking("p", "e", ["rlvitals"], config={"rllm": {}})
+    for step in range(STEPS):
+        log.log({"critic/rewards/mean": reward(step), **ROW}, step)
+    log.finish()
+
+
+def drive_roll_backend(tracking: Any) -> None:
+    log = tracking.create_tracker("rlvitals", {"exp_name": "e", "lr": 1e-6}, project="p")
+    for step in range(STEPS):
+        log.log({"critic/rewards/mean@mean": reward(step), **ROW}, step)
+    log.finish()
+
+
+def drive_rollout_functions(*modules: Any) -> None:
+    """Hand slime's or miles' logging of rollouts to the functions that its flags name."""
+    metrics, types = modules[-2:]
+    path = "rlvitals.integrations.slime_rollouts.log_"
+    args = SimpleNamespace(
+        custom_rollout_log_function_path=f"{path}rollout", load_debug_rollout_data=True,
+        custom_eval_rollout_log_function_path=f"{path}eval_rollout", log_passrate=False,
+        wandb_always_use_train_step=False, reward_key=None, wandb_group="g",
+    )  # fmt: skip
+    metrics.load_function = lambda name: getattr(
+        importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]
+    )
+    status = types.Sample.Status
+    for step in range(STEPS):
+        samples = [
+            types.Sample(
+                group_index=i // 2, prompt=f"{step}+{i // 2}", response="4", response_length=1,
+                reward=reward(step), label="4", status=status.COMPLETED,
+            )
+            for i in range(4)
+        ]  # fmt: skip
+        metrics.log_rollout_data(step, args, samples, {"rollout/extra": 1.0}, 2.0)
+
+
 VERL_FILE = {"verl.utils.tracking": "verl/utils/tracking.py"}
 SLIME = "slime.observability"
 MILES = "miles.utils.tracking_utils"
@@ -320,4 +366,21 @@ FRAMEWORKS = {
         {"tinker_cookbook.utils.ml_log": "tinker_cookbook/utils/ml_log.py"}, drive_tinker,
         "env/all/reward/total", ("chz",), values={"chz": {"is_chz": lambda _: False}},
     ),
+}  # fmt: skip
+# The same files with the back-end called rlvitals, or with the functions that a flag names.
+ROLLOUT_FILES = {
+    "slime": ("slime.observability.rollout_metrics", "slime/observability/rollout_metrics.py"),
+    "miles": ("miles.ray.rollout.metrics", "miles/ray/rollout/metrics.py"),
+}
+FRAMEWORKS |= {
+    f"{name}:rlvitals": replace(FRAMEWORKS[name], drive=drive)
+    for name, drive in (
+        ("verl", drive_verl_backend), ("rllm", drive_rllm_backend), ("ROLL", drive_roll_backend)
+    )
+} | {
+    f"{name}:rlvitals": replace(
+        FRAMEWORKS[name], drive=drive_rollout_functions,
+        files=dict([files, (f"{name}.utils.types", f"{name}/utils/types.py")]),
+    )
+    for name, files in ROLLOUT_FILES.items()
 }  # fmt: skip

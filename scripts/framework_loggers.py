@@ -6,7 +6,8 @@
 
 A framework's logging files are loaded alone, from the commit that is named here: its other modules
 and what they import are stubs. The logger writes 30 steps of a reward that rises. Passed is a run
-whose recorded reward is that series, at those steps.
+whose recorded reward is that series, at those steps. `verl:rlvitals` is verl with the back-end of
+that name in place of W&B.
 """
 
 import argparse
@@ -28,9 +29,10 @@ def drive(name: str, checkouts: Path) -> None:
     modules = []
     if framework.also:
         other = FRAMEWORKS[framework.also]
-        sys.meta_path.insert(0, LoneFiles(checkouts / framework.also, other))
+        sys.meta_path.append(LoneFiles(checkouts / framework.also, other))
         modules += [importlib.import_module(module) for module in other.files]
-    sys.meta_path.insert(len(modules), LoneFiles(checkouts / name, framework))
+    checkout = checkouts / name.partition(":")[0]
+    sys.meta_path.append(LoneFiles(checkout, framework))
     modules += [importlib.import_module(module) for module in framework.files]
     framework.drive(*modules or [None])
 

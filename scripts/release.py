@@ -5,6 +5,7 @@
 2. Two wheels are built into `dist/`: a pure one and one with compiled code for this platform.
 3. `pip install rlvitals` from an index of these wheels into a fresh environment, then
    `rlvitals diagnose examples/failing`. Sizes and times are printed and held against the limits.
+4. `uvx rlvitals diagnose .` with an empty cache, where pip installs uv: seconds to the verdict.
 
 Nothing is uploaded: the last line names the command that does. Needs hatchling, and pip's index
 or its cache for the dependencies.
@@ -58,6 +59,11 @@ def main(argv: Sequence[str]) -> int:
             f"{wheel.name}: installed in {trial.install_s:.1f} s, diagnosed in "
             f"{trial.diagnose_s:.1f} s, {trial.core_mb:.0f} MB, of them ours {trial.own_mb:.1f} MB"
         )
+        uvx = diagnose_by_uvx(wheel, ROOT / "build" / "trial")
+        text = (
+            "not tried: pip installs no uv" if uvx is None else f"to the verdict in {uvx[0]:.1f} s"
+        )
+        print(f"{wheel.name}: uvx rlvitals diagnose . {text}")
         if trial.core_mb > MAX_CORE_MB or trial.own_mb > MAX_OWN_MB:
             raise SystemExit(f"larger than {MAX_CORE_MB:.0f} MB, or ours than {MAX_OWN_MB:.0f} MB")
     print("to publish: twine upload dist/rlvitals-*.whl, then git tag", f"v{version}")
@@ -95,14 +101,12 @@ def build(folder: Path, compiled: str) -> Path:
 
 def install_and_diagnose(wheel: Path, folder: Path) -> Trial:
     """Install a wheel by its project's name into a new environment, and judge the shipped run."""
-    index = folder.with_name(f"{folder.name}-index") / "rlvitals"
-    index.mkdir(parents=True, exist_ok=True)
-    (index / "index.html").write_text(f'<a href="{wheel.resolve().as_uri()}">{wheel.name}</a>')
+    index = write_index(wheel, folder)
     venv.create(folder, clear=True, with_pip=True)
     programs = folder / ("Scripts" if os.name == "nt" else "bin")
     # Built here, not published: `pip` finds the wheel by the project's name in an index of ours.
     pip = [programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", "rlvitals"]
-    own_index = ["--extra-index-url", index.parent.resolve().as_uri()]
+    own_index = ["--extra-index-url", index.as_uri()]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     start = time.perf_counter()
@@ -123,6 +127,45 @@ def install_and_diagnose(wheel: Path, folder: Path) -> Trial:
     sizes = {entry.name: _bytes(entry) / MB for entry in site.iterdir()}
     core = sum(size for name, size in sizes.items() if not name.startswith(INSTALLER))
     return Trial(installed - start, end - installed, core, sizes["rlvitals"], report)
+
+
+def diagnose_by_uvx(wheel: Path, folder: Path) -> tuple[float, str] | None:
+    """Return the seconds from nothing to the verdict, and the report; None where pip has no uv."""
+    environment = folder.with_name(f"{folder.name}-uv")
+    venv.create(environment, clear=True, with_pip=True)
+    programs = environment / ("Scripts" if os.name == "nt" else "bin")
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", "uv"]
+    if subprocess.run(pip, check=False).returncode:  # noqa: S603 - ours
+        return None
+    cache = environment / "cache"  # empty: whoever types this has none of it
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    words = [
+        "tool",
+        "run",
+        "--python",
+        sys.executable,
+        "--index",
+        write_index(wheel, folder).as_uri(),
+    ]
+    start = time.perf_counter()
+    report = subprocess.run(  # noqa: S603 - ours
+        [programs / "uv", *words, "rlvitals", "diagnose", ".", "--fail-on", "never"],
+        cwd=ROOT / "examples" / "failing",
+        env={**env, "UV_CACHE_DIR": str(cache)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return time.perf_counter() - start, report
+
+
+def write_index(wheel: Path, folder: Path) -> Path:
+    """Write a package index with one wheel beside a folder."""
+    index = folder.resolve().with_name(f"{folder.name}-index")
+    page = index / "rlvitals" / "index.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(f'<a href="{wheel.resolve().as_uri()}">{wheel.name}</a>')
+    return index
 
 
 def _bytes(path: Path) -> int:

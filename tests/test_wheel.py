@@ -85,6 +85,8 @@ def test_a_fresh_environment_installs_it_by_its_name_and_judges_a_run(tmp_path, 
     assert "learning-rate" in trial.report
     assert trial.core_mb <= release["MAX_CORE_MB"]
     assert trial.own_mb <= release["MAX_OWN_MB"]
+    uvx = release["diagnose_by_uvx"](wheel, tmp_path / "fresh")
+    assert uvx is None or "learning-rate" in uvx[1]
     python = tmp_path / "fresh" / "bin" / "python"
     missing = "import importlib.util as u; print(u.find_spec('matplotlib'))"
     assert subprocess.check_output([python, "-c", missing], text=True) == "None\n"

@@ -186,7 +186,7 @@ def test_ray_s_workers_get_the_variables_and_an_earlier_hook_its_call(monkeypatc
 @pytest.mark.parametrize("follower", sorted(set(imports.TRACKERS.values())))
 def test_a_program_that_is_recorded_loads_nothing_that_reads_or_judges(follower):
     code = (
-        f"import sys, rlvitals.capture.trackers.{follower}; import rlvitals.wandb.session;"
+        f"import sys, rlvitals.{follower}; import rlvitals.wandb.session;"
         "areas = {name.split('.')[1] for name in sys.modules if name.startswith('rlvitals.')};"
         "from rlvitals.readers import READER_FILES as files;"
         "areas |= {file for file in files if f'rlvitals.readers.{file}' in sys.modules};"

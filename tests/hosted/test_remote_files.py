@@ -1,7 +1,7 @@
 """Logs behind a URL: fsspec's memory file system, and an SFTP server of this process.
 
-An object store and the hub are read by the same code through back-ends of their own, which are
-not tried here.
+An object store is read by the same code through a back-end of its own, which is not tried here; the
+hub's is in `test_hub_client.py`.
 """
 
 import json

@@ -18,12 +18,16 @@ from rlvitals.capture import ray_hook
 CAPTURE_MODE_VARIABLE = "_RLVITALS_CAPTURE"  # "beside" or "instead"; unset: nothing is recorded
 # A module of a library, and ours whose `follow(module)` records its calls.
 TRACKERS = {
-    "wandb": "wandb_calls",
-    "trackio": "trackio_calls",
-    "swanlab": "swanlab_calls",
-    "mlflow.tracking.client": "mlflow_calls",
-    "torch.utils.tensorboard.writer": "writer_calls",
-    "tensorboardX.writer": "writer_calls",
+    "wandb": "capture.trackers.wandb_calls",
+    "trackio": "capture.trackers.trackio_calls",
+    "swanlab": "capture.trackers.swanlab_calls",
+    "mlflow.tracking.client": "capture.trackers.mlflow_calls",
+    "torch.utils.tensorboard.writer": "capture.trackers.writer_calls",
+    "tensorboardX.writer": "capture.trackers.writer_calls",
+    "skrl.utils.tensorboard": "capture.trackers.skrl_calls",
+    "verl.utils.tracking": "integrations.verl_tracking",
+    "rllm.utils.tracking": "integrations.verl_tracking",
+    "roll.utils.tracking": "integrations.roll_tracking",
 }
 # A library, and the module that is served in its place; the modules inside it likewise.
 STAND_INS = {
@@ -91,7 +95,7 @@ def _call_after(loader: Loader, name: str) -> None:
 def follow(name: str, module: ModuleType) -> None:
     """Record the calls of a library from now on; a failure is one line on stderr."""
     try:
-        tracker = importlib.import_module(f"rlvitals.capture.trackers.{TRACKERS[name]}")
+        tracker = importlib.import_module(f"rlvitals.{TRACKERS[name]}")
         tracker.follow(module)
     except Exception as error:  # noqa: BLE001 - the library works as it would without us
         with suppress(Exception):  # a closed stderr
@@ -131,6 +135,15 @@ def _stand_in(name: str) -> str | None:
     return None
 
 
+def watch() -> None:
+    """Follow what is imported from now on and what is imported already."""
+    if not any(isinstance(finder, Following) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Following())
+    for name in TRACKERS:
+        if (module := sys.modules.get(name)) is not None:
+            follow(name, module)
+
+
 def install(mode: str = "") -> None:
     """Follow, or replace, what is imported from now on and what is imported already."""
     mode = mode or os.environ.get(CAPTURE_MODE_VARIABLE, "")
@@ -140,8 +153,5 @@ def install(mode: str = "") -> None:
         return
     if mode == "instead":
         sys.meta_path.insert(0, Replacing())
-    sys.meta_path.insert(0, Following())
     ray_hook.install()
-    for name in TRACKERS:
-        if (module := sys.modules.get(name)) is not None:
-            follow(name, module)
+    watch()

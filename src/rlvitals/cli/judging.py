@@ -35,7 +35,7 @@ def judge_runs(
     from rlvitals.diagnosis import batch, load
     from rlvitals.views.progress import progress
 
-    path_indices: list[int] = []
+    by_path: list[tuple[int, tuple[Run, ...]]] = []
     requests: list[batch.Asked] = []
     errors: list[UnreadableLog] = []
     for index, path in enumerate(paths):
@@ -46,15 +46,16 @@ def judge_runs(
         except UnreadableLog as error:
             errors.append(error)
             continue
-        path_indices += [index] * len(runs)
+        by_path.append((index, runs))
         requests += [(run, settings) for run in runs]
     results = []
     answers = progress(batch.diagnose(requests), len(requests))
-    for index, (run, _), answer in zip(path_indices, requests, answers, strict=True):
-        if isinstance(answer, UnreadableLog):
-            errors.append(answer)
-        else:
-            results.append((index, run, answer))
+    for index, runs in by_path:
+        for run, answer in batch.list_once(runs, [next(answers) for _ in runs]):
+            if isinstance(answer, UnreadableLog):
+                errors.append(answer)
+            else:
+                results.append((index, run, answer))
     return results, errors
 
 

@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvitals.diagnosis import engine, load, neighbours, own_rates, suppressions
+from rlvitals.diagnosis import duplicates, engine, load, neighbours, own_rates, suppressions
 from rlvitals.diagnosis.engine import Diagnosis
 from rlvitals.errors import UnreadableLog
 from rlvitals.readers.discovery.sources import Run
@@ -52,6 +54,25 @@ def diagnose(
             yield from _by_processes(requests[index:], min(processes, remaining))
             return
         yield judge(request)
+
+
+def list_once(runs: Sequence[Run], answers: Sequence[Answer]) -> list[tuple[Run, Answer]]:
+    """Leave out runs that another tracker logged too; the notes of the run kept name them."""
+    traces = {i: answer.trace for i, answer in enumerate(answers) if isinstance(answer, Diagnosis)}
+    trackers = [frozenset(reader.name for _, reader in run.files) for run in runs]
+    copies = duplicates.find({i: (trackers[i], trace) for i, trace in traces.items()})
+    notes: dict[int, list[str]] = defaultdict(list)
+    for copy, fullest in sorted(copies.items()):
+        names = ", ".join(sorted(trackers[copy]))
+        file = runs[copy].files[0][0] if runs[copy].files else runs[copy].root
+        notes[fullest].append(f"{file} ({names}) logs the same training: not listed")
+    results = [(run, answers[i]) for i, run in enumerate(runs)]
+    for i, trace in traces.items():
+        answer = answers[i]
+        if i in notes and isinstance(answer, Diagnosis):
+            noted_trace = replace(trace, notes=(*trace.notes, *notes[i]))
+            results[i] = (runs[i], replace(answer, trace=noted_trace))
+    return [result for i, result in enumerate(results) if i not in copies]
 
 
 def judge(request: Asked) -> Answer:

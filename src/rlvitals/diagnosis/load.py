@@ -12,6 +12,7 @@ import numpy as np
 
 from rlvitals import metrics, rules
 from rlvitals.comparison.grouping import Member
+from rlvitals.diagnosis import duplicates
 from rlvitals.errors import UnreadableLog, UsageError, nearest
 from rlvitals.hosted import address as hosted
 from rlvitals.metrics import canonicalize
@@ -106,9 +107,11 @@ def members(
 ) -> tuple[list[Member], list[UnreadableLog]]:
     """Read the runs at a path to be compared, and the errors of those that cannot be read.
 
-    A run that was `seen_runs` at another path already is not read again.
+    A run that was `seen_runs` at another path already is not read again; one that several trackers
+    logged into folders of their own counts once.
     """
     loaded: list[Member] = []
+    trackers: list[frozenset[str]] = []
     wrong: list[UnreadableLog] = []
     try:
         found_runs = runs(path)
@@ -120,9 +123,12 @@ def members(
         seen_runs.add(key)
         try:
             loaded.append(Member(load(run, overrides), str(path)))
+            trackers.append(frozenset(reader.name for _, reader in run.files))
         except UnreadableLog as error:
             wrong.append(error)
-    return loaded, wrong
+    traces = {i: (trackers[i], member.trace) for i, member in enumerate(loaded)}
+    copies = duplicates.find(traces)
+    return [member for i, member in enumerate(loaded) if i not in copies], wrong
 
 
 def facts(run: Run) -> dict[str, object]:

@@ -82,8 +82,11 @@ def _update(run: Any, folder: Path) -> None:
 
 
 def _rows(run: Any, last: int) -> Iterator[dict[str, Any]]:
+    # The client repeats rows where a page has both exported rows and live ones.
     for row in run.scan_history(min_step=last + 1, page_size=1000):
-        if int(row.get("_step", last + 1)) > last:
+        step = int(row.get("_step", last + 1))
+        if step > last:
+            last = step
             yield {key: value for key, value in row.items() if value is not None}
 
 

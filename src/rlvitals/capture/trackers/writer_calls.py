@@ -10,7 +10,7 @@ from rlvitals.capture.run_folders import SHARED_TRACKER, Source, join
 from rlvitals.integrations.torch_tensorboard import SummaryWriter
 
 WRITER_MODULES = tuple(
-    name for name, follower in imports.TRACKERS.items() if follower == "writer_calls"
+    name for name, follower in imports.TRACKERS.items() if follower.endswith(".writer_calls")
 )
 
 _mirrors: WeakKeyDictionary[Any, SummaryWriter] = WeakKeyDictionary()  # by the program's writer

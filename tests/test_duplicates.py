@@ -1,0 +1,116 @@
+"""One training that several trackers logged into folders of their own is listed once."""
+
+import json
+
+import numpy as np
+import pytest
+import tfrecords
+from test_several_sources import KL, RETURN, START, STEPS
+
+import rlvitals
+from rlvitals.cli import main
+from rlvitals.diagnosis import batch
+
+
+def events(folder, returns=RETURN, steps=STEPS):
+    folder.mkdir(parents=True)
+    rows = [
+        tfrecords.event(
+            int(step),
+            tfrecords.simple("rollout/ep_rew_mean", value),
+            tfrecords.simple("train/approx_kl", kl),
+            time=START + 2.0 * i,
+        )
+        for i, (step, value, kl) in enumerate(zip(steps, returns, KL, strict=False))
+    ]
+    data = tfrecords.VERSION + b"".join(rows)
+    (folder / "events.out.tfevents.1700000000.host.1.0").write_bytes(data)
+
+
+def table(folder, returns=RETURN, kl=KL):
+    folder.mkdir(parents=True)
+    columns = zip(STEPS.tolist(), returns.tolist(), kl.tolist(), strict=True)
+    rows = [f"{s},{r!r},{k!r}\n" for s, r, k in columns]
+    head = "time/total_timesteps,rollout/ep_rew_mean,train/approx_kl\n"
+    (folder / "progress.csv").write_text(head + "".join(rows))
+
+
+def recorded(folder, returns=RETURN, **settings):
+    with rlvitals.start(folder, settings=settings) as run:
+        for step, value, kl in zip(STEPS.tolist(), returns.tolist(), KL.tolist(), strict=True):
+            run.log(step, {"rollout/ep_rew_mean": value, "train/approx_kl": kl})
+
+
+def listed(folder, capsys):
+    capsys.readouterr()
+    main(["diagnose", str(folder), "--json", "--fail-on", "never"])
+    documents = json.loads(capsys.readouterr().out)
+    documents = documents if isinstance(documents, list) else [documents]
+    return {each["trace"]["name"]: each["trace"]["notes"] for each in documents}
+
+
+def test_three_logs_of_a_training_are_one_run_that_names_the_others(tmp_path, capsys):
+    recorded(tmp_path / "run", seed=1)
+    events(tmp_path / "tb" / "ppo")
+    table(tmp_path / "csv" / "ppo")
+    ((name, notes),) = listed(tmp_path, capsys).items()
+    assert name == "run"
+    texts = [note for note in notes if "logs the same training" in note]
+    assert [str(tmp_path / "csv/ppo") in texts[0], str(tmp_path / "tb/ppo") in texts[1]] == [1, 1]
+
+
+def test_compare_and_triage_count_it_once(tmp_path, capsys):
+    for seed in range(2):
+        shifted = RETURN + np.random.default_rng(seed).normal(size=len(RETURN))
+        recorded(tmp_path / f"run-{seed}", shifted, seed=seed)
+        events(tmp_path / "tb" / str(seed), shifted)
+    capsys.readouterr()
+    main(["triage", str(tmp_path), "--json"])
+    assert {row["run"] for row in json.loads(capsys.readouterr().out)["runs"]} == {"run-0", "run-1"}
+    members, wrong = batch.load.members(tmp_path, batch.load.Given(), set())
+    assert ([member.trace.name for member in members], wrong) == (["run-0", "run-1"], [])
+
+
+def longer(returns):
+    changed = returns.copy()
+    changed[-1] += 1.0
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (lambda folder: events(folder, longer(RETURN)), "the last value differs"),
+        (lambda folder: events(folder, RETURN[:50]), "it ended earlier"),
+        (lambda folder: events(folder, steps=STEPS + 1), "other steps"),
+        (lambda folder: table(folder, kl=KL + 0.001), "another metric differs"),
+        (lambda folder: recorded(folder, seed=2), "the same tracker: repeated"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_seeds_that_begin_alike_and_repetitions_are_two_runs(tmp_path, capsys, other, why):
+    recorded(tmp_path / "run", seed=1)
+    other(tmp_path / "other")
+    assert len(listed(tmp_path, capsys)) == 2, why
+
+
+def test_a_log_of_either_of_two_equal_trainings_is_nobody_s_copy(tmp_path, capsys):
+    recorded(tmp_path / "first")
+    recorded(tmp_path / "second")
+    events(tmp_path / "tb")
+    assert len(listed(tmp_path, capsys)) == 3
+
+
+def test_seeds_that_never_earn_anything_are_not_one_training(tmp_path, capsys):
+    nothing = np.zeros(len(STEPS))
+    recorded(tmp_path / "run", nothing)
+    events(tmp_path / "tb", nothing)
+    assert len(listed(tmp_path, capsys)) == 2
+
+
+def test_what_is_named_is_shown_though_it_is_a_copy(tmp_path, capsys):
+    recorded(tmp_path / "run")
+    events(tmp_path / "tb")
+    capsys.readouterr()
+    main(["diagnose", str(tmp_path / "run"), str(tmp_path / "tb"), "--json"])
+    assert len(json.loads(capsys.readouterr().out)) == 2
