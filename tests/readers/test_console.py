@@ -732,3 +732,12 @@ def test_an_exception_in_the_midst_of_a_text_ended_nothing(read):
     rows = "".join(f"step: {i} reward: 0.{i}\n" for i in range(1, 9))
     log = read(f"{rows}ValueError: was handled\nstep: 9 reward: 0.9\n")
     assert log.ending is None
+
+
+def test_a_named_file_without_a_suffix_is_read_by_its_lines(tmp_path):
+    path = tmp_path / "output"
+    path.write_text("".join(f"Episode {n}\tReward: {n / 2}\tLoss: 0.{n}\n" for n in range(20)))
+    assert READER.claims_single(path, read_head(path))
+    assert not READER.claims(path, read_head(path))  # of a folder such files are no runs
+    path.write_text("all that was printed is prose\n" * 20)
+    assert not READER.claims_single(path, read_head(path))

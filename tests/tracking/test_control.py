@@ -18,7 +18,9 @@ def test_asking_to_save_and_to_stop(tmp_path, capsys):
     run.log(12, {"x": 1.0})
     assert main(["ask", str(tmp_path), "save"]) == 0
     assert main(["ask", str(tmp_path), "save"]) == 0
-    assert "is asked to save a checkpoint" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "is asked to save a checkpoint" in printed
+    assert "goes on: `rlvitals ask RUN kill`" in printed
     run.flush()
     assert run.requests() == rlvitals.lab.Requests(save=True)
     assert run.requests() == rlvitals.lab.Requests()

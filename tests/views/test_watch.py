@@ -55,6 +55,13 @@ def test_no_run_and_many_runs(columns, rows):
     assert "run_150" in screen
 
 
+def test_names_that_differ_at_their_ends_stay_apart():
+    names = [f"CartPole-v1__ppo__{seed}__1795432785" for seed in (1, 2)]
+    screen = plain(frame([WatchedRun(name, "over") for name in names], 0, 80, 24, HEAD), width=80)
+    assert "1__1795432785" in screen
+    assert "2__1795432785" in screen
+
+
 @pytest.mark.parametrize("count", [1, 100, 100_000])
 def test_a_single_spike_is_drawn(count):
     values = np.zeros(count)

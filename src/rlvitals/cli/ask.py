@@ -62,7 +62,11 @@ def run(args: Namespace) -> int:
         "stop": "stop",
         "lower-rate": f"multiply its learning rate by {args.factor:g}",
     }[args.what]
-    print(f"{folder.about.name} is asked to {doing}; it does so where its loop next looks.")
+    print(
+        f"{folder.about.name} is asked to {doing}; it does so where its loop next looks. A loop "
+        "that calls no run.requests(), as under `rlvitals run`, goes on: `rlvitals ask RUN kill` "
+        "ends it."
+    )
     return 0
 
 

@@ -83,8 +83,11 @@ def run(args: Namespace) -> int:
     if not folders:
         sys.stderr.write(
             "rlvitals: nothing was recorded: no run of wandb, trackio, swanlab or mlflow began, "
-            "and no SummaryWriter wrote, in a Python process of the command\n  try: --instead, "
-            'where a tracker wants an account; report_to="tensorboard" in transformers and TRL\n'
+            "and no SummaryWriter wrote, in a Python process of the command\n  try: rlvitals "
+            "diagnose FOLDER reads the CSV, JSON and log files that the command wrote; printed "
+            "lines are read from a file: COMMAND | tee train.log; to record a run, "
+            'tensorboard_log= in Stable-Baselines3, report_to="tensorboard" in transformers and '
+            "TRL; --instead, where a tracker wants an account\n"
         )
     for recorded in folders:
         sys.stderr.write(f"rlvitals: {_verdict(recorded)}\n")

@@ -20,7 +20,8 @@ from rlvitals.readers.reader import Cursor, Reader
 from rlvitals.types import Log
 
 CONSOLE_SUFFIXES = (".log", ".txt", ".out", ".err")
-MARKDOWN_SUFFIXES = (".md", ".markdown")  # read where a person names the file
+# Read where a person names the file: `python train.py > output` names no kind.
+NAMED_SUFFIXES = ("", ".md", ".markdown")
 CONSOLE_TAIL_BYTES = 2**18  # looked at where the head holds no numbers yet
 MIN_REGULAR_LINES = 3  # regular lines that make a log
 
@@ -59,12 +60,12 @@ def claims_single(path: Path, head: bytes) -> bool:
     """Return True if a text that a person names holds such lines, or how a process failed.
 
     A log that ends in a traceback before the first row of numbers is a run that crashed; a
-    Markdown file may have a log pasted into it.
+    Markdown file may have a log pasted into it. A file without a suffix is read by its lines.
     """
-    if path.suffix.lower() not in {*CONSOLE_SUFFIXES, *MARKDOWN_SUFFIXES} or b"\x00" in head:
+    if path.suffix.lower() not in {*CONSOLE_SUFFIXES, *NAMED_SUFFIXES} or b"\x00" in head:
         return False
     sample = head if len(head) < HEAD_BYTES else _tail(path)
-    if path.suffix.lower() in MARKDOWN_SUFFIXES:
+    if path.suffix.lower() in NAMED_SUFFIXES:
         return any(map(_speaks, (_parse_sample(head), _parse_sample(sample))))
     end = _parse_sample(sample).end
     return end.failed and not end.interrupted

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -70,7 +70,7 @@ def _run_line(run: WatchedRun, width: int, columns: int) -> Text:
         if trace.budget is not None:
             step += f" of {trace.budget.steps:,}"
         texts = [run.state, step, *_outcome_texts(trace), phrases.counts(diagnosis)]
-    name = set_cell_size(harmless(run.name), width)
+    name = set_cell_size(_middle_cut(run.name, width), width)
     line = Text.assemble((f" {badge:<10}", f"bold {colour}".strip()), name, "  ", "  ".join(texts))
     line.truncate(columns, overflow="ellipsis", pad=True)
     return line
@@ -87,7 +87,7 @@ def _outcome_texts(trace: Trace) -> list[str]:
 def _details(run: WatchedRun, columns: int, rows: int) -> list[Text]:
     """Return the verdict, the findings, the curves and the console of one run."""
     if run.diagnosis is None:
-        return [Text(f" {_cut(run.name, columns - 24)}: not judged yet", "dim")]
+        return [Text(f" {_middle_cut(run.name, columns - 24)}: not judged yet", "dim")]
     console = [Text(_cut(f" {harmless(text)}", columns), "dim") for text in run.console[-3:]]
     lines = [*_verdict_lines(run.diagnosis, columns), *_finding_lines(run.diagnosis, columns)]
     lines += _curve_lines(run.diagnosis.trace, columns, rows - len(lines) - len(console))
@@ -163,6 +163,14 @@ def _curve_title(name: str, series: Series, width: int) -> str:
     text = f"{label(name)} {phrases.number(float(numbers.values[-1]))}"
     text += f"  [{low:.3g}, {high:.3g}]"  # four digits of both are cut at 80 columns
     return _cut(f"{text}  {missing} not finite" if missing else text, width)
+
+
+def _middle_cut(name: str, columns: int) -> str:
+    """Shorten a run's name in its middle: seeds and times, which tell runs apart, end it."""
+    text = harmless(name)
+    half = max(columns - 1, 0) // 2
+    too_long = cell_len(text) > columns
+    return f"{text[: columns - 1 - half]}…{text[len(text) - half :]}" if too_long else text
 
 
 def _cut(text: str, columns: int) -> str:
