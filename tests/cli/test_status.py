@@ -87,6 +87,18 @@ def test_what_is_left_counts_no_pause():
     assert where(paused).trained == pytest.approx(980)
 
 
+def test_time_left_counts_the_waits_of_a_loop_that_logs_each_episode():
+    """Eight episodes in a second of rollout, then an update of three: half a second a row."""
+    count = 400
+    steps = 100 * np.arange(1, count + 1)
+    waits = np.where(np.arange(count) % 8 == 0, 3.125, 0.125)
+    series = Series(steps, 1.7e9 + waits.cumsum(), np.linspace(0, 100, count))
+    budget = Budget(60_000, "total_steps")
+    assert where(Trace({"outcome/return": series}, {}, budget=budget)).eta == pytest.approx(
+        200 * 0.5, rel=0.02
+    )
+
+
 def test_the_progress_file_knows_better_than_the_log(tmp_path, monkeypatch):
     from rlvitals.checkpoints import progress
 

@@ -61,8 +61,18 @@ def test_a_critic_that_predicts_one_number_sees_nothing():
         {"explained": np.linspace(0.0, 0.5, COUNT)},
         {"outcome": made.rising(to=490)},
         {"env": "Own-v0"},
+        {
+            "explained": np.linspace(0.0, 0.09, COUNT) + 0.02 * made.noise(COUNT),
+            "outcome": made.rising(to=150),
+        },
     ],
-    ids=["learned the mean", "explains in the end", "nearly solved", "what can be earned unknown"],
+    ids=[
+        "learned the mean",
+        "explains in the end",
+        "nearly solved",
+        "what can be earned unknown",
+        "learns slowly, and the policy with it",
+    ],
 )
 def test_what_only_looks_like_it_is_a_note_at_most(changed):
     found = critic(**changed)

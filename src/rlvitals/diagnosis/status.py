@@ -35,7 +35,8 @@ FIRST = (
     ENTROPY, VALUE_LOSS, EXPLAINED_VARIANCE, EPISODE_LENGTH,
 )  # fmt: skip
 BESIDE = ("progress/", "throughput/")  # what is not learned: told last
-RECENT = 200  # intervals that tell the speed
+RECENT = 200  # rows: those of some updates, where each episode is a row
+PAUSE_FACTOR = 20.0  # x the 95th percentile of the seconds between two rows: longer is a pause
 AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
 LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
 SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
@@ -188,7 +189,10 @@ def _times(trace: Trace) -> Series | None:
 
 
 def _seconds_per_step(trace: Trace) -> float | None:
-    """Return the usual time of a step of late: pauses between attempts do not count."""
+    """Return the mean time of a step of late: pauses between attempts do not count.
+
+    A loop that logs each episode waits for its update at few of its rows: a median misses that.
+    """
     series = _times(trace)
     if series is None:
         return None
@@ -197,7 +201,8 @@ def _seconds_per_step(trace: Trace) -> float | None:
     good = (steps > 0) & (seconds >= 0)
     if not good.any():
         return None
-    seconds_per_step = float(np.median(seconds[good] / steps[good]))
+    good &= seconds <= PAUSE_FACTOR * np.percentile(seconds[good], 95)
+    seconds_per_step = float(seconds[good].sum() / steps[good].sum())
     return seconds_per_step if seconds_per_step > 0 else None
 
 

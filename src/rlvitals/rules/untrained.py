@@ -19,6 +19,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Severity, Threshold, Und
 from rlvitals.rules.spent import ends_far, too_early
 from rlvitals.rules.standing import standing
 from rlvitals.signals.rolling import rolling_median
+from rlvitals.signals.trend import trend
 from rlvitals.types import Series, Trace
 
 HARDLY = 3.0  # x the least explained variance: of the last third, in the median
@@ -53,6 +54,9 @@ def find_useless_critic(
     # Below 0 it explains nothing, however far.
     better = before > SOME or after >= limit.value or after - max(before, 0.0) > BETTER
     if better or usual < KEPT * first:
+        return None
+    # A policy that gets better, by a critic that does: a longer run may tell.
+    if weigh.content(standing(trace)) and trend(np.maximum(explained.values, 0.0)).low > 0:
         return None
     best = float(rolling_median(explained.values, HEAD, min_count=HEAD)[HEAD - 1 :].max())
     text = "nothing that lasts" if best >= MUCH else "nothing"

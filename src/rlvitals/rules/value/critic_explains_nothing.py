@@ -17,7 +17,8 @@ update to the last, its root more than 2.5 times what a step pays on average; or
 lower in the last third than at first, its root more than twice the mean of `value/q_mean`: a critic
 that is trained errs by less than it predicts. In an environment that
 is known, that is a warning also where the outcome cannot be told or rises, if nine tenths of a
-known budget are spent and it ends far from solved.
+known budget are spent and it ends far from solved; not where explained variance rises as well, if
+slowly: then the budget may just be small.
 
 ## Why it matters
 Advantages are returns minus predictions. A critic that explains nothing leaves them as noisy as
