@@ -124,7 +124,7 @@ RATCHETS = {
     "hosted": Ratchet(0.0, 0, 0, 21),
     "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
-    "metrics": Ratchet(1.0, 7, 2, 660),
+    "metrics": Ratchet(1.0, 7, 2, 662),
     "readers": Ratchet(1.8, 29, 3, 465),
     "rollouts": Ratchet(2.5, 0, 0, 52),
     "root": Ratchet(3.4, 7, 1, 14),
