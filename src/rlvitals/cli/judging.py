@@ -49,7 +49,9 @@ def judge_runs(
         path_indices += [index] * len(runs)
         requests += [(run, settings) for run in runs]
     results = []
-    answers = progress(batch.diagnose(requests), len(requests))
+    answers = progress(
+        batch.diagnose(requests, ray_address=getattr(args, "ray", None)), len(requests)
+    )
     for index, (run, _), answer in zip(path_indices, requests, answers, strict=True):
         if isinstance(answer, UnreadableLog):
             errors.append(answer)
