@@ -15,8 +15,8 @@ run its two logs come from:
 `injected` takes `factor` (multiply), `value` (set), `add`, or `ramp` (multiply by a factor that
 grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones.
 A column the run has not is made. The cut keeps the run's format: CSV stays CSV, JSON lines
-stay those, a trainer_state.json stays one. Every `tests/runs/<name>/run.toml` says in the same words, under
-[run], which whole run it is.
+stay those, a trainer_state.json stays one. Every `tests/runs/<name>/run.toml` says in the same
+words, under [run], which whole run it is.
 """
 
 import csv
