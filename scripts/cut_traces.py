@@ -1,8 +1,8 @@
 """Cut the tests' logs from recorded runs: `cut_traces.py CORPUS [NAME ...]`.
 
 CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_rank_runs.py`,
-`record_language_runs.py` and `record_rlhf_runs.py` left, one folder each. Every `tests/traces/<rule>/trace.toml` says which
-run its two logs come from:
+`record_language_runs.py` and `record_rlhf_runs.py` left, one folder each. Every
+`tests/traces/<rule>/trace.toml` says which run its two logs come from:
 
     [fires]                                # and the same for [quiet]
     run = "control/ppo-cartpole-lr-x300-s0/progress.csv"

@@ -14,9 +14,6 @@ from rlvitals.errors import UsageError
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
-TASKS_PER_CORE = 4  # handed over at once: their results wait in memory until they are read
-MAX_RETRIES = 3  # of a task whose worker or machine died
-
 
 def ray_map(
     function: Callable[[Argument], Result],
@@ -69,9 +66,10 @@ def _map_chunks(
     size: int,
 ) -> Iterator[Result]:
     """Hand over some chunks at a time, and yield their results in order."""
-    task: Any = ray.remote(max_retries=MAX_RETRIES)(_apply)
+    task: Any = ray.remote(max_retries=3)(_apply)  # where its worker or machine dies
     chunks = (arguments[start : start + size] for start in range(0, len(arguments), size))
-    limit = max(TASKS_PER_CORE * int(ray.cluster_resources().get("CPU", 1)), 1)
+    # Four for each core: the results of all that are handed over wait in memory.
+    limit = max(4 * int(ray.cluster_resources().get("CPU", 1)), 1)
     folder = str(Path.cwd())
     pending = deque(
         (batch, task.remote(function, batch, folder)) for batch in islice(chunks, limit)
