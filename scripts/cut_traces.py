@@ -1,8 +1,8 @@
 """Cut the tests' logs from recorded runs: `cut_traces.py CORPUS [NAME ...]`.
 
-CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_language_runs.py`
-and `record_rlhf_runs.py` left, one folder each. Every `tests/traces/<rule>/trace.toml` says which
-run its two logs come from:
+CORPUS holds what `record_control_runs.py`, `record_scheduler_runs.py`, `record_rank_runs.py`,
+`record_language_runs.py` and `record_rlhf_runs.py` left, one folder each. Every
+`tests/traces/<rule>/trace.toml` says which run its two logs come from:
 
     [fires]                                # and the same for [quiet]
     run = "control/ppo-cartpole-lr-x300-s0/progress.csv"
@@ -14,14 +14,15 @@ run its two logs come from:
 
 `injected` takes `factor` (multiply), `value` (set), `add`, or `ramp` (multiply by a factor that
 grows to this at the end), `from` a row on, up to row `to`; `rows = [7, 31]` picks single ones.
-A column the run has not is made. The cut keeps the run's format: CSV stays CSV, a
-trainer_state.json stays one. Every `tests/runs/<name>/run.toml` says in the same words, under
-[run], which whole run it is.
+A column the run has not is made. The cut keeps the run's format: CSV stays CSV, JSON lines
+stay those, a trainer_state.json stays one. Every `tests/runs/<name>/run.toml` says in the same
+words, under [run], which whole run it is.
 """
 
 import csv
 import io
 import json
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -30,6 +31,8 @@ from typing import Any
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 RECIPES = ("traces/*/trace.toml", "runs/*/run.toml", "traps/*/run.toml")
 STEPS = ("time/total_timesteps", "step", "data_type", "timestamp", "datetime", "epoch")
+
+RANK = re.compile(r"^rank/\d+/")
 
 Row = dict[str, Any]
 
@@ -55,6 +58,10 @@ def cut(source: Path, recipe: dict[str, Any], target: Path) -> Path:
         state["log_history"] = edit(state["log_history"], recipe)
         path.write_text(json.dumps(state, indent=0) + "\n")
         return path
+    if source.suffix == ".jsonl":
+        rows = edit([json.loads(line) for line in source.read_text().splitlines()], recipe)
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return path
     head, _, text = source.read_text().partition("\n")
     comment = f"{head}\n" if head.startswith("#") else ""
     rows = list(csv.DictReader(io.StringIO(text if comment else f"{head}\n{text}")))
@@ -74,7 +81,7 @@ def edit(rows: list[Row], recipe: dict[str, Any]) -> list[Row]:
     assert len(injected) <= 1, "one injected series is the limit"
     if "keep" in recipe:
         keep = {*recipe["keep"], *STEPS}
-        rows = [{k: v for k, v in row.items() if k in keep} for row in rows]
+        rows = [{k: v for k, v in row.items() if RANK.sub("", k) in keep} for row in rows]
     for key, change in injected.items():
         last = change.get("to", len(rows))
         picked = change.get("rows", range(change.get("from", 0), last))

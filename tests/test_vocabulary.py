@@ -117,18 +117,18 @@ RATCHETS = {
     "cli": Ratchet(0.4, 0, 0, 80),
     "clickhouse": Ratchet(0.0, 0, 0, 43),
     "comparison": Ratchet(0.9, 3, 0, 38),
-    "diagnosis": Ratchet(2.6, 0, 0, 84),
+    "diagnosis": Ratchet(2.4, 0, 0, 85),
     "doctor": Ratchet(0.7, 0, 0, 21),
     "faults": Ratchet(0.9, 3, 0, 56),
     "following": Ratchet(2.2, 0, 1, 27),
     "hosted": Ratchet(0.0, 0, 0, 21),
     "integrations": Ratchet(0.2, 5, 1, 23),
     "intervene": Ratchet(0.0, 0, 0, 2),
-    "metrics": Ratchet(1.0, 7, 2, 660),
+    "metrics": Ratchet(0.9, 7, 2, 662),
     "readers": Ratchet(1.8, 29, 3, 465),
     "rollouts": Ratchet(2.5, 0, 0, 52),
-    "root": Ratchet(3.4, 7, 1, 14),
-    "rules": Ratchet(1.7, 4, 3, 931),
+    "root": Ratchet(3.3, 7, 1, 14),
+    "rules": Ratchet(1.6, 4, 3, 960),
     "sanity_checks": Ratchet(3.5, 3, 0, 3),
     "server": Ratchet(0.0, 0, 0, 62),
     "signals": Ratchet(0.9, 4, 0, 63),
@@ -143,7 +143,7 @@ DESCRIPTORS = {
     *("RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "METRICS", "MEASURE"),
     *("TRAIN_COMMAND", "T"),
 }
-SHARED_CONSTANTS = 126  # names that several modules give to constants of their own
+SHARED_CONSTANTS = 127  # names that several modules give to constants of their own
 SHARED_MODULE_NAMES = 85  # base names of modules in several folders; `errors`, `sb3` are W&B's
 
 

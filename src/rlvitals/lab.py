@@ -12,7 +12,7 @@
 - Progress, requests and checkpoints: `Checkpoint`, `Keeper`, `Progress`, `Requests`, `Resumed`,
   `disk_is_full`.
 - Diagnosis over time and its calibration: `Judged`, `Retraction`, `reduce_diagnosis`, `prefixes`,
-  `rates_module`, `summarise`, `tally`.
+  `rates_module`, `ray_map`, `summarise`, `tally`.
 - Options and errors of a command: `nearest`, `option`.
 - The commands of these names for one run, as functions: `plot`, `report`.
 - A run's folder, or a page of `rlvitals serve`, as a trace: `open`.
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rlvitals.diagnosis.cost import Spent, Waste
     from rlvitals.diagnosis.coverage import Coverage
     from rlvitals.diagnosis.forecast import Forecast
+    from rlvitals.diagnosis.ray_map import ray_map
     from rlvitals.diagnosis.remedies import Knob
     from rlvitals.diagnosis.replay import Retraction, prefixes
     from rlvitals.diagnosis.root_cause import Alternative, Case
@@ -104,6 +105,7 @@ __all__ = [
     "plot",
     "prefixes",
     "rates_module",
+    "ray_map",
     "reduce_diagnosis",
     "report",
     "reward_parts",

@@ -56,6 +56,12 @@ from rule_values import (
     offsets,
     pace,
     possible,
+    rank_differences,
+    rank_last_steps,
+    rank_numbers,
+    rank_offsets,
+    rank_ratios,
+    rank_row_counts,
     rates,
     scatter_ratio,
     settings,
@@ -373,6 +379,24 @@ OWN_RULES = {
         claim("updates hardly move the policy: its entropy stays <last M> within <range> of it",
               range=lambda c: [float(np.ptp(c.metric.values) / np.abs(c.metric.values).max())]),
         claim("updates hardly move the policy: the learning rate is <max M> at most"),
+    ],
+    "rank-clocks-differ": [
+        claim("the clock of rank <rank> is <offset> s <word> that of the other ranks",
+              rank=rank_numbers, offset=rank_offsets),
+    ],
+    "rank-differs": [
+        claim("<names> is equal on the ranks, as after an all-reduce, but not on rank <rank>: it "
+              "differs at <count> of <steps> steps", rank=rank_numbers, count=rank_differences,
+              steps=rank_row_counts),
+    ],
+    "rank-slow": [
+        claim("rank <rank> takes <observed> x the time of a step that the ranks take in the median "
+              "(<level> % interval <low> to <high>)", rank=rank_numbers, level=lambda _: [99.9],
+              low=rank_ratios, high=rank_ratios),
+    ],
+    "rank-stopped": [
+        claim("rank <rank> logged nothing after step <last>, while others went on to step <end>",
+              rank=rank_numbers, last=rank_last_steps, end=rank_last_steps),
     ],
     "updates-slow": [
         claim("updates per second fell from <before> to <after> and stay there",

@@ -392,3 +392,37 @@ def pairs(case, what):
         found = temperature_lag(case[name], case.metric)
         if found is not None:
             yield float(getattr(found, what))
+
+
+def rank_numbers(case):
+    """Return the ranks of the run."""
+    return case.trace.ranks[case.finding.metric].ranks
+
+
+def rank_offsets(case):
+    """Return each rank's median time against the others' median at the same step, s."""
+    times = case.trace.ranks[case.finding.metric].times
+    return np.abs(np.median(times - np.median(times, axis=0), axis=1))
+
+
+def rank_differences(case):
+    """Return at how many steps each rank's value is not that of rank 0."""
+    values = case.trace.ranks[case.finding.metric].values
+    return (~np.isclose(values, values[0], rtol=1e-4)).sum(axis=1)
+
+
+def rank_row_counts(case):
+    """Return the number of rows of each rank."""
+    return case.trace.ranks[case.finding.metric].logged.sum(axis=1)
+
+
+def rank_last_steps(case):
+    """Return the last step of each rank."""
+    ranks = case.trace.ranks[case.finding.metric]
+    return [ranks.steps[row].max() for row in ranks.logged]
+
+
+def rank_ratios(case):
+    """Return every ratio of a rank's time of a step to the median of the ranks."""
+    values = case.trace.ranks[case.finding.metric].values
+    return np.unique(values / np.median(values, axis=0))

@@ -63,6 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     flags.add(parser, "plot")
     flags.add_free(parser)
+    flags.add_ray(parser)
 
 
 def _add_scoring(parser: ArgumentParser) -> None:
@@ -139,7 +140,7 @@ def _members(args: Namespace) -> "list[list[Member]]":
         if args.gate:
             read_runs = set()  # a run may be compared with itself
         options = load.run_overrides(flags.settings_for(path, args))
-        members, problems = load.members(path, options, read_runs)
+        members, problems = load.members(path, options, read_runs, args.ray)
         groups.append(members)
         errors += problems
     if not (all(groups) if args.gate else any(groups)):

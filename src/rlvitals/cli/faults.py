@@ -22,6 +22,7 @@ examples:
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from rlvitals.cli import flags
 from rlvitals.cli.command import Command
 from rlvitals.errors import UsageError
 
@@ -65,6 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--write", action="store_true", help=f"rewrite {SCORE_FILE} and the files derived from it"
     )
     doing.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    flags.add_ray(score_parser)
     for each in (run_parser, score_parser, replay_parser):
         tiers = (1, 2) if each is score_parser else (1,)
         each.add_argument(
@@ -92,6 +94,8 @@ def run(args: Namespace) -> int:
         bench.watch(args.folder, args.jobs, args.split, args.every, print)
         return 0
     _check_options(args)
+    if args.ray is not None:
+        args.jobs = args.ray
     return (_score_tasks if args.tier == 1 else _score_worlds)(args)
 
 

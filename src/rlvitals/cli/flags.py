@@ -90,6 +90,14 @@ def _read_section(section: str, args: Namespace) -> dict[str, Any]:
     return settings.check(section, values, "the command line")
 
 
+def add_ray(parser: ArgumentParser) -> None:
+    """Add `--ray`."""
+    parser.add_argument(
+        "--ray", nargs="?", const="", metavar="ADDRESS",
+        help="read the runs on a Ray cluster: HOST:PORT, auto; alone, on RAY_ADDRESS or here",
+    )  # fmt: skip
+
+
 def add_alerts(parser: ArgumentParser) -> None:
     """Add `--alerts`, `--alert` and `--alert-when`."""
     parser.add_argument(

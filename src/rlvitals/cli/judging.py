@@ -49,7 +49,9 @@ def judge_runs(
         by_path.append((index, runs))
         requests += [(run, settings) for run in runs]
     results = []
-    answers = progress(batch.diagnose(requests), len(requests))
+    answers = progress(
+        batch.diagnose(requests, ray_address=getattr(args, "ray", None)), len(requests)
+    )
     for index, runs in by_path:
         for run, answer in batch.list_once(runs, [next(answers) for _ in runs]):
             if isinstance(answer, UnreadableLog):

@@ -59,6 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for key in ("fail_on", "profile"):
         flags.add_option(parser, "diagnose", key)
     flags.add_free(parser)
+    flags.add_ray(parser)
     flags.add_alerts(parser)
     output_format = parser.add_mutually_exclusive_group()
     output_format.add_argument("--json", action="store_true", help="print JSON")

@@ -37,14 +37,24 @@ CHUNK = 4  # runs handed over at once: their rules travel once, and all processe
 
 
 def diagnose(
-    requests: Sequence[Asked], jobs: int = 0, *, patience: float = PATIENCE
+    requests: Sequence[Asked],
+    jobs: int = 0,
+    *,
+    patience: float = PATIENCE,
+    ray_address: str | None = None,
 ) -> Iterator[Answer]:
     """Judge every run; one that cannot be read is answered by its error.
 
     `jobs` is the number of processes, 0 for one on each core that this one may use. Others
     start only where the runs left after `patience` seconds would take as long again. They load
     the program that asks: a script does so under `if __name__ == "__main__"`.
+    `ray_address` is that of a Ray cluster to judge on, "" for one on this machine, None for none.
     """
+    if ray_address is not None:
+        from rlvitals.diagnosis.ray_map import ray_map  # noqa: PLC0415 - it is seldom asked for
+
+        yield from ray_map(judge, requests, ray_address)
+        return
     start_time = time.monotonic()
     processes = (jobs or cores()) if _can_start() else 1
     for index, request in enumerate(requests):

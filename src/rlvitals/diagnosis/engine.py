@@ -90,7 +90,7 @@ def diagnose(trace: Trace, rules: Sequence[Rule] = CATALOGUE, rates: Rates = RAT
     A rule that `rates` do not show on enough healthy runs of any family is held at a note.
     """
     full_trace, trace = trace, thin_trace(trace)
-    applicable = [rule for rule in rules if rule.applies(trace.profile)]
+    applicable = [rule for rule in rules if rule.suits(trace)]
     findings: list[tuple[Rule, Finding]] = []
     severities: dict[str, Severity] = {}
     clear: list[Rule] = []

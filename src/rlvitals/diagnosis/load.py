@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 
@@ -103,16 +104,18 @@ def unmapped_series(run: Run, overrides: Given, trace: Trace) -> dict[str, Serie
 
 
 def members(
-    path: Path, overrides: Given, seen_runs: set[tuple[Path, str]]
+    path: Path,
+    overrides: Given,
+    seen_runs: set[tuple[Path, str]],
+    ray_address: str | None = None,
 ) -> tuple[list[Member], list[UnreadableLog]]:
     """Read the runs at a path to be compared, and the errors of those that cannot be read.
 
     A run that was `seen_runs` at another path already is not read again; one that several trackers
-    logged into folders of their own counts once.
+    logged into folders of their own counts once. `ray_address` is that of a Ray cluster to read
+    on, "" for one on this machine, None for none.
     """
-    loaded: list[Member] = []
-    trackers: list[frozenset[str]] = []
-    wrong: list[UnreadableLog] = []
+    new_runs: list[Run] = []
     try:
         found_runs = runs(path)
     except UnreadableLog as error:
@@ -121,14 +124,29 @@ def members(
         if (key := (run.root.absolute(), run.name)) in seen_runs:
             continue
         seen_runs.add(key)
-        try:
-            loaded.append(Member(load(run, overrides), str(path)))
-            trackers.append(frozenset(reader.name for _, reader in run.files))
-        except UnreadableLog as error:
-            wrong.append(error)
-    traces = {i: (trackers[i], member.trace) for i, member in enumerate(loaded)}
+        new_runs.append(run)
+    read = partial(_load_or_error, overrides)
+    if ray_address is None:
+        results = [read(run) for run in new_runs]
+    else:
+        from rlvitals.diagnosis.ray_map import ray_map  # noqa: PLC0415 - it is seldom asked for
+
+        results = [*ray_map(read, new_runs, ray_address)]
+    traces = {
+        i: (frozenset(reader.name for _, reader in run.files), trace)
+        for i, (run, trace) in enumerate(zip(new_runs, results, strict=True))
+        if isinstance(trace, Trace)
+    }
     copies = duplicates.find(traces)
-    return [member for i, member in enumerate(loaded) if i not in copies], wrong
+    loaded = [Member(trace, str(path)) for i, (_, trace) in traces.items() if i not in copies]
+    return loaded, [error for error in results if isinstance(error, UnreadableLog)]
+
+
+def _load_or_error(overrides: Given, run: Run) -> Trace | UnreadableLog:
+    try:
+        return load(run, overrides)
+    except UnreadableLog as error:
+        return error
 
 
 def facts(run: Run) -> dict[str, object]:

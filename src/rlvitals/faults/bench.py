@@ -24,12 +24,12 @@ SCORE_PAGE = Path("docs/how-good-is-it.md")
 RATES_MODULE = Path("src/rlvitals/rules/rates.py")
 
 
-def as_json(root: Path, jobs: int, split: str) -> str:
+def as_json(root: Path, jobs: int | str, split: str) -> str:
     """Return all scores of a split as JSON."""
     return json.dumps(asdict(score(diagnose_split(root, jobs, split))), indent=1)
 
 
-def show(root: Path, jobs: int, split: str, by: Sequence[str], report: Say) -> None:
+def show(root: Path, jobs: int | str, split: str, by: Sequence[str], report: Say) -> None:
     """Score a split and report the tables named in `by`."""
     split_score = score(diagnose_split(root, jobs, split))
     report(f"{split} split: {table.format_counts(split_score)}\n")
@@ -43,7 +43,7 @@ def show(root: Path, jobs: int, split: str, by: Sequence[str], report: Say) -> N
         report("\n" + table.format_plain(tables[name]()))
 
 
-def watch(root: Path, jobs: int, split: str, period: int, report: Say) -> None:
+def watch(root: Path, jobs: int | str, split: str, period: int, report: Say) -> None:
     """Diagnose the growing prefixes of every `period`-th run of a split, and report the scores."""
     live = replay_split(root, jobs, split, period)
     report(f"{split} split: {table.format_live_counts(live)}\n")
@@ -51,7 +51,7 @@ def watch(root: Path, jobs: int, split: str, period: int, report: Say) -> None:
     report("\n" + table.format_plain(table.live_rule_rows(live)))
 
 
-def replay_split(root: Path, jobs: int, split: str, period: int) -> online_eval.Live:
+def replay_split(root: Path, jobs: int | str, split: str, period: int) -> online_eval.Live:
     """Diagnose the prefixes of every `period`-th run. Raises UsageError for an empty folder."""
     runs = _read_runs(root)
     return online_eval.summarise(
@@ -61,7 +61,7 @@ def replay_split(root: Path, jobs: int, split: str, period: int) -> online_eval.
 
 def diagnose_split(
     root: Path,
-    jobs: int,
+    jobs: int | str,
     split: str = "all",
     *,
     with_outcome: bool = True,
@@ -98,7 +98,7 @@ def filter_split(runs: Sequence[Scored], split: str) -> list[Scored]:
     return [run for run in runs if split in {"all", run.judged.run.split}]
 
 
-def write(root: Path, jobs: int, path: Path, report: Say) -> None:
+def write(root: Path, jobs: int | str, path: Path, report: Say) -> None:
     """Write the rates of the rules; if unchanged, also the scores and the page.
 
     A rule that was measured on too few healthy runs is capped at a note. So the rates are written
@@ -146,7 +146,7 @@ def _collect_counts(root: Path, runs: Sequence[Scored]) -> Iterator[rlvitals.lab
     yield from world_score.diagnose_healthy(root.parent / "tier-2")
 
 
-def check(root: Path, jobs: int, path: Path, report: Say, *, sample: bool = False) -> int:
+def check(root: Path, jobs: int | str, path: Path, report: Say, *, sample: bool = False) -> int:
     """Compare the test split with the committed table; return 1 if a score got worse.
 
     `sample`: compare one run in `SAMPLE_INTERVAL`, with their committed scores.

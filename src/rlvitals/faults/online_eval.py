@@ -95,7 +95,7 @@ class Live:
     by_rule: Mapping[str, Bell]
 
 
-def watch(root: Path, runs: Sequence[Recorded], jobs: int) -> tuple[Watched, ...]:
+def watch(root: Path, runs: Sequence[Recorded], jobs: int | str) -> tuple[Watched, ...]:
     """Diagnose every prefix of every run, in `jobs` processes."""
     return map_parallel(_watch, [(root, run) for run in runs], jobs, chunk=4)
 

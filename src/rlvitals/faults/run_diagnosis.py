@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import rlvitals
+from rlvitals import lab
 from rlvitals.faults import folder
 from rlvitals.faults.catalogue import find_fault
 from rlvitals.faults.fault import FAILED_VERDICT, Onset
@@ -50,7 +51,7 @@ class Judged:
 def diagnose_runs(
     root: Path,
     runs: Sequence[Recorded],
-    jobs: int,
+    jobs: int | str,
     *,
     with_outcome: bool = True,
     with_settings: bool = True,
@@ -65,9 +66,14 @@ def diagnose_runs(
 
 
 def map_parallel(
-    function: Callable[[Asked], Answer], arguments: Sequence[Asked], jobs: int, chunk: int
+    function: Callable[[Asked], Answer], arguments: Sequence[Asked], jobs: int | str, chunk: int
 ) -> tuple[Answer, ...]:
-    """Map a function over arguments, in order, in `jobs` processes; 1: in this process."""
+    """Map a function over arguments, in order, in `jobs` processes; 1: in this process.
+
+    A text is the address of a Ray cluster to do it on, "" for one on this machine.
+    """
+    if isinstance(jobs, str):
+        return tuple(lab.ray_map(function, arguments, jobs, chunk=chunk))
     if jobs == 1:
         return tuple(function(argument) for argument in arguments)
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:

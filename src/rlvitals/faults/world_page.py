@@ -58,7 +58,7 @@ and our own. A *world* is a trainer, an environment and settings. {counts}
 
 
 def show(
-    root: Path, jobs: int, split_name: str, by: Sequence[str], report: Callable[[str], None]
+    root: Path, jobs: int | str, split_name: str, by: Sequence[str], report: Callable[[str], None]
 ) -> None:
     """Score the worlds of a split and report the tables named in `by`."""
     scored = diagnose_split(root, jobs, split_name)
@@ -71,13 +71,13 @@ def show(
             report("\n" + table.format_plain(_rows(scored[Column.LOG], name)))
 
 
-def as_json(root: Path, jobs: int, split_name: str) -> str:
+def as_json(root: Path, jobs: int | str, split_name: str) -> str:
     """Return the scores of each column as JSON."""
     scored = diagnose_split(root, jobs, split_name)
     return json.dumps({column: asdict(score(scored[column])) for column in Column}, indent=1)
 
 
-def write(root: Path, jobs: int, page: Path, report: Callable[[str], None]) -> None:
+def write(root: Path, jobs: int | str, page: Path, report: Callable[[str], None]) -> None:
     """Score all worlds, and rewrite the section of the page and the file it is made of."""
     scored = diagnose_split(root, jobs, "all")
     text = _section(scored)
@@ -101,7 +101,7 @@ def replace_section(page: str, section: str) -> str:
     return f"{page.rstrip()}\n\n{section}"
 
 
-def diagnose_split(root: Path, jobs: int, split_name: str) -> dict[Column, list[ScoredRun]]:
+def diagnose_split(root: Path, jobs: int | str, split_name: str) -> dict[Column, list[ScoredRun]]:
     """Diagnose the labelled runs of `dev`, `test` or `all`. Raises UsageError without any."""
     if not (root / "runs.jsonl").exists():
         raise rlvitals.UsageError(

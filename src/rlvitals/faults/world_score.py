@@ -124,7 +124,7 @@ class WorldScore:
 
 
 def diagnose_runs(
-    root: Path, labelled: Sequence[LabelledRun], jobs: int
+    root: Path, labelled: Sequence[LabelledRun], jobs: int | str
 ) -> dict[Column, list[ScoredRun]]:
     """Diagnose every run in every column, `jobs` at a time."""
     answers = map_parallel(_answer_all, [(root, run.run) for run in labelled], jobs, chunk=8)

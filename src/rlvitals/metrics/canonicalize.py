@@ -14,6 +14,7 @@ from rlvitals.metrics import (
     key_grammar,
     outcome_words,
     profile,
+    rank_values,
 )
 from rlvitals.metrics.frameworks import lookup
 from rlvitals.metrics.frameworks.key import Name, Table
@@ -95,9 +96,8 @@ def trace(
     straight = {key: resume.straighten(column.series) for key, column in best.items()}
     measured = {key: column.measured for key, column in best.items()}
     resumed = max((s.seams for s in straight.values()), key=len, default=())
-    shuffled = max((s.shuffled for s in straight.values()), default=0)
     settings = {**gathered.settings, **overrides.settings}
-    notes = (*_notes(logs, resume.notes(straight.values()), shuffled), *gathered.notes)
+    notes = (*_notes(logs, [*straight.values()]), *gathered.notes)
     return Trace(
         series={key: s.series for key, s in straight.items() if len(s.series)},
         measured=measured,
@@ -112,6 +112,7 @@ def trace(
         histograms={key: value for log in logs for key, value in log.histograms.items()},
         texts={key: value for log in logs for key, value in log.texts.items()},
         tables={key: value for log in logs for key, value in log.tables.items()},
+        ranks=rank_values.gather(logs, measured),
     )
 
 
@@ -309,9 +310,10 @@ def _settings(log: Log, table: Table | None) -> dict[str, Setting]:
     return settings
 
 
-def _notes(logs: Sequence[Log], seams: Sequence[str], shuffled: int) -> tuple[str, ...]:
+def _notes(logs: Sequence[Log], straight: Sequence[resume.Straight]) -> tuple[str, ...]:
+    shuffled = max((series.shuffled for series in straight), default=0)
     notes = [f"{g.where}: {note}" if g.where else note for g in logs for note in g.notes]
-    notes += seams
+    notes += resume.notes(straight)
     notes += [
         f"{g.where}: stopped by hand"
         for g in logs

@@ -82,8 +82,16 @@ def read(path: Path, previous: Cursor | None) -> tuple[Log, Cursor]:
         attempts=newest,
         framework=run_info.framework,
         step_unit=str(run_info.more.get("step_unit") or "steps"),
+        ranks=_last_ranks(contents.cursor, main),
     )
     return log, _Cursor(contents.cursor, ends)
+
+
+def _last_ranks(cursor: RunCursor, main: int) -> tuple[int, ...]:
+    """Return the ranks of the last attempt, the one that is judged first; () for a single rank."""
+    last = max((attempt for attempt, _ in cursor.files), default=0)
+    ranks = {rank for attempt, rank in cursor.files if attempt == last}
+    return (main, *sorted(ranks - {main})) if len(ranks) > 1 else ()
 
 
 def _read_info(path: Path) -> tuple[About, tuple[str, ...]]:

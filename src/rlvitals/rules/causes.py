@@ -23,6 +23,7 @@ LEARNING = (
     "first-update-off",
     "sign-reversed",
     "judge-outage",
+    "rank-differs",
     "failures-scored",
     "answers-copied",
     "no-gradient",
@@ -121,4 +122,7 @@ BESIDE = (
     "ended-early",
     "evaluation-falls",
     "task-regresses",
+    "rank-slow",
+    "rank-stopped",
+    "rank-clocks-differ",
 )

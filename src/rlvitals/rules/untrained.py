@@ -56,7 +56,8 @@ def find_useless_critic(
     if better or usual < KEPT * first:
         return None
     # A policy that gets better, by a critic that does: a longer run may tell.
-    if weigh.content(standing(trace)) and trend(np.maximum(explained.values, 0.0)).low > 0:
+    learned = trend(np.maximum(explained.values, 0.0))
+    if weigh.content(standing(trace)) and learned is not None and learned.low > 0:
         return None
     best = float(rolling_median(explained.values, HEAD, min_count=HEAD)[HEAD - 1 :].max())
     text = "nothing that lasts" if best >= MUCH else "nothing"

@@ -55,7 +55,8 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
 
     command [str], directory, git {commit, branch, dirty, diff, untracked, remote}, packages
     {name: version}, python, host {name, os, processor, cores, memory_gib, gpus}, environment
-    {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets).
+    {variable: value}, seeds {name: number}, settings_hash (of the settings without secrets), job
+    {scheduler, id, array_index, node, restarts} where a scheduler started the process.
     """
     facts: dict[str, object] = {
         "command": list(redact.command(_command())),
@@ -67,6 +68,7 @@ def gather(settings: Mapping[str, object] | None = None) -> dict[str, object]:
         "environment": environment(),
         "seeds": seeds(settings or {}),
         "settings_hash": settings_hash(settings or {}),
+        "job": job(os.environ),
     }
     return redact.clean_mapping({name: fact for name, fact in facts.items() if fact})
 
@@ -101,6 +103,42 @@ def environment() -> dict[str, str]:
         if name in RUN_VARIABLES or name.startswith(RUN_VARIABLE_PREFIXES)
     }
     return redact.mapping(dict(sorted(variables.items())))
+
+
+def job(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the job that a scheduler started this process in: its id, index, node and restarts.
+
+    Of Slurm; and of Kubernetes, where `JOB_NAME`, `NODE_NAME` and `JOB_RESTARTS` are set by the
+    job's own file: a container is told no more than its index. Empty outside of both.
+    """
+    if "SLURM_JOB_ID" in variables:
+        scheduler, names = (
+            "Slurm",
+            {
+                "id": ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID"),
+                "array_index": ("SLURM_ARRAY_TASK_ID",),
+                "node": ("SLURMD_NODENAME",),
+                "restarts": ("SLURM_RESTART_COUNT",),
+                "partition": ("SLURM_JOB_PARTITION",),
+            },
+        )
+    elif "KUBERNETES_SERVICE_HOST" in variables:
+        scheduler, names = (
+            "Kubernetes",
+            {
+                "id": ("JOB_NAME", "HOSTNAME"),
+                "array_index": ("JOB_COMPLETION_INDEX",),
+                "node": ("NODE_NAME",),
+                "restarts": ("JOB_RESTARTS",),
+            },
+        )
+    else:
+        return {}
+    values = {
+        name: next((variables[key] for key in keys if variables.get(key)), "")
+        for name, keys in names.items()
+    }
+    return {"scheduler": scheduler, **{name: value for name, value in values.items() if value}}
 
 
 def packages() -> dict[str, str]:

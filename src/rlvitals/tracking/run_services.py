@@ -70,6 +70,8 @@ def _gather(run: Run) -> None:
             _write(folder, facts)
         elif changed := _changed_facts(folder.about, facts):
             run.event("facts", None, **changed)
+            if "job" in changed:
+                folder.update(more={**folder.about.more, "job": changed["job"]})
     except Exception as error:  # noqa: BLE001 - a thread of the recorder: nothing is raised
         run.note(f"facts not recorded: {type(error).__name__}: {error}")
 

@@ -73,9 +73,9 @@ def profiles_text(rule: Rule) -> str:
 
 
 def inapplicable_rules(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return the sorted names of rules that do not apply to the run's profile."""
-    profile = diagnosis.trace.profile
-    return tuple(sorted(rule.name for rule in CATALOGUE if not rule.applies(profile)))
+    """Return the sorted names of rules that do not apply to the run's profile or its one rank."""
+    trace = diagnosis.trace
+    return tuple(sorted(rule.name for rule in CATALOGUE if not rule.suits(trace)))
 
 
 def judging_rules(diagnosis: Diagnosis) -> tuple[str, ...]:

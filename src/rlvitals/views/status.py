@@ -88,8 +88,24 @@ def _head(standing: Standing, now_s: float) -> RenderableType:
     )
     second = Text.assemble((verdict.word.value, f"bold {colour}"), f": {harmless(verdict.why)}")
     suffix = "" if standing.state_why in verdict.why else f" · {standing.state_why}"
+    job = describe_job(standing)
+    suffix += f" · {job}" if job else ""
     details = Text(harmless(f"{standing.name}{_age(standing)}{suffix}"), "dim")
     return Group(first, second, details)
+
+
+def describe_job(standing: Standing) -> str:
+    """Name the scheduler's job of the newest attempt; empty where there is none."""
+    inspection = standing.checkpoints
+    job = (
+        None if inspection is None or inspection.about is None else inspection.about.more.get("job")
+    )
+    if not isinstance(job, Mapping):
+        return ""
+    index = f"_{job['array_index']}" if "array_index" in job else ""
+    node = f" on {job['node']}" if "node" in job else ""
+    restarts = f", restart {job['restarts']}" if job.get("restarts", "0") != "0" else ""
+    return f"{job.get('scheduler', '')} job {job.get('id', '')}{index}{node}{restarts}"
 
 
 def _ink(state: str) -> str:
@@ -312,6 +328,7 @@ def facts(standing: Standing) -> dict[str, object]:
         "run": standing.name,
         "state": standing.state,
         "state_why": standing.state_why,
+        **({"job": job} if (job := describe_job(standing)) else {}),
         "step": standing.step,
         "total_steps": standing.total,
         "unit": standing.unit,

@@ -1,0 +1,94 @@
+"""Map a function over arguments on a Ray cluster: in order, with retries."""
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from rlvitals.errors import UsageError
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+
+def ray_map(
+    function: Callable[[Argument], Result],
+    arguments: Sequence[Argument],
+    address: str = "",
+    *,
+    chunk: int = 4,
+) -> Iterator[Result]:
+    """Yield the results of a function in the order of its arguments, computed on a Ray cluster.
+
+    `address` is that of the cluster; "" takes `RAY_ADDRESS`, or starts one on this machine. The
+    workers see the files under the same paths and have the same packages. A task is tried again
+    where its worker or machine dies; what still fails is computed here. Raises UsageError without
+    Ray or a cluster at the address, and what the function raises.
+    """
+    ray = _import_ray()
+    started = not ray.is_initialized()
+    if started:
+        _connect(ray, address)
+    try:
+        yield from _map_chunks(ray, function, arguments, chunk)
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _import_ray() -> ModuleType:
+    try:
+        import ray  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as error:
+        hint = "pip install 'rlvitals[ray]'"
+        raise UsageError("Ray is not installed", where="--ray", hint=hint) from error
+    return ray  # type: ignore[no-any-return, unused-ignore]  # it may not be installed
+
+
+def _connect(ray: ModuleType, address: str) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a diagnosis sends nothing anywhere
+    try:
+        ray.init(address or None, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        hint = "--ray HOST:6379, or --ray alone for this machine"
+        raise UsageError(f"no Ray cluster: {problem}", where="--ray", hint=hint) from error
+
+
+def _map_chunks(
+    ray: ModuleType,
+    function: Callable[[Argument], Result],
+    arguments: Sequence[Argument],
+    size: int,
+) -> Iterator[Result]:
+    """Hand over some chunks at a time, and yield their results in order."""
+    task: Any = ray.remote(max_retries=3)(_apply)  # where its worker or machine dies
+    chunks = (arguments[start : start + size] for start in range(0, len(arguments), size))
+    # Four for each core: the results of all that are handed over wait in memory.
+    limit = max(4 * int(ray.cluster_resources().get("CPU", 1)), 1)
+    folder = str(Path.cwd())
+    pending = deque(
+        (batch, task.remote(function, batch, folder)) for batch in islice(chunks, limit)
+    )
+    while pending:
+        batch, reference = pending.popleft()
+        try:
+            results = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+        except ray.exceptions.RayError:  # its workers died: out of memory, as a rule
+            results = [function(argument) for argument in batch]
+        pending += ((more, task.remote(function, more, folder)) for more in islice(chunks, 1))
+        yield from results
+
+
+def _apply(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], folder: str
+) -> list[Result]:
+    """Run in a worker: paths are relative to the folder of the process that asks."""
+    with contextlib.chdir(folder):
+        return [function(argument) for argument in arguments]

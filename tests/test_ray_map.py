@@ -1,0 +1,124 @@
+"""Runs judged on a Ray cluster: the same answers, in order, also when a machine of it dies."""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rlvitals.cli import main
+from rlvitals.diagnosis.ray_map import ray_map
+from rlvitals.errors import UsageError
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match="Ray is not installed"):
+        list(ray_map(abs, [1]))
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    """Ray, whose workers find this module; skipped where it is not installed."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    module = pytest.importorskip("ray", reason="needs the extra rlvitals[ray]")
+    yield module
+    module.shutdown()
+
+
+@pytest.fixture
+def two_cores(ray):
+    """A Ray of two cores on this machine."""
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    return ray
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Nine runs: two shipped ones, four times, and one that cannot be read."""
+    for number in range(4):
+        for name in ("failing", "healthy"):
+            shutil.copytree(EXAMPLES / name, tmp_path / "runs" / f"{name}-{number}")
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "progress.csv").write_bytes(b"a\x00b\x01")
+    return tmp_path / "runs"
+
+
+def fail(number):
+    raise ValueError(number)
+
+
+def die_once(request):
+    """Kill the worker on the first try."""
+    number, marker = request
+    if number == 3 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def sleep_and_square(number):
+    time.sleep(0.2)
+    return number * number
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("two_cores")
+def test_the_answers_are_those_of_a_single_process(runs, capsys, monkeypatch):
+    monkeypatch.chdir(runs.parent)  # a relative path means the same to the workers
+    for command in ("diagnose", "triage", "compare"):
+        arguments = [command, runs.name, "--json", "--finished", "--now", "2026-01-31"]
+        code = main(arguments)
+        alone = capsys.readouterr()
+        assert main([*arguments, "--ray"]) == code
+        assert capsys.readouterr().out == alone.out
+        assert len(alone.out) > 500
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("two_cores")
+def test_an_error_of_the_function_is_raised_as_it_is():
+    with pytest.raises(ValueError, match="0"):
+        list(ray_map(fail, range(8)))
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("two_cores")
+def test_a_worker_that_is_killed_is_tried_again(tmp_path):
+    requests = [(number, tmp_path / "marker") for number in range(20)]
+    assert list(ray_map(die_once, requests)) == [number * number for number in range(20)]
+    assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.soak
+def test_a_machine_that_is_lost_midway_costs_no_answer(ray):
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    lost = cluster.add_node(num_cpus=1)
+    for _ in range(2):
+        cluster.add_node(num_cpus=1)
+    try:
+        ray.init(cluster.address, log_to_driver=False)
+        answers = ray_map(sleep_and_square, range(80), chunk=2)
+        first = [next(answers) for _ in range(6)]
+        cluster.remove_node(lost, allow_graceful=False)
+        assert [*first, *answers] == [number * number for number in range(80)]
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.mark.soak
+def test_no_cluster_at_an_address_is_an_error(ray, monkeypatch):
+    def refuse(*_, **__):
+        raise ConnectionError("Could not find any running Ray instance")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(UsageError, match="no Ray cluster: Could not find"):
+        list(ray_map(abs, [1], "auto"))

@@ -1,0 +1,63 @@
+"""A job of Slurm or Kubernetes: what is recorded of it, and that a requeued one resumes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rlvitals.cli import main
+from rlvitals.tracking import environment
+
+TRAIN = Path(__file__).resolve().parents[2] / "examples" / "slurm" / "train.py"
+SLURM = {
+    "SLURM_JOB_ID": "4242", "SLURM_ARRAY_JOB_ID": "4240", "SLURM_ARRAY_TASK_ID": "2",
+    "SLURMD_NODENAME": "node7",
+}  # fmt: skip
+
+
+def test_the_job_is_read_from_the_environment():
+    assert environment.job({}) == {}
+    assert environment.job({**SLURM, "SLURM_RESTART_COUNT": "1"}) == {
+        "scheduler": "Slurm", "id": "4240", "array_index": "2", "node": "node7", "restarts": "1",
+    }  # fmt: skip
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-2-x", "NODE_NAME": "b"}
+    assert environment.job({**pod, "JOB_COMPLETION_INDEX": "2", "JOB_NAME": "train"}) == {
+        "scheduler": "Kubernetes", "id": "train", "array_index": "2", "node": "b",
+    }  # fmt: skip
+    assert environment.job(pod)["id"] == "train-2-x"
+
+
+def train(folder, **variables):
+    return subprocess.Popen(
+        [sys.executable, TRAIN, folder],
+        env={**os.environ, "STEPS": "400", "RLVITALS_RECORDING_FACTS": "true", **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_requeued_job_resumes_from_its_newest_checkpoint(tmp_path, capsys):
+    complete = train(tmp_path / "complete").communicate(timeout=120)[0]
+    run = tmp_path / "run"
+    process = train(run, **SLURM)
+    deadline = time.monotonic() + 60
+    while not list(run.glob("**/checkpoint-*/*.json")):
+        assert time.monotonic() < deadline, "no checkpoint was sealed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    first = process.communicate(timeout=60)[0]
+    assert process.returncode == 143
+    step = int(re.search(r"to step (\d+)", first)[1])
+    assert 50 <= step < 400
+
+    process = train(run, **SLURM, SLURM_RESTART_COUNT="1")
+    second = process.communicate(timeout=120)[0]
+    assert process.returncode == 0
+    assert f"from step {step}\n" in second
+    assert second.splitlines()[-1] == complete.splitlines()[-1]  # as if it had not been stopped
+    assert main(["status", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["job"] == "Slurm job 4240_2 on node7, restart 1"
