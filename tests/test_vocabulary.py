@@ -143,7 +143,7 @@ DESCRIPTORS = {
     *("RULE", "READER", "COMMAND", "FIGURE", "SINK", "NAMES", "DIALECT", "METRICS", "MEASURE"),
     *("TRAIN_COMMAND", "T"),
 }
-SHARED_CONSTANTS = 127  # names that several modules give to constants of their own
+SHARED_CONSTANTS = 126  # names that several modules give to constants of their own
 SHARED_MODULE_NAMES = 85  # base names of modules in several folders; `errors`, `sb3` are W&B's
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvitals.checkpoints.inspect_run import Inspection
 from rlvitals.checkpoints.progress import COMPLETED, FAILED, RUNNING, STOPPED, Progress
-from rlvitals.diagnosis.duration import training_time
+from rlvitals.diagnosis.duration import PAUSE_FACTOR, PAUSE_SECONDS, training_time
 from rlvitals.diagnosis.engine import Diagnosis, thin_trace
 from rlvitals.metrics.catalogue.exploration import ENTROPY
 from rlvitals.metrics.catalogue.language import NEGATIVE_SHARE, POSITIVE_SHARE
@@ -36,7 +36,6 @@ FIRST = (
 )  # fmt: skip
 BESIDE = ("progress/", "throughput/")  # what is not learned: told last
 RECENT = 200  # rows: those of some updates, where each episode is a row
-PAUSE_FACTOR = 20.0  # x the 95th percentile of the seconds between two rows: longer is a pause
 AT_ONCE = 2.0  # seconds: checkpoints that lie no further apart do not tell a speed
 LEFT_OFF = frozenset({"stopped", "interrupted"})  # how a recorder calls an end before the end
 SAID = {COMPLETED: "finished", FAILED: "failed", STOPPED: "stopped"}
@@ -201,7 +200,7 @@ def _seconds_per_step(trace: Trace) -> float | None:
     good = (steps > 0) & (seconds >= 0)
     if not good.any():
         return None
-    good &= seconds <= PAUSE_FACTOR * np.percentile(seconds[good], 95)
+    good &= seconds <= max(PAUSE_FACTOR * float(np.median(seconds[good])), PAUSE_SECONDS)
     seconds_per_step = float(seconds[good].sum() / steps[good].sum())
     return seconds_per_step if seconds_per_step > 0 else None
 
