@@ -131,7 +131,8 @@ def test_steps_may_be_counted_in_another_unit(case):
 
         budget = run.budget and Budget(factor * run.budget.steps, run.budget.origin)
         series = {name: more(name, s) for name, s in run.series.items()}
-        return replace(run, series=series, budget=budget)
+        ranks = {name: replace(v, steps=factor * v.steps) for name, v in run.ranks.items()}
+        return replace(run, series=series, budget=budget, ranks=ranks)
 
     found = diagnose(counted(told(case).trace))
     # The first update is known by its step.

@@ -117,7 +117,7 @@ RATCHETS = {
     "cli": Ratchet(0.4, 0, 0, 80),
     "clickhouse": Ratchet(0.0, 0, 0, 43),
     "comparison": Ratchet(0.9, 3, 0, 38),
-    "diagnosis": Ratchet(2.4, 0, 0, 85),
+    "diagnosis": Ratchet(2.5, 0, 0, 84),
     "doctor": Ratchet(0.7, 0, 0, 21),
     "faults": Ratchet(0.9, 3, 0, 56),
     "following": Ratchet(2.2, 0, 1, 27),

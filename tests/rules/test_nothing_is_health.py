@@ -43,7 +43,8 @@ def without(trace, *names):
 
 def of_nan(trace, *names):
     nothing = {k: _nan(s) for k, s in trace.series.items() if k in names}
-    return replace(trace, series={**trace.series, **nothing})
+    ranks = {k: replace(v, values=v.values * np.nan) for k, v in trace.ranks.items() if k in names}
+    return replace(trace, series={**trace.series, **nothing}, ranks={**trace.ranks, **ranks})
 
 
 def _nan(series):
@@ -58,6 +59,8 @@ def members(trace, metric):
 @each_rule
 @each_trace
 def test_a_run_of_nan_is_never_clear(rule, which):
+    if rule.name in {"rank-stopped", "rank-clocks-differ"}:
+        return  # rows tell them, whatever their numbers
     trace = load(rule.name, which)
     assert not isinstance(rule.judge(of_nan(trace, *trace.series)), Clear)
 

@@ -191,8 +191,12 @@ def _trace(run: Trace, *, columns: bool) -> dict[str, Json]:
         _text(name): _columns(s) if columns else _extent(s) for name, s in run.series.items()
     }
     members = {
-        f.name: _plain(getattr(run, f.name)) for f in fields(run) if f.name not in KEYED_FIELDS
+        f.name: _plain(getattr(run, f.name))
+        for f in fields(run)
+        if f.name not in {*KEYED_FIELDS, "ranks"}
     }
+    # Of each metric that several ranks log, the ranks: their numbers are in the log.
+    members["ranks"] = {_text(key): _plain(values.ranks) for key, values in run.ranks.items()}
     by_key: dict[str, Json] = {
         name: {
             _text(key): _plain(entries) if columns else {"entries": len(entries)}

@@ -29,7 +29,7 @@ from rlvitals.rules.rule import Answer, Clear, Finding, Rule, Severity, Threshol
 from rlvitals.types import Trace
 
 CLOCK_OFFSET = Threshold(
-    "rank-clocks-differ.seconds", 5.0, "offset of a clock that does not matter"
+    "rank-clocks-differ.seconds", 5.0, "offset of a clock that does not matter", low=0.001
 )
 MIN_CLOCK_RANKS, MIN_CLOCK_STEPS = 3, 20
 IN_STEP_SCATTER = 0.3  # scatter of a rank's own times between rows, x that of the ranks' median
