@@ -38,7 +38,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     ),
     "critic-explains-nothing": (
         Rate("off-policy control", 68, 0, 0, 7, 6, 3, 1, 9),
-        Rate("on-policy control", 218, 0, 0, 68, 56, 14, 3, 13),
+        Rate("on-policy control", 218, 0, 0, 68, 55, 14, 3, 13),
         Rate("scheduler", 15, 0, 0, 0, 0, 0, 1, 1),
     ),
     "critic-target-frozen": (Rate("off-policy control", 27, 0, 0, 9, 3, 0, 1, 3),),
