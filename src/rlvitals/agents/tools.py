@@ -126,7 +126,10 @@ def ask(workspace: Workspace, arguments: Arguments) -> str:
     if request not in {"save", "stop"}:
         raise UsageError(f"a training cannot be asked to {request!r}", hint="save or stop")
     requests.ask(workspace.root_of(name), request, "an agent asked")
-    return f"asked to {request}: {_quote(name)} does so where its loop next looks"
+    return (
+        f"asked to {request}: {_quote(name)} does so where its loop next calls run.requests(); "
+        "a loop without that call goes on"
+    )
 
 
 def _whole_number(text: str, name: str) -> int:
