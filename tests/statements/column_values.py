@@ -106,7 +106,8 @@ def block_starts(case: Case):
 
 def lost_share(case: Case):
     """Return which part of an outcome's gain was lost at its end."""
-    yield from (course.loss / course.gain for _, course in courses(case) if course.gain > 0)
+    for _, course in courses(case):
+        yield from (course.loss / gain for gain in (course.gain, course.total_gain) if gain > 0)
 
 
 def block_values(case: Case):
