@@ -4,27 +4,11 @@ import json
 
 import numpy as np
 import pytest
-import tfrecords
-from test_several_sources import KL, RETURN, START, STEPS
+from test_several_sources import KL, RETURN, STEPS, events
 
 import rlvitals
 from rlvitals.cli import main
 from rlvitals.diagnosis import batch
-
-
-def events(folder, returns=RETURN, steps=STEPS):
-    folder.mkdir(parents=True)
-    rows = [
-        tfrecords.event(
-            int(step),
-            tfrecords.simple("rollout/ep_rew_mean", value),
-            tfrecords.simple("train/approx_kl", kl),
-            time=START + 2.0 * i,
-        )
-        for i, (step, value, kl) in enumerate(zip(steps, returns, KL, strict=False))
-    ]
-    data = tfrecords.VERSION + b"".join(rows)
-    (folder / "events.out.tfevents.1700000000.host.1.0").write_bytes(data)
 
 
 def table(folder, returns=RETURN, kl=KL):

@@ -39,15 +39,15 @@ def judge_runs(
     requests: list[batch.Asked] = []
     errors: list[UnreadableLog] = []
     for index, path in enumerate(paths):
-        settings = flags.settings_for(path, args)
-        load.run_overrides(settings)
+        options = flags.settings_for(path, args)
+        load.run_overrides(options)
         try:
             runs = load.runs(path)
         except UnreadableLog as error:
             errors.append(error)
             continue
         by_path.append((index, runs))
-        requests += [(run, settings) for run in runs]
+        requests += [(run, options) for run in runs]
     results = []
     answers = progress(
         batch.diagnose(requests, ray_address=getattr(args, "ray", None)), len(requests)

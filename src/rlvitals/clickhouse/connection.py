@@ -66,6 +66,10 @@ class Connection:
         trace: TracebackType | None,
     ) -> None:
         """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
         self._client.close()
 
     def command(self, statement: str, values: Mapping[str, object] | None = None) -> None:

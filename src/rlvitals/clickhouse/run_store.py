@@ -83,7 +83,7 @@ class RunStore(RunQuery):
         self.connection = Connection(url)
         self.bucket_points = 0
         if not self._has_tables():
-            self.connection.__exit__(None, None, None)
+            self.connection.close()
             hint = f"rlvitals index ROOT --to {self.connection.name}"
             raise UsageError("no run index is here", where=self.connection.name, hint=hint)
         self._read_origin()
@@ -135,7 +135,7 @@ class RunStore(RunQuery):
         trace: TracebackType | None,
     ) -> None:
         """Close the connection."""
-        self.connection.__exit__(kind, error, trace)
+        self.connection.close()
 
     def __len__(self) -> int:
         """Count the runs."""
@@ -180,9 +180,8 @@ class RunStore(RunQuery):
 
     def findings(self, path: str) -> tuple[IndexedFinding, ...]:
         """Return the findings of a run's last judgement, the worst first."""
-        columns = ", ".join(f"f.{name}" for name in IndexedFinding._fields)
-        query = f"""SELECT {columns} FROM runs FINAL ARRAY JOIN findings AS f
-            WHERE path = {{run:String}}"""  # noqa: S608 - our own names
+        columns = ", ".join(IndexedFinding._fields)
+        query = f"SELECT {columns} FROM findings WHERE run = {{run:String}}"  # noqa: S608 - our own
         rows = self.connection.query(query, {"run": path})
         return tuple(IndexedFinding(*row) for row in rows)
 
