@@ -146,6 +146,12 @@ def equal_in_a_row(case: Case):
     yield float(streak(values == 0))
 
 
+def equal_last_rows(case: Case):
+    """Return how many of the last rows have the value of the last."""
+    different = np.flatnonzero(case.metric.values != case.metric.values[-1])
+    yield float(len(case.metric) - 1 - (different[-1] if len(different) else -1))
+
+
 def checks(name: str):
     """Return a count or a share of the checks of images."""
     return lambda case: [getattr(image_checks(case.trace), name)]

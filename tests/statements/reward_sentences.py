@@ -10,6 +10,7 @@ from column_values import (
     count,
     entropy_share,
     equal_in_a_row,
+    equal_last_rows,
     lengths,
     logged,
     most_entropy,
@@ -39,6 +40,7 @@ from rule_values import (
     uniform_groups,
 )
 
+from rlvitals.rules.episode_window import episodes_per_point
 from rlvitals.rules.paid import step_reward
 from rlvitals.rules.standing import environment
 
@@ -101,8 +103,17 @@ REWARD_RULES = {
                 for v in np.unique(w.values)])
           for end in ("successive values", "values")),
         claim("<word> pays <pays> a step", pays=lambda c: [step_reward(c.trace).env.pays]),
+        claim("<label> is <value> in the last <rows> rows, <episodes> episodes, although <share> "
+              "of the actions are random: no episode ends otherwise",
+              value=lambda c: c.metric.values[-1:], rows=equal_last_rows,
+              episodes=lambda c: [
+                  rows * episodes_per_point(c.trace, c.finding.metric, c.metric)
+                  for rows in equal_last_rows(c)],
+              share=lambda c: c["exploration/epsilon"].values[-1:]),
     ],
     "entropy-collapse": [
+        claim("with entropy below <limit> nats the outcome stood at its best",
+              limit=lambda c: [2 * float(c["exploration/entropy"].values[-5:].mean())]),
         claim("half of it was gone at step <step>, <share> into the run",
               step=lambda c: c.metric.steps, share=gone),
     ],
