@@ -15,47 +15,55 @@ class TrainingConfig:
 
     mode: str = option(
         GRPO_MODE,
-        "which samples are learned from, and how",
+        "training mode: which samples are used, with which sign",
         choices=("grpo", "psr", "nsr", "w-reinforce"),
     )
     output_dir: str = option(
         OUTPUT_DIR_TEMPLATE,
-        "the run's folder; {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed} are put in",
+        "folder of the run; may contain {vlm}, {mode}, {-mode}, {dataset}, {subset}, {seed}",
         item="DIR",
     )  # fmt: skip
-    seed: int = option(2025, "of the weights, the data's order and the sampling", item="SEED")
-    num_epochs: float = option(1.0, "passes over the training samples", item="N")
+    seed: int = option(2025, "random seed of weights, data order and sampling", item="SEED")
+    num_epochs: float = option(1.0, "number of epochs over the training data", item="N")
     max_steps: int = option(
-        0, "optimizer steps, in place of the epochs (0: as the epochs)", item="N"
+        0, "number of optimizer steps; overrides `num_epochs` (0: by epochs)", item="N"
     )
-    batch_size: int = option(4, "completions of a forward pass on each process", item="N")
-    gradient_accumulation_steps: int = option(1, "forward passes of an optimizer step", item="N")
-    learning_rate: float = option(1e-5, "the optimizer's, at its highest", item="LR")
+    batch_size: int = option(4, "completions per forward pass and process", item="N")
+    gradient_accumulation_steps: int = option(1, "forward passes per optimizer step", item="N")
+    learning_rate: float = option(1e-5, "maximum learning rate", item="LR")
     lr_scheduler_type: str = option(
-        "linear", "how it goes on", choices=("linear", "cosine", "constant", "constant_with_warmup")
+        "linear",
+        "shape of the learning-rate schedule",
+        choices=("linear", "cosine", "constant", "constant_with_warmup"),
     )
-    warmup_steps: int = option(0, "steps until it is at its highest", item="N")
-    max_grad_norm: float = option(1.0, "the gradient is clipped to this norm (0: not)", item="NORM")
-    cliprange: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
-    beta: float = option(0.0, "weight of the KL to the reference model (0: none is held)", item="C")
-    num_iterations: int = option(1, "passes over a generation", item="N")
+    warmup_steps: int = option(0, "warmup steps until the maximum learning rate", item="N")
+    max_grad_norm: float = option(1.0, "maximum norm of the gradient (0: not clipped)", item="NORM")
+    cliprange: float = option(0.2, "clip range of the probability ratio around 1", item="EPS")
+    beta: float = option(
+        0.0, "coefficient of the KL to the reference model (0: no reference model)", item="C"
+    )
+    num_iterations: int = option(1, "optimizer passes over each batch of completions", item="N")
     steps_per_generation: int = option(
-        0, "forward passes that share a generation (0: those of one step)", item="N"
+        0, "forward passes per batch of completions (0: those of one optimizer step)", item="N"
     )
     loss_type: str = option(
-        "dapo", "how tokens are averaged",
+        "dapo", "how the loss is averaged over tokens",
         choices=("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo"),
     )  # fmt: skip
     scale_rewards: str = option(
-        "group", "what divides GRPO's advantages", choices=("group", "batch", "none")
+        "group",
+        "standard deviation that divides the advantages of GRPO",
+        choices=("group", "batch", "none"),
     )
-    temperature: float = option(1.0, "of the sampling", item="X")
-    max_completion_length: int = option(768, "tokens of a completion at the most", item="N")
-    mask_truncated_completions: bool = option(False, "learn nothing from those that were cut off")
-    gradient_checkpointing: bool = option(False, "compute again instead of keeping: less memory")
+    temperature: float = option(1.0, "sampling temperature", item="X")
+    max_completion_length: int = option(768, "maximum tokens per completion", item="N")
+    mask_truncated_completions: bool = option(False, "exclude truncated completions from the loss")
+    gradient_checkpointing: bool = option(
+        False, "recompute activations in the backward pass to save memory"
+    )
     bf16: bool = option(False, "train in bfloat16")
     threads: int = option(
-        0, "torch's threads (0: one for a tiny model, else torch's own)", item="N"
+        0, "number of torch threads (0: one for tiny models, else the default of torch)", item="N"
     )
 
 
@@ -65,25 +73,25 @@ class ModelConfig:
 
     vlm_name: str = option(
         "tiny-vlm",
-        "a model of Hugging Face, a folder, an alias as qwen2-5-3b; tiny-vlm, tiny-lm: made here",
+        "Hugging Face model, folder, alias such as qwen2-5-3b, or built-in tiny-vlm or tiny-lm",
         item="NAME",
     )
     dtype: str = option(
-        "auto", "the weights' type; auto: their own under adapters, else float32",
+        "auto", "dtype of the weights; auto: as saved with adapters, else float32",
         choices=("auto", "float32", "bfloat16", "float16"),
     )  # fmt: skip
-    lora: bool = option(True, "train low-rank adapters, not the weights themselves")
-    lora_r: int = option(8, "their rank", item="N")
-    lora_alpha: float = option(16.0, "their scale, times the rank", item="X")
-    lora_dropout: float = option(0.05, "share of their inputs that is dropped", item="SHARE")
+    lora: bool = option(True, "train low-rank adapters instead of the weights")
+    lora_r: int = option(8, "rank of the adapters", item="N")
+    lora_alpha: float = option(16.0, "alpha of the adapters: scale times rank", item="X")
+    lora_dropout: float = option(0.05, "dropout of the adapters", item="SHARE")
     lora_targets: tuple[str, ...] = option(
         ("q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj", "gate_proj"),
-        "the layers that have them", item="LAYER",
+        "layers with adapters", item="LAYER",
     )  # fmt: skip
     warm_start_steps: int = option(
-        500, "supervised steps of a tiny model before it is trained with rewards", item="N"
+        500, "supervised steps of a tiny model before training with rewards", item="N"
     )
-    warm_start_noise: float = option(0.5, "share of wrong answers among theirs", item="SHARE")
+    warm_start_noise: float = option(0.5, "share of wrong answers in the warm start", item="SHARE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +100,44 @@ class DataConfig:
 
     dataset_name: str = option(
         "charts",
-        "a folder, a JSONL or Parquet file, a dataset of Hugging Face, or made here: charts, sums",
+        "folder, JSONL or Parquet file, Hugging Face dataset, or built-in charts or sums",
         item="NAME",
     )
-    dataset_split: str = option("train", "the part of it that is trained on", item="NAME")
-    subset_size: int = option(0, "samples of it (0: all)", item="N")
-    held_out: int = option(
-        1024, "samples that evaluation asks, at the most: none is trained on", item="N"
-    )
+    dataset_split: str = option("train", "split of the dataset used for training", item="NAME")
+    subset_size: int = option(0, "number of samples used (0: all)", item="N")
+    held_out: int = option(1024, "maximum number of samples held out for evaluation", item="N")
     image_pixels: int = option(
-        0, "images are made smaller to so many pixels (0: as they are)", item="N"
+        0,
+        "maximum number of pixels of an image; larger ones are downscaled (0: no limit)",
+        item="N",
     )
     chart_pixels: int = option(
-        48, "side of a drawn chart: 32 to 56 for a tiny model, 160 and more with words", item="N"
+        48,
+        "side length of drawn charts in pixels: 32 to 56 for tiny models, 160 or more for "
+        "readable text",
+        item="N",
     )
     prompt_template: str = option(
-        "", "the words around a question, with {query} in them (none: the task's)", item="TEXT"
+        "", "template with {query} for each question (none: that of the task)", item="TEXT"
     )
-    chat: bool = option(
-        False, "put plain questions in the model's chat template, as one about an image always is"
-    )
+    chat: bool = option(False, "apply the chat template to text-only questions too")
 
 
 @dataclass(frozen=True, slots=True)
 class SignalConfig:
     """Selection of the samples to train on (`signal`)."""
 
-    num_generations: int = option(4, "completions of a prompt", item="G")
-    reward_threshold: float = option(0.5, "a sample with this reward or more is positive", item="R")
+    num_generations: int = option(4, "completions per prompt", item="G")
+    reward_threshold: float = option(0.5, "minimum reward of a positive sample", item="R")
     threshold_on: str = option(
-        "correctness", "the reward that is compared with it", choices=("correctness", "total")
+        "correctness", "reward compared with the threshold", choices=("correctness", "total")
     )
-    lambda_psr: float = option(0.1, "weight of the positive samples in w-reinforce", item="LAMBDA")
+    lambda_psr: float = option(0.1, "weight of positive samples in w-reinforce", item="LAMBDA")
     normalise: str = option(
-        "all", "the tokens that the loss is a mean over", choices=("kept", "all")
+        "all", "tokens over which the loss is averaged", choices=("kept", "all")
     )
     skip_empty_steps: bool = option(
-        False, "no optimizer step where all samples are filtered out: Adam's momentum moves none"
+        False, "skip the optimizer step if all samples are filtered out"
     )
 
 
@@ -139,15 +148,17 @@ class RewardsConfig:
     functions: tuple[str, ...] = option(
         (), "reward functions (none: those of the task)", item="NAME"
     )
-    weights: tuple[float, ...] = option((), "their weights (none: 1 each)", item="WEIGHT")
+    weights: tuple[float, ...] = option(
+        (), "weights of the reward functions (none: 1 each)", item="WEIGHT"
+    )
     correctness: str = option(
-        "accuracy_reward", "the one that says whether an answer is right", item="NAME"
+        "accuracy_reward", "reward function that defines a correct answer", item="NAME"
     )
     on_error: str = option(
-        "skip", "what happens when one raises: that sample has no reward, or training ends",
+        "skip", "on an exception in a reward function: skip that sample's reward, or stop training",
         choices=("skip", "stop"),
     )  # fmt: skip
-    process_model: str = option("", "a sentence encoder for process_style_reward", item="NAME")
+    process_model: str = option("", "sentence encoder of process_style_reward", item="NAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,45 +166,45 @@ class CheckpointingConfig:
     """Checkpoints (`checkpointing`)."""
 
     save_steps: int = option(50, "steps between checkpoints (0: none)", item="N")
-    keep: int = option(3, "the newest that are kept (0: all)", item="N")
-    resume: bool = option(True, "go on from the newest checkpoint that is whole")
+    keep: int = option(3, "number of newest checkpoints to keep (0: all)", item="N")
+    resume: bool = option(True, "resume from the newest complete checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
 class MonitoringConfig:
     """Logging and live diagnosis (`monitoring`)."""
 
-    logging_steps: int = option(1, "steps between rows of metrics", item="N")
+    logging_steps: int = option(1, "steps between logged rows of metrics", item="N")
     report_to: tuple[str, ...] = option(
-        ("tensorboard",), "besides the run itself: tensorboard, wandb, or none", item="NAME"
+        ("tensorboard",),
+        "trackers besides the run folder: tensorboard, wandb, or none",
+        item="NAME",
     )
     logging_dir: str = option(
-        "logs", "TensorBoard's files and debug.log, in the run's folder", item="DIR"
+        "logs", "folder for TensorBoard files and debug.log, inside the run folder", item="DIR"
     )
-    wandb_steps: int = option(10, "steps between two rows that Weights & Biases gets", item="N")
-    wandb_project: str = option("rlvitals", "Weights & Biases' project", item="NAME")
-    wandb_entity: str = option("", "its entity (none: your own)", item="NAME")
+    wandb_steps: int = option(10, "steps between rows sent to Weights & Biases", item="N")
+    wandb_project: str = option("rlvitals", "project in Weights & Biases", item="NAME")
+    wandb_entity: str = option("", "entity in Weights & Biases (none: your default)", item="NAME")
     run_name: str = option(
         "{mode}-{vlm}-{dataset}-{subset}-{seed}",
-        "the run's name, filled in as `output_dir` is",
+        "name of the run; placeholders as in `output_dir`",
         item="NAME",
     )
     log_completions: bool = option(True, "record completions with their rewards")
-    completions_every: int = option(
-        1, "rows between two that completions are recorded of", item="N"
-    )
+    completions_every: int = option(1, "rows between recorded completions", item="N")
     console_seconds: float = option(
         0.5,
-        "between two generations that are shown on the console (0: show all); the file has all",
+        "minimum seconds between completions shown on the console (0: all); the log file has all",
         item="S",
     )
-    progress_bar: bool = option(True, "show one, on the console")
+    progress_bar: bool = option(True, "show a progress bar on the console")
     diagnose_seconds: float = option(
-        30.0, "judge the run as it goes, at most so often, and say what is found (0: never)",
+        30.0, "minimum seconds between live diagnoses (0: none)",
         item="S",
     )  # fmt: skip
     plots_dir: str = option(
-        "", "draw the run's pictures and summary.txt there at its end (none: draw none)", item="DIR"
+        "", "folder for plots and summary.txt at the end of the run (none: no plots)", item="DIR"
     )
 
 
@@ -202,10 +213,10 @@ class ChecksConfig:
     """Checks of a vision-language model during training (`checks`)."""
 
     image_check_steps: int = option(
-        200, "steps between checks that right answers depend on the image shown (0: none)", item="N"
+        200, "steps between checks that correct answers depend on the image (0: none)", item="N"
     )
     image_check_questions: int = option(
-        16, "training questions of such a check, each answered with two images", item="N"
+        16, "training questions per check, each answered with two images", item="N"
     )
 
 

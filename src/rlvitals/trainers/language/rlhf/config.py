@@ -20,60 +20,66 @@ class RLHFConfig:
 
     output_dir: str = option(
         "rlhf-ckpts/{vlm}-{seed}",
-        "the run's folder; {vlm}, {dataset}, {subset}, {seed} are put in",
+        "folder of the run; may contain {vlm}, {dataset}, {subset}, {seed}",
         item="DIR",
     )
-    seed: int = option(2025, "of the weights, the data's order and the sampling", item="SEED")
-    total_episodes: int = option(10_000, "responses of the whole training", item="N")
-    batch_size: int = option(64, "responses of an update, over all processes", item="N")
-    num_ppo_epochs: int = option(4, "passes over an update's responses", item="N")
-    num_mini_batches: int = option(1, "optimizer steps of a pass", item="N")
+    seed: int = option(2025, "random seed of weights, data order and sampling", item="SEED")
+    total_episodes: int = option(10_000, "total number of responses", item="N")
+    batch_size: int = option(64, "responses per update, over all processes", item="N")
+    num_ppo_epochs: int = option(4, "epochs over the responses of an update", item="N")
+    num_mini_batches: int = option(1, "minibatches (optimizer steps) per epoch", item="N")
     forward_batch_size: int = option(
-        0, "responses of a forward pass on each process (0: a minibatch's)", item="N"
+        0, "responses per forward pass and process (0: a minibatch)", item="N"
     )
-    lr: float = option(3e-6, "learning rate of Adam, at its highest", item="LR")
+    lr: float = option(3e-6, "maximum learning rate of Adam", item="LR")
     value_lr: float = option(
-        0.02, "that of the value head: what a step moves a value by, at the most", item="LR"
+        0.02,
+        "learning rate of the value head: the maximum change of a value per optimizer step",
+        item="LR",
     )
     lr_schedule: str = option(
-        "linear", "how it goes on: to 0 at the end, or not", choices=("linear", "constant")
+        "linear", "learning-rate schedule: linear to 0, or constant", choices=("linear", "constant")
     )
-    max_grad_norm: float = option(1.0, "the gradient is clipped to this norm (0: not)", item="NORM")
+    max_grad_norm: float = option(1.0, "maximum norm of the gradient (0: not clipped)", item="NORM")
 
-    response_length: int = option(53, "tokens of a response at the most", item="N")
-    temperature: float = option(0.7, "of the sampling", item="X")
+    response_length: int = option(53, "maximum tokens per response", item="N")
+    temperature: float = option(0.7, "sampling temperature", item="X")
     missing_eos_penalty: float = option(
-        0.0, "taken off the score of a response that was cut off", item="X"
+        0.0, "penalty on the score of a truncated response", item="X"
     )
     reward_model: str = option(
-        "", "a sequence classifier of one label that scores prompt and response", item="NAME"
+        "", "sequence classifier with one label that scores prompt and response", item="NAME"
     )
 
-    kl_coef: float = option(0.05, "price of the KL to the reference, at first", item="C")
+    kl_coef: float = option(0.05, "initial coefficient of the KL to the reference", item="C")
     kl_controller: str = option(
-        "fixed", "whether the price moves, to hold the KL at its target",
+        "fixed", "fixed or adaptive KL coefficient",
         choices=("fixed", "adaptive"),
     )  # fmt: skip
-    kl_target: float = option(6.0, "KL of a response that an adaptive price aims at", item="NATS")
-    kl_horizon: int = option(10_000, "responses in which an adaptive price moves", item="N")
-    kl_estimator: str = option("k1", "of the KL of a token", choices=("k1", "k3"))
+    kl_target: float = option(
+        6.0, "target KL per response of the adaptive coefficient", item="NATS"
+    )
+    kl_horizon: int = option(
+        10_000, "time scale of the adaptive coefficient in responses", item="N"
+    )
+    kl_estimator: str = option("k1", "estimator of the KL per token", choices=("k1", "k3"))
 
-    gamma: float = option(1.0, "discount of a token", item="GAMMA")
-    lam: float = option(0.95, "of the generalised advantage estimates", item="LAMBDA")
-    whiten_rewards: bool = option(False, "divide an update's rewards by their deviation")
-    cliprange: float = option(0.2, "the ratio is clipped at 1 -/+ this", item="EPS")
-    cliprange_value: float = option(0.2, "a value moves in an update by this at most", item="EPS")
-    vf_coef: float = option(0.1, "weight of the value loss", item="C")
+    gamma: float = option(1.0, "discount factor per token", item="GAMMA")
+    lam: float = option(0.95, "lambda of generalized advantage estimation", item="LAMBDA")
+    whiten_rewards: bool = option(False, "divide rewards of an update by their standard deviation")
+    cliprange: float = option(0.2, "clip range of the probability ratio around 1", item="EPS")
+    cliprange_value: float = option(0.2, "clip range of the value function", item="EPS")
+    vf_coef: float = option(0.1, "coefficient of the value loss", item="C")
     target_kl: float = option(
-        0.0, "an update ends where its KL is above 1.5 times this (0: never)", item="NATS"
+        0.0, "stop an update's epochs at 1.5 times this KL (0: never)", item="NATS"
     )
     ratio_threshold: float = option(
-        10.0, "a minibatch whose mean ratio is above this is skipped (0: none)", item="R"
+        10.0, "skip minibatches whose mean ratio exceeds this (0: none)", item="R"
     )
 
-    bf16: bool = option(False, "compute in bfloat16, with weights of float32")
+    bf16: bool = option(False, "compute in bfloat16, with weights in float32")
     threads: int = option(
-        0, "torch's threads (0: one for a tiny model, else torch's own)", item="N"
+        0, "number of torch threads (0: one for tiny models, else the default of torch)", item="N"
     )
 
 

@@ -17,43 +17,65 @@ class RewardConfig:
     """The reward's weights; every part is divided by `scale`."""
 
     mode: str = option(
-        "hybrid", "levels, their changes, or both", choices=("instant", "delta", "hybrid")
+        "hybrid",
+        "reward levels (instant), their changes (delta), or both (hybrid)",
+        choices=("instant", "delta", "hybrid"),
     )
-    absolute_weight: float = option(0.6, "of throughput and latency as they are (hybrid)", item="W")
-    delta_weight: float = option(0.05, "of their change against their average (hybrid)", item="W")
-    alpha: float = option(1.5, "of latency within the absolute score", item="W")
-    beta: float = option(0.0, "of throughput's relative change in the delta score", item="W")
-    gamma: float = option(0.6, "of latency's relative change in the delta score", item="W")
-    latency_weight: float = option(1.0, "of latency over its threshold (instant, delta)", item="W")
-    ema_alpha: float = option(0.2, "weight of the newest value in the averages", item="SHARE")
-    throughput_target: float = option(0.0, "requests/s (0: those that arrive)", item="QPS")
-    latency_threshold: float = option(4.0, "seconds of latency that count as 1", item="SECONDS")
-    kappa: float = option(0.0, "of the logistic penalty about the threshold (hybrid)", item="W")
-    sigma: float = option(1.0, "width of the logistic", item="SECONDS")
+    absolute_weight: float = option(
+        0.6, "weight of the levels of throughput and latency (hybrid)", item="W"
+    )
+    delta_weight: float = option(
+        0.05, "weight of their changes relative to the average (hybrid)", item="W"
+    )
+    alpha: float = option(1.5, "weight of latency in the absolute score", item="W")
+    beta: float = option(
+        0.0, "weight of the relative change of throughput in the delta score", item="W"
+    )
+    gamma: float = option(
+        0.6, "weight of the relative change of latency in the delta score", item="W"
+    )
+    latency_weight: float = option(
+        1.0, "weight of latency divided by its threshold (instant, delta)", item="W"
+    )
+    ema_alpha: float = option(0.2, "weight of the newest value in moving averages", item="SHARE")
+    throughput_target: float = option(0.0, "reference throughput (0: the arrival rate)", item="QPS")
+    latency_threshold: float = option(4.0, "latency that counts as 1", item="SECONDS")
+    kappa: float = option(
+        0.0, "weight of the logistic penalty around the threshold (hybrid)", item="W"
+    )
+    sigma: float = option(1.0, "width of the logistic penalty", item="SECONDS")
     threshold_penalty: float = option(
-        0.5, "most of the soft penalty above the threshold (instant, delta)", item="W"
+        0.5, "maximum of the soft penalty above the threshold (instant, delta)", item="W"
     )
     balance_penalty: float = option(
-        0.1, "of the gap between the fullest KV cache and the emptiest", item="W"
+        0.1, "weight of the difference between the fullest and the emptiest KV cache", item="W"
     )
     load_balance_penalty: float = option(
-        0.3, "of cv * exp(cv) of outstanding requests over speed", item="W"
+        0.3, "weight of cv * exp(cv) of outstanding requests divided by speed", item="W"
     )
     imbalance_penalty: float = option(
-        0.0, "of the queues' standard deviation over the queue limit (hybrid)", item="W"
+        0.0,
+        "weight of the standard deviation of queue lengths divided by the queue limit (hybrid)",
+        item="W",
     )
     extreme_imbalance_penalty: float = option(
-        0.0, "of one replica with more than 80 % of all that wait, squared (hybrid)", item="W"
+        0.0,
+        "weight of the squared excess of one replica over 80 % of all waiting requests (hybrid)",
+        item="W",
     )
-    asymmetry_penalty: float = option(0.0, "of efficiency below 80 % (hybrid)", item="W")
-    trend_weight: float = option(0.0, "of efficiency's slope over three decisions", item="W")
+    asymmetry_penalty: float = option(0.0, "weight of efficiency below 80 % (hybrid)", item="W")
+    trend_weight: float = option(
+        0.0, "weight of the slope of efficiency over three decisions", item="W"
+    )
     action_balance: float = option(
-        0.0, "of how evenly the last 50 decisions are spread: 1 over all, -1 on one", item="W"
+        0.0,
+        "weight of the evenness of the last 50 decisions: 1 if even, -1 if all chose one replica",
+        item="W",
     )
-    tail_penalty: float = option(0.0, "of p95 latency above the threshold", item="W")
-    rejection_penalty: float = option(3.0, "of a request that is refused", item="W")
-    scale: float = option(1.2, "what every part is divided by", item="X")
-    limit: float = option(4.0, "beyond it the reward grows with the logarithm", item="X")
+    tail_penalty: float = option(0.0, "weight of p95 latency above the threshold", item="W")
+    rejection_penalty: float = option(3.0, "penalty for a refused request", item="W")
+    scale: float = option(1.2, "divisor of every part", item="X")
+    limit: float = option(4.0, "magnitude beyond which the reward grows logarithmically", item="X")
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
@@ -68,10 +90,10 @@ class RewardConfig:
 class CurriculumConfig:
     """Easy at first: load and differences of speed grow straight; an episode keeps its stage."""
 
-    decisions: int = option(0, "until all is as hard as it is (0: from the start)", item="N")
-    start_load: float = option(0.5, "times the full load at first", item="X")
+    decisions: int = option(0, "decisions until full difficulty (0: from the start)", item="N")
+    start_load: float = option(0.5, "initial load relative to the full load", item="X")
     start_heterogeneity: float = option(
-        0.0, "differences of speed at first: 0 none, 1 all", item="SHARE"
+        0.0, "initial share of the speed differences: 0 none, 1 all", item="SHARE"
     )
 
     def __post_init__(self) -> None:
@@ -86,12 +108,14 @@ class SafetyConfig:
     """Limits that no policy may overstep."""
 
     queue_limit: int = option(
-        0, "a replica with so many waiting gets no more while others can (0: off)", item="N"
+        0,
+        "queue length at which a replica gets no requests while another can take them (0: off)",
+        item="N",
     )
     max_latency: float = option(
-        0.0, "mean latency of the window at which the episode ends (0: never)", item="SECONDS"
+        0.0, "mean latency of the window that ends the episode (0: never)", item="SECONDS"
     )
-    failure_penalty: float = option(10.0, "taken off the reward where it ends so", item="W")
+    failure_penalty: float = option(10.0, "penalty for such an end", item="W")
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
@@ -103,9 +127,11 @@ class FailureConfig:
     """Replicas that fail and return; both times are exponential."""
 
     mean_time_to_failure: float = option(
-        0.0, "of a replica that is up (0: none fails)", item="SECONDS"
+        0.0, "mean time until a running replica fails (0: never)", item="SECONDS"
     )
-    mean_time_to_repair: float = option(30.0, "of a replica that is down", item="SECONDS")
+    mean_time_to_repair: float = option(
+        30.0, "mean time until a failed replica returns", item="SECONDS"
+    )
 
     def __post_init__(self) -> None:
         """Check what a table of types cannot. Raises UsageError."""
@@ -117,40 +143,56 @@ class FailureConfig:
 class ServingConfig:
     """A cluster that serves a language model, and the requests it gets (`cluster`)."""
 
-    replicas: int = option(4, "replicas, 2 to 64", item="N")
+    replicas: int = option(4, "number of replicas, 2 to 64", item="N")
     speeds: tuple[float, ...] = option(
-        (2.0, 1.0, 1.0, 0.5), "their speeds; repeated where there are more replicas", item="X"
+        (2.0, 1.0, 1.0, 0.5),
+        "speeds of the replicas, repeated if there are more replicas",
+        item="X",
     )
-    max_batch: int = option(32, "requests that a replica runs at once", item="N")
-    kv_capacity: int = option(24_000, "tokens in the KV cache of a replica", item="TOKENS")
-    chunk: int = option(512, "prompt tokens prefilled in one iteration", item="TOKENS")
-    queue_limit: int = option(64, "requests that wait at a replica; more are refused", item="N")
-    iteration_cost: float = option(0.012, "of any iteration, at speed 1", item="SECONDS")
-    prefill_cost: float = option(6e-5, "of each prompt token in it", item="SECONDS")
-    decode_cost: float = option(2e-4, "of each request that decodes in it", item="SECONDS")
-    cache_cost: float = option(2e-7, "of each token in the KV cache", item="SECONDS")
-    arrivals: str = option("poisson", "of requests", choices=("poisson", "gamma", "trace"))
+    max_batch: int = option(
+        32, "maximum number of requests that a replica runs concurrently", item="N"
+    )
+    kv_capacity: int = option(24_000, "capacity of a replica's KV cache", item="TOKENS")
+    chunk: int = option(512, "prompt tokens prefilled per iteration", item="TOKENS")
+    queue_limit: int = option(
+        64, "maximum queue length of a replica; further requests are refused", item="N"
+    )
+    iteration_cost: float = option(0.012, "time of an iteration at speed 1", item="SECONDS")
+    prefill_cost: float = option(6e-5, "additional time per prompt token", item="SECONDS")
+    decode_cost: float = option(2e-4, "additional time per decoding request", item="SECONDS")
+    cache_cost: float = option(2e-7, "additional time per token in the KV cache", item="SECONDS")
+    arrivals: str = option(
+        "poisson", "arrival process of requests", choices=("poisson", "gamma", "trace")
+    )
     load: float = option(
-        0.75, "arrivals as a share of the cluster's capacity; not for traces", item="X"
+        0.75, "arrival rate as a share of the cluster's capacity; ignored for traces", item="X"
     )
-    qps: float = option(0.0, "requests/s instead (0: by load, or as in the trace)", item="QPS")
+    qps: float = option(
+        0.0, "arrival rate, instead of `load` (0: by load, or as in the trace)", item="QPS"
+    )
     cv: float = option(2.0, "coefficient of variation of gamma arrivals", item="X")
-    trace: str = option("", "CSV of time (s), prompt tokens, output tokens", item="FILE")
-    prompt_mean: float = option(700.0, "of the lognormal prompts", item="TOKENS")
-    prompt_sigma: float = option(1.0, "standard deviation of their logarithm", item="X")
-    output_mean: float = option(180.0, "of the lognormal answers", item="TOKENS")
-    output_sigma: float = option(0.8, "standard deviation of their logarithm", item="X")
-    max_prompt: int = option(6000, "longest prompt", item="TOKENS")
-    max_output: int = option(1500, "longest answer", item="TOKENS")
+    trace: str = option("", "CSV file with time (s), prompt tokens and output tokens", item="FILE")
+    prompt_mean: float = option(700.0, "mean length of prompts (lognormal)", item="TOKENS")
+    prompt_sigma: float = option(
+        1.0, "standard deviation of the logarithm of prompt lengths", item="X"
+    )
+    output_mean: float = option(180.0, "mean length of answers (lognormal)", item="TOKENS")
+    output_sigma: float = option(
+        0.8, "standard deviation of the logarithm of answer lengths", item="X"
+    )
+    max_prompt: int = option(6000, "maximum length of a prompt", item="TOKENS")
+    max_output: int = option(1500, "maximum length of an answer", item="TOKENS")
     window: int = option(
-        128, "decisions, and finished requests, that sliding windows hold", item="N"
+        128, "length of sliding windows in decisions and finished requests", item="N"
     )
     queued_requests: int = option(
-        0, "oldest waiting requests of each replica that are seen one by one", item="N"
+        0, "number of oldest waiting requests per replica in the observation", item="N"
     )
-    horizon: int = option(1024, "decisions of an episode", item="N")
+    horizon: int = option(1024, "decisions per episode", item="N")
     backend: str = option(
-        "auto", "what runs the replicas: numba where installed", choices=("auto", "numba", "numpy")
+        "auto",
+        "implementation of the replicas; auto is numba if installed",
+        choices=("auto", "numba", "numpy"),
     )
     safety: SafetyConfig = field(default_factory=SafetyConfig)
     failures: FailureConfig = field(default_factory=FailureConfig)
