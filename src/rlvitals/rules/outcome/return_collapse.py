@@ -124,7 +124,9 @@ def _ends_below_its_best(trace: Trace) -> Finding | None:
         return None
     name, series = picked
     course = course_of(series.values)
-    if up(name) < 0 or course.loss < LOST.on(trace) * course.total_gain:
+    if up(name) < 0 or course.total_gain <= 0:
+        return None
+    if course.loss < LOST.on(trace) * course.total_gain:
         return None
     return replace(_finding(name, series, course, LOST.on(trace)), severity=Severity.WARNING)
 
