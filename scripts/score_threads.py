@@ -6,9 +6,10 @@ for each thread, and each is judged as the console log of a finished run. A bloc
 reads counts as silent.
 
 The threads of repositories whose name has a SHA-256 with an even first byte are `dev` and may be
-looked at with `--show`; the others, `test`, give counts alone.
+looked at with `--show`; the others, `test`, give counts alone, and so does `threads-4.csv`, a later
+list, `new4`, which `--show` takes with `--reveal` alone: that ends it.
 
-    scripts/score_threads.py EXCERPTS          # the counts of both halves
+    scripts/score_threads.py EXCERPTS          # the counts of both halves and of the later list
     scripts/score_threads.py EXCERPTS --show   # and each thread of the dev half
 """
 
@@ -22,6 +23,8 @@ from pathlib import Path
 import rlvitals
 
 LIST = Path(__file__).resolve().parent.parent / "faults" / "real" / "threads" / "threads.csv"
+LATER_LIST = LIST.with_name("threads-4.csv")
+LATER = "new4"
 HALVES = ("dev", "test")
 UNKNOWN = "none that I know"
 HEALTHY = "healthy"
@@ -96,6 +99,12 @@ def print_counts(heading: str, scores: Sequence[Score]) -> None:
         print(f"  {what:28} {sum(hits)} of {len(group)}")
 
 
+def read_list(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a list of threads."""
+    with path.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
 def main() -> int:
     """Print the counts of each half."""
     parser = argparse.ArgumentParser(
@@ -104,13 +113,19 @@ def main() -> int:
     parser.add_argument("excerpts", type=Path)
     parser.add_argument("--show", action="store_true", help="list the threads of the dev half")
     parser.add_argument("--list", type=Path, default=LIST, help=argparse.SUPPRESS)
+    parser.add_argument("--reveal", action="store_true", help=f"with --show: {LATER} too; ends it")
     args = parser.parse_args()
-    with args.list.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    for part in HALVES:
-        scores = [judge(args.excerpts, row) for row in rows if half(row["repository"]) == part]
+    if args.show and not args.reveal and args.list.name == LATER_LIST.name:
+        parser.error(f"--show would show single threads of {LATER}: add --reveal to end it")
+    rows = read_list(args.list)
+    parts = {part: [row for row in rows if half(row["repository"]) == part] for part in HALVES}
+    if args.list == LIST:
+        parts[LATER] = read_list(LATER_LIST)
+    shown = {"dev", LATER} if args.reveal else {"dev"}
+    for part, listed in parts.items():
+        scores = [judge(args.excerpts, row) for row in listed]
         print_counts(part, scores)
-        for s in scores if args.show and part == "dev" else ():
+        for s in scores if args.show and part in shown else ():
             said = ", ".join(s.rules[:3]) or s.problem[:60]
             print(f"    {s.row['id']} {s.row['mechanism'][:30]:30} {s.verdict or '-':10} {said}")
     return 0
